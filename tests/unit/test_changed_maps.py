@@ -82,11 +82,18 @@ def test_a_map_is_changed_and_used(engine: Engine, version: str) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value", "name", "wanted"),
-    [("swizzle_mode", 3, "swizzle", 3), ("fill_mode", 1, "nan", True), ("swizzle_mode", 0, "swizzle", 0)],
-)
-def test_fields_are_where_the_driver_has_them(field: str, value: int, name: str, wanted: Any) -> None:
+    [
+        ("swizzle_mode", (3,), "swizzle", 3), ("fill_mode", (1,), "nan", True), ("swizzle_mode", (0,), "swizzle", 0),
+        ("box_dim", (0, 16), "box", (16, 8)), ("box_dim", (1, 5), "box", (32, 5)),
+        ("element_stride", (1, 3), "steps", (1, 3)), ("element_stride", (0, 8), "steps", (8, 1)),
+        ("elemtype", (2,), "type", "u32"), ("elemtype", (8,), "type", "f32_ftz"), ("elemtype", (9,), "type", "f64"),
+        ("elemtype", (10,), "type", "bf16"), ("elemtype", (11,), "type", "tf32"),
+        ("elemtype", (12,), "type", "tf32_ftz"),
+    ],
+)  # fmt: skip
+def test_fields_are_where_the_driver_has_them(field: str, value: tuple[int, ...], name: str, wanted: Any) -> None:
     for engine in ENGINES:
-        _, before, after, _, _ = launched(replaced(field, value), engine)
+        _, before, after, _, _ = launched(replaced(field, *value), engine)
         old, new = decode(before), decode(after)
         assert old is not None
         assert new is not None
@@ -97,8 +104,8 @@ def test_fields_are_where_the_driver_has_them(field: str, value: int, name: str,
 @pytest.mark.parametrize(
     ("word", "named"),
     [
-        (replaced("box_dim", 0, 16), "`tensormap.replace.tile.box_dim.shared::cta.b1024.b32`"),
-        (replaced("elemtype", 6), "`tensormap.replace.tile.elemtype.shared::cta.b1024.b32`"),
+        (replaced("box_dim", 5, 16), "`tensormap.replace.tile.box_dim.shared::cta.b1024.b32`"),
+        (replaced("elemtype", 13), "`tensormap.replace.tile.elemtype.shared::cta.b1024.b32`"),
         (replaced("global_dim", 5, 16), "`tensormap.replace.tile.global_dim.shared::cta.b1024.b32`"),
         (replaced("swizzle_mode", 9), "`tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32`"),
     ],
@@ -113,3 +120,13 @@ def test_other_fields_are_refused_by_name(word: str, named: str) -> None:
 def test_a_map_that_another_warp_writes_meanwhile_races(engine: Engine) -> None:
     report, *_ = launched(replaced("global_dim", 0, 20), engine, block=64)
     assert "race" in {finding.code for finding in report.errors}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_box_of_another_shape_is_copied(engine: Engine) -> None:
+    """Words 16 and 18, which the driver derives of the box and the swizzle, are still those of the map before."""
+    words = [replaced("box_dim", 0, 16), replaced("box_dim", 1, 16), replaced("global_dim", 0, 1280)]
+    report, _, after, other, out = launched("\n".join(words), engine)
+    assert not report.errors
+    assert decode(after) is not None
+    assert np.array_equal(out.reshape(16, 16)[0], other.reshape(-1)[:16])

@@ -368,8 +368,8 @@ cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta
 cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [8], [8, {0, 1, 2, 3, 4}], [8];
 cp.async.bulk.prefetch.tensor.3d.L2.global.im2col [%rd1, {%r4, %r4, %r4}], {%h1};
 cp.reduce.async.bulk.tensor.1d.global.shared::cta.mul.tile.bulk_group [%rd1, {%r4}], [%r3];
-tensormap.replace.tile.box_dim.global.b1024.b32 [%rd1], 0, %r3;
-tensormap.replace.tile.elemtype.global.b1024.b32 [%rd1], 3;
+tensormap.replace.tile.box_dim.global.b1024.b32 [%rd1], 5, %r3;
+tensormap.replace.tile.elemtype.global.b1024.b32 [%rd1], 13;
 cp.async.bulk.wait_group.write 0;
 cp.async.bulk.wait_all;
 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f16 [%rd1], [%r3], 16;

@@ -122,3 +122,59 @@ def test_a_folder_of_recorded_launches_is_a_gate(tmp_path: Path) -> None:
     assert done.exit_code == 1
     said = json.loads(done.output)
     assert {result["ruleId"] for run in said["runs"] for result in run["results"]} == {"out-of-bounds"}
+
+
+COPIED = """
+.version 8.6
+.target sm_90a
+.address_size 64
+.extern .shared .align 16 .b8 global_smem[];
+.visible .entry copied(
+    .param .align 64 .b8 copied_param_0[128], .param .u32 copied_param_1, .param .u32 copied_param_2,
+    .param .u64 copied_param_3, .param .u64 copied_param_4, .param .u64 .ptr .global .align 16 copied_param_5,
+    .param .u64 .ptr .global .align 1 copied_param_6, .param .u64 .ptr .global .align 1 copied_param_7)
+.reqntid 32
+{
+.reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<8>;
+mov.b32 %r1, copied_param_0; cvt.u64.u32 %rd1, %r1; cvta.param.u64 %rd2, %rd1; mov.b32 %r2, global_smem;
+mov.u32 %r3, %tid.x; setp.ne.b32 %p1, %r3, 0; add.s32 %r4, %r2, 1024; @%p1 bra WAIT;
+mbarrier.init.shared::cta.b64 [%r4], 1; mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r4], 128; mov.b32 %r5, 0;
+cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%rd2, {%r5, %r5}], [%r4];
+WAIT: bar.sync 0;
+TRY: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r4], 0; @!%p2 bra TRY;
+shl.b32 %r6, %r3, 2; add.s32 %r2, %r2, %r6; ld.shared.b32 %r7, [%r2]; ld.param.u64 %rd3, [copied_param_5];
+mul.wide.u32 %rd4, %r3, 4; add.u64 %rd3, %rd3, %rd4; st.global.b32 [%rd3], %r7; ld.param.u64 %rd5, [copied_param_6];
+add.u64 %rd5, %rd5, %rd4; st.global.b32 [%rd5], %r7;
+ret;
+}
+"""
+
+
+def test_a_descriptor_of_triton_is_a_tensor_map_with_its_shape_and_strides(tmp_path: Path) -> None:
+    """Its base may have another shape; the memory that the runtime brings for each CTA is there."""
+    told = {"swizzle": 0, "elem_size": 4, "elem_type": 7, "block_size": [2, 16], "fp4_padded": False}
+    metadata = {"name": "copied", "num_warps": 4, "shared": 1032, "num_ctas": 1, "tensordesc_meta": [told]}
+    signature = {"x": "tensordesc<fp32[2, 16]>", "out": "*fp32", "N": "constexpr"}
+    made = SimpleNamespace(
+        asm={"ptx": COPIED}, metadata=SimpleNamespace(**metadata, global_scratch_size=128),
+        src=SimpleNamespace(signature=signature),
+    )  # fmt: skip
+    described = SimpleNamespace(
+        base=floats(64).reshape(2, 2, 16), shape=[4, 16], strides=[16, 1], block_shape=[2, 16], padding="zero"
+    )
+    wsemu.record_launch(tmp_path / "copied.json", made, 1, {"x": described, "out": floats(32), "N": 16})
+    launch = LaunchFile.read(tmp_path / "copied.json")
+    assert launch.block == (32,)
+    assert launch.args[1:5] == ("i32:4", "i32:16", "i64:16", "i64:1")
+    assert np.load(tmp_path / launch.args[6]).nbytes == 128
+    report = wsemu.check_like(tmp_path / "copied.json")
+    assert report.verdict == "verified", report
+
+
+def test_a_descriptor_without_a_map_is_a_pointer_with_shape_and_strides() -> None:
+    from wsemu.app.recording import _flat
+
+    x = floats(32).reshape(2, 16)
+    described = SimpleNamespace(base=x, shape=[2, 16], strides=[16, 1], padding="nan", round_f32_to_tf32=False)
+    assert _flat(described, "tensordesc<fp32[2, 16]>", iter(())) == [x, 2, 16, 16, 1, True, False, 2, 16, 16, 1]
+    assert _flat((1, 2, (x, 3)), ("i32", "constexpr", ("*fp32", "i32")), iter(())) == [1, x, 3]

@@ -8,7 +8,7 @@ imported here: what an object has tells what it is.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from wsemu.app.launch_file import save_launch
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.errors import UsageError
-from wsemu.model.tensor_map import TensorMap
+from wsemu.model.tensor_map import SWIZZLES, TensorMap
 
 _NUMBERS = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
 _INTEGERS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
@@ -35,8 +35,13 @@ class _Made:
     cluster: tuple[int, ...] = ()
     grid_of_clusters: bool = False
     """the grid counts clusters along its first extent, not CTAs"""
-    signature: Mapping[str, str] | None = None
-    """name -> type of what the source takes; `constexpr` is no parameter"""
+    signature: Mapping[str, Any] | None = None
+    """name -> type of what the source takes, a tuple of them for a tuple; `constexpr` is no parameter"""
+    descriptors: Sequence[Mapping[str, Any]] = ()
+    """of the arguments that are descriptors of tensors, in their order: the map that each becomes; without them they
+    become pointers"""
+    scratch: int = 0
+    """bytes of memory that the compiler's runtime brings for each CTA"""
 
 
 def record_launch(
@@ -74,7 +79,7 @@ def record_launch(
     if found.grid_of_clusters and shape:
         ctas = (ctas[0] * int(np.prod(shape)), *ctas[1:])
     bytes_ = found.dynamic_shared if dynamic_shared is None else dynamic_shared
-    values = _values(found, kernel.entry.parameters, args)
+    values = _values(found, kernel.entry.parameters, args, int(np.prod(ctas)))
     save_launch(file, found.ptx, kernel.entry.name, ctas, threads, values, bytes_, shape)
 
 
@@ -115,16 +120,23 @@ def _by_triton(made: Any) -> _Made:
     shape = tuple(getattr(told, "cluster_dims", None) or (count, 1, 1))
     signature = getattr(getattr(made, "src", None), "signature", None)
     return _Made(
-        _text(made.asm["ptx"]), told.name, (int(told.num_warps) * 32,), int(told.shared),
-        shape if count > 1 else (), count > 1, signature,
+        _text(made.asm["ptx"]), told.name, _threads(made), int(told.shared), shape if count > 1 else (), count > 1,
+        signature, getattr(told, "tensordesc_meta", None) or (), int(getattr(told, "global_scratch_size", 0) or 0),
     )  # fmt: skip
+
+
+def _threads(made: Any) -> tuple[int, ...]:
+    """Of a CTA: where warps are specialised the PTX has more than the source asked for, and says so."""
+    return () if ".reqntid" in _text(made.asm["ptx"]) else (int(made.metadata.num_warps) * 32,)
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-def _values(made: _Made, parameters: Sequence[Any], args: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
-    """An argument for each parameter: memory that the compiler's own runtime passes behind them is none."""
+def _values(
+    made: _Made, parameters: Sequence[Any], args: Sequence[Any] | Mapping[str, Any], ctas: int
+) -> list[Any]:  # fmt: skip
+    """An argument for each parameter: behind them is memory that the compiler's own runtime passes, or none."""
     given = _in_order(made, args)
     if len(given) > len(parameters):
         raise UsageError(f"{len(given)} arguments for {len(parameters)} parameters: leave out constants")
@@ -132,7 +144,10 @@ def _values(made: _Made, parameters: Sequence[Any], args: Sequence[Any] | Mappin
     if len(given) < len(parameters) and not hidden:
         raise UsageError(f"{len(given)} arguments for {len(parameters)} parameters: give one for each")
     values = [_value(value, parameter) for value, parameter in zip(given, parameters, strict=False)]
-    return values + [None] * (len(parameters) - len(given))
+    behind: list[Any] = [None] * (len(parameters) - len(given))
+    if behind and made.scratch:
+        behind[0] = np.zeros(made.scratch * ctas, np.uint8)
+    return values + behind
 
 
 def _in_order(made: _Made, args: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
@@ -142,19 +157,63 @@ def _in_order(made: _Made, args: Sequence[Any] | Mapping[str, Any]) -> list[Any]
         if isinstance(args, Mapping):
             raise UsageError("this compiler does not say how parameters are called: give args as a list")
         return list(args)
-    passed = [name for name, type_ in signature.items() if type_ != "constexpr"]
+    passed = {name: type_ for name, type_ in signature.items() if type_ != "constexpr"}
     if isinstance(args, Mapping):
         missing = [name for name in passed if name not in args]
         if missing:
             raise UsageError(f"args has no `{missing[0]}`: the kernel takes {', '.join(passed)}")
-        return [args[name] for name in passed]
-    if len(args) == len(signature):
-        return [value for value, type_ in zip(args, signature.values(), strict=True) if type_ != "constexpr"]
-    return list(args)
+        given = [args[name] for name in passed]
+    elif len(args) == len(signature):
+        given = [value for value, type_ in zip(args, signature.values(), strict=True) if type_ != "constexpr"]
+    else:
+        given = list(args)
+    maps = iter(made.descriptors)
+    return [part for value, type_ in zip(given, passed.values(), strict=False) for part in _flat(value, type_, maps)]
+
+
+def _flat(value: Any, type_: Any, maps: Iterator[Mapping[str, Any]]) -> list[Any]:
+    """The parameters that an argument of Triton becomes."""
+    if isinstance(type_, tuple):
+        return [
+            part for one, of in zip(value, type_, strict=True) if of != "constexpr" for part in _flat(one, of, maps)
+        ]
+    if not str(type_).startswith("tensordesc"):
+        return [value]
+    shape, strides = ([int(n) for n in numbers] for numbers in (value.shape, value.strides))
+    told = next(maps, None)
+    if told is None:
+        flags = [value.padding == "nan", bool(getattr(value, "round_f32_to_tf32", False))]
+        return [value.base, *shape, *strides, *flags, *shape, *strides]
+    return [_described(value, told, shape, strides), *shape, *strides]
+
+
+_DESCRIBED = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32_ftz", "f64", "bf16")
+"""types of elements, as PTX counts them"""
+
+
+def _described(value: Any, told: Mapping[str, Any], shape: list[int], strides: list[int]) -> TensorMap:
+    """The tensor map of a descriptor, as Triton's runtime makes it."""
+    if told.get("is_im2col"):
+        raise UsageError("a descriptor of im2col mode, which is not modelled: give a tiled one")
+    type_ = "tf32" if getattr(value, "round_f32_to_tf32", False) else _DESCRIBED[told["elem_type"]]
+    size = int(told["elem_size"])
+    base = np.ascontiguousarray(_array(value.base))
+    bytes_ = [stride * size for stride in strides]
+    reach = size + sum((extent - 1) * stride for extent, stride in zip(shape, bytes_, strict=True))
+    if reach > base.nbytes:
+        raise UsageError(f"a descriptor of shape {shape} reaches beyond its tensor of {base.nbytes} bytes")
+    array: np.ndarray[Any, Any] = np.ndarray(shape, base.dtype, base, strides=bytes_)
+    return TensorMap(
+        array, [int(n) for n in told["block_size"]], type=type_, swizzle=SWIZZLES[int(told["swizzle"])],
+        fill="nan" if value.padding == "nan" else "zero",
+    )  # fmt: skip
 
 
 def _value(value: Any, parameter: Any) -> Any:
-    """A value as a launch file has it: Python's numbers take the type of the parameter."""
+    """A value as a launch file has it: Python's numbers take the type of the parameter; a structure of 8 bytes, as CuTe
+    DSL makes of a tensor whose shape is known, holds the array's address."""
+    if isinstance(value, np.ndarray) and (parameter.type, parameter.bytes) == ("b8", 8):
+        return (value,)
     if isinstance(value, (np.ndarray, np.generic, TensorMap, tuple, bytes, type(None))):
         return value
     if isinstance(value, (bool, int, float)):

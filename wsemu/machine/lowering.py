@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import functools
+import gc
 import linecache
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
@@ -467,8 +470,15 @@ class _Body:
 # -- machine code ------------------------------------------------------------------------------------------------------
 
 
+SHORT = 80
+"""instructions of a function that takes the place of its calls"""
+CALLED_ONCE = 2000
+"""the same for a function that is called once"""
+NO_EFFORT, ALL_EFFORT = 0, 3
+
+
 @functools.cache
-def _target() -> llvm.TargetMachine:
+def _target(effort: int = ALL_EFFORT) -> llvm.TargetMachine:
     """This CPU, with all that it can do."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -476,7 +486,7 @@ def _target() -> llvm.TargetMachine:
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
-        opt=3,
+        opt=effort,
         reloc="static" if target.name.startswith("x86") else "default",
         codemodel="jitdefault",
         jit=True,
@@ -487,20 +497,61 @@ def _needed(module: llvm.ModuleRef) -> Iterator[str]:
     return (f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm."))
 
 
-def compile_function(
-    function: Callable[..., int] | Emitted, symbol: str, *, rare: bool = False, width: int = 0
-) -> Part:
-    """A function of int64 numbers and all that it calls, as object code; one that runs rarely is optimised less.
-    `width` is an index of `cell_bits.WIDTHS`."""
-    target = _target()
-    made = Module(function, symbol, width).ir
-    made.triple, made.data_layout = target.triple, str(target.target_data)
-    module = llvm.parse_assembly(str(made))
-    options = llvm.create_pipeline_tuning_options(speed_level=1 if rare else 3)
+@contextlib.contextmanager
+def _no_garbage() -> Iterator[None]:
+    """A module is hundred thousands of objects, and all of them stay: the garbage collector need not look for any."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
+def _take_the_place_of_calls(module: Any) -> None:
+    """Have functions that are short, or called once, put where they are called."""
+    instructions = {made: [one for block in made.blocks for one in block.instructions] for made in module.functions}
+    calls = Counter(one.callee for body in instructions.values() for one in body if one.opname == "call")
+    for made, body in instructions.items():
+        apart = made.linkage != "internal" or "noinline" in made.attributes
+        if not apart and len(body) < (CALLED_ONCE if calls[made] == 1 else SHORT):
+            made.attributes.add("alwaysinline")
+
+
+def _improve(module: llvm.ModuleRef, target: llvm.TargetMachine) -> None:
+    """The passes that most of the speed comes from: a compiler's usual ones take twenty times as long for a few
+    percent."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=1)))
+
+
+def _improve_loops(module: llvm.ModuleRef, target: llvm.TargetMachine) -> None:
+    """All passes of a compiler."""
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.slp_vectorization = False
-    options.loop_vectorization = options.loop_unrolling = not rare
-    if rare:
-        options.inlining_threshold = 0
+    options.loop_vectorization = options.loop_unrolling = True
     passes = llvm.create_pass_builder(target, options)
     passes.getModulePassManager().run(module, passes)
+
+
+def compile_function(
+    function: Callable[..., int] | Emitted, symbol: str, *, rare: bool = False, loops: bool = False, width: int = 0
+) -> Part:
+    """A function of int64 numbers and all that it calls, as object code; `rare` and `loops` are those of `parts.Made`.
+    `width` is an index of `cell_bits.WIDTHS`."""
+    target = _target(NO_EFFORT if rare else ALL_EFFORT)
+    with _no_garbage():
+        made = Module(function, symbol, width).ir
+        made.triple, made.data_layout = target.triple, str(target.target_data)
+        if not (rare or loops):
+            _take_the_place_of_calls(made)
+        module = llvm.parse_assembly(str(made))
+    by_name = hasattr(llvm.create_new_module_pass_manager(), "add_sroa_pass")  # llvmlite 0.45 has passes by name
+    (_improve if by_name and not loops else _improve_loops)(module, target)
     return symbol, " ".join(sorted(_needed(module))), target.emit_object(module)

@@ -40,7 +40,9 @@ class Made(NamedTuple):
     family: str = ""
     """of operations, that the function makes an entry for"""
     rare: bool = False
-    """it runs seldom: functions stay apart in it, which takes half the time to compile"""
+    """it runs seldom: functions stay apart in it, and its code is not made better"""
+    loops: bool = False
+    """its time goes into loops over numbers: all that the compiler knows is worth its time"""
     width: int = 0
     """an index of `cell_bits.WIDTHS`"""
 
@@ -51,9 +53,9 @@ ENTRIES = {
     "collective_entry": Made("scheduler", "collective", rare=True),
     "exchange_entry": Made("warp_operations", "warp_operation", rare=True),
     "access_entry": Made("scheduler", "access"),
-    "matrix_entry": Made("matrix.multiply", "matrix_operation"),
+    "matrix_entry": Made("matrix.multiply", "matrix_operation", loops=True),
     "exact_entry": Made("matrix.exact", "add_exactly", rare=True),
-    "group_entry": Made("matrix.wgmma", "group_operation"),
+    "group_entry": Made("matrix.wgmma", "group_operation", loops=True),
     "atomic_entry": Made("memory.lane_access", "atomic"),
     "atomic_cost_entry": Made("memory.costs", "packed_atomic_cost", rare=True),
     "noted_entry": Made("memory.read_only", "access_noted"),
@@ -159,4 +161,4 @@ def compile_part(name: str) -> Part:
     made = ALL_PARTS[name]
     function = getattr(importlib.import_module(f"{_HERE}.{made.module}"), made.function)
     called = function(made.family) if made.family else function
-    return compile_function(called, name, rare=made.rare, width=made.width)
+    return compile_function(called, name, rare=made.rare, loops=made.loops, width=made.width)

@@ -239,8 +239,20 @@ def _encode_corners(words: list[int], fields: MapFields, im2col: Im2col) -> None
     words[16] = im2col.channels * im2col.pixels * fields.size & 0xFFFFFFFF
 
 
+_DERIVED = (16, 18)
+"""words that copies do not read: `tensormap.replace` leaves them as they were"""
+
+
+def _read(data: bytes) -> bytes:
+    """The words that copies read."""
+    kept = bytearray(data)
+    for word in _DERIVED:
+        kept[4 * word : 4 * word + 4] = bytes(4)
+    return bytes(kept)
+
+
 def decode(data: bytes) -> MapFields | None:
-    """The fields of a map's 128 bytes; None for what no driver writes."""
+    """The fields of a map's 128 bytes; None for what neither a driver nor `tensormap.replace` writes."""
     words = struct.unpack("<32I", data)
     rank, type_ = (words[2] >> 4 & 7) + 1, _CODES.get((words[2] >> 7 & 15, bool(words[2] >> 16 & 1)))
     if type_ is None or rank > MOST_RANK:
@@ -253,7 +265,7 @@ def decode(data: bytes) -> MapFields | None:
         () if im2col else tuple(n + 1 for n in box[:rank]), tuple((words[13] >> 3 * n & 7) + 1 for n in range(rank)),
         words[2] >> 11 & 3, words[2] >> 13 & 3, bool(words[2] >> 15 & 1), words[2] >> 17 & 3, im2col,
     )  # fmt: skip
-    if fields.interleave >= len(INTERLEAVES) or encode(fields) != data:
+    if fields.interleave >= len(INTERLEAVES) or _read(encode(fields)) != _read(data):
         return None
     return None if not im2col and refusal(fields) else fields
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Register
 from wsemu.frontend.assemble.graph import Instruction as GraphInstruction
 from wsemu.frontend.ptx.literals import bits_of
+from wsemu.frontend.ptx.short_addresses import shortened
 from wsemu.frontend.ptx.special import SPECIALS
 from wsemu.frontend.ptx.steps import BITS, RESULT, Steps
 from wsemu.frontend.ptx.syntax import Address, Both, Instruction, Name, Not, Number, Operand, Sink, Vector
@@ -187,7 +188,7 @@ class Emitter(Steps):
             for scope in reversed(self.names):
                 found = scope.get(operand.text)
                 if found is not None:
-                    register = found if isinstance(found, int) else found.address(self)
+                    register = found if isinstance(found, int) else self._address(found, type_)
                     break
             else:
                 register = self._special(operand)
@@ -202,6 +203,11 @@ class Emitter(Steps):
         if type(operand) is Not:
             return self.emit("not.pred", self.read(operand.name, "p"))
         raise self.error(operand.at, "this operand does not go here", f"give a register or a constant of type .{type_}")
+
+    def _address(self, place: Place, type_: str) -> Register:
+        """Of a variable; as 32 bits it may be a short one."""
+        short = shortened(self, place) if type_ == "b32" and self.reached.short_names else None
+        return place.address(self) if short is None else short
 
     def elements(self, operand: Operand, length: int) -> tuple[Operand, ...]:
         """The operands of a vector, given in braces or as a register of vector type (5.4.2), or the one operand."""

@@ -16,6 +16,8 @@ from wsemu.frontend.assemble.graph import TRUE, Register
 from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.forms import UnhandledForm, picked
 from wsemu.frontend.ptx.module import TYPE_BYTES
+from wsemu.frontend.ptx.short_addresses import SPACES as SMALL
+from wsemu.frontend.ptx.short_addresses import extended
 from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand, Sink
 from wsemu.frontend.ptx.variables import WINDOW, CallParameter, EntryParameter
 from wsemu.model.isa import (
@@ -122,6 +124,8 @@ def _address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int
         register, offset, name = found.direct(e)
         return register, offset + operand.offset, name or None
     bits = e.bits(found)
+    if space in SMALL and e.reached.short_names:
+        return extended(e, e.resized(found, 64)), operand.offset, None
     if space != "shared" and bits != 64:
         if space != "local":
             raise e.error(base.at, f"`{base.text}` has {bits} bits: no address of this space", "use a register of 64")
@@ -149,7 +153,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
     targets = e.elements(destination, length)
     if space == "param" and _load_parameter(e, instruction, type_, targets, source):
         return
-    address, offset, array = address_of(e, source, "" if space == "param" else space)
+    address, offset, array = address_of(e, source, space)
     bits = 8 * TYPE_BYTES[type_]
     strong = _strong(instruction, space, length, bits)
     if strong:
@@ -189,7 +193,7 @@ def store(e: Emitter, instruction: Instruction) -> None:
     values = tuple([e.read(item, _as(width, item, type_)) for item in e.elements(source, length)])
     if space == "param" and _store_parameter(e, type_, values, destination):
         return
-    address, offset, array = address_of(e, destination, "" if space == "param" else space)
+    address, offset, array = address_of(e, destination, space)
     strong = _strong(instruction, space, length, int(width[1:]))
     if "release" in strong:
         _fence(e, instruction, RELEASES)
@@ -450,7 +454,7 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
 
 # -- addresses -------------------------------------------------------------------------------------------------------
 def convert_address(e: Emitter, instruction: Instruction) -> None:
-    """`cvta`: only addresses in shared memory have two forms here."""
+    """`cvta`: addresses in shared memory have two forms here; those of other spaces may be short."""
     if not _known(instruction):
         e.unsupported()
         return
@@ -458,7 +462,7 @@ def convert_address(e: Emitter, instruction: Instruction) -> None:
     destination, source = _two(e, instruction)
     value = e.read(source, "b64")
     if space != "shared":
-        e.write_register(destination, value)
+        e.write_register(destination, extended(e, value) if space in SMALL else value)
     elif "to" in instruction.modifiers:
         e.write(destination, "and.b64", value, e.constant("b64", OFFSET_MASK))
     else:

@@ -17,8 +17,17 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[\w$]+", re.ASCII)
 _INDIRECT = re.compile(r"\.call(?:prototype|targets)\b")
+_SHORT = re.compile(r"\bmov\.[bu]32\s+[^,;]+,\s*([A-Za-z_$][\w$]*)\s*;", re.ASCII)
+_SHARED = re.compile(r"\.shared\b[^;]*?([\w$]+)\s*(?:\[[^;]*)?;", re.ASCII)
 FIRST, STEP = 0x1000, 0x10
 """addresses of functions: where there is no memory"""
+
+
+def _short(home: Module, text: str) -> set[str]:
+    """Names that a function moves into registers of 32 bits, without those of shared memory."""
+    shared = set(_SHARED.findall(text))
+    found = set(_SHORT.findall(text)) - shared
+    return {name for name in found if (known := home.variable(name)) is None or known[1].space == "const"}
 
 
 class Reached:
@@ -36,9 +45,12 @@ class Reached:
         self._beyond: dict[int, set[int]] = {}
         self.changes_maps = False
         """whether tensor maps are changed: `tensormap.replace`"""
+        self.short_names: set[str] = set()
+        """variables outside of shared memory whose addresses are taken as 32 bits"""
         self.maps_addresses = False
         """whether there may be addresses in the shared memory of other CTAs: `mapa`"""
         for home, function in self.functions:  # which grows meanwhile
+            self.short_names |= _short(home, home.file.text[function.at : function.end])
             self.changes_maps |= home.file.text.find("tensormap.", function.at, function.end) >= 0
             self.maps_addresses |= home.file.text.find("mapa", function.at, function.end) >= 0
             self._calls[id(function)] = self._use(home, set(_NAME.findall(home.file.text, function.at, function.end)))

@@ -2,7 +2,8 @@
 where `model/tensor_map.py` has them.
 
 Of a kernel that does so nothing is proven: whether fences of the tensor map proxy stand where they belong is not looked
-at.  Fields of which the driver derives others (box, element strides, type) are not modelled.
+at.  What is written is what ptxas of CUDA 13.0 makes of each field: words 16 and 18, which the driver derives from
+others, stay as they are, and so does the bit of TF32 where the new type is another one.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ _STRIDES_IN_BYTES = 8.5
 """version of PTX from which on a stride is in bytes; before, in units of 16 (ptxas of CUDA 12.5)"""
 _FLAGS = {"interleave_layout": (11, 2, 3), "swizzle_mode": (13, 2, 4), "fill_mode": (15, 1, 2)}
 """field that is given by a number -> (first bit in word 2, bits, values)"""
-_SPAN = 18
-"""word that the swizzle decides, too"""
+_NARROW = {"box_dim": 8, "element_stride": 3}
+"""field that has a number for each dimension, less 1 -> its bits"""
+_LAST_TYPE = 12
+"""code of `elemtype`: 11 and 12 are those of TF32"""
+_TF32, _WORD_OF_TYPE = 16, 2
 NOTE = "whether fences of the tensor map proxy are where they belong"
 
 
@@ -50,6 +54,9 @@ def _replace(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) ->
         raise UnhandledForm
     own = own_shared(e, modifiers)
     place = full_address(e, operands[0], space)
+    if field in _NARROW:
+        _extent_of_box(e, place, field, operands, own)
+        return
     if field in ("global_dim", "global_stride"):
         at, value = operands[1:]
         if not isinstance(at, Number) or not 0 <= at.value < MOST_RANK - (field == "global_stride"):
@@ -64,9 +71,8 @@ def _replace(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) ->
     elif field in _FLAGS and isinstance(value, Number) and 0 <= value.value < _FLAGS[field][2]:
         first, bits, _ = _FLAGS[field]
         _put(e, place, 2, first, bits, e.constant("b32", value.value), own)
-        if field == "swizzle_mode":
-            span = 0x80 << value.value if value.value else 0x10
-            e.effect("st.b32", (place, e.constant("b32", span)), immediate=4 * _SPAN, auxiliary=own)
+    elif field == "elemtype" and isinstance(value, Number) and 0 <= value.value <= _LAST_TYPE:
+        _type(e, place, value.value, own)
     else:
         raise UnhandledForm
 
@@ -78,6 +84,29 @@ def _put(e: Emitter, place: Register, word: int, first: int, bits: int, value: R
     kept = e.emit("and.b32", old, e.constant("b32", ~(mask << first)))
     part = e.emit("shl.b32", e.emit("and.b32", value, e.constant("b32", mask)), e.constant("b32", first))
     e.effect("st.b32", (place, e.emit("or.b32", kept, part)), immediate=4 * word, auxiliary=own)
+
+
+def _extent_of_box(e: Emitter, place: Register, field: str, operands: tuple[Operand, ...], own: int) -> None:
+    """`box_dim` and `element_stride` of a dimension."""
+    _, at, value = operands
+    if not isinstance(at, Number) or not 0 <= at.value < MOST_RANK:
+        raise UnhandledForm
+    bits = _NARROW[field]
+    one_less = e.emit("sub.b32", e.read(value, "b32"), e.constant("b32", 1))
+    if field == "element_stride":
+        _put(e, place, 13, bits * at.value, bits, one_less, own)
+    elif at.value:
+        _put(e, place, 14, bits * (at.value - 1), bits, one_less, own)
+    else:
+        _put(e, place, 13, 24, bits, one_less, own)
+
+
+def _type(e: Emitter, place: Register, code: int, own: int) -> None:
+    """Codes 11 and 12 are f32 and f32.ftz, with a bit that says that loads round to TF32."""
+    rounds = code > _LAST_TYPE - 2
+    if rounds:
+        _put(e, place, _WORD_OF_TYPE, _TF32, 1, e.constant("b32", 1), own)
+    _put(e, place, _WORD_OF_TYPE, 7, 4, e.constant("b32", code - 4 if rounds else code), own)
 
 
 def _extent(e: Emitter, place: Register, at: int, value: Operand, own: int) -> None:

@@ -177,10 +177,15 @@ class EntryParameter:
             e.graph.parameters[found] = RegisterParameter(0, type_, self.number, (), part, offset)
         return found
 
+    @property
+    def stays(self) -> bool:
+        """Whether its address is that of the argument: it may be a tensor map, or have one."""
+        aligned = self.variable.alignment >= MAP_ALIGNMENT
+        return not self.is_address and aligned and size_of(self.variable) >= MAP_BYTES
+
     def address(self, e: Emitter) -> Register:
-        """A copy in local memory, as ptxas makes it where it cannot address parameters; what may be a tensor map, or
-        have one, stays where it is passed."""
-        if self.is_address or self.variable.alignment < MAP_ALIGNMENT or size_of(self.variable) < MAP_BYTES:
+        """A copy in local memory, as ptxas makes it where it cannot address parameters; or where it is passed."""
+        if not self.stays:
             return _copied(self, e)
         if self._kept is None:
             self._kept = e.graph.new("b64")

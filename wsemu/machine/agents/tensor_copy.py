@@ -184,8 +184,7 @@ def clean(p):
     for n in range(19, 32):
         left |= word(p, n)
     left |= (word(p, 13) & 0xFFFFFF) >> (3 * rank)
-    span = np.int64(0x10) if swizzle_of(p) == 0 else np.int64(0x80) << swizzle_of(p)
-    return left == 0 and word(p, 18) == span
+    return left == 0
 
 
 @compiled
@@ -194,15 +193,12 @@ def is_im2col(p):
     rank = rank_of(p)
     if word(p, 2) & 1 == 0 or rank < 3 or not clean(p):
         return False
-    if rank == 5 and word(p, 14) & 0x80008000:
-        return False
-    total = ((word(p, 13) >> 24) + 1) * (word(p, 15) + 1) * element_size(p)
-    return total & 0xFFFFFFFF == word(p, 16)
+    return rank < 5 or word(p, 14) & 0x80008000 == 0
 
 
 @compiled
 def is_tiled(p):
-    """Whether these are bytes of a tiled map, as the driver writes them."""
+    """Whether these are bytes of a tiled map, as the driver writes them; words 16 and 18 are not read."""
     if word(p, 2) & 1 or word(p, 15) or not clean(p):
         return False
     rank = rank_of(p)
@@ -224,7 +220,7 @@ def is_tiled(p):
         return False
     if (word(p, 2) >> 15) & 1 and code_of(p) < F16:
         return False
-    return total <= MOST_BYTES and total == word(p, 16)
+    return total <= MOST_BYTES
 
 
 # -- tiles -------------------------------------------------------------------------------------------------------------

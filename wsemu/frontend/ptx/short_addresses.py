@@ -1,0 +1,57 @@
+"""Addresses of 32 bits in the state spaces of parameters, constants and local memory, as LLVM makes them where it knows
+that these spaces are small: `mov.b32 %r1, map; cvt.u64.u32 %rd1, %r1; cvta.param.u64 %rd2, %rd1;`.
+
+In local memory they are the low bits of an address.  Of a parameter or a constant, each of which has a segment of its
+own here, they are its number and the offset in it; the highest bit is set.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.ptx.variables import EntryParameter, ModulePlace
+from wsemu.model.isa import LOCAL, SEGMENT_SHIFT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.frontend.assemble.graph import Register
+    from wsemu.frontend.ptx.emit import Emitter, Place
+
+SPACES = ("param", "const", "local")
+_MARK, _SHIFT = 1 << 31, 16
+"""no variable of these spaces has more bytes than a parameter or a bank of constants, 64 KiB"""
+
+
+def shortened(e: Emitter, place: Place) -> Register | None:
+    """The short address of a variable; None of what has none of its own."""
+    number = next((number for number, known in _numbered(e) if known is place), None)
+    return None if number is None else e.constant("b32", _MARK | number << _SHIFT)
+
+
+def _numbered(e: Emitter) -> Iterator[tuple[int, Place]]:
+    """Parameters and constants whose short addresses are taken, with their numbers."""
+    places = (place for scope in (*e.scopes.values(), *e.names[1:2]) for name, place in scope.items()
+              if name in e.reached.short_names and not isinstance(place, int))  # fmt: skip
+    kept = [place for place in places if _has_segment(place)]
+    return enumerate(kept)
+
+
+def _has_segment(place: Place) -> bool:
+    if isinstance(place, ModulePlace):
+        return place.variable.space == "const"
+    return isinstance(place, EntryParameter) and place.stays
+
+
+def extended(e: Emitter, address: Register) -> Register:
+    """An address of 64 bits in one of these spaces, which may be a short one."""
+    if not e.reached.short_names:
+        return address
+    short = e.emit("setp.eq.b64", e.emit("shr.u64", address, e.constant("b64", SEGMENT_SHIFT)), e.constant("b64", 0))
+    found = e.emit("or.b64", address, e.constant("b64", LOCAL << SEGMENT_SHIFT))
+    whose = e.emit("shr.u64", address, e.constant("b64", _SHIFT))
+    offset = e.emit("and.b64", address, e.constant("b64", (1 << _SHIFT) - 1))
+    for number, place in _numbered(e):
+        own = e.emit("setp.eq.b64", whose, e.constant("b64", (_MARK >> _SHIFT) + number))
+        found = e.emit("selp.b64", e.emit("add.b64", place.address(e), offset), found, own)
+    return e.emit("selp.b64", found, address, short)
