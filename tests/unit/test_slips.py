@@ -624,3 +624,26 @@ def test_an_arrive_of_copies_that_counts_itself_is_named():
     assert "use `ptx.cp_async_mbarrier_arrive_noinc()`, or arrive in the same thread after it" in (error.help or "")
     cures = report.cures(budget=PLENTY)
     assert "cp_async_mbarrier_arrive_noinc" in cures[0].says
+
+
+def test_an_edit_that_fits_one_size_alone_comes_after_others():
+    """With `n` tiles a bound of 5 is right for 5 alone."""
+    cures = wsemu.check(last_tile_unasked, 1, 64, (zeros(5, 32), zeros(5, 32), 5)).cures(budget=PLENTY)
+    assert "`n`" in cures[0].says
+    assert "`5` in place of `4`" not in cures[0].says
+
+
+@cuda.jit
+def last_tile_unasked(x, y, n):
+    s = cuda.shared.array(32, F32)
+    lane = cuda.threadIdx.x % 32
+    if cuda.threadIdx.x < 32:
+        for i in range(n):
+            s[lane] = x[i, lane]
+            ptx.bar_arrive(1, 64)
+            ptx.bar_sync(2, 64)
+    else:
+        for i in range(4):
+            ptx.bar_sync(1, 64)
+            y[i, lane] = s[lane]
+            ptx.bar_arrive(2, 64)

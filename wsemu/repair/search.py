@@ -23,7 +23,7 @@ from wsemu.repair.scene import Candidate, Scene
 from wsemu.repair.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     import numpy.typing as npt
@@ -39,6 +39,8 @@ ENOUGH = 4
 """cures, after which only edits as likely as the last one are tried"""
 _DEPTH = 3
 """edits of a cure"""
+_NEARBY = 5
+"""cures that are tried on launches of other sizes"""
 _BRANCHES = 3
 """edits that make some errors vanish, from which a second search starts"""
 _BY_CODE = {
@@ -172,6 +174,8 @@ class Tried(NamedTuple):
     """of the trial"""
     file: str = ""
     """that is edited, where no change says so"""
+    fails: int = 0
+    """launches of neighbouring sizes that are not verified with it"""
 
 
 @dataclass()
@@ -245,6 +249,30 @@ class Search:
                 self.texts.setdefault(file, text)
                 made = Tried((other.candidate,), text.edited(other.candidate.pieces), attempted, self.tried)
                 self.cures.append(made._replace(file=file))
+
+    def nearby(self) -> None:
+        """Try the best cures on launches of neighbouring sizes: one may fit this size alone."""
+        sizes = [*self._sizes()]
+        if len(self.cures) < 2 or not sizes:
+            return
+        for n, tried in enumerate(self.cures[:_NEARBY]):
+            file = tried.file or tried.edits[0].edit.changes[0].file
+            if tried.file:
+                continue  # it is a launch of its own
+            made = {file: (self.texts[file].tree, tried.source)}
+            done = [self.launched.attempt_launch(*size, made) for size in sizes]
+            fails = sum(one is None or one.report.verdict != "verified" for one in done)
+            self.cures[n] = tried._replace(fails=fails)
+
+    def _sizes(self) -> Iterator[tuple[Any, Any, tuple[Any, ...]]]:
+        """A grid, a block and arguments each: numbers of one less, and a CTA less."""
+        grid, block = self.report.grid, self.report.block
+        given = tuple(self.launched.given())
+        for n, value in enumerate(given):
+            if type(value) is int and value > 1:
+                yield grid, block, (*given[:n], value - 1, *given[n + 1 :])
+        if grid[0] > 1:
+            yield (grid[0] - 1, *grid[1:]), block, given
 
     def _left(self, tried: Tried) -> tuple[int, int, float]:
         errors = tried.attempted.report.errors
@@ -335,6 +363,7 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
         if stopped:
             return Trials(groups=causes.by_edge(findings), stopped=stopped)
         run.run()
+        run.nearby()
     cures = described(run, ranked(run, launched.expected), launched.expected)
     groups = causes.by_edit(findings, [cures[0].findings], _replaced(cures[0])) if cures else causes.by_edge(findings)
     return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.stopped)
@@ -434,6 +463,7 @@ def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
         return (
             right is False,
             _leaves_out(tried) or tried.attempted.stores < max(most, run.stores) // 2,
+            tried.fails,
             len(tried.edits),
             rank_of(tried),
             sum(c.odd for c in tried.edits),
