@@ -118,7 +118,7 @@ def _of_lanes(found: Conflict, witness: Witness | None) -> Finding:
 def _of_copies(found: Conflict, witness: Witness | None) -> Finding:
     """The finding where an asynchronous copy makes one of the accesses, or both."""
     raw, places, first, second = found.raw, found.places, found.first, found.second
-    steps = [] if witness is None or not found.same_cta else _as_run(found, witness, {first.access.warp, raw.warp})
+    steps = [] if witness is None else _as_run(found, witness, {first.access.warp, raw.warp})
     does = {READ: "read", WRITE: "write", ATOMIC: "update"}[second.kind]
     later = f"the {words.noun(places, raw.pc)}" if second.copies else f"this {does}"
     if first.copies:

@@ -41,9 +41,6 @@ DOCS = sorted(path for path in ROOT.glob("docs/programs/*.py") if not path.name.
 OUTSIDE = ("transfer-missed", "transfer-duplicated", "transfer-spilled")
 """of addresses, not of an order: no schedule"""
 
-NOT_YET = ROOT / "tests" / "fail" / "race" / "awaited_in_the_other_cta.py"
-"""its race, of a copy and a load in two CTAs of a cluster, has no schedule so far"""
-
 
 @functools.cache
 def replayed(path: Path, engine: settings.Engine = "vm") -> list[tuple[Report, Finding, Replay]]:
@@ -56,7 +53,7 @@ def replayed(path: Path, engine: settings.Engine = "vm") -> list[tuple[Report, F
 
     def again(report: Report) -> None:
         for finding in report.errors:
-            if finding.code not in OUTSIDE and (path, finding.code) != (NOT_YET, "race"):
+            if finding.code not in OUTSIDE:
                 witness = report.witness(finding)
                 witness.check(bound[0])
                 found.append((report, finding, follow(bound[0], witness.code, witness.steps)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.evidence.source_view import iteration, ordinal
-from wsemu.model.isa import ADDRESS_WRAPPED, LANES, NAMES, step_word
+from wsemu.model.isa import ADDRESS_WRAPPED, LANES, MULTICASTS, NAMES, OFFSET_MASK, step_word
 from wsemu.model.outcome import ALL_LANES, EventKind
 from wsemu.proof.happens_before import HappensBefore, uncounted_barriers
 from wsemu.proof.phase_edges import PhaseOrder, relaxed
@@ -105,7 +105,7 @@ class Witness:
     @functools.cached_property
     def _begins(self) -> list[bool]:
         """Of each event, whether it is the first one of its kind in an execution of an instruction: one a lane, or one
-        an mbarrier, stand one behind the other, of lanes that are not the same."""
+        an mbarrier, stand one behind the other, of lanes that are not the same; of a multicast one a CTA."""
         return [first for first, _ in self._parts_of_executions]
 
     @functools.cached_property
@@ -117,15 +117,24 @@ class Witness:
     def _parts_of_executions(self) -> list[tuple[bool, bool]]:
         parts = []
         instruction: tuple[int, int, int] | None = None
-        done: dict[EventKind, int] = {}
+        done: dict[EventKind, dict[int, int]] = {}
         for event in self.events:
-            own = event.cta, event.warp, event.pc
-            again = event.kind in done and (done[event.kind] & event.lanes or event.kind not in _BY_LANES)
+            own, goal = (event.cta, event.warp, event.pc), self._goal(event)
+            again = event.kind in done and (
+                done[event.kind].get(goal, 0) & event.lanes or event.kind not in _BY_LANES
+            )  # fmt: skip
             if own != instruction or again:
                 instruction, done = own, {}
             parts.append((event.kind not in done, not done))
-            done[event.kind] = done.get(event.kind, 0) | event.lanes
+            of_kind = done.setdefault(event.kind, {})
+            of_kind[goal] = of_kind.get(goal, 0) | event.lanes
         return parts
+
+    def _goal(self, event: Event) -> int:
+        """Rank of the CTA that a part of a multicast goes to; 0 of all else."""
+        if NAMES[int(self.places.program.code[event.pc, 0])] not in MULTICASTS:
+            return 0
+        return (event.place & OFFSET_MASK) >> self.places.outcome.window
 
     def executions(self, cta: int, warp: int, pc: int) -> list[int]:
         """Where in the trace a warp executes an access."""

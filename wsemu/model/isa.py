@@ -517,6 +517,7 @@ for _name, _wgmma in WGMMA.items():
 
 WAITS = ("mbarrier.wait", "mbarrier.wait.parity")
 """for a phase of an mbarrier"""
+MULTICASTS = ("bulk.multicast", "tensor.multicast")
 TENSOR_RANK = 7
 """bits of the aux of a tensor copy that say how many coordinates it has"""
 CHANGED_MAPS = 64

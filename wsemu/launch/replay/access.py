@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -9,19 +10,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from wsemu.model.isa import CP_ASYNC, LANES, NAMES, OFFSET_MASK, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape
+from wsemu.launch.replay.copies import UPDATES, ranges
+from wsemu.model.isa import LANES, NAMES, OFFSET_MASK, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape
 from wsemu.reference.arithmetic import unsigned
 from wsemu.reference.memory.bounds import find_segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from wsemu.launch.replay.copies import Ranges
     from wsemu.model.program import Program
     from wsemu.reference.warp import WarpRun
 
 
 _WORD = 4
 """bytes of a copy that are shown"""
+_PIECE = 16
+"""bytes that pieces of a copy have at most"""
 
 
 class AccessValue(BaseModel):
@@ -48,11 +53,14 @@ class AccessRecord:
     size: int
     """bytes a lane"""
     addresses: dict[int, int] = field(default_factory=dict)
+    """of an asynchronous operation these are pieces, of which a lane may have several"""
     values: dict[int, bytes] = field(default_factory=dict)
     before: dict[int, bytes] = field(default_factory=dict)
     """what was there"""
     source: AccessRecord | None = None
     """of a copy: what it read; the rest is what it wrote"""
+    starts: dict[int, int] = field(default_factory=dict)
+    """address -> the highest lane that has it, when first asked for"""
 
     @property
     def sides(self) -> list[AccessRecord]:
@@ -60,9 +68,11 @@ class AccessRecord:
 
     def at(self, address: int, size: int, values: dict[int, bytes]) -> bytes | None:
         """What it has of an element: of the highest lane, whose store stays."""
-        for lane in sorted(values, reverse=True):
-            offset = address - self.addresses[lane]
-            if 0 <= offset <= self.size - size:
+        if not self.starts:
+            self.starts = {start: lane for lane, start in sorted(self.addresses.items())}
+        for offset in range(self.size - size + 1):
+            lane = self.starts.get(address - offset)
+            if lane in values:
                 return values[lane][offset : offset + size]
         return None
 
@@ -77,7 +87,7 @@ def look(run: WarpRun) -> Callable[[], AccessRecord] | None:
         lanes &= ~holds if fields[1] & 1 else holds
     name = NAMES[fields[0]]
     if OPERATIONS[name].kind == "async":
-        return _look_at_copy(run, name, lanes, fields[4 if name == "bulk.zero" else 5])
+        return _look_at_copy(run, name, lanes)
     operation, size = OPERATIONS[name], access_shape(name)[1]
     seen = AccessRecord(run.warp.number, operation.kind, group.pc, size)
     for lane in range(LANES):
@@ -100,31 +110,35 @@ def look(run: WarpRun) -> Callable[[], AccessRecord] | None:
     return after
 
 
-def _look_at_copy(run: WarpRun, name: str, lanes: int, size: int) -> Callable[[], AccessRecord] | None:
-    """Look at asynchronous copies, or zeros, which are made at their issue here; all lanes' of one size, that of the
-    register `size`."""
+def _look_at_copy(run: WarpRun, name: str, lanes: int) -> Callable[[], AccessRecord] | None:
+    """Look at an asynchronous operation, or zeros, which are made at their issue here."""
     pc = run.warp.ready[-1].pc
-    fields = run.launch.code[pc]
-    there = [lane for lane in range(LANES) if lanes >> lane & 1]
-    read = max((run.read(size, "b32", lane) for lane in there), default=0)
-    small, number = name in CP_ASYNC, run.warp.number
-    target = AccessRecord(number, "atomic" if name == "bulk.reduce" else "store", pc, CP_ASYNC.get(name, read))
-    if name != "bulk.zero":
-        target.source = AccessRecord(number, "load", pc, min(read, target.size))
-    for lane in there:
-        for side, row in zip(target.sides, (3, 4), strict=False):
-            address = unsigned(run.read(fields[row], "b64", lane) + (fields[6] if small and row == 3 else 0), 64)
-            data = _memory(run, address, side.size)
-            if data is not None:
-                side.addresses[lane], side.before[lane] = address, data
+    reads, writes = ranges(run, name, run.launch.code[pc], lanes)
+    source = _pieces(run, "load", pc, reads)
+    target = _pieces(run, "atomic" if name.startswith(UPDATES) else "store", pc, writes)
+    seen = target if writes else source
+    if writes and reads:
+        seen.source = source
 
     def after() -> AccessRecord:
-        for side in target.sides:
-            for lane, address in side.addresses.items():
-                side.values[lane] = _memory(run, address, side.size) or b""
-        return target
+        for side in seen.sides:
+            for piece, address in side.addresses.items():
+                side.values[piece] = _memory(run, address, side.size) or b""
+        return seen
 
     return after
+
+
+def _pieces(run: WarpRun, does: str, pc: int, found: Ranges) -> AccessRecord:
+    """Ranges of bytes as pieces of one size, at multiples of it."""
+    size = math.gcd(_PIECE, *(number for _, address, length in found for number in (address, length)))
+    seen = AccessRecord(run.warp.number, does, pc, size)
+    starts = [start for _, address, length in found for start in range(address, address + length, size)]
+    for piece, start in enumerate(starts):
+        data = _memory(run, start, size)
+        if data is not None:
+            seen.addresses[piece], seen.before[piece] = start, data
+    return seen
 
 
 def in_common(one: AccessRecord, other: AccessRecord, program: Program) -> tuple[AccessRecord, AccessRecord]:

@@ -234,6 +234,26 @@ def _rows(fields: MapFields, at: Sequence[int], to: int, *, stores: bool) -> Ite
         yield Row(address, to + n * fields.pitch, low, high if there else low)
 
 
+def accessed(
+    run: WarpRun, name: str, fields: list[int], lane: int
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """(address, bytes) of what a lane's copy is about to access in shared memory, and in the tensor; nothing of one
+    that cannot be made."""
+    number, offset = divmod(run.read(fields[4], "b64", lane), 1 << SEGMENT_SHIFT)
+    segment = find_segment(run, number)
+    decoded = decode(bytes(segment.data[offset : offset + MAP_BYTES])) if segment is not None else None
+    if segment is None or decoded is None or decoded.rank != fields[7] & TENSOR_RANK:
+        return [], []
+    stores = name in ("tensor.store", "tensor.reduce")
+    at = [signed(run.read(fields[2] + k * ROW, "b32", lane), 32) for k in range(decoded.rank)]
+    to = run.read(fields[3], "b64", lane)
+    rows = tuple(_rows(decoded, at, to, stores=stores))
+    tile = Tile(decoded, (segment, number, offset), to, rows, decoded.address, changing=False, own=stores)
+    goals = bulk_copy.ranks(run, name, fields[2] + decoded.rank * ROW, lane, fields[3])
+    inside = [piece for goal in goals for piece in _moved(tile, goal).shared_runs(whole=not stores)]
+    return inside, [(row.outside + row.low, row.high - row.low) for row in rows if row.high > row.low]
+
+
 # -- copies ------------------------------------------------------------------------------------------------------------
 
 

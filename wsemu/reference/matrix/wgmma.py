@@ -200,6 +200,23 @@ def _read(run: WarpRun, lane: int, places: list[Place], first: int) -> None:
 # -- values ----------------------------------------------------------------------------------------------------------
 
 
+def _operands(run: WarpRun, name: str, fields: list[int], lane: int) -> list[_Operand]:
+    """Those in shared memory: b, and before it a if it lies there."""
+    part, auxiliary = WGMMA[name].part, fields[7]
+    columns, first = 8 * (auxiliary & COLUMNS), ROWS * (run.warp.number % 4)
+    b = _Operand(run.read(fields[4], "b64", lane), part, range(columns), turned=bool(auxiliary & TURNS_B))
+    if not WGMMA[name].shared:
+        return [b]
+    rows, turned = range(first, first + ROWS), bool(auxiliary & TURNS_A)
+    return [_Operand(run.read(fields[3], "b64", lane), part, rows, turned=turned), b]
+
+
+def read_by(run: WarpRun, name: str, fields: list[int], lane: int) -> list[tuple[int, int]]:
+    """(address, bytes) of what a warp is about to read."""
+    start = run.launch.shared_of(run.cta.number)
+    return [(start + at, PIECE) for operand in _operands(run, name, fields, lane) for at in operand.pieces()]
+
+
 def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """The rows of a warp, at once."""
     gather_lanes(run, lanes)
@@ -207,13 +224,8 @@ def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     lane = lanes_of(lanes)[0]
     columns = 8 * (auxiliary & COLUMNS)
     first = ROWS * (run.warp.number % 4)
-    b = _Operand(run.read(fields[4], "b64", lane), part, range(columns), turned=bool(auxiliary & TURNS_B))
-    operands = [b]
-    if shared:
-        a = _Operand(
-            run.read(fields[3], "b64", lane), part, range(first, first + ROWS), turned=bool(auxiliary & TURNS_A)
-        )
-        operands.insert(0, a)
+    operands = _operands(run, name, fields, lane)
+    a, b = operands[0], operands[-1]
     places = _located(run, lane, operands)
     uses = run.read(fields[6], "p", lane)
     descriptors = run.read(fields[3], "b64", lane) if shared else 0, run.read(fields[4], "b64", lane)

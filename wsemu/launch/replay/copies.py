@@ -1,0 +1,58 @@
+"""What an asynchronous operation of a warp is about to access: bytes that it reads, and bytes that it writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.model.isa import CP_ASYNC, LANES
+from wsemu.reference.agents import bulk_copy, tensor_copy
+from wsemu.reference.arithmetic import unsigned
+from wsemu.reference.matrix import wgmma
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.reference.warp import WarpRun
+
+Ranges = list[tuple[int, int, int]]
+"""(lane, address, bytes)"""
+UPDATES = ("bulk.reduce", "tensor.reduce", "async.reduce")
+"""operations that combine with what is there"""
+
+
+def ranges(run: WarpRun, name: str, fields: Sequence[int], lanes: int) -> tuple[Ranges, Ranges]:
+    """(what it reads, what it writes), where that is known before it is made."""
+    there = [lane for lane in range(LANES) if lanes >> lane & 1]
+    if name.startswith(("wgmma.r", "wgmma.s")):
+        return [(there[0], at, size) for at, size in wgmma.read_by(run, name, list(fields), there[0])], []
+    reads: Ranges = []
+    writes: Ranges = []
+    for lane in there:
+        if name.startswith("tensor."):
+            inside, outside = tensor_copy.accessed(run, name, list(fields), lane)
+            of_lane = (inside, outside) if name in ("tensor.store", "tensor.reduce") else (outside, inside)
+        else:
+            of_lane = _of_bytes(run, name, fields, lane)
+        for found, to in zip(of_lane, (reads, writes), strict=True):
+            to += [(lane, at, size) for at, size in found if size]
+    return reads, writes
+
+
+Runs = list[tuple[int, int]]
+
+
+def _of_bytes(run: WarpRun, name: str, fields: Sequence[int], lane: int) -> tuple[Runs, Runs]:
+    """The same of a lane's copy of bytes, of its store that goes on alone, or of its zeros: (address, bytes)."""
+    if name.startswith("async."):
+        return [], [(run.read(fields[3], "b64", lane), 8 if name.endswith("b64") else 4)]
+    if name == "bulk.zero":
+        to = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
+        return [], [(to, run.read(fields[4], "b32", lane))]
+    origin = run.read(fields[4], "b64", lane)
+    size = run.read(fields[5], "b32", lane)
+    if name in CP_ASYNC:
+        to = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
+        return [(origin, min(size, CP_ASYNC[name]))], [(to, CP_ASYNC[name])]
+    size = size // bulk_copy.UNIT * bulk_copy.UNIT
+    goals = bulk_copy.ranks(run, name, fields[2], lane, fields[3])
+    return [(origin, size)], [(to, size) for to in goals]
