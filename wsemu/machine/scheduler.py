@@ -108,9 +108,7 @@ FIRST_FENCE_EVENT = EVENT_KINDS.index("fence.cta")
 @compiled
 def exchanges(op):
     """Whether it may set memory up: what it returns need not be used."""
-    if op == EXCHANGE or op == EXCHANGE64:  # noqa: SIM109 (a list does not compile)
-        return True
-    return op == EXCHANGE8 or op == EXCHANGE16  # noqa: SIM109
+    return (op - EXCHANGE) * (op - EXCHANGE64) * (op - EXCHANGE8) * (op - EXCHANGE16) == 0
 
 
 @compiled
