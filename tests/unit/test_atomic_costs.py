@@ -11,7 +11,7 @@ import pytest
 
 import wsemu
 from wsemu import cuda
-from wsemu.model.isa import AS_LOAD, HALVES, NARROW_ATOMICS, LOOP, SERIAL, SERVICE, SWAP, UNCOUNTED
+from wsemu.model.isa import AS_LOAD, HALVES, LOOP, NARROW_ATOMICS, SERIAL, SERVICE, SWAP, UNCOUNTED
 from wsemu.model.limits import COSTS
 from wsemu.model.memory_cost import wavefronts
 from wsemu.report.terminal import render
