@@ -46,6 +46,9 @@ MOST_STEPS = 4_000
 """ordered accesses that a search makes"""
 _ANY = -1
 """a CTA, where they all begin alike: what one does another may"""
+MOST_SCOUTED = 1_000
+"""ordered accesses that are made in orders drawn by lot, where the search comes to no end: it tries those first that
+are alike in how they begin"""
 MOST_LANES = 6
 """lanes of a warp that stand before ordered accesses to places that others touch, too: more come in too many orders"""
 
@@ -145,14 +148,16 @@ class Search:
         session: Session,
         begin: Callable[[Shared], Knowledge],
         *,
-        most: int = MOST_STEPS,
+        most: int | None = None,
         lockstep: bool = False,
         leads: Callable[[int], bool] = lambda pc: False,
         reads: Callable[[int], bool] = lambda pc: False,
     ) -> None:
         """`leads` says whether lanes that go on from an instruction may come to an ordered access before they meet
-        others at a barrier or a warp-wide operation, `reads` whether an ordered access writes nothing in any case."""
-        self.session, self.begin, self.most, self.lockstep = session, begin, most, lockstep
+        others at a barrier or a warp-wide operation, `reads` whether an ordered access writes nothing in any case;
+        `most` ordered accesses are made, else MOST_STEPS."""
+        self.session, self.begin, self.lockstep = session, begin, lockstep
+        self.most = MOST_STEPS if most is None else most
         self.leads, self.reads = leads, reads
         self.shared = Shared()
         self.users: dict[tuple[int, int], dict[tuple[int, int, int], bool]] = {}
@@ -177,8 +182,10 @@ class Search:
             self.shared.grown = False
             try:
                 self._attempt()
+                if self.result.why == "steps":
+                    self._scout()
             except _NewsError:
-                self._wander()
+                self._wander(self.most)
                 if not (self.result.race or self.result.findings):
                     continue
             if self.result.decided:
@@ -300,8 +307,19 @@ class Search:
                 stack.append(child)
                 keys.append(key)
 
-    def _wander(self) -> None:
-        """Learn who touches what on some way to the end; or find out that it fails."""
+    def _scout(self) -> None:
+        """Go some ways to the end, where not all are tried: one that fails is as good as one that a search finds."""
+        kept, made = self.result, 0
+        while made < MOST_SCOUTED:
+            self._wander(kept.steps + MOST_SCOUTED - made)
+            if self.result.race or self.result.findings or self.result.stuck:
+                return
+            made += max(self.result.steps - kept.steps, 1)
+            self.result.steps = kept.steps
+        self.result = kept
+
+    def _wander(self, most: int) -> None:
+        """Learn who touches what on some way to the end, up to so many steps; or find out that it fails."""
         self.result = Result(steps=self.result.steps)
         self.wanders = True
         node = self._root()
@@ -309,8 +327,11 @@ class Search:
             asks = [ask for own in node.asks for ask in own]
             self.dice.shuffle(asks)
             after = None
-            while asks and after is None and self.result.decided and self.result.steps < self.most:
+            while asks and after is None and self.result.decided and self.result.steps < most:
                 after = self._step(node, asks.pop())
+            alive = any(status != "done" for status in node.status)
+            if after is None and alive and not asks and self.result.decided and self.result.steps < most:
+                self._stuck(node)
             node = after
         self.wanders = False
 
