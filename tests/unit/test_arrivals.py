@@ -116,3 +116,18 @@ def test_other_uses_of_a_counter_are_not(function: Any) -> None:
 
 def test_both_engines_decide_the_same() -> None:
     assert report(by_ticket, 3, "reference").proof == report(by_ticket, 3).proof
+
+
+@cuda.jit
+def counts_down_from_its_number(x: Any, partial: Any, count: Any, y: Any) -> None:
+    if cuda.threadIdx.x == 0:
+        at = cuda.atomic.add(count, 0, 1)
+        while at > 0:
+            at -= 1
+        y[0] = at
+
+
+def test_a_bound_that_moves_round_after_round_is_given_up() -> None:
+    """What is known of the result of an atomic ends, however long a loop counts with it."""
+    arguments = kernels.arguments("last_block", 2)
+    assert wsemu.check(counts_down_from_its_number, 2, 32, arguments).verdict == "failed"

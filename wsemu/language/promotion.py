@@ -34,6 +34,7 @@ from wsemu.language.numbers import (
     uint32,
     uint64,
 )
+from wsemu.language.times import is_time, time_type
 
 SIGNED = (int8, int16, int32, int64)
 UNSIGNED = (uint8, uint16, uint32, uint64)
@@ -169,6 +170,8 @@ def unify(a: NumberType, b: NumberType) -> NumberType | None:
     if bfloat16 in (a, b):
         other = b if a is bfloat16 else a
         return other if other in (bfloat16, *REAL) else None
+    if is_time(a) or is_time(b):
+        return number_type(np.promote_types(a.name, b.name)) if a.name[:8] == b.name[:8] else None
     return NUMBERS[np.promote_types(a.name, b.name).name]
 
 
@@ -190,6 +193,8 @@ def number_type(obj: Any) -> NumberType | None:
     if isinstance(obj, np.dtype):
         return _of_dtype(obj)
     if isinstance(obj, str):
+        if obj.startswith(("datetime64[", "timedelta64[")):
+            return _of_dtype(np.dtype(obj))
         return bfloat16 if obj == "bfloat16" else NUMBERS.get({"bool_": "bool", "boolean": "bool"}.get(obj, obj))
     if type(obj).__module__.split(".")[0] in ("numba", "numba_cuda", "numba_cuda_mlir"):
         inner = getattr(obj, "instance_type", getattr(obj, "dtype", obj))
@@ -205,6 +210,8 @@ _SCALARS = frozenset(np.dtype(c).type for c in "?bhilqBHILQefdFD")
 def _of_dtype(dtype: np.dtype[Any]) -> NumberType | None:
     if dtype == RAW or dtype.name == "bfloat16":
         return bfloat16
+    if dtype.kind in "mM" and dtype.isnative:
+        return time_type(dtype.name)
     return NUMBERS.get(dtype.name) if dtype.kind in "biufc" and dtype.isnative else None
 
 

@@ -1,4 +1,4 @@
-"""Sources of code that no file holds: what `exec` and `compile` were given while a program runs.
+"""Sources of code that no file holds: what `exec`, `eval` and `compile` were given while a program runs.
 
 A kernel made by `exec` has a code object and nothing else.  `remembering` keeps the text of each one by its code
 objects, and gives it a name of its own, under which `linecache` has its lines for whoever shows them.
@@ -115,13 +115,32 @@ def _executing(real: Any, compile_: Any) -> Any:
     return exec_
 
 
+def _evaluating(real: Any, compile_: Any) -> Any:
+    @functools.wraps(real)
+    def eval_(source: Any, *spaces: Any, **named: Any) -> Any:
+        frame = sys._getframe(1)
+        text = _as_text(source)
+        if text is not None:
+            source = compile_(
+                text.lstrip(" \t"), "<string>", "eval", frame.f_code.co_flags & _FUTURES, dont_inherit=True
+            )
+        space, own = (*spaces, None, None)[:2]
+        space, own = named.pop("globals", space), named.pop("locals", own)
+        if space is None:
+            space, own = frame.f_globals, frame.f_locals if own is None else own
+        return real(source, space, own, **named)
+
+    return eval_
+
+
 @contextlib.contextmanager
 def remembering() -> Iterator[None]:
-    """Inside the `with` block the texts that `exec` and `compile` get are kept."""
-    kept = builtins.exec, builtins.compile
+    """Inside the `with` block the texts that `exec`, `eval` and `compile` get are kept."""
+    kept = builtins.exec, builtins.compile, builtins.eval
     builtins.compile = _compiling(kept[1])
     builtins.exec = _executing(kept[0], builtins.compile)
+    builtins.eval = _evaluating(kept[2], builtins.compile)
     try:
         yield
     finally:
-        builtins.exec, builtins.compile = kept
+        builtins.exec, builtins.compile, builtins.eval = kept

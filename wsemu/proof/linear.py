@@ -12,6 +12,7 @@ result are `far`.  So is what comes from another lane, and what was stored and i
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.model.isa import NAMES, OPERATIONS
@@ -59,6 +60,8 @@ class Mixed(NamedTuple):
     """Something that depends on results of atomics in another way."""
 
 
+PATIENCE = 8
+"""rounds of a loop after which a bound that moves is given up"""
 MIXED = Mixed()
 Held = int | Grown | Compared | Small | Mixed
 """what a row holds; a row that is not named does not depend on atomics, and is not the same for all threads"""
@@ -77,6 +80,8 @@ class Linear:
         self.memory: dict[int, Held] = {}
         """number of an array -> what of atomics stands in it"""
         self.starts: dict[int, Rows] = {0: dict(known)}
+        self.visits: Counter[int] = Counter()
+        """how often a block was come to; -1 - n: how often array n was stored to"""
         while True:
             before = dict(self.memory)
             self._flow(sorted(self.starts))
@@ -115,6 +120,9 @@ class Linear:
             self.starts[target] = dict(rows)
             return True
         joined = {row: held for row in {*known, *rows} if (held := _joined(known.get(row), rows.get(row))) is not None}
+        self.visits[target] += 1
+        if self.visits[target] > PATIENCE:
+            joined = {row: _widened(known.get(row), held) for row, held in joined.items()}
         self.starts[target] = joined
         return joined != known
 
@@ -159,7 +167,10 @@ class Linear:
         if moves or (any(bits.get(row, 0) & taint for row in step.reads) and not isinstance(held, Grown)):
             held = MIXED
         for n in numbers if isinstance(held, (Grown, Mixed)) else ():
-            self.memory[n] = _joined(self.memory.get(n, held), held) or MIXED
+            known = self.memory.get(n, held)
+            self.visits[-1 - n] += 1
+            now = _joined(known, held) or MIXED
+            self.memory[n] = now if self.visits[-1 - n] <= PATIENCE else _widened(known, now)
         return None
 
     def _result(self, step: Step, fields: list[int], rows: Rows) -> Held | None:
@@ -204,6 +215,14 @@ def _joined(one: Held | None, other: Held | None) -> Held | None:
         if isinstance(grown, Grown) and not isinstance(rest, Compared):
             return grown._replace(far=True)  # it need not be in it
     return MIXED if isinstance(one, Compared) or isinstance(other, Compared) else None
+
+
+def _widened(before: Held | None, now: Held) -> Held:
+    """What is held where a bound moves round after round: none then."""
+    if not isinstance(before, Grown) or not isinstance(now, Grown):
+        return now
+    low = now.low if now.low == before.low else None
+    return now._replace(low=low, high=now.high if now.high == before.high else None)
 
 
 def _least(*numbers: int | None) -> int | None:

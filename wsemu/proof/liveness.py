@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 Rows = frozenset[int]
 
 
-def live_rows(program: Program) -> list[Rows]:
-    """By instruction, the rows that matter just before it.  A guarded write leaves what other lanes hold."""
+def live_rows(program: Program, apart: frozenset[int] = frozenset(), quiet: frozenset[int] = frozenset()) -> list[Rows]:
+    """By instruction, the rows that matter just before it.  A guarded write leaves what other lanes hold.  `apart` are
+    stores to whose address it does not matter, `quiet` instructions that matter only as far as what they make does."""
     decoder = Decoder(program, Regions(program, 0, None), {})
     code = program.code.tolist()
     reads: list[set[int]] = []
@@ -24,7 +25,10 @@ def live_rows(program: Program) -> list[Rows]:
         read: set[int] = {fields[1] >> 1} - {0}
         written: set[int] = set()
         for step in decoder.steps(pc):
-            read |= {row for row in (*step.reads, *step.operands, step.address) if row > 0}
+            named = (*step.reads, *step.operands, step.address)
+            if pc in apart:
+                named = tuple(row for row in named if row != step.address)
+            read |= {row for row in named if row > 0}
             if not step.guard:
                 written |= set(step.writes)
         reads.append(read)
@@ -39,7 +43,8 @@ def live_rows(program: Program) -> list[Rows]:
     while work:
         pc = work.pop()
         later = set[int]().union(*(live[s] for s in successors(pc, code[pc]) if s < len(code)))
-        now = reads[pc] | (later - writes[pc])
+        needed = reads[pc] if pc not in quiet or writes[pc] & later else set()
+        now = needed | (later - writes[pc])
         if now != live[pc]:
             live[pc] = now
             work += before[pc]

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from wsemu.model.isa import (
     AS_STORE,
     ATOMIC,
     BOTH_WAYS,
+    FIRST_ARRAY,
     LANES,
     LOCAL,
     NAMES,
@@ -69,6 +70,14 @@ _NOTHING: frozenset[Before] = frozenset()
 _WIDE = -1
 """who gave, where all CTAs may take it"""
 _FENCES = ("fence.cta", "fence.gpu", "fence.sys")
+_ROWS = (
+    "fenced", "pending", "own", "seen", "behind", "forced", "meeting", "exited", "barrier", "given", "places",
+    "observed",
+)  # fmt: skip
+"""what is known besides what threads know"""
+_ROUNDS = 8
+"""of telling CTAs apart"""
+_ALL_BITS = (1 << 64) - 1
 _NO_ROW: Rows = np.zeros(0, np.int32)
 
 
@@ -117,7 +126,7 @@ Cell = tuple[tuple[Entry, ...], tuple[Entry, ...]]
 
 
 @dataclass(slots=True)
-class _Location:
+class Location:
     """What a strong read of a place would get to know."""
 
     observed: dict[int, int] = field(default_factory=dict)
@@ -130,8 +139,8 @@ class _Location:
     read: Rows | None = None
     """the same of reads"""
 
-    def copy(self) -> _Location:
-        return _Location(dict(self.observed), dict(self.given), self.written, self.read)
+    def copy(self) -> Location:
+        return Location(dict(self.observed), dict(self.given), self.written, self.read)
 
 
 class Shared:
@@ -212,7 +221,7 @@ class Knowledge:
         """the same two of the open generation of a (CTA, barrier)"""
         self.last: dict[Thread, Place] = {}
         """place of the last strong access"""
-        self.locations: dict[Place, _Location] = {}
+        self.locations: dict[Place, Location] = {}
         self.columns: dict[tuple[Thread, Place], int] = {}
         self.counts: dict[int, int] = {}
         self.given: dict[tuple[int, int], tuple[Rows, tuple[tuple[int, ...], ...], bool]] = {}
@@ -229,6 +238,8 @@ class Knowledge:
         self.gathered: dict[tuple[int, int], frozenset[Before]] = {}
         """the same of the open generation of a (CTA, barrier)"""
         self.alone = ctas == 1
+        self.apart: frozenset[int] = frozenset()
+        """arrays of which each CTA has places of its own, by its number"""
         self.unclear: tuple[int, ...] = ()
         """instructions of which lanes store to one place together"""
         self._rules: dict[str, Callable[[Made], None]] = {
@@ -236,9 +247,9 @@ class Knowledge:
             "warp": self._warp, **dict.fromkeys(_FENCES, self._fence),
         }  # fmt: skip
 
-    def copy(self) -> Knowledge:
+    def copy(self) -> Self:
         """The same, to go on from; what is shared of the two never changes in place."""
-        made = object.__new__(Knowledge)
+        made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         for name in _TABLES:
             setattr(made, name, dict(getattr(self, name)))
@@ -416,7 +427,7 @@ class Knowledge:
     def _strong(self, event: Event, thread: Thread, place: Place, wrote: bool) -> tuple[int, int]:
         """A strong access of a thread; (column, count) of what it writes."""
         fields = self.code[event.pc]
-        location = self.locations.setdefault(place, _Location())
+        location = self.locations.setdefault(place, Location())
         stores = fields[7] & SERVED == AS_STORE
         threads = self._threads(event, ALL_LANES) if self.lockstep else [thread]
         if not stores:
@@ -446,14 +457,14 @@ class Knowledge:
         column = self.columns[thread, place]
         self.counts[column] = self.counts.get(column, 0) + 1
         if stores:
-            location = _Location({}, {}, location.written, location.read)
-        self.locations[place] = _Location(
+            location = Location({}, {}, location.written, location.read)
+        self.locations[place] = Location(
             {**location.observed, column: self.counts[column]}, _merged(location.given, released),
             location.written, location.read,
         )  # fmt: skip
         return column, self.counts[column]
 
-    def _meet_fences(self, threads: Iterable[Thread], location: _Location, reads: bool, writes: bool) -> None:
+    def _meet_fences(self, threads: Iterable[Thread], location: Location, reads: bool, writes: bool) -> None:
         """A strong access meets those before it: of two that conflict, `fence.sc` before the one come before `fence.sc`
         behind the other."""
         for thread in threads:
@@ -540,6 +551,8 @@ class Knowledge:
 
     def _turn(self, place: Place, touch: _Touch) -> None:
         """Take a touch into the key of all, or out of it."""
+        if (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY in self.apart:
+            return
         now = hash((place[1], touch.writes, touch.plain))
         self.touched_keys[place[0]] = self.touched_keys.get(place[0], 0) ^ now
 
@@ -570,10 +583,31 @@ class Knowledge:
             self.cells[place] = (entry,), ()
 
     # -- comparing -----------------------------------------------------------------------------------------------------
-    def key(self, order: Sequence[int] | None = None) -> bytes:
+    def key(self, alike: Sequence[bytes] | None = None) -> bytes:
         """What of all that matters to accesses to come: who knows of which of those before.  Equal for two histories
-        that leave the same knowledge, whoever brought it about.  `order`: the CTAs as they shall count."""
-        return _Key(self, list(self.rows) if order is None else order).made()
+        that leave the same knowledge, whoever brought it about.  `alike`: by CTA, what of it is no knowledge, where it
+        does not matter which CTA is which."""
+        if not self.living():
+            return b""
+        order = list(self.rows)
+        if alike is not None:
+            order.sort(key=lambda cta: alike[cta])
+            if len({alike[cta] for cta in self.living()}) < len(self.living()):
+                order = _Key(self, order).told_apart(alike)
+        return _Key(self, order).made()
+
+    def held(self, cta: int) -> tuple[list[object], Rows]:
+        """All rows of a CTA, of threads and other ones, with what the other ones are called."""
+        names, others = _Key(self, [cta])._special()
+        rows = self._wide(cta, self.width)[:, : self.width]
+        table = np.zeros((len(others), self.width), np.int32)
+        for n, row in enumerate(others):
+            table[n, : len(row)] = row
+        return names, np.concatenate([rows, table])
+
+    def living(self) -> set[int]:
+        """The CTAs that have not ended."""
+        return {cta for cta in self.rows if any((cta, w) not in self.gone for w in range(self.warps))}
 
 
 class _Key:
@@ -605,6 +639,81 @@ class _Key:
             table[n, : len(row)] = row
         self._hash_cells(hashed, np.concatenate([*blocks, table]))
         return hashed.digest()
+
+    def told_apart(self, alike: Sequence[bytes]) -> list[int]:
+        """The CTAs in an order that does not depend on what they are called, as far as they differ: by what they know
+        of which accesses, and by who knows of theirs; round after round by what those are who know (colour
+        refinement, as graphs are compared)."""
+        known, ctas = self.known, len(self.rank) - 1
+        entries: dict[tuple[int, int, int, int], int] = {}
+        for place, cell in known.cells.items():
+            if place[0] >= 0 and place[0] not in self.living:
+                continue
+            for n, part in enumerate(cell):
+                for e in part:
+                    key = e.thread, e.mark, e.column, e.written
+                    what = hash((place[1], n, e.kind, e.size, e.thread % known.of_cta))
+                    entries[key] = entries.get(key, 0) + what
+        colours = {cta: hash(tuple(alike[cta])) for cta in self.living}
+        if entries:
+            rows, owners, weights = self._owned()
+            bits = _knows(rows, entries).astype(np.uint64)
+            by_owner = np.zeros((ctas + 1, len(entries)), np.uint64)
+            np.add.at(by_owner, owners, bits * _mixed(weights)[:, None])
+            made = np.zeros((ctas + 1, len(entries)), np.uint64)
+            for column, key in enumerate(entries):
+                made[key[0] // known.of_cta, column] = 1
+            whats = np.array([what & _ALL_BITS for what in entries.values()], np.uint64)
+            for _ in range(min(len(self.living), _ROUNDS)):
+                own = np.zeros(ctas + 1, np.uint64)
+                own[list(colours)] = [colour & _ALL_BITS for colour in colours.values()]
+                whole = _mixed(by_owner + _mixed(own)[:, None]).sum(0) + (made * _mixed(own)[:, None]).sum(0) + whats
+                signs = _mixed(by_owner + _mixed(made + _mixed(whole)[None, :])).sum(1)
+                later = {cta: hash((colour, int(signs[cta]))) for cta, colour in colours.items()}
+                if len(set(later.values())) == len(set(colours.values())):
+                    break
+                colours = later
+        return sorted(known.rows, key=lambda cta: (alike[cta], colours.get(cta, 0)))
+
+    def _owned(self) -> tuple[Rows, list[int], Any]:
+        """What threads of CTAs that have not ended know, and all other rows, with the CTA whose each is, or the last,
+        and a number that tells rows of one CTA apart."""
+        known, last = self.known, len(self.rank) - 1
+        blocks, owners, numbers = [], list[int](), list[int]()
+        for cta, w in self.alive:
+            blocks.append(known._wide(cta, known.width)[w * LANES : (w + 1) * LANES, : known.width])
+            owners += [cta] * LANES
+            numbers += range(w * LANES, (w + 1) * LANES)
+        table = np.zeros((0, known.width), np.int32)
+        back = {rank: cta for cta, rank in self.rank.items()}
+        names, held = self._special()
+        if held:
+            table = np.zeros((len(held), known.width), np.int32)
+        for n, (name, row) in enumerate(zip(names, held, strict=True)):
+            table[n, : len(row)] = row
+            owner, number = self._owner(name)
+            owners.append(last if owner is None else back[owner])
+            numbers.append(number)
+        return np.concatenate([*blocks, table]), owners, np.array(numbers, np.int64).astype(np.uint64)
+
+    def _owner(self, name: Any) -> tuple[int | None, int]:
+        """The CTA, as it counts here, whose a row is, and a number for its name."""
+        what, key, to = name
+        of_cta, kind = self.known.of_cta, _ROWS.index(what)
+        if what in ("fenced", "pending", "behind", "forced"):
+            return key // of_cta, hash((kind, key % of_cta, min(to, 0)))
+        if what in ("own", "seen"):
+            return key[0] // of_cta, hash((kind, key[0] % of_cta, key[1][1], min(to, 0)))
+        if what == "exited":
+            return key, kind
+        if what == "meeting":
+            return key[0], hash((kind, key[1], to))
+        if what == "barrier":
+            return key[0][0], hash((kind, key[0][1]))
+        own = key[0] if key[0] >= 0 else None
+        if what == "given":
+            return (to if to >= 0 else own), hash((kind, key[1]))
+        return own, hash((kind, key[1], to))
 
     # -- other numbers -------------------------------------------------------------------------------------------------
     def _thread(self, thread: Thread) -> Thread:
@@ -641,11 +750,13 @@ class _Key:
         known, rank, thread, place = self.known, self.rank, self._thread, self._place
         by_thread = {"fenced": known.fenced, "pending": known.pending}
         by_both = {"own": known.own, "seen": known.seen}
+        there = {_WIDE, *self.living}  # what is given to a CTA that has ended is nobody's
         tables: dict[str, dict[tuple[Any, int], Rows]] = {
-            **{name: {(thread(t), rank[to]): row for t, rows in table.items() for to, row in rows.items()}
+            **{name: {(thread(t), rank[to]): row
+                      for t, rows in table.items() for to, row in rows.items() if to in there}
                for name, table in by_thread.items()},
             **{name: {((thread(t), place(p)), rank[to]): row
-                      for (t, p), rows in table.items() for to, row in rows.items()}
+                      for (t, p), rows in table.items() for to, row in rows.items() if to in there}
                for name, table in by_both.items()},
             "behind": {(thread(t), 0): row for t, row in known.behind.items()},
             "forced": {(thread(t), 0): row for t, row in known.forced.items()},
@@ -659,7 +770,7 @@ class _Key:
         for at, location in known.locations.items():
             if at[0] >= 0 and at[0] not in self.living:
                 continue
-            given.update({(place(at), rank[to]): row for to, row in location.given.items()})
+            given.update({(place(at), rank[to]): row for to, row in location.given.items() if to in there})
             fences = (location.written, location.read)
             places.update({(place(at), n): row for n, row in enumerate(fences) if row is not None})
             row = np.zeros(known.width, np.int32)
@@ -678,9 +789,7 @@ class _Key:
                     number.setdefault((e.thread, e.mark, e.column, e.written), len(number))
         if not number:
             return
-        threads, marks, columns, counts = np.array(list(number)).T
-        bits = (table[:, threads] >= marks) | ((columns > 0) & (table[:, columns] >= counts))
-        packed = np.packbits(bits, axis=0).T.copy()
+        packed = np.packbits(_knows(table, number), axis=0).T.copy()
         digests = {}
         for key, own in zip(number, packed, strict=True):
             living = (key[0] // known.of_cta, key[0] % known.of_cta // LANES) in alive
@@ -695,6 +804,24 @@ class _Key:
                 frozenset([(digests[e.thread, e.mark, e.column, e.written], e.size) for e in read]),
             ))  # fmt: skip
         hashed.update(repr((len(cells), told)).encode())
+
+
+def _knows(table: Rows, entries: Iterable[tuple[int, int, int, int]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """By row and (thread, mark, column, written) of an access: whether who has the row knows of it."""
+    threads, marks, columns, counts = np.array(list(entries)).T
+    known: np.ndarray[Any, np.dtype[np.bool_]] = (table[:, threads] >= marks) | (
+        (columns > 0) & (table[:, columns] >= counts)
+    )
+    return known
+
+
+def _mixed(numbers: Any) -> Any:
+    """Numbers of 64 bits that look like others (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators",
+    2014)."""
+    mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
 
 
 def _joined(one: Rows, other: Rows) -> Rows:

@@ -275,11 +275,11 @@ class Arrivals:
 
     def _others(self, known: Knowledge, ask: Ask, columns: list[int]) -> None:
         """Let all others have arrived: by release, by `fence.sc`, and as writes that are observed."""
-        from wsemu.proof.threads import _Location
+        from wsemu.proof.threads import Location
 
         rows = np.zeros((2, known.width), np.int32)
         rows[0, columns[0]] = rows[1, columns[1]] = 1
-        known.locations[ask.place] = _Location({columns[2]: 1}, {_WIDE: rows[0]}, rows[1], None)
+        known.locations[ask.place] = Location({columns[2]: 1}, {_WIDE: rows[0]}, rows[1], None)
 
     def _released(self, known: Knowledge, ask: Ask) -> tuple[Any, Any]:
         location = known.locations[ask.place]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,11 +18,14 @@ from wsemu.launch.explore.together import Together, together
 from wsemu.model.codes import CHECKER_OF, CODES, SCHEDULES
 from wsemu.model.control_flow import successors
 from wsemu.model.finding import Finding, Residency
-from wsemu.model.isa import ATOMICS, LANES, NAMES, NO_STORE, OF_CLUSTER, OPCODE, OPERATIONS, SCOPES
+from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, NO_STORE, OF_CLUSTER, OPCODE, OPERATIONS, SCOPES
 from wsemu.model.outcome import Outcome, RawFinding, Trace
 from wsemu.model.residency import residency
 from wsemu.proof import taint
+from wsemu.proof.affine import Geometry
+from wsemu.proof.contents import Contents
 from wsemu.proof.happens_before import uncounted_barriers
+from wsemu.proof.names import Named, named
 from wsemu.proof.threads import Knowledge, Made, Race, Shared
 
 if TYPE_CHECKING:
@@ -126,10 +130,13 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
         Knowledge, bound.program, session.ctas, x * y * z, uncounted=uncounted, ordered=ordered
     )  # fmt: skip
     lockstep = bound.settings.lockstep
+    apart = _apart(bound, session, ordered)
     try:
+        if (said := _by_messages(bound, places, session, apart, begin)) is not None:
+            return said
         search = Search(
-            session, lambda shared: begin(shared, lockstep=lockstep), lockstep=lockstep, leads=_leading(bound, ordered),
-            reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
+            session, lambda shared: begin(shared, lockstep=lockstep), apart=apart,
+            reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE), named=_named(bound),
         )  # fmt: skip
         result = search.run()
         met = together(session) if result.decided and session.ctas > 1 else None
@@ -165,6 +172,44 @@ def _with_room(said: Decided | None, met: Together | None, bound: Bound, places:
     return Decided(findings=(finding,), needed=needed)
 
 
+def _by_messages(
+    bound: Bound, places: Places, session: Session, apart: Callable[[int, list[Ask]], bool],
+    begin: functools.partial[Knowledge],
+) -> Decided | None:  # fmt: skip
+    """What is said where each CTA by itself is right, whatever it reads of others; some order's arrays are left."""
+    from wsemu.launch.explore.messages import Messages, Own
+
+    def steering() -> frozenset[int]:
+        contents = Contents(bound.program, [1] * len(bound.program.code), places.segment_of.get)
+        known = {source.segment - FIRST_ARRAY for source in contents.sources}
+        found = {source.segment - FIRST_ARRAY for source in contents.steering()}
+        return frozenset(found | set(range(len(bound.segments))) - known)
+
+    own = functools.partial(Own, *begin.args, **begin.keywords, lockstep=bound.settings.lockstep)
+    messages = Messages(bound, session, own, apart, steering)
+    if not messages.proven():
+        return None
+    notes = () if messages.one_result else ("what is left in arrays may depend on the order of atomics",)
+    said = Decided(proven=True, notes=notes, how="whatever each CTA reads of what others tell it")
+    return _with_room(said, together(session), bound, places)
+
+
+def _apart(bound: Bound, session: Session, ordered: frozenset[int]) -> Callable[[int, list[Ask]], bool]:
+    """Whether lanes of a warp, of a CTA as it is, may come to ordered accesses in an order that is not tried: those
+    that stand at one are let go one by one, and go on together."""
+    leads = _leading(bound, ordered)
+
+    def apart(cta: int, asks: list[Ask]) -> bool:
+        standing = Counter((ask.warp, ask.pc) for ask in asks)
+        return any(
+            leads(at)
+            for (warp, pc), lanes in standing.items()
+            for at in (*([pc + 1] if lanes > 1 else []), *session.elsewhere(cta, warp))
+        )
+
+    return (lambda cta, asks: False) if bound.settings.lockstep else apart
+
+
 def _leading(bound: Bound, ordered: frozenset[int]) -> Callable[[int], bool]:
     """Whether an instruction leads to an ordered access, on some way without a barrier or a warp-wide operation."""
     code = bound.program.code.tolist()
@@ -190,6 +235,13 @@ def _leading(bound: Bound, ordered: frozenset[int]) -> Callable[[int], bool]:
         return False
 
     return leads
+
+
+def _named(bound: Bound) -> Named | None:
+    """The stores that go where the number of a CTA leads."""
+    shape = bound.configuration
+    arrays = [(n, len(data), writable) for n, (data, writable) in enumerate(bound.segments)]
+    return named(bound.program, Geometry(shape.grid, shape.block, shape.dynamic_shared), bound.rows, arrays)
 
 
 def _ordered(bound: Bound, places: Places, atomics: frozenset[int]) -> frozenset[int]:
@@ -233,11 +285,12 @@ class _Told:
         return Decided(proven=True, notes=self._left())
 
     def _left(self) -> tuple[str, ...]:
-        if len(self.result.ends) < 2:
+        ends = len(self.result.ends)
+        if self.result.uneven:
+            return ("what is left in arrays depends on the order of atomics: which CTA leaves what is open",)
+        if ends < 2:
             return ()
-        return (
-            f"what is left in arrays depends on the order of atomics: {len(self.result.ends):,} results are possible",
-        )
+        return (f"what is left in arrays depends on the order of atomics: {ends:,} results are possible",)
 
     def _why(self) -> str:
         result, places = self.result, self.places

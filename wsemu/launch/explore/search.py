@@ -34,6 +34,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.launch.explore.session import Ask, Moved, Session
+from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, SEGMENT_SHIFT
 from wsemu.proof.robust import Pair, Strong, weak
 from wsemu.proof.threads import Knowledge, Made, Race, Shared
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from wsemu.model.outcome import RawFinding
+    from wsemu.proof.names import Named
 
 MOST_STEPS = 4_000
 """ordered accesses that a search makes"""
@@ -70,6 +72,8 @@ class Result:
     """states that were met and not gone on from, where the budget ended"""
     ends: set[bytes] = field(default_factory=set)
     """what the arrays may hold in the end"""
+    uneven: bool = False
+    """whether CTAs that begin alike leave different things, so that which one leaves which is open, too"""
     end: Any = None
     """the arrays in one of these ends"""
     race: Race | None = None
@@ -117,12 +121,15 @@ class _Node:
 
     def key(self, alike: bool) -> bytes:
         """Tells it from other states; `alike`: whichever CTA it is that is in one state and which in another."""
-        order = sorted(range(len(self.digests)), key=lambda cta: self.digests[cta]) if alike else None
         digests = sorted(self.digests) if alike else self.digests
         made = hashlib.blake2b(digest_size=16)
-        for part in (*digests, self.digest, self.knowledge.key(order)):
+        for part in (*digests, self.digest, self.knowledge.key(self.digests if alike else None)):
             made.update(part)
         return made.digest()
+
+    def end(self) -> bytes:
+        """Tells what is left in arrays: where CTAs have places by their numbers, of no certain CTA."""
+        return hashlib.blake2b(b"".join((*sorted(self.digests), self.digest)), digest_size=16).digest()
 
     def reached(self) -> Reached:
         asks: list[Ask] = []
@@ -140,6 +147,10 @@ class _NewsError(Exception):
     """Somebody touches what was taken for another's."""
 
 
+class _NamesError(Exception):
+    """It matters which number a CTA has."""
+
+
 class Search:
     """The orders of one launch."""
 
@@ -149,16 +160,16 @@ class Search:
         begin: Callable[[Shared], Knowledge],
         *,
         most: int | None = None,
-        lockstep: bool = False,
-        leads: Callable[[int], bool] = lambda pc: False,
+        named: Named | None = None,
+        apart: Callable[[int, list[Ask]], bool] = lambda cta, asks: False,
         reads: Callable[[int], bool] = lambda pc: False,
     ) -> None:
-        """`leads` says whether lanes that go on from an instruction may come to an ordered access before they meet
-        others at a barrier or a warp-wide operation, `reads` whether an ordered access writes nothing in any case;
-        `most` ordered accesses are made, else MOST_STEPS."""
-        self.session, self.begin, self.lockstep = session, begin, lockstep
+        """`apart` says whether lanes of a CTA, as it is, may run ahead of others, `reads` whether an ordered access
+        writes nothing in any case; `named` are stores where the number of a CTA leads; `most` ordered accesses
+        are made, else MOST_STEPS."""
+        self.session, self.begin = session, begin
         self.most = MOST_STEPS if most is None else most
-        self.leads, self.reads = leads, reads
+        self.apart, self.reads, self.named = apart, reads, named
         self.shared = Shared()
         self.users: dict[tuple[int, int], dict[tuple[int, int, int], bool]] = {}
         """place -> (CTA or `_ANY`, warp, lane) of those that touch it in an ordered way -> whether they may write"""
@@ -181,19 +192,39 @@ class Search:
             self.result = Result(steps=self.steps)
             self.shared.grown = False
             try:
-                self._attempt()
-                if self.result.why == "steps":
-                    self._scout()
-            except _NewsError:
-                self._wander(self.most)
-                if not (self.result.race or self.result.findings):
+                if self._learns():
                     continue
+            except _NamesError:
+                self.named = None
+                continue
             if self.result.decided:
                 found = weak(*self._pairs())
                 if found is not None:
                     self.result.why = "weak"
                     self.result.pair = found if isinstance(found, Pair) else None
             return self.result
+
+    def _learns(self) -> bool:
+        """Try all orders; whether there was news, so that they have to be tried anew."""
+        try:
+            self._attempt()
+        except _NewsError:
+            self._wander(self.most)
+            return not (self.result.race or self.result.findings)
+        if self.result.why == "steps":
+            self._scout()
+        return False
+
+    def _scout(self) -> None:
+        """Go some ways to the end, where not all are tried: one that fails is as good as one that a search finds."""
+        kept, made = self.result, 0
+        while made < MOST_SCOUTED:
+            self._wander(kept.steps + MOST_SCOUTED - made)
+            if self.result.race or self.result.findings or self.result.stuck:
+                return
+            made += max(self.result.steps - kept.steps, 1)
+            self.result.steps = kept.steps
+        self.result = kept
 
     def _pairs(self) -> tuple[set[Pair], set[Strong]]:
         """Strong accesses one after the other, and all of them: where CTAs stand for each other, of so many CTAs as a
@@ -279,7 +310,8 @@ class Search:
             if not node.todo and not self._more(node):
                 if node.moves or all(status == "done" for status in node.status):
                     if not node.moves:
-                        self.result.ends.add(node.digest)
+                        self.result.ends.add(node.end())
+                        self.result.uneven |= alike and len(set(node.digests)) > 1
                         self.result.end = self.result.end or node.memory
                     stack.pop()
                     keys.pop()
@@ -307,33 +339,24 @@ class Search:
                 stack.append(child)
                 keys.append(key)
 
-    def _scout(self) -> None:
-        """Go some ways to the end, where not all are tried: one that fails is as good as one that a search finds."""
-        kept, made = self.result, 0
-        while made < MOST_SCOUTED:
-            self._wander(kept.steps + MOST_SCOUTED - made)
-            if self.result.race or self.result.findings or self.result.stuck:
-                return
-            made += max(self.result.steps - kept.steps, 1)
-            self.result.steps = kept.steps
-        self.result = kept
-
     def _wander(self, most: int) -> None:
         """Learn who touches what on some way to the end, up to so many steps; or find out that it fails."""
         self.result = Result(steps=self.result.steps)
         self.wanders = True
-        node = self._root()
-        while node is not None:
-            asks = [ask for own in node.asks for ask in own]
-            self.dice.shuffle(asks)
-            after = None
-            while asks and after is None and self.result.decided and self.result.steps < most:
-                after = self._step(node, asks.pop())
-            alive = any(status != "done" for status in node.status)
-            if after is None and alive and not asks and self.result.decided and self.result.steps < most:
-                self._stuck(node)
-            node = after
-        self.wanders = False
+        try:
+            node = self._root()
+            while node is not None:
+                asks = [ask for own in node.asks for ask in own]
+                self.dice.shuffle(asks)
+                after = None
+                while asks and after is None and self.result.decided and self.result.steps < most:
+                    after = self._step(node, asks.pop())
+                alive = any(status != "done" for status in node.status)
+                if after is None and alive and not asks and self.result.decided and self.result.steps < most:
+                    self._stuck(node)
+                node = after
+        finally:
+            self.wanders = False
 
     def _apart_from(self, one: Ask, other: Ask) -> bool:
         """Whether it is no matter which of two lanes goes on first."""
@@ -373,8 +396,10 @@ class Search:
 
     def _root(self) -> _Node | None:
         session = self.session
+        session.named = self.named
         moved = session.start()
         knowledge = self.begin(self.shared)
+        knowledge.apart = frozenset(self.named.places if self.named else ())
         self.threads = knowledge.of_cta
         number = 0
         node = _Node([], None, [], b"", [], [], knowledge, 0)
@@ -390,12 +415,14 @@ class Search:
         node.asks = [session.asks(cta) for cta in range(session.ctas)]
         node.number = number
         self.alike = len(set(node.digests)) == 1 and len(node.digests) > 1
+        if self.named and not self.alike:
+            raise _NamesError
         for asks in node.asks:
             self._touches(asks)
-        self._begin(node)
+        self._begin(node, range(session.ctas))
         return None if self.result.why else node
 
-    def _begin(self, node: _Node) -> None:
+    def _begin(self, node: _Node, moved: Iterable[int]) -> None:
         if self.shared.grown and not self.wanders:
             raise _NewsError
         for asks in node.asks:
@@ -403,26 +430,17 @@ class Search:
             if met and max(met.values()) > MOST_LANES:
                 self.result.why = "lanes"
                 return
-        if not self.lockstep and self._apart(node):
+        if any(self.apart(cta, node.asks[cta]) for cta in moved):
             self.result.why = "apart"
             self.result.reached = node.reached()
         node.groups = self._ordered(node)
-
-    def _apart(self, node: _Node) -> bool:
-        """Whether lanes of a warp may come to ordered accesses in an order that is not tried: those that stand at one
-        are let go one by one, and go on together."""
-        for cta, asks in enumerate(node.asks):
-            standing = Counter((ask.warp, ask.pc) for ask in asks)
-            for (warp, pc), lanes in standing.items():
-                ahead = [pc + 1] if lanes > 1 else []
-                if any(self.leads(at) for at in (*ahead, *self.session.elsewhere(cta, warp))):
-                    return True
-        return False
 
     def _judge(self, node: _Node, cta: int, moved: Moved, first: int) -> bool:
         """Whether the launch goes on from what a CTA did; else the result says why not."""
         races = list(node.knowledge.apply(cta, moved.made, first))
         result = self.result
+        if self.named and (self._meets(moved.made) or self._shares()):
+            raise _NamesError
         if self.shared.grown and not self.wanders:
             raise _NewsError
         if races:
@@ -437,6 +455,19 @@ class Search:
             return True
         result.reached = node.reached()
         return False
+
+    def _meets(self, made: Iterable[Made]) -> bool:
+        """Whether something else touches arrays of which CTAs have places by their numbers."""
+        assert self.named
+        return any(
+            one.event.pc not in self.named.stores and _array(address) in self.named.places
+            for one in made for _, address in one.addresses
+        )  # fmt: skip
+
+    def _shares(self) -> bool:
+        """Whether such a place is touched more than once."""
+        assert self.named
+        return self.shared.grown and any(_array(address) in self.named.places for _, address in self.shared.common)
 
     def _step(self, node: _Node, ask: Ask) -> _Node | None:
         """Where it leads to let a lane go: None where it waits, or where the search ends."""
@@ -467,8 +498,13 @@ class Search:
         child.saved[cta], child.digests[cta], child.status[cta] = session.save(cta), digest, moved.status
         child.asks[cta] = session.asks(cta)
         self._touches(child.asks[cta])
-        self._begin(child)
+        self._begin(child, (cta,))
         return None if self.result.why else child
+
+
+def _array(address: int) -> int:
+    """The number of the array of an address, below 0 where it is none."""
+    return ((address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT) - FIRST_ARRAY
 
 
 def in_order(asks: Iterable[Ask]) -> Iterator[tuple[int, int]]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import RawFinding
+    from wsemu.proof.names import Named
 
 EVENTS = 1 << 14
 """that a CTA may make between two ordered accesses"""
@@ -57,6 +58,8 @@ class Session(Protocol):
     """A launch that can be stopped before each ordered access, gone on with in any order, and put back."""
 
     ctas: int
+    named: Named | None
+    """stores to places that belong to CTAs by their numbers, where these do not tell CTAs apart"""
 
     def start(self) -> list[Moved]:
         """Begin anew: every CTA runs to its first ordered accesses, in order."""
@@ -126,6 +129,7 @@ class VmSession:
         grid = configuration.grid
         self.bound, self.program = bound, bound.program
         self.ctas = grid[0] * grid[1] * grid[2]
+        self.named: Named | None = None
         self.live, self.widths = live_rows(bound.program), lane_bytes(bound.program)
         self.initial = [data.copy() for data, _ in bound.segments]
         self.budget, self.patience = chosen.budget, min(chosen.budget, MOST_INSTRUCTIONS)
@@ -311,8 +315,9 @@ class VmSession:
 
     def digest_memory(self) -> bytes:
         hashed = hashlib.blake2b(digest_size=16)
-        for data, writable in self.bound.segments:
-            if writable:
+        apart = self.named.places if self.named else {}
+        for number, (data, writable) in enumerate(self.bound.segments):
+            if writable and number not in apart:
                 hashed.update(data.tobytes())
         for kept in self.maps:
             hashed.update(kept.tobytes())
@@ -321,6 +326,8 @@ class VmSession:
     def digest(self, cta: int) -> bytes:
         machine = self.machines[cta]
         hashed = hashlib.blake2b(digest_size=16)
+        for number, by_cta in self.named.places.items() if self.named else ():
+            hashed.update(self.bound.segments[number][0][by_cta[cta]].tobytes())
         alive = False
         for w, warp in enumerate(machine.warps):
             if not warp["alive"]:
@@ -383,10 +390,11 @@ class VmSession:
 
     def _digest_lanes(self, hashed: Any, block: Any, pc: int, lanes: int) -> None:
         """What lanes hold that still matters to them at an instruction."""
-        if not lanes or pc >= len(self.live):
+        live = self.named.live if self.named else self.live
+        if not lanes or pc >= len(live):
             return
         chosen = np.flatnonzero(np.array([lanes >> lane & 1 for lane in range(LANES)]))
-        for row in sorted(self.live[pc]):
+        for row in sorted(live[pc]):
             size = self.widths.get(row)
             if size is None:
                 hashed.update(block[row : row + ROW].tobytes())

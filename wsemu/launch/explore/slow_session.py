@@ -17,6 +17,7 @@ from wsemu.reference.run import Launch
 
 if TYPE_CHECKING:
     from wsemu.model.bound import Bound
+    from wsemu.proof.names import Named
 
 
 class SlowSession:
@@ -27,6 +28,7 @@ class SlowSession:
         self.program, self.segments = bound.program, bound.segments
         self.initial = [data.copy() for data, _ in bound.segments]
         self.live = live_rows(bound.program)
+        self.named: Named | None = None
         options = Options(
             False, chosen.lockstep, True, "initialised" in chosen.checkers, False, bound.uninitialized,
             TraceRequest(logged), False,
@@ -139,12 +141,16 @@ class SlowSession:
 
     def digest_memory(self) -> bytes:
         hashed = hashlib.blake2b(digest_size=16)
-        for data, writable in self.segments:
-            if writable:
+        apart = self.named.places if self.named else {}
+        for number, (data, writable) in enumerate(self.segments):
+            if writable and number not in apart:
                 hashed.update(data)
         for array in self.run.arrays:
             hashed.update(bytes(array.written or b""))
         return hashed.digest()
 
     def digest(self, cta: int) -> bytes:
-        return hashlib.blake2b(repr(self.run.state(cta, self.live)).encode(), digest_size=16).digest()
+        named = self.named
+        state = self.run.state(cta, named.live if named else self.live)
+        own = [self.segments[n][0][by_cta[cta]].tobytes() for n, by_cta in named.places.items()] if named else []
+        return hashlib.blake2b(repr((own, state)).encode(), digest_size=16).digest()

@@ -1,0 +1,573 @@
+"""Launches whose CTAs tell each other something at places that one CTA each writes: flags, look-backs, chains.
+
+Orders of such a launch are many, since a CTA may look at a flag before or after it is set, and does something else
+then; and yet what one CTA does depends on nothing but what it reads of others.  So each CTA is followed by itself: an
+ordered access returns what stood there first, or anything that another CTA may ever write there, and each of that is
+tried.  What it writes itself are *messages*, for the others to read.  That goes on until nothing is new: whatever order
+the launch is made in, weaker memory than interleavings included, each CTA goes one of these ways (thread-modular
+reasoning: Flanagan, Qadeer, "Thread-Modular Model Checking", SPIN 2003).
+
+A message is a place and a value.  With it comes what its writer has released: the bytes that it had written, and what
+it knew by messages before; where there are several ways to one message, what all of them release.
+
+Proven is a launch if
+
+- each place of ordered accesses is written by one CTA, and each byte that CTAs share otherwise, too, and that once;
+- whoever reads a byte of another CTA knows, by messages, that it was written;
+- no way fails, and none comes back to where it was;
+- CTAs can be put in an order in which each waits only for those before it: what these leave in the end lets it go on,
+  wherever it is.
+
+Where values of shared bytes differ by way, they must steer nothing (`proof/contents.py`).
+
+CTAs that begin alike and first of all draw a number, each its own, are followed as if they drew them in their order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    ATOMICS,
+    FIRST_ARRAY,
+    LANES,
+    LOCAL,
+    NAMES,
+    NO_STORE,
+    OPERATIONS,
+    SCOPES,
+    SEGMENT_SHIFT,
+    SHARED,
+    access_shape,
+)
+from wsemu.proof.threads import Knowledge, Location, Shared
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from wsemu.launch.explore.session import Ask, Moved, Session
+    from wsemu.model.bound import Bound
+    from wsemu.proof.threads import Made, Place, Race, Rows
+
+MOST_STEPS = 6_000
+"""ordered accesses that are made"""
+MOST_MESSAGES = 1_024
+MOST_BYTES = 1 << 21
+"""of arrays"""
+_OFFSET = (1 << SEGMENT_SHIFT) - 1
+_WIDE = -1
+
+
+class _UnfitError(Exception):
+    """The launch is not one of these."""
+
+
+class _Wrote(NamedTuple):
+    """Bytes that a thread has written."""
+
+    start: int
+    """in all arrays, one after the other"""
+    size: int
+    thread: int
+    mark: int
+
+
+class Own(Knowledge):
+    """What the threads of one CTA know: of each other, and which messages."""
+
+    def of(self, cta: int, flat: Callable[[int], int], reads: dict[bytes, set[tuple[int, int]]]) -> None:
+        """Be that of a CTA that has not begun; `flat` finds bytes among those of all arrays, `reads` takes what is
+        read: what is known -> (start, size), of all ways."""
+        self.rows = {cta: np.zeros((self.of_cta, self.total + MOST_MESSAGES), np.int32)}
+        self.width = self.total + MOST_MESSAGES
+        self.flat, self.reads = flat, reads
+        self.wrote: tuple[_Wrote, ...] = ()
+        self.unordered: tuple[tuple[int, int], ...] = ()
+        """what atomics touched that have no order"""
+
+    def messages(self, rows: Any) -> Any:
+        """Which messages are known by who has a row, or rows."""
+        return np.packbits(rows[..., self.total : self.total + MOST_MESSAGES] > 0, axis=-1)
+
+    def _access(self, made: Made, number: int) -> Iterator[Race]:
+        event = made.event
+        name = NAMES[self.code[event.pc][0]]
+        store, size = access_shape(name)
+        atomic = OPERATIONS[name].kind == "atomic"
+        for lane, address in made.addresses:
+            if _own(address):
+                continue
+            start, own = self.flat(address), event.warp * LANES + lane
+            if atomic:
+                if self.code[event.pc][7] & SCOPES:
+                    raise _UnfitError
+                self.unordered += ((start, size),) if event.pc not in self.ordered else ()
+            elif store:
+                self.wrote += (_Wrote(start, size, event.cta * self.of_cta + own, event.interval),)
+            else:
+                known = self.messages(self.rows[event.cta][own]).tobytes()
+                self.reads.setdefault(known, set()).add((start, size))
+        yield from super()._access(made, number)
+
+    def released(self, row: Rows) -> frozenset[tuple[int, int]]:
+        """The bytes, as (start, size), that a CTA has written and whoever has a row knows of."""
+        return frozenset((w.start, w.size) for w in self.wrote if row[w.thread] >= w.mark)
+
+    def digest(self, cta: int) -> bytes:
+        """What of all that matters to a CTA."""
+        if cta not in self.living():
+            return b""
+        names, rows = self.held(cta)
+        hashed = hashlib.blake2b(self.key(), digest_size=16)
+        hashed.update(repr((names, [w[:2] for w in self.wrote])).encode())
+        hashed.update(self.messages(rows).tobytes())
+        if self.wrote:
+            threads, marks = [w.thread for w in self.wrote], [w.mark for w in self.wrote]
+            hashed.update(np.packbits(rows[:, threads] >= np.array(marks)).tobytes())
+        return hashed.digest()
+
+
+@dataclass(slots=True)
+class _State:
+    """A CTA on one of its ways."""
+
+    cta: int
+    saved: Any
+    image: Any
+    """of memory, with what the CTA itself has written"""
+    digest: bytes
+    status: str
+    asks: list[Ask]
+    knowledge: Own
+    number: int
+    after: set[bytes] = field(default_factory=set)
+    """keys of states that it leads to"""
+    moves: dict[tuple[Ask, bytes], bool] = field(default_factory=dict)
+    """by access and what it reads: whether it leads elsewhere"""
+
+    def key(self) -> bytes:
+        arrays = [data.tobytes() for data in self.image]
+        parts = (b"%d" % self.cta, self.digest, *arrays, self.knowledge.digest(self.cta))
+        return hashlib.blake2b(b"|".join(parts), digest_size=16).digest()
+
+
+@dataclass(slots=True)
+class _Message:
+    """Something that a CTA may write at a place of ordered accesses."""
+
+    place: Place
+    value: bytes
+    writer: int
+    number: int
+    variants: set[tuple[bytes, frozenset[tuple[int, int]]]] = field(default_factory=set)
+    """ways to it: what the writer knew by messages, and the bytes of its own that it released"""
+
+
+class Messages:
+    """One launch."""
+
+    def __init__(
+        self, bound: Bound, session: Session, begin: Callable[[Shared], Own],
+        apart: Callable[[int, list[Ask]], bool], steering: Callable[[], frozenset[int]],
+    ) -> None:  # fmt: skip
+        """`apart` says whether lanes of a CTA may run ahead of others, `steering` which arrays decide something."""
+        self.bound, self.session, self.begin = bound, session, begin
+        self.apart, self.steering = apart, steering
+        self.code = bound.program.code.tolist()
+        self.bases = np.cumsum([0, *(len(data) for data, _ in bound.segments)]).tolist()
+        self.initial = [data.copy() for data, _ in bound.segments]
+        self.shared = [Shared() for _ in range(session.ctas)]
+        self.states: list[dict[bytes, _State]] = [{} for _ in range(session.ctas)]
+        self.messages: dict[Place, dict[bytes, _Message]] = {}
+        self.count = 0
+        self.writer: dict[Place, int] = {}
+        self.sizes: dict[Place, int] = {}
+        self.content = np.concatenate([np.zeros(0, np.uint8), *self.initial])
+        """of all arrays, with what CTAs have written by plain stores"""
+        self.owner = np.full(len(self.content), -1, np.int16)
+        """of a byte, who has written it so"""
+        self.twice: set[int] = set()
+        """bytes that a CTA writes again on some way"""
+        self.differs: set[int] = set()
+        """arrays whose contents differ by way"""
+        self.reads: list[dict[bytes, set[tuple[int, int]]]] = [{} for _ in range(session.ctas)]
+        self.unordered: set[tuple[int, int]] = set()
+        self.steps = 0
+        self.spare: Place | None = None
+        """where CTAs draw their numbers"""
+
+    def proven(self) -> bool:
+        """Whether the launch is right in all orders."""
+        if self.bound.uninitialized or self.session.ctas == 1 or len(self.content) > MOST_BYTES:
+            return False
+        try:
+            self._explore()
+            self._check_bytes()
+            self._check_ways()
+            return self._goes_on() and not (self.differs and self.differs & self.steering())
+        except _UnfitError:
+            return False
+
+    @property
+    def one_result(self) -> bool:
+        """Whether all ways leave the same."""
+        ends = [{b"".join(d.tobytes() for d in s.image) for s in own.values() if s.status == "done"}
+                for own in self.states]  # fmt: skip
+        return all(len(end) == 1 for end in ends) and self.spare is None
+
+    def _flat(self, address: int) -> int:
+        return int(self.bases[self._number(address)]) + (address & _OFFSET)
+
+    def _number(self, address: int) -> int:
+        """Of the array of an address."""
+        number = ((address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT) - FIRST_ARRAY
+        if not 0 <= number < len(self.initial):
+            raise _UnfitError
+        return number
+
+    # -- all ways of all CTAs ------------------------------------------------------------------------------------------
+    def _explore(self) -> None:
+        while True:
+            before = self.count, self.steps
+            news = False
+            for cta in range(self.session.ctas):
+                news |= self._explore_one(cta)
+            if not news and self.count == before[0] and self.steps == before[1]:
+                return
+
+    def _explore_one(self, cta: int) -> bool:
+        """Follow a CTA as far as messages go; whether anything is new."""
+        news = False
+        while not self.states[cta] or self.shared[cta].grown:
+            self.shared[cta].grown = False
+            self.states[cta] = {}
+            self._begin_all(cta)
+            news = True
+        work = list(self.states[cta].values())
+        while work:
+            state = work.pop()
+            for ask in state.asks:
+                for value, message in self._options(state, ask):
+                    if (ask, value) in state.moves:
+                        continue
+                    news = True
+                    child = self._step(state, ask, value, message)
+                    if self.shared[cta].grown:
+                        return self._explore_one(cta) or True
+                    if child is not None:
+                        work.append(child)
+        return news
+
+    def _begin_all(self, cta: int) -> None:
+        """Put a CTA where it comes to its first ordered accesses."""
+        session = self.session
+        moved = session.start()
+        if self.spare is not None or (cta == 0 and self._draws(moved)):
+            self._drawn(moved)
+        start = [data.copy() for data, _ in self.bound.segments]
+        own = self._knowledge(cta)
+        made = moved[cta].made
+        image = self._image(self.initial, made, start)
+        state = _State(cta, session.save(cta), image, session.digest(cta), moved[cta].status, session.asks(cta), own, 0)
+        self._take(state, moved[cta])
+
+    def _draws(self, moved: list[Moved]) -> bool:
+        """Whether CTAs begin alike and draw numbers: all stand before an `add` of one to the same place."""
+        session = self.session
+        asks = [session.asks(cta) for cta in range(session.ctas)]
+        digests = {session.digest(cta) for cta in range(session.ctas)}
+        if len(digests) > 1 or session.ctas == 1 or any(len(a) != 1 for a in asks):
+            return False
+        if any(not _own(address) for m in moved for one in m.made for _, address in one.addresses):
+            return False
+        places = {a[0].place for a in asks}
+        name = NAMES[self.code[asks[0][0].pc][0]]
+        if len(places) != 1 or asks[0][0].place[0] >= 0 or ATOMICS[name][0] != "add" or ATOMICS[name][1][0] == "f":
+            return False
+        if any(session.operand(a[0]) == 0 or self.code[a[0].pc][7] & SCOPES for a in asks):
+            return False
+        self.spare = asks[0][0].place
+        return True
+
+    def _drawn(self, moved: list[Moved]) -> None:
+        """Let every CTA draw its number, in their order."""
+        for cta in range(self.session.ctas):
+            (ask,) = self.session.asks(cta)
+            one = self.session.go(ask)
+            moved[cta] = one._replace(made=[*moved[cta].made, *one.made], findings=moved[cta].findings + one.findings)
+
+    def _knowledge(self, cta: int) -> Own:
+        own = self.begin(self.shared[cta])
+        own.of(cta, self._flat, self.reads[cta])
+        return own
+
+    def _options(self, state: _State, ask: Ask) -> list[tuple[bytes, _Message | None]]:
+        """What an access may read."""
+        place = ask.place
+        if place == self.spare:
+            raise _UnfitError
+        if place[0] >= 0:
+            return [(b"own", None)]
+        size = access_shape(NAMES[self.code[ask.pc][0]])[1]
+        if self.code[ask.pc][7] & SCOPES:
+            raise _UnfitError  # it need not be atomic with those of others
+        if self.sizes.setdefault(place, size) != size:
+            raise _UnfitError
+        if self.writer.get(place) == state.cta:
+            return [(b"own", None)]
+        first = self._at(self.initial, place)
+        return [(first, None), *((m.value, m) for m in self.messages.get(place, {}).values())]
+
+    def _at(self, image: list[Any], place: Place) -> bytes:
+        number, offset = self._number(place[1]), place[1] & _OFFSET
+        return bytes(image[number][offset : offset + self.sizes[place]])
+
+    # -- one step ------------------------------------------------------------------------------------------------------
+    def _step(self, state: _State, ask: Ask, value: bytes, message: _Message | None) -> _State | None:
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise _UnfitError
+        session, cta = self.session, state.cta
+        knowledge = state.knowledge.copy()
+        session.load(cta, state.saved)
+        self._lay(state, ask.place, value)
+        if value != b"own":
+            row = np.zeros(knowledge.width, np.int32)
+            if message is not None:
+                row[knowledge.total + message.number] = 1
+            knowledge.locations[ask.place] = Location({}, {_WIDE: row} if message is not None else {})
+        moved = session.go(ask)
+        wrote = self._writes(ask, moved.made)
+        if wrote and ask.place[0] < 0 and self.writer.setdefault(ask.place, cta) != cta:
+            raise _UnfitError
+        if wrote and value != b"own" and message is not None:
+            raise _UnfitError  # it was another's
+        now = [data.copy() for data, _ in self.bound.segments]
+        image = self._image(state.image, moved.made, now)
+        if wrote and ask.place[0] < 0:
+            _put(image, ask.place, self._at(now, ask.place))
+        child = _State(
+            cta, session.save(cta), image, session.digest(cta), moved.status, session.asks(cta), knowledge,
+            state.number + len(moved.made),
+        )  # fmt: skip
+        same = child.digest == state.digest and moved.status == state.status and _equal(image, state.image)
+        state.moves[ask, value] = not same
+        if same:
+            if any(one.event.kind == "access" and one.event.pc != ask.pc for one in moved.made):
+                raise _UnfitError
+            return None
+        found = self._take(child, moved)
+        if wrote and ask.place[0] < 0:
+            self._tell(ask.place, self._at(image, ask.place), child)
+        if found is None:
+            return None
+        state.after.add(found[0])
+        return found[1]
+
+    def _lay(self, state: _State, place: Place, value: bytes) -> None:
+        """Memory as a CTA sees it: what others have written, what it wrote itself, and what it is to read."""
+        flat, own = self.content.copy(), np.concatenate(state.image)
+        mine = self.owner == state.cta
+        for at, cta in self.writer.items():
+            if cta == state.cta:
+                mine[self._flat(at[1]) : self._flat(at[1]) + self.sizes[at]] = True
+        flat[mine] = own[mine]
+        for (data, writable), start in zip(self.bound.segments, self.bases, strict=False):
+            if writable:
+                data[:] = flat[start : start + len(data)]
+        if place[0] < 0 and value != b"own":
+            _put([data for data, _ in self.bound.segments], place, value)
+
+    def _writes(self, ask: Ask, made: Iterable[Made]) -> bool:
+        """Whether the access that was let go has written."""
+        first = next((one for one in made if one.event.kind == "access"), None)
+        if first is None or first.event.pc != ask.pc:
+            raise _UnfitError
+        return bool(first.wrote >> ask.lane & 1) and not self.code[ask.pc][7] & NO_STORE
+
+    def _image(self, before: list[Any], made: Iterable[Made], now: list[Any]) -> list[Any]:
+        """A CTA's memory, with what it has just written by plain stores."""
+        image = [data.copy() for data in before]
+        for one in made:
+            name = NAMES[self.code[one.event.pc][0]] if one.event.kind == "access" else ""
+            if not name or OPERATIONS[name].kind == "atomic" or not access_shape(name)[0]:
+                continue
+            for _, address in one.addresses:
+                if _own(address):
+                    continue
+                number, offset = self._number(address), address & _OFFSET
+                end = offset + access_shape(name)[1]
+                image[number][offset:end] = now[number][offset:end]
+        return image
+
+    def _take(self, state: _State, moved: Moved) -> tuple[bytes, _State] | None:
+        """Let a CTA have come to a state: its key, and the state where it is new; None to begin anew."""
+        cta, knowledge = state.cta, state.knowledge
+        before = len(knowledge.wrote)
+        races = list(knowledge.apply(cta, moved.made, state.number))
+        if self.shared[cta].grown:
+            return None
+        if races or moved.findings or moved.status not in ("done", "stands") or knowledge.unclear:
+            raise _UnfitError
+        if (moved.status == "stands" and not state.asks) or self.apart(cta, state.asks):
+            raise _UnfitError
+        self._note(state, before)
+        key = state.key()
+        known = self.states[cta].get(key)
+        if known is not None:
+            return key, known
+        self.states[cta][key] = state
+        return key, state
+
+    def _note(self, state: _State, before: int) -> None:
+        """What a CTA has written, for the others."""
+        wrote, flat = state.knowledge.wrote, np.concatenate(state.image)
+        own = {at for w in wrote[:before] for at in range(w.start, w.start + w.size)}
+        for w in wrote[before:]:
+            there = slice(w.start, w.start + w.size)
+            if not np.isin(self.owner[there], (-1, state.cta)).all():
+                raise _UnfitError
+            if (self.owner[there] == state.cta).any() and (self.content[there] != flat[there]).any():
+                self.differs.add(int(np.searchsorted(self.bases, w.start, "right")) - 1)
+            else:
+                self.content[there] = flat[there]
+            self.owner[there] = state.cta
+            bytes_ = set(range(w.start, w.start + w.size))
+            self.twice |= own & bytes_
+            own |= bytes_
+        self.unordered.update(state.knowledge.unordered)
+
+    def _tell(self, place: Place, value: bytes, state: _State) -> None:
+        """A CTA has written at a place of ordered accesses."""
+        knowledge = state.knowledge
+        location = knowledge.locations.get(place)
+        row = location.given.get(_WIDE) if location else None
+        if row is None:
+            row = np.zeros(knowledge.width, np.int32)
+        there = self.messages.setdefault(place, {})
+        if value not in there:
+            if self.count >= MOST_MESSAGES:
+                raise _UnfitError
+            there[value] = _Message(place, value, state.cta, self.count)
+            self.count += 1
+        row = np.pad(row, (0, max(knowledge.width - len(row), 0)))
+        there[value].variants.add((knowledge.messages(row).tobytes(), knowledge.released(row)))
+
+    # -- what is asked of all ways -------------------------------------------------------------------------------------
+    def _check_bytes(self) -> None:
+        """Whoever reads what another CTA writes knows of it; strong places and shared bytes are apart."""
+        masks = self._masks()
+        strong = {at for p, size in self.sizes.items() for at in range(self._flat(p[1]), self._flat(p[1]) + size)}
+        if len(strong) < sum(self.sizes.values()):
+            raise _UnfitError
+        summed = {at for start, size in self.unordered for at in range(start, start + size)}
+        written = set(np.flatnonzero(self.owner >= 0).tolist())
+        if strong & written or summed & (strong | written):
+            raise _UnfitError
+        drawn = (
+            set[int]() if self.spare is None else set(range(self._flat(self.spare[1]), self._flat(self.spare[1]) + 8))
+        )
+        if drawn & (written | summed | strong):
+            raise _UnfitError
+        for cta, own in enumerate(self.reads):
+            for known, reads in own.items():
+                at = {b for start, size in reads for b in range(start, start + size)}
+                if at & (strong | summed | drawn):
+                    raise _UnfitError
+                others = {b for b in at if self.owner[b] not in (-1, cta)}
+                if others & self.twice or others - _together(known, masks):
+                    raise _UnfitError
+
+    def _masks(self) -> list[set[int]]:
+        """By message, the bytes that whoever has it knows to be written: the least that its ways release."""
+        every = [m for there in self.messages.values() for m in there.values()]
+        masks: list[set[int]] = [set() for _ in every]
+        while True:
+            grown = False
+            for message in every:
+                parts = [
+                    {b for start, size in released for b in range(start, start + size)} | _together(known, masks)
+                    for known, released in message.variants
+                ]
+                mask = set.intersection(*parts)
+                grown |= mask != masks[message.number]
+                masks[message.number] = mask
+            if not grown:
+                return masks
+
+    def _check_ways(self) -> None:
+        """No way comes back to where it was."""
+        for own in self.states:
+            before = dict.fromkeys(own, 0)
+            for state in own.values():
+                for key in state.after:
+                    before[key] += 1
+            todo = [key for key, count in before.items() if not count]
+            done = 0
+            while todo:
+                key = todo.pop()
+                done += 1
+                for later in own[key].after:
+                    before[later] -= 1
+                    if not before[later]:
+                        todo.append(later)
+            if done < len(own):
+                raise _UnfitError
+
+    def _goes_on(self) -> bool:
+        """Whether CTAs can be put in an order in which each waits only for those before."""
+        ends: dict[Place, set[bytes]] = {}
+        for place, cta in self.writer.items():
+            done = [state for state in self.states[cta].values() if state.status == "done"]
+            ends[place] = {self._at(state.image, place) for state in done}
+        finished, left = set[int](), set(range(self.session.ctas))
+        while left:
+            able = {cta for cta in left if all(self._leaves(s, ends, finished) for s in self.states[cta].values())}
+            if not able:
+                return False
+            finished |= able
+            left -= able
+        return True
+
+    def _leaves(self, state: _State, ends: dict[Place, set[bytes]], finished: set[int]) -> bool:
+        """Whether a CTA goes on from a state once others have ended."""
+        if state.status == "done":
+            return True
+        for ask in state.asks:
+            writer = self.writer.get(ask.place)
+            if ask.place[0] >= 0 or writer == state.cta:
+                values = {b"own"}
+            elif writer is None:
+                values = {self._at(self.initial, ask.place)}
+            elif writer in finished:
+                values = ends[ask.place]
+            else:
+                continue
+            if all(state.moves.get((ask, value)) for value in values):
+                return True
+        return False
+
+
+def _together(known: bytes, masks: list[set[int]]) -> set[int]:
+    """The bytes that some messages, a bit each, tell of."""
+    bits = np.flatnonzero(np.unpackbits(np.frombuffer(known, np.uint8)))
+    return set[int]().union(*(masks[n] for n in bits.tolist()))
+
+
+def _own(address: int) -> bool:
+    """Whether an address is one of shared or local memory."""
+    return (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT in (SHARED, LOCAL)
+
+
+def _equal(one: list[Any], other: list[Any]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def _put(image: list[Any], place: Place, value: bytes) -> None:
+    number, offset = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, place[1] & _OFFSET
+    image[number][offset : offset + len(value)] = np.frombuffer(value, np.uint8)
