@@ -8,7 +8,6 @@ the conversions and the lists; everything else (`int32 + int32` is int64, `float
 from __future__ import annotations
 
 import functools
-import itertools
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -77,15 +76,30 @@ def _conversions() -> dict[tuple[NumberType, NumberType], Conversion]:
     best |= {(b, a): unsafe for a, b, _ in forward}
     best |= {(float32, complex64): safe, (float64, complex128): safe}
     best |= {(t, t): Conversion.EXACT for t in NUMBERS.values()}
-    for via, a, b in itertools.product(NUMBERS.values(), repeat=3):
-        if (a, via) in best and (via, b) in best:
-            rank = max(best[a, via], best[via, b])
-            best[a, b] = min(rank, best.get((a, b), rank))
+    _close(best)
     best |= {(t, bfloat16): unsafe for t in (*SIGNED, *UNSIGNED, float16, *REAL)}
     best |= {(bfloat16, t): unsafe for t in (*SIGNED, *UNSIGNED, float16)}
     best |= {(int8, bfloat16): safe, (uint8, bfloat16): safe}
     best |= {(bfloat16, float32): safe, (bfloat16, float64): safe, (bfloat16, bfloat16): Conversion.EXACT}
     return best
+
+
+def _close(best: dict[tuple[NumberType, NumberType], Conversion]) -> None:
+    """Enter what a chain of conversions gives, by way of each type in turn."""
+    into: dict[NumberType, dict[NumberType, Conversion]] = {t: {} for t in NUMBERS.values()}
+    for (a, b), rank in best.items():
+        into[a][b] = rank
+    for via, onward in into.items():
+        for first in into.values():
+            link = first.get(via)
+            if link is None or first is onward:
+                continue
+            for b, rank in onward.items():
+                worst = rank if rank > link else link
+                known = first.get(b)
+                if known is None or worst < known:
+                    first[b] = worst
+    best.update({(a, b): rank for a, first in into.items() for b, rank in first.items()})
 
 
 CONVERSIONS = _conversions()

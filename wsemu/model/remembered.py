@@ -22,6 +22,10 @@ _FUTURES = 0x1FF0000
 """flags of a code object that `from __future__ import ...` sets, which `exec` takes over from its caller"""
 
 
+_OF_CLASSES = ("dataclasses", "collections")
+"""modules whose functions make methods from text, many of them, and no kernel"""
+
+
 class Text:
     """A source: its text, and the name under which `linecache` has it once it is asked for."""
 
@@ -100,12 +104,13 @@ def _compiling(real: Any) -> Any:
     return compile_
 
 
-def _executing(real: Any, compile_: Any) -> Any:
+def _executing(real: Any, plain: Any, compile_: Any) -> Any:
     @functools.wraps(real)
     def exec_(source: Any, *spaces: Any, **named: Any) -> None:
         frame = sys._getframe(1)
         if _as_text(source) is not None:
-            source = compile_(source, "<string>", "exec", frame.f_code.co_flags & _FUTURES, dont_inherit=True)
+            made = plain if frame.f_globals.get("__name__") in _OF_CLASSES else compile_
+            source = made(source, "<string>", "exec", frame.f_code.co_flags & _FUTURES, dont_inherit=True)
         space, own = (*spaces, None, None)[:2]
         space, own = named.pop("globals", space), named.pop("locals", own)
         if space is None:
@@ -115,15 +120,14 @@ def _executing(real: Any, compile_: Any) -> Any:
     return exec_
 
 
-def _evaluating(real: Any, compile_: Any) -> Any:
+def _evaluating(real: Any, plain: Any, compile_: Any) -> Any:
     @functools.wraps(real)
     def eval_(source: Any, *spaces: Any, **named: Any) -> Any:
         frame = sys._getframe(1)
         text = _as_text(source)
         if text is not None:
-            source = compile_(
-                text.lstrip(" \t"), "<string>", "eval", frame.f_code.co_flags & _FUTURES, dont_inherit=True
-            )
+            made = plain if frame.f_globals.get("__name__") in _OF_CLASSES else compile_
+            source = made(text.lstrip(" \t"), "<string>", "eval", frame.f_code.co_flags & _FUTURES, dont_inherit=True)
         space, own = (*spaces, None, None)[:2]
         space, own = named.pop("globals", space), named.pop("locals", own)
         if space is None:
@@ -138,8 +142,8 @@ def remembering() -> Iterator[None]:
     """Inside the `with` block the texts that `exec`, `eval` and `compile` get are kept."""
     kept = builtins.exec, builtins.compile, builtins.eval
     builtins.compile = _compiling(kept[1])
-    builtins.exec = _executing(kept[0], builtins.compile)
-    builtins.eval = _evaluating(kept[2], builtins.compile)
+    builtins.exec = _executing(kept[0], kept[1], builtins.compile)
+    builtins.eval = _evaluating(kept[2], kept[1], builtins.compile)
     try:
         yield
     finally:
