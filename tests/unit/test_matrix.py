@@ -124,8 +124,8 @@ def test_w4_f16_is_rounded_to_nearest_even(engine: str) -> None:
 def test_terms_far_below_an_f16_accumulator_are_cut(engine: str, a: str, b: str, sum_: int) -> None:
     """Two of 102,400,000 sums of an H200 that tell -21 from other least exponents."""
     name = "mma.m16n8k16.f16.f16.f16.f16"
-    halves = ([int(half, 16) for half in row.split()] for row in (a, b))
-    assert run(MMA[name], *tile(name, *halves, 0), engine=engine)[0, 0, 0] == sum_
+    of_a, of_b = ([int(half, 16) for half in row.split()] for row in (a, b))
+    assert run(MMA[name], *tile(name, of_a, of_b, 0), engine=engine)[0, 0, 0] == sum_
 
 
 def test_w9_integers_wrap_or_are_clamped(engine: str) -> None:
