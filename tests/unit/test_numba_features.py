@@ -71,6 +71,15 @@ def test_exec_uses_the_names_of_its_caller() -> None:
         assert eval("made") == [1, 2]
 
 
+def test_a_lambda_of_eval_has_its_source() -> None:
+    with remembered.remembering():
+        twice = eval("lambda v: 2 * v")
+        assert eval("twice(4)") == 8
+    x = np.full(1, 3.0)
+    launched("a[0] = twice(a[0])", x, twice=twice)
+    assert x[0] == 6
+
+
 def test_a_function_may_carry_its_source() -> None:
     x = np.zeros(1)
     launched("a[0] = 5", x)
@@ -93,6 +102,39 @@ def test_types_have_all_of_numbas_names(name: str) -> None:
     from numba.core import types
 
     assert getattr(cuda, name) is getattr(cuda.types, name) is getattr(types, name)
+
+
+def test_parts_of_numba_cuda_are_imported_by_name() -> None:
+    with takeover.numba_cuda():
+        from numba.cuda import errors
+        from numba.cuda.compiler import compile_ptx
+        from numba.cuda.core.errors import TypingError
+        from numba.cuda.cudadrv.devices import get_context, gpus
+    assert issubclass(errors.KernelRuntimeError, RuntimeError)
+    assert errors.TypingError is TypingError
+    assert callable(compile_ptx)
+    assert get_context is cuda.current_context
+    assert len(gpus) == 1
+
+
+def test_a_kernel_tells_its_signatures() -> None:
+    kernel = cuda.jit(["void(float32[:])", "void(float64[:])"])(lambda x: None)
+    assert [str(types[0]) for types in kernel.signatures] == ["array(float32, 1d, A)", "array(float64, 1d, A)"]
+
+
+def test_an_array_is_unpacked_into_as_many_names_as_it_has_items() -> None:
+    x = np.zeros(2)
+    launched("p, q, r = b\na[0] = p + q + r\na[1] = 1", x, np.arange(3.0))
+    assert x.tolist() == [3, 1]
+    launched("p, q = b\na[0] = 9", x, np.arange(3.0))  # the thread raises, and ends
+    assert x.tolist() == [3, 1]
+
+
+def test_a_type_of_isinstance_is_the_values_own() -> None:
+    x = np.zeros(4)
+    launched("a[0] = isinstance(b, float)\na[1] = isinstance(b, np.float32)\na[2] = isinstance(c, int)\n"
+             "a[3] = isinstance(1.5, (int, float))", x, np.float32(1), np.int32(1))  # fmt: skip
+    assert x.tolist() == [0, 1, 0, 1]
 
 
 def test_signatures_take_types_of_every_path() -> None:

@@ -472,3 +472,10 @@ def test_a_foreign_function_is_not_modelled():
 
     with pytest.raises(UnsupportedError, match=r"`cuda.declare_device` is not modelled"):
         kernel[1, 1](np.zeros(1, np.float32))
+
+
+def test_an_exception_in_a_text_of_exec_is_the_programs(run):
+    code, lines = run(f'{HEADER}\nfill[1, 4](np.zeros(4))\nexec("def f(x):\\n    return x.foo\\nf(3)")\n')
+    assert code == 1
+    assert lines[0] == "the program raised an exception:"
+    assert "AttributeError: 'int' object has no attribute 'foo'" in lines

@@ -11,6 +11,7 @@ from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERNAL, USAGE
 from wsemu.app.launches import plural
 from wsemu.app.program_file import is_ptx
 from wsemu.launch.result import CheckFailed
+from wsemu.model import remembered
 from wsemu.model.errors import KernelError, UnsupportedError, WsemuError
 from wsemu.model.own import is_own
 from wsemu.model.program import Span
@@ -77,7 +78,7 @@ def _placed(error: WsemuError, file: Path) -> WsemuError:
 def raised(error: BaseException, launches: Launches, file: Path) -> int:
     """The program raised, or wsemu did: the innermost frame of either says which."""
     printer = launches.printer
-    frames = _frames(error, os.path.realpath(file))
+    frames = [frame for frame in _frames(error, os.path.realpath(file)) if frame.filename != remembered.__file__]
     message = "".join(traceback.format_exception_only(error)).strip()
     ours = [_is_ours(frame) for frame in frames]
     if any(ours) and not _is_program(frames[-1 - ours[::-1].index(True) :], file):

@@ -53,7 +53,20 @@ def _types() -> ModuleType:
     return made
 
 
+class KernelRuntimeError(RuntimeError):
+    """What Numba-CUDA raised of kernels, once; for `except` clauses."""
+
+
 _ERRORS = _of_host("CudaSupportError", "CudaAPIError", "CudaDriverError")
+
+
+def _errors() -> dict[str, Any]:
+    """Numba's errors, and what Numba-CUDA adds."""
+    of_numba = vars(importlib.import_module("numba.core.errors"))
+    found = {name: value for name, value in of_numba.items() if not name.startswith("__")}
+    return {**found, **_ERRORS(), "KernelRuntimeError": KernelRuntimeError}
+
+
 _PARTS: dict[str, Callable[[], Any]] = {
     "libdevice": lambda: cuda.libdevice,
     "fp16": lambda: cuda.fp16,
@@ -76,7 +89,10 @@ _PARTS: dict[str, Callable[[], Any]] = {
     "devicearray": lambda: cuda.devicearray,
     "cudadrv.driver": _ERRORS,
     "cudadrv.error": _ERRORS,
-    "errors": dict,
+    "errors": _errors,
+    "core.errors": lambda: importlib.import_module("numba.core.errors"),
+    "cudadrv.devices": lambda: {"gpus": cuda.gpus, "get_context": cuda.current_context},
+    "compiler": lambda: {name: getattr(cuda, name) for name in ("compile", "compile_ptx", "compile_all")},
     "extending": lambda: cuda.extending,
     "bf16": lambda: cuda.bf16,
     "fp8": lambda: _foreign("fp8"),
@@ -101,6 +117,8 @@ class _Hook:
         if part is None:
             return None
         if part not in _PARTS and part not in _TESTS:
+            if root == cuda.__name__:
+                return None
             known = ", ".join(f"`{p}`" for p in _PARTS)
             missing = MissingModule(
                 f"wsemu runs this program without Numba-CUDA and has nothing for `{root}.{part}`",
@@ -132,7 +150,7 @@ class _Hook:
 
 def _split(name: str) -> tuple[str, str | None]:
     """(root, the rest) of a module's name; the rest is None for one that is not taken over."""
-    for root in (*NAMES, _MLIR):
+    for root in (*NAMES, _MLIR, cuda.__name__):  # `from numba.cuda import errors` asks for a part of what stands there
         if name.startswith(f"{root}."):
             return root, name[len(root) + 1 :]
     return name, None

@@ -17,6 +17,7 @@ from wsemu.host.driver import device_array, is_cuda_ndarray
 from wsemu.language import cuda_names as cuda
 from wsemu.language import signatures
 from wsemu.language.promotion import number_type
+from wsemu.launch.compiled import type_of_variable
 from wsemu.launch.kernel import Kernel, jit
 from wsemu.model.errors import UsageError
 
@@ -117,6 +118,20 @@ class Vectorized(_Function):
         self.nin = self._function.py_func.__code__.co_argcount
         for one in wanted:
             self.add(one)
+
+    def add(self, signature: Any) -> None:
+        """One more signature; without a result its type is what the function returns for those types."""
+        for one in signatures.parse(signature, self.__name__):
+            result = self._returned(one.arguments) if one.result is None else one.result
+            self._signatures.append(one._replace(result=result))
+
+    def _returned(self, types: tuple[Any, ...]) -> Any:
+        names = ", ".join(f"x{n}" for n in range(len(types)))
+        space: dict[str, Any] = {"function": self._function}
+        text = f"def returns({names}):\n    result = function({names})\n"
+        exec(text, space)
+        space["returns"].__source__ = text
+        return type_of_variable(space["returns"], [_dtype(type_) for type_ in types], "result")
 
     @property
     def types(self) -> list[str]:

@@ -123,8 +123,14 @@ bf16 = Namespace("cuda.bf16", "Operations on bfloat16.", {
     **functions("cuda", "bf16", _BFLOAT16), "bfloat16": ScalarType("bfloat16"),
 })  # fmt: skip
 
+
+def _said(operation: str) -> str:
+    """An operation of the table of libdevice, as its name."""
+    return operation.lstrip("=@").partition(":")[0].removeprefix("math.")
+
+
 _LIBDEVICE = {
-    f"{name}({f.parameters})": f"{f.operation.lstrip('=')} of {', '.join(f.operands)}, as {f.result}."
+    f"{name}({f.parameters})": f"{_said(f.operation)} of {', '.join(f.operands)}, as {f.result.replace(' ', ' and ')}."
     for name, f in libdevice_table.TABLE.items()
 }
 GRID_GROUP = Namespace("cuda.cg.GridGroup", "The group of all threads of the grid.", functions("cuda", "cg.GridGroup", {

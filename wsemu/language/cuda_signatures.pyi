@@ -1619,6 +1619,11 @@ class libdevice:
         brev.b64 of int64, as int64.
         """
     @staticmethod
+    def byte_perm(x: Any, y: Any, z: Any) -> Any:
+        """
+        byte_perm of int32, int32, int32, as int32.
+        """
+    @staticmethod
     def cbrt(x: Any) -> Any:
         """
         cbrt.f64 of float64, as float64.
@@ -1689,9 +1694,29 @@ class libdevice:
         cospi of float32, as float32.
         """
     @staticmethod
+    def dadd_rd(x: Any, y: Any) -> Any:
+        """
+        add.rm of float64, float64, as float64.
+        """
+    @staticmethod
     def dadd_rn(x: Any, y: Any) -> Any:
         """
         add.f64 of float64, float64, as float64.
+        """
+    @staticmethod
+    def dadd_ru(x: Any, y: Any) -> Any:
+        """
+        add.rp of float64, float64, as float64.
+        """
+    @staticmethod
+    def dadd_rz(x: Any, y: Any) -> Any:
+        """
+        add.rz of float64, float64, as float64.
+        """
+    @staticmethod
+    def ddiv_rd(x: Any, y: Any) -> Any:
+        """
+        div.rm of float64, float64, as float64.
         """
     @staticmethod
     def ddiv_rn(x: Any, y: Any) -> Any:
@@ -1699,14 +1724,59 @@ class libdevice:
         div.f64 of float64, float64, as float64.
         """
     @staticmethod
+    def ddiv_ru(x: Any, y: Any) -> Any:
+        """
+        div.rp of float64, float64, as float64.
+        """
+    @staticmethod
+    def ddiv_rz(x: Any, y: Any) -> Any:
+        """
+        div.rz of float64, float64, as float64.
+        """
+    @staticmethod
+    def dmul_rd(x: Any, y: Any) -> Any:
+        """
+        mul.rm of float64, float64, as float64.
+        """
+    @staticmethod
     def dmul_rn(x: Any, y: Any) -> Any:
         """
         mul.f64 of float64, float64, as float64.
         """
     @staticmethod
+    def dmul_ru(x: Any, y: Any) -> Any:
+        """
+        mul.rp of float64, float64, as float64.
+        """
+    @staticmethod
+    def dmul_rz(x: Any, y: Any) -> Any:
+        """
+        mul.rz of float64, float64, as float64.
+        """
+    @staticmethod
+    def double2float_rd(x: Any) -> Any:
+        """
+        double2float_rd of float64, as float32.
+        """
+    @staticmethod
     def double2float_rn(x: Any) -> Any:
         """
         cvt.f32.f64 of float64, as float32.
+        """
+    @staticmethod
+    def double2float_ru(x: Any) -> Any:
+        """
+        double2float_ru of float64, as float32.
+        """
+    @staticmethod
+    def double2float_rz(x: Any) -> Any:
+        """
+        double2float_rz of float64, as float32.
+        """
+    @staticmethod
+    def double2hiint(x: Any) -> Any:
+        """
+        double2hiint of float64, as int32.
         """
     @staticmethod
     def double2int_rd(x: Any) -> Any:
@@ -1749,44 +1819,49 @@ class libdevice:
         cvt.rzi.s64.f64 of float64, as int64.
         """
     @staticmethod
+    def double2loint(x: Any) -> Any:
+        """
+        double2loint of float64, as int32.
+        """
+    @staticmethod
     def double2uint_rd(x: Any) -> Any:
         """
-        cvt.rmi.u32.f64 of float64, as uint32.
+        cvt.rmi.u32.f64 of float64, as int32.
         """
     @staticmethod
     def double2uint_rn(x: Any) -> Any:
         """
-        cvt.rni.u32.f64 of float64, as uint32.
+        cvt.rni.u32.f64 of float64, as int32.
         """
     @staticmethod
     def double2uint_ru(x: Any) -> Any:
         """
-        cvt.rpi.u32.f64 of float64, as uint32.
+        cvt.rpi.u32.f64 of float64, as int32.
         """
     @staticmethod
     def double2uint_rz(x: Any) -> Any:
         """
-        cvt.rzi.u32.f64 of float64, as uint32.
+        cvt.rzi.u32.f64 of float64, as int32.
         """
     @staticmethod
     def double2ull_rd(x: Any) -> Any:
         """
-        cvt.rmi.u64.f64 of float64, as uint64.
+        cvt.rmi.u64.f64 of float64, as int64.
         """
     @staticmethod
     def double2ull_rn(x: Any) -> Any:
         """
-        cvt.rni.u64.f64 of float64, as uint64.
+        cvt.rni.u64.f64 of float64, as int64.
         """
     @staticmethod
     def double2ull_ru(x: Any) -> Any:
         """
-        cvt.rpi.u64.f64 of float64, as uint64.
+        cvt.rpi.u64.f64 of float64, as int64.
         """
     @staticmethod
     def double2ull_rz(x: Any) -> Any:
         """
-        cvt.rzi.u64.f64 of float64, as uint64.
+        cvt.rzi.u64.f64 of float64, as int64.
         """
     @staticmethod
     def double_as_longlong(x: Any) -> Any:
@@ -1794,14 +1869,44 @@ class libdevice:
         bits of float64, as int64.
         """
     @staticmethod
+    def drcp_rd(x: Any) -> Any:
+        """
+        rcp.rm of float64, as float64.
+        """
+    @staticmethod
     def drcp_rn(x: Any) -> Any:
         """
         rcp.f64 of float64, as float64.
         """
     @staticmethod
+    def drcp_ru(x: Any) -> Any:
+        """
+        rcp.rp of float64, as float64.
+        """
+    @staticmethod
+    def drcp_rz(x: Any) -> Any:
+        """
+        rcp.rz of float64, as float64.
+        """
+    @staticmethod
+    def dsqrt_rd(x: Any) -> Any:
+        """
+        sqrt.rm of float64, as float64.
+        """
+    @staticmethod
     def dsqrt_rn(x: Any) -> Any:
         """
         sqrt.f64 of float64, as float64.
+        """
+    @staticmethod
+    def dsqrt_ru(x: Any) -> Any:
+        """
+        sqrt.rp of float64, as float64.
+        """
+    @staticmethod
+    def dsqrt_rz(x: Any) -> Any:
+        """
+        sqrt.rz of float64, as float64.
         """
     @staticmethod
     def erf(x: Any) -> Any:
@@ -1819,9 +1924,39 @@ class libdevice:
         erfc.f32 of float32, as float32.
         """
     @staticmethod
+    def erfcinv(x: Any) -> Any:
+        """
+        erfcinv of float64, as float64.
+        """
+    @staticmethod
+    def erfcinvf(x: Any) -> Any:
+        """
+        erfcinv of float32, as float32.
+        """
+    @staticmethod
+    def erfcx(x: Any) -> Any:
+        """
+        erfcx of float64, as float64.
+        """
+    @staticmethod
+    def erfcxf(x: Any) -> Any:
+        """
+        erfcx of float32, as float32.
+        """
+    @staticmethod
     def erff(x: Any) -> Any:
         """
         erf.f32 of float32, as float32.
+        """
+    @staticmethod
+    def erfinv(x: Any) -> Any:
+        """
+        erfinv of float64, as float64.
+        """
+    @staticmethod
+    def erfinvf(x: Any) -> Any:
+        """
+        erfinv of float32, as float32.
         """
     @staticmethod
     def exp(x: Any) -> Any:
@@ -1874,9 +2009,24 @@ class libdevice:
         abs.f32 of float32, as float32.
         """
     @staticmethod
+    def fadd_rd(x: Any, y: Any) -> Any:
+        """
+        add.rm of float32, float32, as float32.
+        """
+    @staticmethod
     def fadd_rn(x: Any, y: Any) -> Any:
         """
         add.f32 of float32, float32, as float32.
+        """
+    @staticmethod
+    def fadd_ru(x: Any, y: Any) -> Any:
+        """
+        add.rp of float32, float32, as float32.
+        """
+    @staticmethod
+    def fadd_rz(x: Any, y: Any) -> Any:
+        """
+        add.rz of float32, float32, as float32.
         """
     @staticmethod
     def fast_cosf(x: Any) -> Any:
@@ -1919,6 +2069,11 @@ class libdevice:
         pow.f32 of float32, float32, as float32.
         """
     @staticmethod
+    def fast_sincosf(x: Any) -> Any:
+        """
+        sincos of float32, as float32 and float32.
+        """
+    @staticmethod
     def fast_sinf(x: Any) -> Any:
         """
         sin.f32 of float32, as float32.
@@ -1939,9 +2094,24 @@ class libdevice:
         fdim of float32, float32, as float32.
         """
     @staticmethod
+    def fdiv_rd(x: Any, y: Any) -> Any:
+        """
+        div.rm of float32, float32, as float32.
+        """
+    @staticmethod
     def fdiv_rn(x: Any, y: Any) -> Any:
         """
         div.f32 of float32, float32, as float32.
+        """
+    @staticmethod
+    def fdiv_ru(x: Any, y: Any) -> Any:
+        """
+        div.rp of float32, float32, as float32.
+        """
+    @staticmethod
+    def fdiv_rz(x: Any, y: Any) -> Any:
+        """
+        div.rz of float32, float32, as float32.
         """
     @staticmethod
     def ffs(x: Any) -> Any:
@@ -1957,6 +2127,11 @@ class libdevice:
     def finitef(x: Any) -> Any:
         """
         isfinite of float32, as int32.
+        """
+    @staticmethod
+    def float2half_rn(x: Any) -> Any:
+        """
+        float2half of float32, as int16.
         """
     @staticmethod
     def float2int_rd(x: Any) -> Any:
@@ -2001,42 +2176,42 @@ class libdevice:
     @staticmethod
     def float2uint_rd(x: Any) -> Any:
         """
-        cvt.rmi.u32.f32 of float32, as uint32.
+        cvt.rmi.u32.f32 of float32, as int32.
         """
     @staticmethod
     def float2uint_rn(x: Any) -> Any:
         """
-        cvt.rni.u32.f32 of float32, as uint32.
+        cvt.rni.u32.f32 of float32, as int32.
         """
     @staticmethod
     def float2uint_ru(x: Any) -> Any:
         """
-        cvt.rpi.u32.f32 of float32, as uint32.
+        cvt.rpi.u32.f32 of float32, as int32.
         """
     @staticmethod
     def float2uint_rz(x: Any) -> Any:
         """
-        cvt.rzi.u32.f32 of float32, as uint32.
+        cvt.rzi.u32.f32 of float32, as int32.
         """
     @staticmethod
     def float2ull_rd(x: Any) -> Any:
         """
-        cvt.rmi.u64.f32 of float32, as uint64.
+        cvt.rmi.u64.f32 of float32, as int64.
         """
     @staticmethod
     def float2ull_rn(x: Any) -> Any:
         """
-        cvt.rni.u64.f32 of float32, as uint64.
+        cvt.rni.u64.f32 of float32, as int64.
         """
     @staticmethod
     def float2ull_ru(x: Any) -> Any:
         """
-        cvt.rpi.u64.f32 of float32, as uint64.
+        cvt.rpi.u64.f32 of float32, as int64.
         """
     @staticmethod
     def float2ull_rz(x: Any) -> Any:
         """
-        cvt.rzi.u64.f32 of float32, as uint64.
+        cvt.rzi.u64.f32 of float32, as int64.
         """
     @staticmethod
     def float_as_int(x: Any) -> Any:
@@ -2059,9 +2234,24 @@ class libdevice:
         fma.f64 of float64, float64, float64, as float64.
         """
     @staticmethod
+    def fma_rd(x: Any, y: Any, z: Any) -> Any:
+        """
+        fma.rm of float64, float64, float64, as float64.
+        """
+    @staticmethod
     def fma_rn(x: Any, y: Any, z: Any) -> Any:
         """
         fma.f64 of float64, float64, float64, as float64.
+        """
+    @staticmethod
+    def fma_ru(x: Any, y: Any, z: Any) -> Any:
+        """
+        fma.rp of float64, float64, float64, as float64.
+        """
+    @staticmethod
+    def fma_rz(x: Any, y: Any, z: Any) -> Any:
+        """
+        fma.rz of float64, float64, float64, as float64.
         """
     @staticmethod
     def fmaf(x: Any, y: Any, z: Any) -> Any:
@@ -2069,9 +2259,24 @@ class libdevice:
         fma.f32 of float32, float32, float32, as float32.
         """
     @staticmethod
+    def fmaf_rd(x: Any, y: Any, z: Any) -> Any:
+        """
+        fma.rm of float32, float32, float32, as float32.
+        """
+    @staticmethod
     def fmaf_rn(x: Any, y: Any, z: Any) -> Any:
         """
         fma.f32 of float32, float32, float32, as float32.
+        """
+    @staticmethod
+    def fmaf_ru(x: Any, y: Any, z: Any) -> Any:
+        """
+        fma.rp of float32, float32, float32, as float32.
+        """
+    @staticmethod
+    def fmaf_rz(x: Any, y: Any, z: Any) -> Any:
+        """
+        fma.rz of float32, float32, float32, as float32.
         """
     @staticmethod
     def fmax(x: Any, y: Any) -> Any:
@@ -2104,9 +2309,29 @@ class libdevice:
         fmod.f32 of float32, float32, as float32.
         """
     @staticmethod
+    def fmul_rd(x: Any, y: Any) -> Any:
+        """
+        mul.rm of float32, float32, as float32.
+        """
+    @staticmethod
     def fmul_rn(x: Any, y: Any) -> Any:
         """
         mul.f32 of float32, float32, as float32.
+        """
+    @staticmethod
+    def fmul_ru(x: Any, y: Any) -> Any:
+        """
+        mul.rp of float32, float32, as float32.
+        """
+    @staticmethod
+    def fmul_rz(x: Any, y: Any) -> Any:
+        """
+        mul.rz of float32, float32, as float32.
+        """
+    @staticmethod
+    def frcp_rd(x: Any) -> Any:
+        """
+        rcp.rm of float32, as float32.
         """
     @staticmethod
     def frcp_rn(x: Any) -> Any:
@@ -2114,9 +2339,34 @@ class libdevice:
         rcp.f32 of float32, as float32.
         """
     @staticmethod
+    def frcp_ru(x: Any) -> Any:
+        """
+        rcp.rp of float32, as float32.
+        """
+    @staticmethod
+    def frcp_rz(x: Any) -> Any:
+        """
+        rcp.rz of float32, as float32.
+        """
+    @staticmethod
+    def frexp(x: Any) -> Any:
+        """
+        frexp of float64, as float64 and int32.
+        """
+    @staticmethod
+    def frexpf(x: Any) -> Any:
+        """
+        frexp of float32, as float32 and int32.
+        """
+    @staticmethod
     def frsqrt_rn(x: Any) -> Any:
         """
         rsqrt.f32 of float32, as float32.
+        """
+    @staticmethod
+    def fsqrt_rd(x: Any) -> Any:
+        """
+        sqrt.rm of float32, as float32.
         """
     @staticmethod
     def fsqrt_rn(x: Any) -> Any:
@@ -2124,9 +2374,49 @@ class libdevice:
         sqrt.f32 of float32, as float32.
         """
     @staticmethod
+    def fsqrt_ru(x: Any) -> Any:
+        """
+        sqrt.rp of float32, as float32.
+        """
+    @staticmethod
+    def fsqrt_rz(x: Any) -> Any:
+        """
+        sqrt.rz of float32, as float32.
+        """
+    @staticmethod
+    def fsub_rd(x: Any, y: Any) -> Any:
+        """
+        sub.rm of float32, float32, as float32.
+        """
+    @staticmethod
     def fsub_rn(x: Any, y: Any) -> Any:
         """
         sub.f32 of float32, float32, as float32.
+        """
+    @staticmethod
+    def fsub_ru(x: Any, y: Any) -> Any:
+        """
+        sub.rp of float32, float32, as float32.
+        """
+    @staticmethod
+    def fsub_rz(x: Any, y: Any) -> Any:
+        """
+        sub.rz of float32, float32, as float32.
+        """
+    @staticmethod
+    def hadd(x: Any, y: Any) -> Any:
+        """
+        hadd of int32, int32, as int32.
+        """
+    @staticmethod
+    def half2float(x: Any) -> Any:
+        """
+        half2float of int16, as float32.
+        """
+    @staticmethod
+    def hiloint2double(x: Any, y: Any) -> Any:
+        """
+        hiloint2double of int32, int32, as float64.
         """
     @staticmethod
     def hypot(x: Any, y: Any) -> Any:
@@ -2139,14 +2429,39 @@ class libdevice:
         hypot.f32 of float32, float32, as float32.
         """
     @staticmethod
+    def ilogb(x: Any) -> Any:
+        """
+        ilogb of float64, as int32.
+        """
+    @staticmethod
+    def ilogbf(x: Any) -> Any:
+        """
+        ilogb of float32, as int32.
+        """
+    @staticmethod
     def int2double_rn(x: Any) -> Any:
         """
         cvt.rn.f64.s32 of int32, as float64.
         """
     @staticmethod
+    def int2float_rd(x: Any) -> Any:
+        """
+        to_float_rd of int32, as float32.
+        """
+    @staticmethod
     def int2float_rn(x: Any) -> Any:
         """
         cvt.rn.f32.s32 of int32, as float32.
+        """
+    @staticmethod
+    def int2float_ru(x: Any) -> Any:
+        """
+        to_float_ru of int32, as float32.
+        """
+    @staticmethod
+    def int2float_rz(x: Any) -> Any:
+        """
+        to_float_rz of int32, as float32.
         """
     @staticmethod
     def int_as_float(x: Any) -> Any:
@@ -2179,6 +2494,46 @@ class libdevice:
         isnan of float32, as int32.
         """
     @staticmethod
+    def j0(x: Any) -> Any:
+        """
+        j0 of float64, as float64.
+        """
+    @staticmethod
+    def j0f(x: Any) -> Any:
+        """
+        j0 of float32, as float32.
+        """
+    @staticmethod
+    def j1(x: Any) -> Any:
+        """
+        j1 of float64, as float64.
+        """
+    @staticmethod
+    def j1f(x: Any) -> Any:
+        """
+        j1 of float32, as float32.
+        """
+    @staticmethod
+    def jn(x: Any, y: Any) -> Any:
+        """
+        jn of int32, float64, as float64.
+        """
+    @staticmethod
+    def jnf(x: Any, y: Any) -> Any:
+        """
+        jn of int32, float32, as float32.
+        """
+    @staticmethod
+    def ldexp(x: Any, y: Any) -> Any:
+        """
+        ldexp of float64, int32, as float64.
+        """
+    @staticmethod
+    def ldexpf(x: Any, y: Any) -> Any:
+        """
+        ldexp of float32, int32, as float32.
+        """
+    @staticmethod
     def lgamma(x: Any) -> Any:
         """
         lgamma.f64 of float64, as float64.
@@ -2189,14 +2544,44 @@ class libdevice:
         lgamma.f32 of float32, as float32.
         """
     @staticmethod
+    def ll2double_rd(x: Any) -> Any:
+        """
+        to_double_rd of int64, as float64.
+        """
+    @staticmethod
     def ll2double_rn(x: Any) -> Any:
         """
         cvt.rn.f64.s64 of int64, as float64.
         """
     @staticmethod
+    def ll2double_ru(x: Any) -> Any:
+        """
+        to_double_ru of int64, as float64.
+        """
+    @staticmethod
+    def ll2double_rz(x: Any) -> Any:
+        """
+        to_double_rz of int64, as float64.
+        """
+    @staticmethod
+    def ll2float_rd(x: Any) -> Any:
+        """
+        to_float_rd of int64, as float32.
+        """
+    @staticmethod
     def ll2float_rn(x: Any) -> Any:
         """
         cvt.rn.f32.s64 of int64, as float32.
+        """
+    @staticmethod
+    def ll2float_ru(x: Any) -> Any:
+        """
+        to_float_ru of int64, as float32.
+        """
+    @staticmethod
+    def ll2float_rz(x: Any) -> Any:
+        """
+        to_float_rz of int64, as float32.
         """
     @staticmethod
     def llabs(x: Any) -> Any:
@@ -2212,6 +2597,26 @@ class libdevice:
     def llmin(x: Any, y: Any) -> Any:
         """
         min.s64 of int64, int64, as int64.
+        """
+    @staticmethod
+    def llrint(x: Any) -> Any:
+        """
+        llrint of float64, as int64.
+        """
+    @staticmethod
+    def llrintf(x: Any) -> Any:
+        """
+        llrint of float32, as int64.
+        """
+    @staticmethod
+    def llround(x: Any) -> Any:
+        """
+        llround of float64, as int64.
+        """
+    @staticmethod
+    def llroundf(x: Any) -> Any:
+        """
+        llround of float32, as int64.
         """
     @staticmethod
     def log(x: Any) -> Any:
@@ -2249,6 +2654,16 @@ class libdevice:
         log2.f32 of float32, as float32.
         """
     @staticmethod
+    def logb(x: Any) -> Any:
+        """
+        logb of float64, as float64.
+        """
+    @staticmethod
+    def logbf(x: Any) -> Any:
+        """
+        logb of float32, as float32.
+        """
+    @staticmethod
     def logf(x: Any) -> Any:
         """
         log.f32 of float32, as float32.
@@ -2267,6 +2682,16 @@ class libdevice:
     def min(x: Any, y: Any) -> Any:
         """
         min.s32 of int32, int32, as int32.
+        """
+    @staticmethod
+    def modf(x: Any) -> Any:
+        """
+        modf of float64, as float64 and float64.
+        """
+    @staticmethod
+    def modff(x: Any) -> Any:
+        """
+        modf of float32, as float32 and float32.
         """
     @staticmethod
     def mul24(x: Any, y: Any) -> Any:
@@ -2294,6 +2719,36 @@ class libdevice:
         cvt.rni.f32.f32 of float32, as float32.
         """
     @staticmethod
+    def nextafter(x: Any, y: Any) -> Any:
+        """
+        nextafter of float64, float64, as float64.
+        """
+    @staticmethod
+    def nextafterf(x: Any, y: Any) -> Any:
+        """
+        nextafter of float32, float32, as float32.
+        """
+    @staticmethod
+    def normcdf(x: Any) -> Any:
+        """
+        normcdf of float64, as float64.
+        """
+    @staticmethod
+    def normcdff(x: Any) -> Any:
+        """
+        normcdf of float32, as float32.
+        """
+    @staticmethod
+    def normcdfinv(x: Any) -> Any:
+        """
+        normcdfinv of float64, as float64.
+        """
+    @staticmethod
+    def normcdfinvf(x: Any) -> Any:
+        """
+        normcdfinv of float32, as float32.
+        """
+    @staticmethod
     def popc(x: Any) -> Any:
         """
         popc.b32 of int32, as int32.
@@ -2314,6 +2769,16 @@ class libdevice:
         pow.f32 of float32, float32, as float32.
         """
     @staticmethod
+    def powi(x: Any, y: Any) -> Any:
+        """
+        powi of float64, int32, as float64.
+        """
+    @staticmethod
+    def powif(x: Any, y: Any) -> Any:
+        """
+        powi of float32, int32, as float32.
+        """
+    @staticmethod
     def rcbrt(x: Any) -> Any:
         """
         rcbrt of float64, as float64.
@@ -2322,6 +2787,31 @@ class libdevice:
     def rcbrtf(x: Any) -> Any:
         """
         rcbrt of float32, as float32.
+        """
+    @staticmethod
+    def remainder(x: Any, y: Any) -> Any:
+        """
+        remainder of float64, float64, as float64.
+        """
+    @staticmethod
+    def remainderf(x: Any, y: Any) -> Any:
+        """
+        remainder of float32, float32, as float32.
+        """
+    @staticmethod
+    def remquo(x: Any, y: Any) -> Any:
+        """
+        remquo of float64, float64, as float64 and int32.
+        """
+    @staticmethod
+    def remquof(x: Any, y: Any) -> Any:
+        """
+        remquo of float32, float32, as float32 and int32.
+        """
+    @staticmethod
+    def rhadd(x: Any, y: Any) -> Any:
+        """
+        rhadd of int32, int32, as int32.
         """
     @staticmethod
     def rint(x: Any) -> Any:
@@ -2354,14 +2844,59 @@ class libdevice:
         rsqrt.f32 of float32, as float32.
         """
     @staticmethod
+    def sad(x: Any, y: Any, z: Any) -> Any:
+        """
+        sad of int32, int32, int32, as int32.
+        """
+    @staticmethod
     def saturatef(x: Any) -> Any:
         """
         saturate of float32, as float32.
         """
     @staticmethod
+    def scalbn(x: Any, y: Any) -> Any:
+        """
+        ldexp of float64, int32, as float64.
+        """
+    @staticmethod
+    def scalbnf(x: Any, y: Any) -> Any:
+        """
+        ldexp of float32, int32, as float32.
+        """
+    @staticmethod
+    def signbitd(x: Any) -> Any:
+        """
+        signbit of float64, as int32.
+        """
+    @staticmethod
+    def signbitf(x: Any) -> Any:
+        """
+        signbit of float32, as int32.
+        """
+    @staticmethod
     def sin(x: Any) -> Any:
         """
         sin.f64 of float64, as float64.
+        """
+    @staticmethod
+    def sincos(x: Any) -> Any:
+        """
+        sincos of float64, as float64 and float64.
+        """
+    @staticmethod
+    def sincosf(x: Any) -> Any:
+        """
+        sincos of float32, as float32 and float32.
+        """
+    @staticmethod
+    def sincospi(x: Any) -> Any:
+        """
+        sincospi of float64, as float64 and float64.
+        """
+    @staticmethod
+    def sincospif(x: Any) -> Any:
+        """
+        sincospi of float32, as float32 and float32.
         """
     @staticmethod
     def sinf(x: Any) -> Any:
@@ -2439,24 +2974,74 @@ class libdevice:
         cvt.rzi.f32.f32 of float32, as float32.
         """
     @staticmethod
+    def uhadd(x: Any, y: Any) -> Any:
+        """
+        hadd of int32, int32, as int32.
+        """
+    @staticmethod
     def uint2double_rn(x: Any) -> Any:
         """
-        cvt.rn.f64.u32 of uint32, as float64.
+        cvt.rn.f64.u32 of int32, as float64.
+        """
+    @staticmethod
+    def uint2float_rd(x: Any) -> Any:
+        """
+        to_float_rd of int32, as float32.
         """
     @staticmethod
     def uint2float_rn(x: Any) -> Any:
         """
-        cvt.rn.f32.u32 of uint32, as float32.
+        cvt.rn.f32.u32 of int32, as float32.
+        """
+    @staticmethod
+    def uint2float_ru(x: Any) -> Any:
+        """
+        to_float_ru of int32, as float32.
+        """
+    @staticmethod
+    def uint2float_rz(x: Any) -> Any:
+        """
+        to_float_rz of int32, as float32.
+        """
+    @staticmethod
+    def ull2double_rd(x: Any) -> Any:
+        """
+        to_double_rd of int64, as float64.
         """
     @staticmethod
     def ull2double_rn(x: Any) -> Any:
         """
-        cvt.rn.f64.u64 of uint64, as float64.
+        cvt.rn.f64.u64 of int64, as float64.
+        """
+    @staticmethod
+    def ull2double_ru(x: Any) -> Any:
+        """
+        to_double_ru of int64, as float64.
+        """
+    @staticmethod
+    def ull2double_rz(x: Any) -> Any:
+        """
+        to_double_rz of int64, as float64.
+        """
+    @staticmethod
+    def ull2float_rd(x: Any) -> Any:
+        """
+        to_float_rd of int64, as float32.
         """
     @staticmethod
     def ull2float_rn(x: Any) -> Any:
         """
-        cvt.rn.f32.u64 of uint64, as float32.
+        cvt.rn.f32.u64 of int64, as float32.
+        """
+    @staticmethod
+    def ull2float_ru(x: Any) -> Any:
+        """
+        to_float_ru of int64, as float32.
+        """
+    @staticmethod
+    def ull2float_rz(x: Any) -> Any:
+        """
+        to_float_rz of int64, as float32.
         """
     @staticmethod
     def ullmax(x: Any, y: Any) -> Any:
@@ -2492,6 +3077,46 @@ class libdevice:
     def umulhi(x: Any, y: Any) -> Any:
         """
         mulhi.u32 of int32, int32, as int32.
+        """
+    @staticmethod
+    def urhadd(x: Any, y: Any) -> Any:
+        """
+        rhadd of int32, int32, as int32.
+        """
+    @staticmethod
+    def usad(x: Any, y: Any, z: Any) -> Any:
+        """
+        sad of int32, int32, int32, as int32.
+        """
+    @staticmethod
+    def y0(x: Any) -> Any:
+        """
+        y0 of float64, as float64.
+        """
+    @staticmethod
+    def y0f(x: Any) -> Any:
+        """
+        y0 of float32, as float32.
+        """
+    @staticmethod
+    def y1(x: Any) -> Any:
+        """
+        y1 of float64, as float64.
+        """
+    @staticmethod
+    def y1f(x: Any) -> Any:
+        """
+        y1 of float32, as float32.
+        """
+    @staticmethod
+    def yn(x: Any, y: Any) -> Any:
+        """
+        yn of int32, float64, as float64.
+        """
+    @staticmethod
+    def ynf(x: Any, y: Any) -> Any:
+        """
+        yn of int32, float32, as float32.
         """
 class types:
     """

@@ -11,7 +11,9 @@ from typing import NamedTuple
 class Function(NamedTuple):
     """One function: types by Numba's names, `operation` of the bytecode.
 
-    An `operation` that starts with `=` is one of `frontend.python.library.device` by that name.
+    An `operation` that starts with `=` is one of `frontend.python.library.device` by that name, with `math.` a function
+    of that module, and with `@` one of `frontend.python.library.written.libdevice`.  `result` names two types where the
+    C function also writes through a pointer: the call returns a tuple.
     """
 
     operands: tuple[str, ...]
@@ -42,6 +44,7 @@ def _unary() -> None:
     names |= {"fabs": "abs.{f}", "ceil": "cvt.rpi.{f}.{f}", "floor": "cvt.rmi.{f}.{f}", "trunc": "cvt.rzi.{f}.{f}"}
     names |= {"rint": "cvt.rni.{f}.{f}", "nearbyint": "cvt.rni.{f}.{f}"}
     names |= {n: f"={n}" for n in ("round", "cospi", "sinpi", "exp10", "rcbrt")}
+    names |= {n: f"@{n}" for n in "erfinv erfcinv erfcx normcdf normcdfinv j0 j1 y0 y1 logb".split()}
     for name, operation in names.items():
         for suffix, type_, f in _FLOATS:
             TABLE[name + suffix] = Function((type_,), type_, operation.format(f=f))
@@ -68,6 +71,14 @@ def _rounded() -> None:
                 TABLE[f"{letter}{name}_rn"] = Function((type_, type_), type_, f"{name}.{f}", name != "div")
         for name in ("sqrt", "rcp"):
             TABLE[f"{letter}{name}_rn"] = Function((type_,), type_, f"{name}.{f}")
+    directed = {"rz": "rz", "rd": "rm", "ru": "rp"}
+    for letter, type_ in (("f", "float32"), ("d", "float64")):
+        for suffix, rounding in directed.items():
+            for name, count in {"add": 2, "sub": 2, "mul": 2, "div": 2, "sqrt": 1, "rcp": 1}.items():
+                if (letter, name) != ("d", "sub"):
+                    TABLE[f"{letter}{name}_{suffix}"] = Function((type_,) * count, type_, f"={name}.{rounding}")
+            name = "fmaf" if letter == "f" else "fma"
+            TABLE[f"{name}_{suffix}"] = Function((type_,) * 3, type_, f"=fma.{rounding}")
     TABLE["frsqrt_rn"] = Function(("float32",), "float32", "rsqrt.f32")
     for name, type_, f in (("fmaf", "float32", "f32"), ("fma", "float64", "f64")):
         TABLE[name] = TABLE[f"{name}_rn"] = Function((type_,) * 3, type_, f"fma.{f}")
@@ -101,9 +112,14 @@ def _conversions() -> None:
     for c_name, type_, f in (("float", "float32", "f32"), ("double", "float64", "f64")):
         for name, (integer, i) in integers.items():
             for suffix, rounding in roundings.items():
-                TABLE[f"{c_name}2{name}_{suffix}"] = Function((type_,), integer, f"cvt.{rounding}.{i}.{f}")
-            TABLE[f"{name}2{c_name}_rn"] = Function((integer,), type_, f"cvt.rn.{f}.{i}")
+                signed = integer.removeprefix("u")  # as which Numba-CUDA takes the unsigned ones, too
+                TABLE[f"{c_name}2{name}_{suffix}"] = Function((type_,), signed, f"cvt.{rounding}.{i}.{f}")
+                if suffix != "rn" and f"{name}2{c_name}" not in ("int2double", "uint2double"):  # which are exact
+                    TABLE[f"{name}2{c_name}_{suffix}"] = Function((signed,), type_, f"@to_{c_name}_{suffix}:{integer}")
+            TABLE[f"{name}2{c_name}_rn"] = Function((signed,), type_, f"cvt.rn.{f}.{i}")
     TABLE["double2float_rn"] = Function(("float64",), "float32", "cvt.f32.f64")
+    for suffix in ("rz", "rd", "ru"):
+        TABLE[f"double2float_{suffix}"] = Function(("float64",), "float32", f"@double2float_{suffix}")
     for name, source, target in (
         ("float_as_int", "float32", "int32"), ("int_as_float", "int32", "float32"),
         ("double_as_longlong", "float64", "int64"), ("longlong_as_double", "int64", "float64"),
@@ -111,8 +127,42 @@ def _conversions() -> None:
         TABLE[name] = Function((source,), target, "=bits")
 
 
+def _parts() -> None:
+    """What takes numbers apart or puts them together, and functions with two results."""
+    for suffix, type_, _ in _FLOATS:
+        one, two = (type_,), (type_, type_)
+        for name in ("sincos", "sincospi"):
+            TABLE[name + suffix] = Function(one, f"{type_} {type_}", f"@{name}")
+        TABLE[f"frexp{suffix}"] = Function(one, f"{type_} int32", "=math.frexp")
+        TABLE[f"modf{suffix}"] = Function(one, f"{type_} {type_}", "=math.modf")
+        TABLE[f"remquo{suffix}"] = Function(two, f"{type_} int32", "@remquo")
+        for name in ("nextafter", "remainder"):
+            TABLE[name + suffix] = Function(two, type_, f"=math.{name}")
+        for name in ("ldexp", "scalbn"):
+            TABLE[name + suffix] = Function((type_, "int32"), type_, "=math.ldexp")
+        TABLE[f"powi{suffix}"] = Function((type_, "int32"), type_, "@powi")
+        TABLE[f"ilogb{suffix}"] = Function(one, "int32", "@ilogb")
+        for name in ("jn", "yn"):
+            TABLE[name + suffix] = Function(("int32", type_), type_, f"@{name}")
+        for name in ("llrint", "llround"):
+            TABLE[name + suffix] = Function(one, "int64", f"@{name}")
+        TABLE[f"signbit{suffix or 'd'}"] = Function(one, "int32", "@signbit")
+    TABLE["fast_sincosf"] = Function(("float32",), "float32 float32", "@sincos")
+    TABLE["float2half_rn"] = Function(("float32",), "int16", "@float2half")
+    TABLE["half2float"] = Function(("int16",), "float32", "@half2float")
+    TABLE["hiloint2double"] = Function(("int32", "int32"), "float64", "@hiloint2double")
+    TABLE["double2hiint"] = Function(("float64",), "int32", "@double2hiint")
+    TABLE["double2loint"] = Function(("float64",), "int32", "@double2loint")
+    for prefix in ("", "u"):
+        for name, count in {"hadd": 2, "rhadd": 2, "sad": 3}.items():
+            full = f"u{name}" if prefix else name
+            TABLE[full] = Function(("int32",) * count, "int32", f"@{name}:{prefix}int32")
+    TABLE["byte_perm"] = Function(("int32",) * 3, "int32", "@byte_perm")
+
+
 _unary()
 _binary()
 _rounded()
 _integers()
 _conversions()
+_parts()

@@ -8,7 +8,6 @@ the conversions and the lists; everything else (`int32 + int32` is int64, `float
 from __future__ import annotations
 
 import functools
-import itertools
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -34,6 +33,7 @@ from wsemu.language.numbers import (
     uint32,
     uint64,
 )
+from wsemu.language.times import is_time, time_type
 
 SIGNED = (int8, int16, int32, int64)
 UNSIGNED = (uint8, uint16, uint32, uint64)
@@ -76,15 +76,30 @@ def _conversions() -> dict[tuple[NumberType, NumberType], Conversion]:
     best |= {(b, a): unsafe for a, b, _ in forward}
     best |= {(float32, complex64): safe, (float64, complex128): safe}
     best |= {(t, t): Conversion.EXACT for t in NUMBERS.values()}
-    for via, a, b in itertools.product(NUMBERS.values(), repeat=3):
-        if (a, via) in best and (via, b) in best:
-            rank = max(best[a, via], best[via, b])
-            best[a, b] = min(rank, best.get((a, b), rank))
+    _close(best)
     best |= {(t, bfloat16): unsafe for t in (*SIGNED, *UNSIGNED, float16, *REAL)}
     best |= {(bfloat16, t): unsafe for t in (*SIGNED, *UNSIGNED, float16)}
     best |= {(int8, bfloat16): safe, (uint8, bfloat16): safe}
     best |= {(bfloat16, float32): safe, (bfloat16, float64): safe, (bfloat16, bfloat16): Conversion.EXACT}
     return best
+
+
+def _close(best: dict[tuple[NumberType, NumberType], Conversion]) -> None:
+    """Enter what a chain of conversions gives, by way of each type in turn."""
+    into: dict[NumberType, dict[NumberType, Conversion]] = {t: {} for t in NUMBERS.values()}
+    for (a, b), rank in best.items():
+        into[a][b] = rank
+    for via, onward in into.items():
+        for first in into.values():
+            link = first.get(via)
+            if link is None or first is onward:
+                continue
+            for b, rank in onward.items():
+                worst = rank if rank > link else link
+                known = first.get(b)
+                if known is None or worst < known:
+                    first[b] = worst
+    best.update({(a, b): rank for a, first in into.items() for b, rank in first.items()})
 
 
 CONVERSIONS = _conversions()
@@ -169,6 +184,8 @@ def unify(a: NumberType, b: NumberType) -> NumberType | None:
     if bfloat16 in (a, b):
         other = b if a is bfloat16 else a
         return other if other in (bfloat16, *REAL) else None
+    if is_time(a) or is_time(b):
+        return number_type(np.promote_types(a.name, b.name)) if a.name[:8] == b.name[:8] else None
     return NUMBERS[np.promote_types(a.name, b.name).name]
 
 
@@ -190,6 +207,8 @@ def number_type(obj: Any) -> NumberType | None:
     if isinstance(obj, np.dtype):
         return _of_dtype(obj)
     if isinstance(obj, str):
+        if obj.startswith(("datetime64[", "timedelta64[")):
+            return _of_dtype(np.dtype(obj))
         return bfloat16 if obj == "bfloat16" else NUMBERS.get({"bool_": "bool", "boolean": "bool"}.get(obj, obj))
     if type(obj).__module__.split(".")[0] in ("numba", "numba_cuda", "numba_cuda_mlir"):
         inner = getattr(obj, "instance_type", getattr(obj, "dtype", obj))
@@ -205,6 +224,8 @@ _SCALARS = frozenset(np.dtype(c).type for c in "?bhilqBHILQefdFD")
 def _of_dtype(dtype: np.dtype[Any]) -> NumberType | None:
     if dtype == RAW or dtype.name == "bfloat16":
         return bfloat16
+    if dtype.kind in "mM" and dtype.isnative:
+        return time_type(dtype.name)
     return NUMBERS.get(dtype.name) if dtype.kind in "biufc" and dtype.isnative else None
 
 

@@ -275,6 +275,8 @@ def _scalar(value: Any, axis: int) -> int | float | bool:
         return bool(value)
     if isinstance(value, (float, np.floating)):
         return float(value)
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return int(value.view(np.int64))
     if isinstance(value, np.generic) and value.dtype.kind == "V":  # a bfloat16, whose register holds its bits
         return int(value.view(np.uint16))
     return int(value)

@@ -6,12 +6,16 @@ import contextlib
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wsemu.language.promotion import number_type
 from wsemu.launch.code import Code
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy as np
+
+    from wsemu.language.numbers import NumberType
     from wsemu.model.program import Program
 
 
@@ -66,6 +70,15 @@ def compiled_anew(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
     function = getattr(kernel, "py_func", kernel)
     made = compile_kernel(function, types, fma=fma, registers=registers, debug=_debug(kernel))
     return Compiled(made.program, names, tuple(made.notes))
+
+
+def type_of_variable(function: Any, dtypes: Sequence[np.dtype[Any]], name: str) -> NumberType | None:
+    """The type that a variable of a function gets for numbers of these types."""
+    from wsemu.frontend.python.compile import compile_kernel
+
+    types = tuple(type_ for type_ in map(number_type, dtypes) if type_ is not None)
+    found = compile_kernel(function, types).variables
+    return next((number_type(variable.type) for variable in found if variable.name == name), None)
 
 
 def _debug(kernel: Any) -> bool:

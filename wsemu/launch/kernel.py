@@ -121,6 +121,11 @@ class Kernel(DeclaredFunction, Launchable):
 
         return Overloads(self)
 
+    @property
+    def signatures(self) -> list[tuple[Any, ...]]:
+        """The types of the arguments of each of its signatures."""
+        return [one.arguments for one in self.declared]
+
     def mark_launch_config_sensitive(self) -> None:
         """Nothing to do: what a launch's shape decides is looked at in each launch."""
 

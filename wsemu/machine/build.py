@@ -17,16 +17,17 @@ import time
 from collections import deque
 from typing import IO, TYPE_CHECKING
 
-import llvmlite.binding as llvm
 import numpy as np
 
-from wsemu.machine import cache
+from wsemu.machine import cache, object_file
 from wsemu.machine.arithmetic.families import MEMBERS
 from wsemu.machine.parts import ENTRIES, PARTS, at_width, compile_part, ordered
 from wsemu.model.isa import N_ALU, OPCODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
+
+    from llvmlite.binding import ExecutionEngine
 
     from wsemu.machine.lowering import Part
 
@@ -187,7 +188,7 @@ def seconds_spent() -> float:
 
 # -- their addresses ---------------------------------------------------------------------------------------------------
 
-_engines: list[llvm.ExecutionEngine] = []
+_engines: list[ExecutionEngine] = []
 """kept: the code lives as long as they do"""
 _loaded: dict[str, int] = {}
 _loading = threading.RLock()
@@ -233,28 +234,36 @@ def from_outside(name: str, function: Callable[..., int]) -> int:
 def _load(name: str, part: Part) -> None:
     """Give a part a place in this process."""
     symbol, needed, code = part
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
-    _resolve(needed.split())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    _engines.append(engine)
-    _loaded[name] = engine.get_function_address(symbol)
+    _loaded[name] = object_file.load(code, symbol) or _load_by_llvm(symbol, needed, code)
     for operation in MEMBERS.get(name, ()):
         FAMILIES[OPCODE[operation]] = _loaded[name]
 
 
+def _load_by_llvm(symbol: str, needed: str, code: bytes) -> int:
+    """The address of what a part has for others, from LLVM's own loader."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    engine = llvm.create_mcjit_compiler(
+        llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine(jit=True)
+    )
+    _resolve(needed.split())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _engines.append(engine)
+    address: int = engine.get_function_address(symbol)
+    return address
+
+
 def _resolve(names: list[str]) -> None:
     """Give every function that the code names an address: one missing would leave all of them unset."""
+    import llvmlite.binding as llvm
+
     stop = ctypes.cast(ctypes.pythonapi.Py_FatalError, ctypes.c_void_p).value
     for name in names:
         if llvm.address_of_symbol(name) is None:
             llvm.add_symbol(name, stop)
-
-
-def _target() -> llvm.TargetMachine:
-    return llvm.Target.from_default_triple().create_target_machine(jit=True)
 
 
 if __name__ == "__main__":

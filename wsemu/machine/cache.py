@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -19,9 +20,6 @@ import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import llvmlite
-import llvmlite.binding as llvm
 
 from wsemu.machine.parts import ALL_PARTS, PARTS, roots
 
@@ -123,6 +121,9 @@ def _digest(module: bytes) -> bytes:
 
 @functools.cache
 def _surroundings() -> tuple[bytes, ...]:
+    import llvmlite
+    import llvmlite.binding as llvm
+
     machine = (llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
     compiler = (llvmlite.__version__, sys.implementation.cache_tag or "")
     return tuple(text.encode() for text in (*compiler, *machine))
@@ -162,7 +163,31 @@ def keys() -> dict[str, str]:
 def _note() -> Path | None:
     """The file that keys are noted in: for this place of the package, this compiler and this CPU."""
     place = folder()
-    return place / f"vm-keys-{key_of(str(HOME), {})}.bin" if place else None
+    return place / f"vm-keys-{_here()}.bin" if place else None
+
+
+def _here() -> str:
+    """The place of the package, the compiler and the CPU, as one name, without the compiler where that can be: it takes
+    longer to load than a small launch."""
+    cpu, compiler = _cpu(), importlib.util.find_spec("llvmlite")
+    if not cpu or compiler is None or compiler.origin is None:
+        return key_of(str(HOME), {})
+    version = Path(compiler.origin).with_name("_version.py")
+    return hashlib.sha256(
+        repr((MAGIC, HOME, sys.implementation.cache_tag, cpu, version, _states([str(version)]))).encode()
+    ).hexdigest()[:32]
+
+
+def _cpu() -> bytes:
+    """What Linux says of the first processor: its model, and what it can do; empty on other systems."""
+    try:
+        with open("/proc/cpuinfo", "rb") as stream:
+            text = stream.read(1 << 14)
+    except OSError:
+        return b""
+    first = text.partition(b"\n\n")[0]
+    wanted = (b"vendor_id", b"cpu family", b"model", b"stepping", b"flags", b"CPU ", b"Features")
+    return b"\n".join(line for line in first.splitlines() if line.startswith(wanted))
 
 
 def _files_of(package: _Package) -> list[str]:

@@ -16,7 +16,7 @@ from wsemu.machine.arithmetic.operations import alu
 from wsemu.machine.divergence import behind, diverge, go_past, go_past_some, meets, park, pop, push, sort_parked, unpark
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import careful_lane, track_initialised
-from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
+from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, weigh
 from wsemu.machine.memory.lane_access import (
     BAD,
     SAME,
@@ -171,11 +171,11 @@ def charge(m, row, place, bias, mask, pattern, size, number, op, service):
             both = call(m.atomic_cost_entry, m.address, place, bias, mask, size, service)
             cost, ideal = both >> 32, both & 0xFFFFFFFF
         else:
-            cost, ideal = shared_cost(m, place, bias, mask, pattern, size, store)
+            cost, ideal = weigh(m, row, place, bias, mask, pattern, size, store, True)
         row.shared += cost
         row.ideal_shared += ideal
     else:
-        cost, ideal = sector_cost(m, place, bias, mask, pattern, size)
+        cost, ideal = weigh(m, row, place, bias, mask, pattern, size, op >= FIRST_STORE, False)
         row.sectors += cost
         row.ideal_sectors += ideal
     if cost > ideal:

@@ -1,4 +1,4 @@
-"""Sources of code that no file holds: what `exec` and `compile` were given while a program runs.
+"""Sources of code that no file holds: what `exec`, `eval` and `compile` were given while a program runs.
 
 A kernel made by `exec` has a code object and nothing else.  `remembering` keeps the text of each one by its code
 objects, and gives it a name of its own, under which `linecache` has its lines for whoever shows them.
@@ -20,6 +20,10 @@ from typing import Any
 
 _FUTURES = 0x1FF0000
 """flags of a code object that `from __future__ import ...` sets, which `exec` takes over from its caller"""
+
+
+_OF_CLASSES = ("dataclasses", "collections")
+"""modules whose functions make methods from text, many of them, and no kernel"""
 
 
 class Text:
@@ -100,12 +104,13 @@ def _compiling(real: Any) -> Any:
     return compile_
 
 
-def _executing(real: Any, compile_: Any) -> Any:
+def _executing(real: Any, plain: Any, compile_: Any) -> Any:
     @functools.wraps(real)
     def exec_(source: Any, *spaces: Any, **named: Any) -> None:
         frame = sys._getframe(1)
         if _as_text(source) is not None:
-            source = compile_(source, "<string>", "exec", frame.f_code.co_flags & _FUTURES, dont_inherit=True)
+            made = plain if frame.f_globals.get("__name__") in _OF_CLASSES else compile_
+            source = made(source, "<string>", "exec", frame.f_code.co_flags & _FUTURES, dont_inherit=True)
         space, own = (*spaces, None, None)[:2]
         space, own = named.pop("globals", space), named.pop("locals", own)
         if space is None:
@@ -115,13 +120,31 @@ def _executing(real: Any, compile_: Any) -> Any:
     return exec_
 
 
+def _evaluating(real: Any, plain: Any, compile_: Any) -> Any:
+    @functools.wraps(real)
+    def eval_(source: Any, *spaces: Any, **named: Any) -> Any:
+        frame = sys._getframe(1)
+        text = _as_text(source)
+        if text is not None:
+            made = plain if frame.f_globals.get("__name__") in _OF_CLASSES else compile_
+            source = made(text.lstrip(" \t"), "<string>", "eval", frame.f_code.co_flags & _FUTURES, dont_inherit=True)
+        space, own = (*spaces, None, None)[:2]
+        space, own = named.pop("globals", space), named.pop("locals", own)
+        if space is None:
+            space, own = frame.f_globals, frame.f_locals if own is None else own
+        return real(source, space, own, **named)
+
+    return eval_
+
+
 @contextlib.contextmanager
 def remembering() -> Iterator[None]:
-    """Inside the `with` block the texts that `exec` and `compile` get are kept."""
-    kept = builtins.exec, builtins.compile
+    """Inside the `with` block the texts that `exec`, `eval` and `compile` get are kept."""
+    kept = builtins.exec, builtins.compile, builtins.eval
     builtins.compile = _compiling(kept[1])
-    builtins.exec = _executing(kept[0], builtins.compile)
+    builtins.exec = _executing(kept[0], kept[1], builtins.compile)
+    builtins.eval = _evaluating(kept[2], kept[1], builtins.compile)
     try:
         yield
     finally:
-        builtins.exec, builtins.compile = kept
+        builtins.exec, builtins.compile, builtins.eval = kept

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.python import complex_arithmetic, power
+from wsemu.frontend.python import complex_arithmetic, power, times
 from wsemu.frontend.python.scalars import (
     FALSE,
     TRUE,
@@ -34,6 +34,7 @@ from wsemu.frontend.python.scalars import (
 from wsemu.frontend.python.values import ArrayValue, ComplexValue, Scalar, Static, TupleValue, Value
 from wsemu.language.numbers import HALVES, NumberType, boolean, float32, int64
 from wsemu.language.promotion import number_type, resolve, unify
+from wsemu.language.times import is_time
 from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ def binary(b: Builder, op: str, x: Value, y: Value) -> Value:
     if op == "+" and isinstance(x, TupleValue) and isinstance(y, TupleValue):
         return TupleValue(x.items + y.items)
     left, right = _operands(op, x, y)
+    if is_time(left.type) or is_time(right.type):
+        timed = times.binary(b, op, left, right) if isinstance(left, Scalar) and isinstance(right, Scalar) else None
+        if timed is not None:
+            return timed
     signature = resolve(op, left.type, right.type)
     if signature is None:
         raise KernelError(
@@ -204,6 +209,10 @@ def unary(b: Builder, op: str, x: Value) -> Value:
     if op == "not":
         return negate(b, truth(b, x))
     operand = number(x, f"`{op}`")
+    if is_time(operand.type) and isinstance(operand, Scalar):
+        timed = times.unary(b, op, operand)
+        if timed is not None:
+            return timed
     signature = resolve(op, operand.type)
     if signature is None:
         raise KernelError(f"`{op}` is not defined for {operand.type}", remedy="convert it with `int(...)`")
@@ -240,6 +249,8 @@ def compare(b: Builder, op: str, x: Value, y: Value) -> Scalar:
     if op in ("==", "!=") and isinstance(x, TupleValue) != isinstance(y, TupleValue):
         raise KernelError(f"`{op}` compares {describe(x)} with {describe(y)}", remedy="compare the items one by one")
     left, right = _operands(op, x, y)
+    if (is_time(left.type) or is_time(right.type)) and isinstance(left, Scalar) and isinstance(right, Scalar):
+        return times.compare(b, op, left, right)
     signature = resolve(op, left.type, right.type)
     if signature is None:
         raise KernelError(

@@ -19,6 +19,7 @@ from wsemu.frontend.python.values import (
     ArrayValue,
     Bound,
     ComplexValue,
+    FlatValue,
     RecordValue,
     Scalar,
     SliceValue,
@@ -313,9 +314,10 @@ def _advance(b: Builder, address: Register, start: Scalar, stride: Scalar) -> Re
 def slice_bounds(b: Builder, s: SliceValue, extent: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     """(start, length, step) of a slice of a dimension, as Python clamps it."""
     step = ONE if s.step is None else scalar_cast(b, as_index(b, s.step, "slice"), int64)
-    if step.literal is None or step.literal == 0:
-        kind = UnsupportedError if step.literal is None else KernelError
-        raise kind("the step of a slice must be a constant other than 0", remedy="write the step as a literal")
+    if step.literal is None:
+        return _open_slice(b, s, extent, step)
+    if step.literal == 0:
+        raise KernelError("the step of a slice is 0", remedy="give a step other than 0")
     forward = step.literal > 0
     last = _minus(b, extent, ONE)
     low, high = (ZERO, extent) if forward else (Scalar(int64, None, -1), last)
@@ -329,6 +331,20 @@ def slice_bounds(b: Builder, s: SliceValue, extent: Scalar) -> tuple[Scalar, Sca
         )  # type: ignore[assignment]
     empty = arithmetic.compare(b, "<", distance, ZERO)
     return start, choose(b, empty, ZERO, distance), step
+
+
+def _open_slice(b: Builder, s: SliceValue, extent: Scalar, step: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """The same with a step that is known at run time only, which is not 0."""
+    forward = arithmetic.compare(b, ">", step, ZERO)
+    last = _minus(b, extent, ONE)
+    low, high = choose(b, forward, ZERO, Scalar(int64, None, -1)), choose(b, forward, extent, last)
+    first, end = choose(b, forward, ZERO, last), choose(b, forward, extent, low)
+    start = first if s.start is None else _clamp(b, s.start, extent, low, high)
+    stop = end if s.stop is None else _clamp(b, s.stop, extent, low, high)
+    distance = choose(b, forward, _minus(b, stop, start), _minus(b, start, stop))
+    size = choose(b, forward, step, _minus(b, ZERO, step))
+    count: Any = arithmetic.binary(b, "//", _plus(b, distance, _minus(b, size, ONE)), size)
+    return start, choose(b, arithmetic.compare(b, "<", count, ZERO), ZERO, count), step
 
 
 def _plus(b: Builder, x: Scalar, y: Scalar) -> Scalar:
@@ -359,7 +375,22 @@ def size_of(b: Builder, array: ArrayValue) -> Scalar:
     return total
 
 
-METHODS = frozenset(("view", "reshape", "ravel", "transpose"))
+def places(b: Builder, array: ArrayValue, number: Scalar) -> list[Value]:
+    """The indices of an element by its number in row order."""
+    return indices_of_shape(b, array.shape, number)
+
+
+def indices_of_shape(b: Builder, shape: tuple[Scalar, ...], number: Scalar) -> list[Value]:
+    """The indices that element `number` of an array of this shape has."""
+    found: list[Value] = []
+    rest: Any = number
+    for extent in reversed(shape[1:]):
+        found.insert(0, arithmetic.binary(b, "%", rest, extent))
+        rest = arithmetic.binary(b, "//", rest, extent)
+    return [rest, *found] if shape else []
+
+
+METHODS = frozenset(("view", "reshape", "ravel", "transpose", "fill"))
 REDUCTIONS = frozenset("sum prod mean var std all any min max argmin argmax".split())
 """methods that go over all elements"""
 
@@ -390,6 +421,8 @@ def attribute(b: Builder, array: ArrayValue, name: str) -> Value | None:
             return Static(array.dtype)
         case "T":
             return transposed(array)
+        case "flat":
+            return FlatValue(array)
     return None
 
 

@@ -124,7 +124,7 @@ def argument_type(value: Any, name: str = "argument") -> ArgumentType:
         return int64 if value < 1 << 63 else uint64
     if isinstance(value, np.generic):
         found = number_type(value.dtype)
-        if found is None and isinstance(value, (np.void, np.datetime64, np.timedelta64)):
+        if found is None and isinstance(value, np.void):
             raise UnsupportedError(
                 f"argument `{name}` is {_single(value)}",
                 remedy="pass an array of one element, or its numbers one by one",

@@ -24,11 +24,12 @@ from wsemu.frontend.python.scalars import (
     scalar_cast,
     truth,
 )
-from wsemu.frontend.python.syntax import is_simple
+from wsemu.frontend.python.syntax import constant_of, is_simple
 from wsemu.frontend.python.values import (
     ArrayValue,
     Closure,
     ComplexValue,
+    FlatValue,
     PatternValue,
     RangeValue,
     RecordValue,
@@ -67,6 +68,12 @@ COMPARE: dict[type[ast.AST], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
 UNARY: dict[type[ast.AST], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
+
+
+def as_tuple(value: PatternValue) -> TupleValue:
+    """A named tuple that the kernel builds, as a tuple."""
+    names: tuple[str, ...] = value.cls._fields  # type: ignore[attr-defined]
+    return TupleValue(tuple(value.fields[name] for name in names), names)
 
 
 class Expressions:
@@ -166,6 +173,10 @@ class Expressions:
         op = BINARY.get(type(node.op))
         if op is None:
             raise self.unsupported(node, "`@` in a kernel", "write the product as loops")
+        folded = constant_of(node)
+        if folded is not None:
+            self.at(node)
+            return self.host_number(folded, "this number")
         left, right = self.evaluate(node.left), self.evaluate(node.right)
         self.at(node)
         if isinstance(left, TupleValue) and isinstance(right, TupleValue) and op == "+":
@@ -302,7 +313,14 @@ class Expressions:
             if value is not None and (not isinstance(value, Scalar) or value.type.kind == "f"):
                 raise self.error(part, f"a slice bound is {describe(value)}", "use integers")
             parts.append(value)
-        return SliceValue(*parts)
+        return self.checked_slice(SliceValue(*parts))
+
+    def checked_slice(self: Walker, made: SliceValue) -> SliceValue:
+        """A slice; threads whose step is 0 end."""
+        if made.step is not None and made.step.literal is None:
+            zero = arithmetic.compare(self.b, "==", made.step, constant(int64, 0))
+            self.fail_where(zero, ValueError, "slice step cannot be zero")
+        return made
 
     def subscript(self: Walker, node: ast.expr, container: Value, index: Value) -> Value:
         if isinstance(container, ArrayValue):
@@ -317,6 +335,11 @@ class Expressions:
                 return arrays.read(self.b, *arrays.field(self.b, container, names[int(index.literal)]), container)
         if isinstance(container, TupleValue):
             return self.tuple_item(node, container, index)
+        if isinstance(container, FlatValue):
+            number = arrays.as_index(self.b, index, container.array.name)
+            return arrays.load(self.b, container.array, arrays.places(self.b, container.array, number))
+        if isinstance(container, PatternValue) and hasattr(container.cls, "_fields"):
+            return self.tuple_item(node, as_tuple(container), index)
         raise self.refused(node, f"{describe(container)} cannot be indexed", "index arrays and tuples", container)
 
     def tuple_item(self: Walker, node: ast.expr, container: TupleValue, index: Value) -> Value:
@@ -353,6 +376,8 @@ class Expressions:
         """The items of a tuple, or of an array whose first extent is a constant."""
         if isinstance(value, TupleValue):
             return value.items
+        if isinstance(value, PatternValue) and hasattr(value.cls, "_fields"):
+            return as_tuple(value).items
         if isinstance(value, ArrayValue) and value.ndim and value.shape[0].literal is not None:
             count = int(value.shape[0].literal)
             return tuple(arrays.subscript(self.b, value, constant(int64, n)) for n in range(count))

@@ -116,6 +116,9 @@ class Functions:
                     )
                 if name in arrays.REDUCTIONS:
                     return library.reduce(self.library_call(name, args, kwargs), receiver, name)
+                if name == "fill" and len(args) == 1:
+                    self.fill(node, receiver, args[0])
+                    return NONE
                 return arrays.method(self.b, receiver, name, args)
             case Scalar() | ComplexValue():
                 return library.method(self.library_call(name, args, kwargs), receiver, name)
@@ -138,7 +141,7 @@ class Functions:
                 return self.walk_function(chosen, args, kwargs, node)
         if type(obj) is FunctionType:
             return self.walk_function(obj, args, kwargs, node)
-        own = BUILTINS.get(obj) if obj.__hash__ is not None and isinstance(obj, (type, BuiltinFunctionType)) else None
+        own = BUILTINS.get(obj) if isinstance(obj, (type, BuiltinFunctionType)) else None
         if own is not None:
             return own(self, node, args, kwargs)
         if isinstance(obj, np.ufunc) and elementwise.is_meant(obj, args):

@@ -18,7 +18,7 @@ from wsemu.frontend.python.frames import Loop, Widen
 from wsemu.frontend.python.joining import Carried, Edge
 from wsemu.frontend.python.scalars import both, constant, either, register, scalar_cast
 from wsemu.frontend.python.syntax import assigned_names
-from wsemu.frontend.python.values import ArrayValue, RangeValue, Scalar, Value
+from wsemu.frontend.python.values import ArrayValue, FlatValue, RangeValue, Scalar, Value
 from wsemu.frontend.python.walk_builtins import Stepped, stepped
 from wsemu.language.numbers import int64
 
@@ -63,7 +63,7 @@ class Loops:
         match iterable:
             case RangeValue():
                 self.counted(node, iterable, lambda i: self.for_body(node, i), names, node.orelse)
-            case ArrayValue() | Stepped():
+            case ArrayValue() | FlatValue() | Stepped():
                 items = stepped(self, node.iter, iterable)
                 span = RangeValue(constant(int64, 0), items.count, constant(int64, 1))
 

@@ -30,6 +30,7 @@ from wsemu.language.numbers import (
     uint64,
 )
 from wsemu.language.promotion import number_type
+from wsemu.language.times import NAT, is_date, is_time, ratio
 from wsemu.model.errors import KernelError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _numpy_literal(value: np.generic) -> Number:
         part = part_type(type_)
         host = complex(value)
         return ComplexValue(type_, constant(part, host.real), constant(part, host.imag))
-    return Scalar(type_, None, value.item())
+    return Scalar(type_, None, int(value.view(np.int64)) if is_time(type_) else value.item())
 
 
 def part_type(type_: NumberType) -> NumberType:
@@ -141,7 +142,7 @@ def _is_of_numba_alone(x: Value) -> bool:
     if isinstance(x, TupleValue):
         return any(map(_is_of_numba_alone, x.items))
     if isinstance(x, Static):
-        return isinstance(x.object, (enum.Enum, enum.EnumMeta, np.datetime64, np.timedelta64))
+        return isinstance(x.object, (enum.Enum, enum.EnumMeta))
     return False
 
 
@@ -179,9 +180,23 @@ def scalar_cast(b: Builder, x: Scalar, to: NumberType) -> Scalar:
     """`cast` between real numbers."""
     if x.type is to:
         return x
+    if is_time(x.type) or is_time(to):
+        return _time_to_time(b, x, to)
     if to.kind == "b":
         return truth(b, x)
     return _CASTS[x.type.kind if x.type.kind in "bf" else "i", to.kind if to.kind == "f" else "i"](b, x, to)
+
+
+def _time_to_time(b: Builder, x: Scalar, to: NumberType) -> Scalar:
+    """A date or duration in a finer unit; NaT stays what it is."""
+    if not (is_time(x.type) and is_time(to) and is_date(x.type) == is_date(to)):
+        raise KernelError(f"a {x.type} does not convert to {to}", remedy="pass the array as `array.view(np.int64)`")
+    factor = ratio(x.type, to)
+    raw = Scalar(int64, x.register, x.literal)
+    if factor != 1:
+        missing = compute(b, "setp.eq.b64", boolean, raw, constant(int64, NAT))
+        raw = choose(b, missing, raw, compute(b, "mul.b64", int64, raw, constant(int64, factor)))
+    return Scalar(to, raw.register, raw.literal)
 
 
 def _bool_to_integer(b: Builder, x: Scalar, to: NumberType) -> Scalar:

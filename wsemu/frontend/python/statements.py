@@ -14,10 +14,12 @@ from wsemu.frontend.python.expressions import BINARY
 from wsemu.frontend.python.frames import NONE, Unreachable
 from wsemu.frontend.python.joining import Edge
 from wsemu.frontend.python.scalars import both, constant, describe, either, register
+from wsemu.frontend.python.syntax import assigned_names
 from wsemu.frontend.python.values import (
     ArrayValue,
     Closure,
     ComplexValue,
+    FlatValue,
     PatternValue,
     RangeValue,
     RecordValue,
@@ -44,7 +46,6 @@ UNSUPPORTED: dict[type[ast.AST], tuple[str, str]] = {
     ast.ImportFrom: ("`import` in a kernel", "import outside the kernel"),
     ast.ClassDef: ("a class in a kernel", "define it outside the kernel"),
     ast.Delete: ("`del` in a kernel", "drop the statement: names need no deleting"),
-    ast.Global: ("`global` in a kernel", "pass an array, and store into it"),
     ast.Nonlocal: ("`nonlocal` in a kernel", "return the value instead"),
     ast.AsyncFor: ("`async for` in a kernel", "use `for`"),
     ast.AsyncWith: ("`async with` in a kernel", "write its calls one by one"),
@@ -257,7 +258,7 @@ class Statements:
         for element in target.elts:
             if isinstance(element, ast.Starred):
                 raise self.unsupported(element, "`*` in an assignment", "name each item, or index the tuple")
-        items = self.items_of(target, value)
+        items = self.as_many(target, value)
         if len(items) != len(target.elts):
             raise self.error(
                 target, f"{len(items)} values for {len(target.elts)} names", "give as many names as values"
@@ -265,10 +266,29 @@ class Statements:
         for element, item in zip(target.elts, items, strict=True):
             self.assign(element, item)
 
+    def as_many(self: Walker, target: ast.Tuple | ast.List, value: Value) -> tuple[Value, ...]:
+        """The items of what is unpacked; of an array whose extent the launch tells, as many as there are names."""
+        if not isinstance(value, ArrayValue) or not value.ndim or value.shape[0].literal is not None:
+            return self.items_of(target, value)
+        count = len(target.elts)
+        wrong = arithmetic.compare(self.b, "!=", value.shape[0], constant(int64, count))
+        self.fail_where(wrong, ValueError, "unpacking of an array of another size")
+        return tuple(arrays.subscript(self.b, value, constant(int64, n)) for n in range(count))
+
+    def do_Global(self: Walker, node: ast.Global) -> None:
+        """Nothing, for a name that is read alone."""
+        assigned = [name for name in node.names if name in assigned_names(self.frame.source.node)]
+        if assigned:
+            raise self.unsupported(node, "`global` in a kernel", "pass an array, and store into it")
+
     def store_item(self: Walker, node: ast.expr, container: Value, index: Value, value: Value) -> None:
         if isinstance(container, RecordValue) and isinstance(index, Static) and isinstance(index.object, str):
             dtype, address, offset = arrays.field(self.b, container, index.object)
             arrays.write(self.b, dtype, address, offset, container, value)
+            return
+        if isinstance(container, FlatValue):
+            place = arrays.places(self.b, container.array, arrays.as_index(self.b, index, container.array.name))
+            arrays.store(self.b, container.array, place, value)
             return
         if not isinstance(container, ArrayValue):
             raise self.error(node, f"{describe(container)} has no elements to assign", "use an array")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import dis
 import functools
+import warnings
 
 SIMPLE = (
     ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Attribute, ast.IfExp,
@@ -21,6 +23,30 @@ def is_simple(node: ast.expr) -> bool:
 
 
 @functools.lru_cache(maxsize=FACTS)
+def _is_constant(node: ast.expr) -> bool:
+    """Whether an expression is one of numbers alone."""
+    if isinstance(node, ast.BinOp):
+        return _is_constant(node.left) and _is_constant(node.right)
+    if isinstance(node, ast.UnaryOp):
+        return _is_constant(node.operand)
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float, complex))
+
+
+def constant_of(node: ast.BinOp) -> int | float | complex | None:
+    """The number that Python's compiler makes of an expression of numbers, before Numba sees it: `2 ** -1` is 0.5, and
+    `2**64 - 1` fits.  None for what it leaves as it is, such as a division by 0."""
+    if not _is_constant(node):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        code = compile(ast.Expression(node), "<constant>", "eval")
+    steps = [step for step in dis.get_instructions(code) if step.opname != "RESUME"]
+    if not steps[0].opname.endswith("_CONST") or len(steps) > 2:
+        return None
+    value: int | float | complex = steps[0].argval
+    return value
+
+
 def assigned_names(node: ast.AST) -> tuple[str, ...]:
     """Names that a loop or a function assigns, in order of appearance; not those inside functions nested in it."""
     if isinstance(node, (ast.For, ast.While)):

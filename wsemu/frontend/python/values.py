@@ -74,6 +74,13 @@ class ArrayValue(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class FlatValue(Value):
+    """`array.flat`: its elements one after the other, the last index first."""
+
+    array: ArrayValue
+
+
+@dataclass(frozen=True, slots=True)
 class RecordValue(Value):
     """One element of a structured array: fields lie at `address` + their offset."""
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from wsemu.frontend.python import arithmetic, arrays, printing, stepping
 from wsemu.frontend.python.library import lookup as library
@@ -13,15 +16,17 @@ from wsemu.frontend.python.scalars import constant, describe, literal, scalar_ca
 from wsemu.frontend.python.values import (
     ArrayValue,
     ComplexValue,
+    FlatValue,
     PatternValue,
     RangeValue,
     Scalar,
+    SliceValue,
     Static,
     TupleValue,
     Value,
 )
 from wsemu.language.numbers import boolean, int32, int64, uint64
-from wsemu.language.promotion import same, select
+from wsemu.language.promotion import number_type, same, select
 
 if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker
@@ -29,7 +34,6 @@ if TYPE_CHECKING:
 _RANGES = {count: same((int32, int64, uint64), count) for count in (1, 2, 3)}
 """number of arguments -> the types in which Numba counts"""
 _LENGTH, _SMALLEST = library.FUNCTIONS[len], library.FUNCTIONS[min]
-_HOST_TYPES: dict[str, type] = {"i": int, "u": int, "f": float, "b": bool, "c": complex}
 
 
 def _counted(w: Walker, node: ast.Call, name: str, args: list[Value], kwargs: dict[str, Value], *counts: int) -> None:
@@ -73,6 +77,9 @@ def stepped(w: Walker, node: ast.expr, value: Value) -> Stepped:
     match value:
         case Stepped():
             return value
+        case FlatValue():
+            of = value.array
+            return Stepped(arrays.size_of(w.b, of), lambda i: arrays.load(w.b, of, arrays.places(w.b, of, i)))
         case ArrayValue() if value.ndim:
             return Stepped(value.shape[0], lambda i: arrays.subscript(w.b, value, i))
         case RangeValue():
@@ -94,7 +101,58 @@ def _in_pieces(value: Value) -> bool:
         return not value.ndim or value.shape[0].literal is None
     if isinstance(value, RangeValue):
         return any(part.literal is None for part in (value.start, value.stop, value.step))
-    return isinstance(value, Stepped)
+    return isinstance(value, (Stepped, FlatValue))
+
+
+def _ndenumerate(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    _counted(w, node, "np.ndenumerate", args, kwargs, 1)
+    of = args[0]
+    if not isinstance(of, ArrayValue):
+        raise w.error(node, f"`np.ndenumerate` of {describe(of)}", "give an array")
+
+    def item(i: Scalar) -> Value:
+        place = arrays.places(w.b, of, i)
+        return TupleValue((TupleValue(tuple(place)), arrays.load(w.b, of, place)))
+
+    return Stepped(arrays.size_of(w.b, of), item)
+
+
+def _ndindex(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    _counted(w, node, "np.ndindex", args, kwargs, *range(1, max(len(args), 1) + 1))
+    given = args[0].items if len(args) == 1 and isinstance(args[0], TupleValue) else tuple(args)
+    shape = tuple(scalar_cast(w.b, arrays.as_index(w.b, x, "np.ndindex"), int64) for x in given)
+    count: Value = constant(int64, 1)
+    for extent in shape:
+        count = arithmetic.binary(w.b, "*", count, extent)
+    assert isinstance(count, Scalar)
+    return Stepped(count, lambda i: TupleValue(tuple(arrays.indices_of_shape(w.b, shape, i))))
+
+
+def _slice(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    _counted(w, node, "slice", args, kwargs, 1, 2, 3)
+    parts: list[Any] = [None if isinstance(x, Static) and x.object is None else x for x in args]
+    if any(x is not None and (not isinstance(x, Scalar) or x.type.kind == "f") for x in parts):
+        raise w.error(node, "a slice bound is no integer", "use integers")
+    start, stop, step = {1: (None, *parts, None), 2: (*parts, None), 3: (*parts,)}[len(parts)]
+    return w.checked_slice(SliceValue(start, stop, step))
+
+
+def _limits_of(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value], kind: Any) -> Value:
+    """`np.finfo` or `np.iinfo` of a type or a number."""
+    _counted(w, node, f"np.{kind.__name__}", args, kwargs, 1)
+    given = args[0]
+    try:
+        return Static(kind(np.dtype(given.type.name) if isinstance(given, Scalar) else arrays.host_dtype(given)))
+    except ValueError as error:
+        raise w.error(node, f"`np.{kind.__name__}`: {error}", "give a type of the other kind") from None
+
+
+def _ord(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    _counted(w, node, "ord", args, kwargs, 1)
+    given = args[0].object if isinstance(args[0], Static) else None
+    if not isinstance(given, str) or len(given) != 1:
+        raise w.unsupported(node, f"`ord` of {describe(args[0])}", "give one letter, known outside the kernel")
+    return constant(int32, ord(given))
 
 
 def _enumerate(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -142,7 +200,7 @@ def _isinstance(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, 
     if isinstance(value, PatternValue):
         return constant(boolean, issubclass(value.cls, wanted))
     if isinstance(value, (Scalar, ComplexValue)):
-        return constant(boolean, issubclass(_HOST_TYPES[value.type.kind], wanted))
+        return constant(boolean, any(number_type(t) is value.type for t in wanted))
     if isinstance(value, Static):
         return constant(boolean, isinstance(value.object, wanted))
     return constant(boolean, isinstance(value, TupleValue) and tuple in wanted)
@@ -158,5 +216,7 @@ def _breakpoint(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, 
 
 BUILTINS: dict[Any, Callable[..., Value]] = {
     range: _range, enumerate: _enumerate, zip: _zip, tuple: _tuple, reversed: _reversed, print: printing.call,
-    isinstance: _isinstance, breakpoint: _breakpoint,
+    isinstance: _isinstance, breakpoint: _breakpoint, np.ndenumerate: _ndenumerate, np.ndindex: _ndindex,
+    slice: _slice, ord: _ord, np.finfo: functools.partial(_limits_of, kind=np.finfo),
+    np.iinfo: functools.partial(_limits_of, kind=np.iinfo),
 }  # fmt: skip

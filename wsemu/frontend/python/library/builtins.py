@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wsemu.frontend.python import complex_arithmetic, text
-from wsemu.frontend.python.arithmetic import binary, compare, floor_quotient, floor_remainder
+from wsemu.frontend.python.arithmetic import binary, compare, floor_quotient, floor_remainder, unary
 from wsemu.frontend.python.library.calls import NOTHING, converted, handles, integer, known, positional, scalar
 from wsemu.frontend.python.library.inlined import inlined
 from wsemu.frontend.python.library.written import rounding
@@ -27,6 +27,8 @@ from wsemu.frontend.python.scalars import (
 from wsemu.frontend.python.values import (
     ArrayValue,
     ComplexValue,
+    FlatValue,
+    PatternValue,
     RangeValue,
     Scalar,
     Static,
@@ -36,6 +38,7 @@ from wsemu.frontend.python.values import (
 )
 from wsemu.language.numbers import HALVES, boolean, complex64, complex128, float32, float64, int32, int64, uint64
 from wsemu.language.promotion import Signature, resolve, same, select, unify
+from wsemu.language.times import is_time
 
 
 @handles(abs)
@@ -45,6 +48,8 @@ def absolute(call: Any) -> Value:
     operand = number(x, "`abs`")
     if isinstance(operand, ComplexValue):
         return complex_arithmetic.absolute(call.b, operand)
+    if is_time(operand.type):
+        return unary(call.b, "abs", operand)
     signature = resolve("abs", operand.type)
     assert signature is not None
     operand = scalar_cast(call.b, operand, signature.result)
@@ -96,7 +101,7 @@ def _extreme(call: Any, name: str, relation: str) -> Value:
         if type_ is None:
             raise call.error(f"`{name}` is not defined for {best.type} and {x.type}", "convert one of them")
         best, x = scalar_cast(call.b, best, type_), scalar_cast(call.b, x, type_)
-        if type_.kind in "iu":
+        if type_.kind in "iu" and not is_time(type_):
             best = compute(call.b, f"{name}.{type_.suffix}", type_, best, x)
         else:
             best = choose(call.b, compare(call.b, relation, x, best), x, best)
@@ -243,6 +248,11 @@ def length(call: Any) -> Value:
             return known(len(x.items))
         case ArrayValue():
             return x.shape[0]
+        case PatternValue() if hasattr(x.cls, "_fields"):
+            return known(len(x.fields))
+        case FlatValue():
+            size: Scalar = call.arrays.size_of(call.b, x.array)
+            return size
         case RangeValue():
             return _range_length(call.b, x)
         case TextValue():

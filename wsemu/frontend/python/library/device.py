@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python.library import math as library_math
 from wsemu.frontend.python.library.builtins import magnitude
-from wsemu.frontend.python.library.calls import converted, means, result
+from wsemu.frontend.python.library.calls import FUNCTIONS, converted, means, result, scalar
+from wsemu.frontend.python.library.inlined import inlined
+from wsemu.frontend.python.library.written import libdevice as written
 from wsemu.frontend.python.scalars import (
+    cast,
     choose,
     compute,
     constant,
@@ -16,7 +21,7 @@ from wsemu.frontend.python.scalars import (
     reinterpret,
     scalar_cast,
 )
-from wsemu.frontend.python.values import Scalar, Value
+from wsemu.frontend.python.values import Scalar, TupleValue, Value
 from wsemu.language import cuda_names as cuda
 from wsemu.language.libdevice import TABLE, Function
 from wsemu.language.numbers import NUMBERS, NumberType, boolean, float32, float64, int32
@@ -27,6 +32,10 @@ if TYPE_CHECKING:
 
 DO_NOT_CONTRACT = 1
 """auxiliary of a product or sum that the assembler leaves as it is"""
+_UNSIGNED = re.compile(r"^cvt\.(?:rn\.f\d+|r[nzmp]i)\.u(\d+)")
+"""a conversion from or to an unsigned integer"""
+_INTEGRAL = re.compile(r"^cvt\.(rmi|rpi)\.([su]\d+)\.(f\d+)$")
+"""a conversion to an integer that takes two steps"""
 
 
 # -- functions that are no single operation --------------------------------------------------------------------------
@@ -53,15 +62,13 @@ def _in_double(operation: str, *factors: float) -> Any:
     return apply
 
 
-def _turns(operation: str) -> Any:
-    """sin or cos of pi * x, x reduced by whole turns first."""
+def _turns(part: int) -> Any:
+    """sin (part 0) or cos of pi * x, whole turns taken off: exact where it is 0 or 1."""
 
-    def apply(b: Any, x: Scalar) -> Scalar:
-        wide = scalar_cast(b, x, float64)
-        half = compute(b, "mul.f64", float64, wide, constant(float64, 0.5))
-        whole = compute(b, "cvt.rni.f64.f64", float64, half)
-        reduced = compute(b, "sub.f64", float64, wide, compute(b, "add.f64", float64, whole, whole))
-        return scalar_cast(b, _in_double(operation, math.pi)(b, reduced), x.type)
+    def apply(call: Any, x: Scalar) -> Scalar:
+        both_parts = inlined(call, written.sincospi, scalar_cast(call.b, x, float64))
+        assert isinstance(both_parts, TupleValue)
+        return scalar_cast(call.b, scalar(call, both_parts.items[part], "`sinpi`"), x.type)
 
     return apply
 
@@ -112,8 +119,6 @@ def _product_of_24_bits(signed: bool) -> Any:
 
 _SPECIAL: dict[str, Any] = {
     "round": _round,
-    "cospi": _turns("cos"),
-    "sinpi": _turns("sin"),
     "exp10": exp10,
     "rcbrt": _rcbrt,
     "fdim": _positive_difference,
@@ -126,12 +131,63 @@ _SPECIAL: dict[str, Any] = {
 }
 
 
-def _apply(call: Any, function: Function, operands: list[Scalar], type_: NumberType) -> Scalar:
-    if function.operation == "=bits":
-        return reinterpret(operands[0], type_)
-    if function.operation.startswith("="):
-        value: Scalar = _SPECIAL[function.operation[1:]](call.b, *operands)
+def _directed(b: Any, name: str, rounding: str, *x: Scalar) -> Scalar:
+    """A sum, product, quotient, root or fma that is rounded toward zero (rz), down (rm) or up (rp)."""
+    type_ = x[0].type
+    one, minus = constant(type_, 1.0), constant(type_, -1.0)
+    zero = constant(type_, 0.0 if rounding == "rm" else -0.0)  # keeps the sign of a product that is zero
+    first, last = x[0], x[-1]
+    operation, operands = {
+        "add": ("fma", (first, one, last)),
+        "sub": ("fma", (last, minus, first)),
+        "mul": ("fma", (first, last, zero)),
+        "rcp": ("div", (one, first)),
+    }.get(name, (name, x))
+    return compute(b, f"{operation}.{rounding}.{type_.register}", type_, *operands)
+
+
+_TURNS = {"sinpi": _turns(0), "cospi": _turns(1)}
+
+
+def _of_math(call: Any, name: str, operands: list[Scalar]) -> Value:
+    made: Value = FUNCTIONS[getattr(math, name)](replace(call, args=list(operands), kwargs={}))
+    return made
+
+
+def _written(call: Any, operation: str, operands: list[Scalar]) -> Value:
+    """A function of `written`: of floats in float64, of integers as the type behind the colon says."""
+    name, _, integer = operation.partition(":")
+    given = [scalar_cast(call.b, x, float64) if x.type is float32 and name in written.WIDE else x for x in operands]
+    if integer:
+        given = [reinterpret(x, NUMBERS[integer]) for x in given]
+    return inlined(call, getattr(written, name), *given)
+
+
+def _apply(call: Any, function: Function, operands: list[Scalar], type_: NumberType) -> Value:
+    kind, name = function.operation[0], function.operation[1:]
+    if kind == "@":
+        return _written(call, name, operands)
+    if kind == "=":
+        if name == "bits":
+            return reinterpret(operands[0], type_)
+        if name.startswith("math."):
+            return _of_math(call, name.removeprefix("math."), operands)
+        if "." in name:
+            operation, _, rounding = name.partition(".")
+            return _directed(call.b, operation, rounding, *operands)
+        value: Scalar = _TURNS[name](call, *operands) if name in _TURNS else _SPECIAL[name](call.b, *operands)
         return value
+    integral = _INTEGRAL.match(function.operation)
+    if integral is not None:
+        rounding, to, f = integral.groups()
+        operands = [compute(call.b, f"cvt.{rounding}.{f}.{f}", operands[0].type, *operands)]
+        function = function._replace(operation=f"cvt.rzi.{to}.{f}")
+    unsigned = _UNSIGNED.search(function.operation)
+    if unsigned is not None:  # which Numba-CUDA has as signed ones
+        wide = NUMBERS[f"uint{unsigned[1]}"]
+        if operands[0].type.kind == "i":
+            return compute(call.b, function.operation, type_, *(reinterpret(x, wide) for x in operands))
+        return reinterpret(compute(call.b, function.operation, wide, *operands), type_)
     known = all(x.literal is not None for x in operands)
     if function.uncontracted and not known:
         registers = tuple(register(call.b, x) for x in operands)
@@ -143,13 +199,16 @@ def _apply(call: Any, function: Function, operands: list[Scalar], type_: NumberT
 
 
 def _enter(marker: KernelFunction, function: Function) -> None:
-    type_ = NUMBERS[function.result]
-    cases = (Signature(type_, tuple(NUMBERS[n] for n in function.operands)),)
+    types = [NUMBERS[name] for name in function.result.split()]
+    cases = (Signature(types[0], tuple(NUMBERS[n] for n in function.operands)),)
 
     @means(marker)
     def device(call: Any, *values: Value) -> Value:
         _, operands = converted(call, marker.name, cases, *values)
-        return _apply(call, function, operands, type_)
+        made = _apply(call, function, operands, types[0])
+        if isinstance(made, TupleValue):
+            return TupleValue(tuple(cast(call.b, x, t) for x, t in zip(made.items, types, strict=True)))
+        return cast(call.b, made, types[0])
 
 
 for _name, _function in TABLE.items():

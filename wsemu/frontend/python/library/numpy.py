@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from wsemu.frontend.python import complex_arithmetic
+from wsemu.frontend.python import complex_arithmetic, times
 from wsemu.frontend.python.arithmetic import compare
 from wsemu.frontend.python.library import cmath as library_cmath
 from wsemu.frontend.python.library import math as library_math
@@ -48,6 +48,7 @@ from wsemu.language.numbers import (
     uint64,
 )
 from wsemu.language.promotion import REAL, number_type
+from wsemu.language.times import is_time
 
 _LOOPS = (boolean, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float32, float64)
 """in NumPy's order"""
@@ -132,6 +133,16 @@ def _enter_binary(ufunc: np.ufunc, operation: str) -> None:
 _enter_binary(np.arctan2, "atan2")
 _enter_binary(np.hypot, "hypot")
 _enter_binary(np.divide, "div")
+
+
+@handles(np.isnat)
+def is_not_a_time(call: Any) -> Value:
+    """Whether a date or a duration is none."""
+    (x,) = positional(call, "np.isnat", 1)
+    value = scalar(call, x, "`np.isnat`")
+    if not is_time(value.type):
+        raise call.error(f"`np.isnat` of a {value.type}", "give a date or a duration")
+    return times.is_nat(call.b, value)
 
 
 @handles(np.isnan)
