@@ -451,7 +451,8 @@ def _but_the_last(scene: Scene, statement: ast.stmt) -> list[str]:
                 ast.For(target=ast.Name(id=name), iter=ast.Call(args=[stop]))
                 | ast.For(target=ast.Name(id=name), iter=ast.Call(args=[ast.Constant(value=0), stop]))
             ):
-                found += [f"{name} + {n} < {scene.text.of(stop)}" for n in (1, 2, 3, 4)]
+                named = (1, 2, 3, 4) if name != "_" else ()
+                found += [f"{name} + {n} < {scene.text.of(stop)}" for n in named]
     return found
 
 
