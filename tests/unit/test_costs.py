@@ -312,6 +312,52 @@ def test_both_engines_count_alike(arch):
         assert found[0] == found[1], (access, size, hex(mask), arguments[0].tolist())
 
 
+@cuda.jit
+def turns_1(address, mask, x, y):
+    tile = cuda.shared.array(0, np.int8)
+    t = cuda.threadIdx.x
+    for k in range(address.shape[0]):
+        if (mask[k] >> t) & 1:
+            tile[address[k, t]] = x[address[k, t]]
+
+
+@cuda.jit
+def turns_4(address, mask, x, y):
+    tile = cuda.shared.array(0, np.float32)
+    t = cuda.threadIdx.x
+    for k in range(address.shape[0]):
+        if (mask[k] >> t) & 1:
+            y[t] = x[address[k, t]] + tile[address[k, t]]
+
+
+@cuda.jit
+def turns_8(address, mask, x, y):
+    tile = cuda.shared.array(0, np.float64)
+    t = cuda.threadIdx.x
+    for k in range(address.shape[0]):
+        if (mask[k] >> t) & 1:
+            y[t] = x[address[k, t]] + tile[address[k, t]]
+
+
+@pytest.mark.parametrize("arch", ["sm_13", "sm_20", "sm_90"])
+@pytest.mark.parametrize(("kernel", "element"), [(turns_1, np.int8), (turns_4, np.float32), (turns_8, np.float64)])
+def test_each_execution_counts_as_its_lanes_lie(kernel, element, arch):
+    """Whatever the execution before cost whose lanes lay the same way, or nearly."""
+    rng = np.random.default_rng(3)
+    shapes = [LANE % 16, LANE // 4 * 3 % 20, rng.permutation(32), rng.integers(0, 64, 32), LANE * 9]
+    masks = [FULL, FULL, 0x0F0F0F0F, int(rng.integers(1, 1 << 32))]
+    before = shapes[0]
+    address: list[np.ndarray] = []
+    mask: list[int] = []
+    for _ in range(60):
+        before = before if rng.random() < 0.7 else shapes[rng.integers(len(shapes))]
+        address.append(before + rng.choice([0, 1, 2, 4, 16, 32, 128]))
+        mask.append(masks[rng.integers(len(masks))] if rng.random() < 0.5 or not mask else mask[-1])
+    arguments = (np.array(address, np.int64), np.array(mask, np.int64), np.zeros(512, element), np.zeros(32))
+    vm, other = (accesses(kernel, arguments, arch=arch, engine=engine) for engine in ("vm", "reference"))
+    assert vm == other
+
+
 def test_an_access_with_a_lane_outside_is_one_execution(run):
     address = LANE * 128
     address[3] = 1 << 20

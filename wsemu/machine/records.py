@@ -28,6 +28,7 @@ from wsemu.machine.state import (
     SHAPE,
     SLOT,
     WARP,
+    WEIGHED,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ flow_at, access_at, raw_at = _viewer(FLOW), _viewer(ACCESS), _viewer(RAW)
 event_at, memo_at, pattern_at = _viewer(EVENT), _viewer(MEMO), _viewer(PATTERN)
 lane_access_at, slot_at = _viewer(LANE_ACCESS), _viewer(SLOT)
 claim_at, cta_at = _viewer(CLAIM), _viewer(CTA)
-shape_at = _viewer(SHAPE)
+shape_at, weighed_at = _viewer(SHAPE), _viewer(WEIGHED)
 mbarrier_at, agent_at, groups_at = _viewer(MBARRIER), _viewer(AGENT), _viewer(GROUPS)
 
 

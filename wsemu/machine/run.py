@@ -375,7 +375,9 @@ class Machine:
         # one block for all small tables: arrays of two threads must not share cache lines
         self.flow = image.flow.copy()
         self.accesses = image.accesses.copy()
-        self.patterns = np.zeros(2 * (int(self.accesses["pattern"].max()) + 1), layout.PATTERN)
+        accesses = int(self.accesses["pattern"].max()) + 1
+        self.patterns = np.zeros(2 * accesses, layout.PATTERN)
+        self.weighed = np.zeros(accesses, layout.WEIGHED)
         self.warps = layout.table(count, layout.WARP)
         self.barriers = layout.table(groups.members * layout.BARRIERS, layout.BARRIER)
         self.ctas = layout.table(groups.members, layout.CTA)
@@ -645,7 +647,7 @@ class Machine:
         if self.image.multiplies:
             self.matrix = aligned(BUFFER)
             state["matrix"], state["matrix_shapes"] = address_of(self.matrix), address_of(shapes())
-        state["patterns"] = address_of(self.patterns)
+        state["patterns"], state["weighed"] = address_of(self.patterns), address_of(self.weighed)
         state["shortcuts"] = N_MEMORY if model._replace(atomics=True) == COSTS["sm_90"] else 0
         if self.clusters:
             state["shortcuts"] = 0

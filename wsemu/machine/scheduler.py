@@ -16,7 +16,7 @@ from wsemu.machine.arithmetic.operations import alu
 from wsemu.machine.divergence import behind, diverge, go_past, go_past_some, meets, park, pop, push, sort_parked, unpark
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import careful_lane, track_initialised
-from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, sector_cost, shared_cost
+from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, weigh
 from wsemu.machine.memory.lane_access import (
     BAD,
     SAME,
@@ -106,6 +106,12 @@ FIRST_FENCE_EVENT = EVENT_KINDS.index("fence.cta")
 
 
 @compiled
+def exchanges(op):
+    """Whether it may set memory up: what it returns need not be used."""
+    return (op - EXCHANGE) * (op - EXCHANGE64) * (op - EXCHANGE8) * (op - EXCHANGE16) == 0
+
+
+@compiled
 def place_lanes(m, w, pc, registers, i, mask, size, n, writes):
     """Judge the lanes of an access one by one: host minus virtual address of each into scratch, 0 if it must not be
     made; a load gives 0 then."""
@@ -171,11 +177,11 @@ def charge(m, row, place, bias, mask, pattern, size, number, op, service):
             both = call(m.atomic_cost_entry, m.address, place, bias, mask, size, service)
             cost, ideal = both >> 32, both & 0xFFFFFFFF
         else:
-            cost, ideal = shared_cost(m, place, bias, mask, pattern, size, store)
+            cost, ideal = weigh(m, row, place, bias, mask, pattern, size, store, True)
         row.shared += cost
         row.ideal_shared += ideal
     else:
-        cost, ideal = sector_cost(m, place, bias, mask, pattern, size)
+        cost, ideal = weigh(m, row, place, bias, mask, pattern, size, op >= FIRST_STORE, False)
         row.sectors += cost
         row.ideal_sectors += ideal
     if cost > ideal:
@@ -197,6 +203,7 @@ def charge_apart(m, row, size, op, service):
 DELTAS = 8 * 2 * LANES
 """where in the scratch of 128 numbers `place_lanes` leaves its results: shadow.py uses the rest"""
 EXCHANGE, EXCHANGE64 = OPCODE["atom.exch.b32"], OPCODE["atom.exch.b64"]
+EXCHANGE8, EXCHANGE16 = OPCODE["atom.exch.b8"], OPCODE["atom.exch.b16"]
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 
 
@@ -297,7 +304,7 @@ def access(address, w, pc, registers, mask):
                 how,
                 size,
                 writes,
-                not writes or (op >= N_MEMORY and op != EXCHANGE and op != EXCHANGE64),
+                not writes or (op >= N_MEMORY and not exchanges(op)),
             )
         if pattern == BAD:
             set_apart(m, registers, a, bias, number, group)

@@ -203,6 +203,9 @@ ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, idea
 executions that no rule tells the wavefronts of; and which pair of PATTERNs is its own"""
 PATTERN = record(cost=1, cta=1, mask=1, addresses=32)
 """the worst execution of an access that costs more than it must; of shared memory, then of global memory"""
+WEIGHED = record(mask=1, low=1, cost=1, ideal=1, steps=32)
+"""what the last scattered access by an instruction cost: its lanes, the low bits of the first one's address and whether
+that is shared memory, how far from it each lane's lies"""
 RAW = record(code=1, pc=1, other_pc=1, cta=1, warp=1, lanes=1, other_warp=1, count=1, serial=1, apart=1, detail=12)
 """serial: of the access that counted last; apart: the same of conflicts with the same CTA where lanes have clocks"""
 SLOT = record(key=1, number=1)
@@ -343,6 +346,7 @@ MACHINE = record(
     trace_addresses=1,  # host address of int64[32 * trace_room]: of the lanes of those executions
     trace_used=1,  # of them
     patterns=1,  # host address of PATTERN[2 for each load or store]
+    weighed=1,  # host address of WEIGHED[1 for each load or store]
     shortcuts=1,  # operations below this one may be charged by the short ways of scheduler.py
     banks=1,  # see limits.CostModel
     pass_lanes=1,  # a byte for each of the three

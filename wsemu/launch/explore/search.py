@@ -48,6 +48,9 @@ MOST_STEPS = 4_000
 """ordered accesses that a search makes"""
 _ANY = -1
 """a CTA, where they all begin alike: what one does another may"""
+MOST_SCOUTED = 1_000
+"""ordered accesses that are made in orders drawn by lot, where the search comes to no end: it tries those first that
+are alike in how they begin"""
 MOST_LANES = 6
 """lanes of a warp that stand before ordered accesses to places that others touch, too: more come in too many orders"""
 
@@ -156,14 +159,16 @@ class Search:
         session: Session,
         begin: Callable[[Shared], Knowledge],
         *,
-        most: int = MOST_STEPS,
+        most: int | None = None,
         named: Named | None = None,
         apart: Callable[[int, list[Ask]], bool] = lambda cta, asks: False,
         reads: Callable[[int], bool] = lambda pc: False,
     ) -> None:
         """`apart` says whether lanes of a CTA, as it is, may run ahead of others, `reads` whether an ordered access
-        writes nothing in any case; `named` are stores where the number of a CTA leads."""
-        self.session, self.begin, self.most = session, begin, most
+        writes nothing in any case; `named` are stores where the number of a CTA leads; `most` ordered accesses
+        are made, else MOST_STEPS."""
+        self.session, self.begin = session, begin
+        self.most = MOST_STEPS if most is None else most
         self.apart, self.reads, self.named = apart, reads, named
         self.shared = Shared()
         self.users: dict[tuple[int, int], dict[tuple[int, int, int], bool]] = {}
@@ -204,9 +209,22 @@ class Search:
         try:
             self._attempt()
         except _NewsError:
-            self._wander()
+            self._wander(self.most)
             return not (self.result.race or self.result.findings)
+        if self.result.why == "steps":
+            self._scout()
         return False
+
+    def _scout(self) -> None:
+        """Go some ways to the end, where not all are tried: one that fails is as good as one that a search finds."""
+        kept, made = self.result, 0
+        while made < MOST_SCOUTED:
+            self._wander(kept.steps + MOST_SCOUTED - made)
+            if self.result.race or self.result.findings or self.result.stuck:
+                return
+            made += max(self.result.steps - kept.steps, 1)
+            self.result.steps = kept.steps
+        self.result = kept
 
     def _pairs(self) -> tuple[set[Pair], set[Strong]]:
         """Strong accesses one after the other, and all of them: where CTAs stand for each other, of so many CTAs as a
@@ -321,8 +339,8 @@ class Search:
                 stack.append(child)
                 keys.append(key)
 
-    def _wander(self) -> None:
-        """Learn who touches what on some way to the end; or find out that it fails."""
+    def _wander(self, most: int) -> None:
+        """Learn who touches what on some way to the end, up to so many steps; or find out that it fails."""
         self.result = Result(steps=self.result.steps)
         self.wanders = True
         try:
@@ -331,8 +349,11 @@ class Search:
                 asks = [ask for own in node.asks for ask in own]
                 self.dice.shuffle(asks)
                 after = None
-                while asks and after is None and self.result.decided and self.result.steps < self.most:
+                while asks and after is None and self.result.decided and self.result.steps < most:
                     after = self._step(node, asks.pop())
+                alive = any(status != "done" for status in node.status)
+                if after is None and alive and not asks and self.result.decided and self.result.steps < most:
+                    self._stuck(node)
                 node = after
         finally:
             self.wanders = False

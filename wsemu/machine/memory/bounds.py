@@ -9,13 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.lane_access import UNIT
+from wsemu.machine.memory.lane_access import SAME, UNIT
 from wsemu.machine.records import instruction_at, machine_at, raw_at, record_finding, segment_at, slot_at
-from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, set_bytes, store_u8, unset_bytes
+from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, set_bytes, store_u8, unset_bytes
 from wsemu.machine.state import BAD_INDEX, OUTSIDE, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import ADDRESS_OUT, ADDRESS_WRAPPED, INDEX_BIAS, LANES, N_MEMORY, SEGMENT_SHIFT, SHARED
 
+ONES, SIGNS = 0x0101010101010101, -0x7F7F7F7F7F7F7F80
+"""eight bytes of 1, and of their highest bit"""
 OUT_OF_BOUNDS, MISALIGNED, UNINITIALIZED = (
     CODE_NUMBERS[c] for c in ("out-of-bounds", "misaligned", "uninitialized-read")
 )
@@ -147,6 +149,34 @@ def was_written(initialised, offset, size, unused):
 
 
 @compiled
+def some_unset(place, size):
+    """Whether one of a number's bytes in the map was not written; of a power of two of them up to 16."""
+    if size == 4:
+        v = load_u32(place)
+        return (v - 0x01010101) & ~v & 0x80808080 != 0
+    if size < 8:
+        return not was_written(place, np.int64(0), size, np.int64(0))
+    unset = np.int64(0)
+    for q in range(0, size, 8):
+        v = load_i64(place + q)
+        unset |= (v - ONES) & ~v & SIGNS
+    return unset != 0
+
+
+@compiled
+def all_set(registers, a, bias, mask, pattern, size, initialised):
+    """Whether all bytes of an access were written."""
+    if pattern == SAME:
+        mask &= -mask
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        if some_unset(initialised + load_i64(registers + a + 8 * lane) + bias, size):
+            return False
+    return True
+
+
+@compiled
 def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, size, writes, reads):
     """Stores mark bytes of shared and local memory; loads of bytes that nobody marked are reported.
 
@@ -168,7 +198,7 @@ def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, si
             if unset:
                 set_bytes(place)
                 new += unset
-    else:
+    elif not all_set(registers, a, bias, mask, pattern, size, initialised):
         if reads:
             report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised)
         rest = mask if writes else np.int64(0)

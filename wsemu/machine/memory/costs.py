@@ -11,12 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT
-from wsemu.machine.records import machine_at, pattern_at
+from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT, keep_steps, lie_so
+from wsemu.machine.records import machine_at, pattern_at, weighed_at
 from wsemu.machine.scalars import load_i64, lowest_bit, popcount, store_i64
-from wsemu.machine.state import PATTERN
+from wsemu.machine.state import PATTERN, WEIGHED
 from wsemu.model.isa import LANES, LOOP, SERIAL
 
+WEIGHED_BYTES = WEIGHED.itemsize
 PATTERN_BYTES, PATTERN_WORDS = PATTERN.itemsize, PATTERN.itemsize // 8
 BUCKETS = 32
 APART = 8 * BUCKETS * (1 + LANES)
@@ -231,6 +232,36 @@ def sector_cost(m, place, bias, mask, pattern, size):
         n = distinct(m, place, bias, mask, m.line, np.int64(BUCKETS))[0]
     least = (popcount(mask) * size + (1 << m.line) - 1) >> m.line
     return n << (m.line - 5), (least if least < n else n) << (m.line - 5)
+
+
+@compiled
+def weigh(m, row, place, bias, mask, pattern, size, store, is_shared):
+    """What a load or store costs, as `shared_cost` or `sector_cost` say.
+
+    Lanes that lie apart are counted one by one, unless they lie to each other, and to the boundaries of sectors, as
+    those of the last such access by this instruction: a loop moves them all alike.  Banks come round, so that in shared
+    memory only the boundaries of words matter.
+    """
+    if pattern != SCATTERED:
+        if is_shared:
+            return shared_cost(m, place, bias, mask, pattern, size, store)
+        return sector_cost(m, place, bias, mask, pattern, size)
+    memo = weighed_at(m.weighed, row.pattern)
+    steps = m.weighed + WEIGHED_BYTES * row.pattern + WEIGHED_BYTES - 8 * LANES
+    first = load_i64(place + 8 * lowest_bit(mask))
+    low = 256 + ((first + bias) & 3) if is_shared else (first + bias) & 127
+    if memo.mask == mask and memo.low == low and lie_so(place, first, steps, mask):
+        return memo.cost, memo.ideal
+    if is_shared:
+        cost, ideal = shared_cost(m, place, bias, mask, pattern, size, store)
+    else:
+        cost, ideal = sector_cost(m, place, bias, mask, pattern, size)
+    memo.mask = mask
+    memo.low = low
+    memo.cost = cost
+    memo.ideal = ideal
+    keep_steps(place, first, steps)
+    return cost, ideal
 
 
 def packed_atomic_cost(address, place, bias, mask, size, service):

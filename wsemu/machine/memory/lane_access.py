@@ -14,6 +14,7 @@ from wsemu.machine.arithmetic.codegen import (
     I64,
     Builder,
     Value,
+    each_lane,
     lane_loop,
     llvm,
     load_row,
@@ -78,6 +79,30 @@ def lane_pattern(b: Builder, registers: Value, a: Value, mask: Value, bias: Valu
     return b.select(bad, I64(BAD), b.select(affine, I64(AFFINE), I64(SCATTERED)))
 
 
+def _steps(b: Builder, place: Value, first: Value) -> Value:
+    """How far 32 numbers are from one."""
+    v = b.load(pointer(b, place, ir.VectorType(I64, LANES)), align=8)
+    return b.sub(v, splat(b, first))
+
+
+@emitted
+def keep_steps(b: Builder, place: Value, first: Value, to: Value) -> None:
+    """Write how far the 32 numbers at `place` are from `first`."""
+    v = _steps(b, place, first)
+    b.store(v, pointer(b, to, v.type), align=8)
+
+
+@emitted
+def lie_so(b: Builder, place: Value, first: Value, steps: Value, mask: Value) -> Value:
+    """Whether the numbers of `mask` are as far from `first` as `keep_steps` wrote of others."""
+    v = _steps(b, place, first)
+    other = b.icmp_unsigned("!=", v, b.load(pointer(b, steps, v.type), align=8))
+    return b.zext(b.icmp_unsigned("==", b.and_(b.bitcast(other, I32), b.trunc(mask, I32)), I32(0)), I64)
+
+
+AT_ONCE = ((4, 1), (8, 1), (8, 2))
+"""bytes and elements of the accesses that lanes lying apart make without a loop: others are seldom, and code takes long
+to compile"""
 MEMORY_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind in ("load", "store"))
 
 
@@ -140,7 +165,7 @@ def load_store(
                 else:
                     b.store(b.load(memory, align=1), register)
 
-        lane_loop(b, mask, move)
+        each_lane(b, mask, move, at_once=(size, n) in AT_ONCE)
         b.branch(done)
         b.position_at_end(done)
 

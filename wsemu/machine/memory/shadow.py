@@ -42,6 +42,8 @@ from wsemu.machine.memory.shadow_cells import (
     fill,
     fill_unit,
     gather,
+    highest_of,
+    lowest_of,
     owned,
     put,
     same_key,
@@ -489,7 +491,7 @@ def settle(addresses, lost, offset, grain, cells):
 def put_back(m, addresses, mask, offset, grain, cells, from_, distinct):
     """The cells of scattered lanes to their places; returns the lanes that share a cell with a later one."""
     scatter(addresses, mask, offset, grain, cells, from_)
-    if distinct:
+    if distinct or (mask == FULL and uniform(from_, np.int64(-1), load_i64(from_))):
         return np.int64(0)
     there = m.lanes_scratch + 8 * 3 * LANES
     gather(addresses, mask, offset, grain, cells, there)
@@ -508,22 +510,12 @@ def touch_scattered(m, w, pc, registers, i, bias, mask, kind, base, floor, size,
         offset = bias + (q << grain)
         gather(addresses, mask, offset, grain, segment.writes, writes)
         gather(addresses, mask, offset, grain, segment.reads, reads)
-        touch(
-            m,
-            w,
-            pc,
-            writes,
-            reads,
-            mask,
-            kind,
-            base,
-            floor,
-            np.int64(EACH),
-            np.int64(0),
-            np.int64(0),
-            np.int64(0),
-            np.int64(q),
-        )
+        none = np.int64(0)
+        alike = mask == FULL and kind != ATOMIC
+        if not (alike and touch_alike(m, w, writes, reads, kind, base, floor, none, none)):
+            touch(
+                m, w, pc, writes, reads, mask, kind, base, floor, np.int64(EACH), none, none, none, np.int64(q)
+            )  # fmt: skip
         put_back(m, addresses, mask, offset, grain, segment.reads, reads, distinct)
         if kind == WRITE:
             lost = put_back(m, addresses, mask, offset, grain, segment.writes, writes, distinct)
@@ -634,11 +626,9 @@ def track(address, w, pc, registers, bias, mask, how, number):
         note_range(segment, offset >> grain, np.int64(1) << log)
     else:
         touch_scattered(m, w, pc, registers, i, bias, mask, kind, base, floor, size, segment, how == AFFINE)
-        rest = mask
-        while rest:
-            cell = (load_i64(registers + i.a + 8 * lowest_bit(rest)) + bias) >> grain
-            note_range(segment, cell, np.int64(1) << log)
-            rest &= rest - 1
+        low = (lowest_of(registers + i.a, mask, lane) + bias) >> grain
+        high = (highest_of(registers + i.a, mask, lane) + bias) >> grain
+        note_range(segment, low, high - low + (np.int64(1) << log))
     if segment.watched and (m.lockstep == 0 or m.asynchronous):
         call(m.lanes_entry, address, w, pc, registers, bias, mask, kind, base, number)
     return np.int64(0)

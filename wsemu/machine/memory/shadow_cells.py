@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from wsemu.machine.arithmetic.codegen import I32, I64, lane_loop, pointer, same, splat
+from wsemu.machine.arithmetic.codegen import I32, I64, each_lane, pointer, same, splat
 from wsemu.machine.lowering import emitted
 from wsemu.machine.memory.cell_bits import HIGH_SHIFT, LANE_BITS, LOW_SHIFT
 from wsemu.model.isa import LANES
@@ -141,7 +141,7 @@ def _gather(b: Builder, addresses: Value, mask: Value, bias: Value, grain: Value
         value = b.load(_place(b, addresses, bias, grain, cells, lane))
         b.store(value, pointer(b, b.add(to, b.shl(lane, I64(3))), I64))
 
-    lane_loop(b, b.trunc(mask, I32), move)
+    each_lane(b, b.trunc(mask, I32), move)
 
 
 def _scatter(b: Builder, addresses: Value, mask: Value, bias: Value, grain: Value, cells: Value, from_: Value) -> None:
@@ -152,7 +152,7 @@ def _scatter(b: Builder, addresses: Value, mask: Value, bias: Value, grain: Valu
     def move(lane: Value) -> None:
         b.store(value(lane), _place(b, addresses, bias, grain, cells, lane))
 
-    lane_loop(b, b.trunc(mask, I32), move)
+    each_lane(b, b.trunc(mask, I32), move)
 
 
 def _differ(b: Builder, address: Value, other: Value) -> Value:
@@ -185,15 +185,29 @@ def _copy(b: Builder, to: Value, other: Value) -> None:
     b.store(_load(b, other), pointer(b, to, VECTOR), align=8)
 
 
-def _least(b: Builder, address: Value, mask: Value) -> Value:
-    v = b.select(b.bitcast(b.trunc(mask, I32), MASK), _load(b, address), ir.Constant(VECTOR, [1 << 60] * LANES))
+def _reduced(b: Builder, v: Value, choose: Any) -> Value:
+    """32 numbers to one."""
     n = LANES
     while n > 1:
         n //= 2
         low, high = (ir.Constant(ir.VectorType(I32, n), list(range(start, start + n))) for start in (0, n))
-        x, y = b.shuffle_vector(v, v, low), b.shuffle_vector(v, v, high)
-        v = b.select(b.icmp_signed("<", x, y), x, y)
+        v = choose(b.shuffle_vector(v, v, low), b.shuffle_vector(v, v, high))
     return b.extract_element(v, I32(0))
+
+
+def _extreme(relation: str) -> Any:
+    def body(b: Builder, address: Value, mask: Value, lane: Value) -> Value:
+        v = _load(b, address)
+        one = b.load(pointer(b, b.add(address, b.shl(lane, I64(3))), I64))
+        v = b.select(b.bitcast(b.trunc(mask, I32), MASK), v, splat(b, one))
+        return _reduced(b, v, lambda x, y: b.select(b.icmp_signed(relation, x, y), x, y))
+
+    return body
+
+
+def _least(b: Builder, address: Value, mask: Value) -> Value:
+    v = b.select(b.bitcast(b.trunc(mask, I32), MASK), _load(b, address), ir.Constant(VECTOR, [1 << 60] * LANES))
+    return _reduced(b, v, lambda x, y: b.select(b.icmp_signed("<", x, y), x, y))
 
 
 def _reached(b: Builder, clock: Value, needed: Value) -> Value:
@@ -238,5 +252,8 @@ copy = emitted(_copy)
 """copy(to, other): 32 numbers"""
 least = emitted(_least)
 """least(clock, mask): the least number of the places of mask; 1 << 60 if there are none"""
+lowest_of = emitted(_extreme("<"))
+"""lowest_of(numbers, mask, lane): the least of those of mask, of which lane is one"""
+highest_of = emitted(_extreme(">"))
 reached = emitted(_reached)
 """reached(clock, needed): the places where something is needed and the clock has it"""
