@@ -106,6 +106,12 @@ FIRST_FENCE_EVENT = EVENT_KINDS.index("fence.cta")
 
 
 @compiled
+def exchanges(op):
+    """Whether it may set memory up: what it returns need not be used."""
+    return (op - EXCHANGE) * (op - EXCHANGE64) * (op - EXCHANGE8) * (op - EXCHANGE16) == 0
+
+
+@compiled
 def place_lanes(m, w, pc, registers, i, mask, size, n, writes):
     """Judge the lanes of an access one by one: host minus virtual address of each into scratch, 0 if it must not be
     made; a load gives 0 then."""
@@ -197,6 +203,7 @@ def charge_apart(m, row, size, op, service):
 DELTAS = 8 * 2 * LANES
 """where in the scratch of 128 numbers `place_lanes` leaves its results: shadow.py uses the rest"""
 EXCHANGE, EXCHANGE64 = OPCODE["atom.exch.b32"], OPCODE["atom.exch.b64"]
+EXCHANGE8, EXCHANGE16 = OPCODE["atom.exch.b8"], OPCODE["atom.exch.b16"]
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 
 
@@ -297,7 +304,7 @@ def access(address, w, pc, registers, mask):
                 how,
                 size,
                 writes,
-                not writes or (op >= N_MEMORY and op != EXCHANGE and op != EXCHANGE64),
+                not writes or (op >= N_MEMORY and not exchanges(op)),
             )
         if pattern == BAD:
             set_apart(m, registers, a, bias, number, group)
