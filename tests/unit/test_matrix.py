@@ -170,6 +170,15 @@ HALVES = WORD[:, :4].copy().view(np.uint16).reshape(4, 8, 8)
 """what it puts there: matrices, rows, columns"""
 
 
+def test_satfinite_may_stand_behind_the_types() -> None:
+    """As ptxas takes it, and CUTLASS writes it."""
+    kinds = ("row.col.satfinite.s32.s8.s8.s32", "row.col.s32.s8.s8.s32.satfinite")
+    operands = "{%d0, %d1, %d2, %d3}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%u, %u, %u, %u};"
+    made = [small(f"mov.u32 %u, 2147483647; mma.sync.aligned.m16n8k32.{kind} {operands}") for kind in kinds]
+    assert all(report.verdict == "verified" for report, _ in made)
+    assert np.array_equal(made[0][1], made[1][1])
+
+
 def pairs(low: Any, high: Any) -> Any:
     return low.astype(np.uint32) | high.astype(np.uint32) << 16
 

@@ -410,9 +410,8 @@ def alu(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     sources = list(zip(fields[3:7], operation.operands, strict=False))
     rows = list(zip(*[run.values(row, type_) for row, type_ in sources], strict=True)) or [()] * LANES
     chosen = lanes_of(lanes)
-    results = {
-        given: meaning(*given) for given in {rows[lane] for lane in chosen}
-    }  # lanes often have the same operands
+    distinct = {rows[lane] for lane in chosen}  # lanes often have the same operands
+    results = {given: meaning(*given) for given in distinct}
     values = [0] * LANES
     for lane in chosen:
         values[lane] = results[rows[lane]]
