@@ -69,6 +69,7 @@ class Result(NamedTuple):
     verified: bool
     """with the cure applied"""
     seconds: float
+    """of CPU time, for the edits"""
     tried: int
 
 
@@ -96,9 +97,9 @@ def tried(program: Program, seconds: float) -> Result | None:
         report = next((r for r in reports if r.errors), next((r for r in reports if r.findings), None))
         if report is None:
             return None
-        started = time.perf_counter()
+        started = time.process_time()
         trials = report.helped(seconds).trials
-        took = time.perf_counter() - started
+        took = time.process_time() - started
         cure = trials.cure if trials else None
         if cure is None:
             return Result(program, None, False, False, took, trials.tried if trials else 0)

@@ -176,7 +176,7 @@ def unread(gpu: Gpu, sums: Any) -> None:
             else:
                 words[2] |= 1 << 16
             try:
-                differ += [(drawn_.fields.type, drawn_.mode)] * (copies.made(drawn_, map_) != checksum)
+                differ += [(drawn_.fields.type, drawn_.mode)] * int(copies.made(drawn_, map_) != checksum)
             except OSError as error:
                 print(f"{what}: copy {seed}: {error}")
                 return

@@ -11,6 +11,7 @@ corners     as many kernels of CTAs that are alike or nearly (tests/properties/c
 sweep       sizes a second of `wsemu sweep`, by one process and by `--jobs`; whether the reports are the same
 launches    a launch that was compiled before, one from source, and a whole `wsemu check` of a tiny program, each the
             best of several
+peers       whole processes of `wsemu check` and, where it is installed, SentryWard on one PTX
 cores       SGEMV and SAXPY of 32 CTAs and more on 1, 2, ... cores, whether the arrays are the same bytes, and what the
             machine gives: what as many processes do at once that share nothing
 cluster     with `--examples N`: a fuzzing campaign of so many examples on a Dask cluster of 4 whose workers are killed,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 CHUNK = 50
 """kernels that a process takes at a time"""
-PARTS = ("every", "corners", "sweep", "launches", "cores", "cluster")
+PARTS = ("every", "corners", "sweep", "launches", "peers", "cores", "cluster")
 
 
 # -- every ------------------------------------------------------------------------------------------------------------
@@ -211,16 +212,90 @@ def launches() -> bool:
         print(f"launches: compiled before {_best(lambda: modules[0].k[1, 64](x), 300):.2f} ms")
         print(f"launches: from source     {_best(lambda: next(fresh).k[1, 64](x), 19):.2f} ms")
         (folder / "tiny.py").write_text(TINY)
-        command = [sys.executable, "-m", "wsemu.cli", "check", "tiny.py"]
-        environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-        environment["PYTHONPYCACHEPREFIX"] = str(folder / "cache")
-
-        def check() -> None:
-            subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
-
-        check()
-        print(f"launches: wsemu check     {_best(check, 7):.0f} ms")
+        check = _process([sys.executable, "-m", "wsemu.cli", "check", "tiny.py"], folder)
+        imports = _process([sys.executable, "-c", "import numpy, pydantic.main"], folder)
+        print(f"launches: wsemu check     {check:.0f} ms; NumPy and Pydantic alone take {imports:.0f} ms")
     return True
+
+
+# -- peers ------------------------------------------------------------------------------------------------------------
+STEPS = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry steps(.param .u64 x, .param .u32 n)
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<10>;
+    .reg .b64 %rd<6>;
+    .shared .align 4 .b8 tile[256];
+    ld.param.u64 %rd1, [x];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %tid.x;
+    shl.b32 %r3, %r2, 2;
+    mov.u32 %r4, tile;
+    add.u32 %r5, %r4, %r3;
+    xor.b32 %r6, %r3, 252;
+    add.u32 %r6, %r4, %r6;
+    mov.u32 %r7, 0;
+    mov.u32 %r8, %r2;
+$again:
+    setp.ge.u32 %p1, %r7, %r1;
+    @%p1 bra $done;
+    st.shared.u32 [%r5], %r8;
+    bar.sync 0;
+    ld.shared.u32 %r8, [%r6];
+    bar.sync 0;
+    add.u32 %r7, %r7, 1;
+    bra $again;
+$done:
+    cvta.to.global.u64 %rd2, %rd1;
+    mul.wide.u32 %rd3, %r2, 4;
+    add.u64 %rd4, %rd2, %rd3;
+    st.global.u32 [%rd4], %r8;
+    ret;
+}
+"""
+"""a loop of n rounds with two barriers each"""
+
+
+def peers() -> bool:
+    program = shutil.which("sentryward", path=str(Path(sys.executable).parent)) or shutil.which("sentryward")
+    if program is None:
+        print("peers: there is no sentryward here; TIRx-harness takes no PTX")
+        return True
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "steps.ptx").write_text(STEPS)
+        for n in (1, 100):
+            launch = {"grid_dim": [1, 1, 1], "block_dim": [64, 1, 1], "cluster_dim": [1, 1, 1]}
+            given = {
+                "schema": "spverify.kernel-input/v1", "entry": "steps", "launch": {**launch, "dynamic_shared_bytes": 0},
+                "declarations": [{"parameter": "x", "type": "pointer", "object": "x"}],
+                "arguments": [{"parameter": "n", "type": "u32", "value": n}],
+            }  # fmt: skip
+            (folder / "launch.json").write_text(json.dumps(given))
+            arguments = ["--grid", "1", "--block", "64", "--arg", "u32[64]:zeros", "--arg", f"u32:{n}"]
+            ours = _process([sys.executable, "-m", "wsemu.cli", "check", "steps.ptx", *arguments], folder)
+            theirs = _process([program, "steps.ptx", "--input", "launch.json"], folder)
+            print(
+                f"peers: {n} rounds of two barriers, whole processes: {ours:.0f} ms, SentryWard {theirs:.0f} ms: ",
+                end="",
+            )
+            print(f"{ours / theirs:.2f} of its time", flush=True)
+    return True
+
+
+def _process(command: list[str], folder: Path) -> float:
+    """Milliseconds of a process, the best of several, which leaves its modules compiled."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(folder / "cache")
+
+    def once() -> None:
+        subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
+
+    once()
+    return _best(once, 5)
 
 
 # -- cores ------------------------------------------------------------------------------------------------------------
@@ -386,6 +461,7 @@ def main() -> int:
     given = parser.parse_args()
     parts: dict[str, Callable[[], bool]] = {
         "launches": launches,
+        "peers": peers,
         "cores": cores,
         "sweep": lambda: sweep(given.jobs),
         "every": lambda: every(given.programs, given.seed, given.jobs),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
 from wsemu.model.control_flow import reachable
+from wsemu.model.isa import NOINC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 _ARRIVES = ("mbarrier.arrive", "cp.async.arrive")
 _BRINGS = (*words.LOADS, "mbarrier.complete_tx")
 _EXPECTS = ("mbarrier.expect_tx", "mbarrier.arrive")
+_AUX = 7
+"""where `aux` stands in an instruction"""
 _MOST_TOLD = 3
 """operations of a phase that a note names"""
 
@@ -74,6 +77,22 @@ class Ledger:
             return False
         named = self.places.program.array_of[pc] if kind.startswith("mbarrier") else None
         return named in (None, self.places.element(address, pc).partition("[")[0])
+
+    def counted_by_itself(self, address: int) -> int | None:
+        """An arrive of asynchronous copies that raises the count of its phase, on an mbarrier on which no thread
+        arrives itself."""
+        program, executed = self.places.program, self.places.outcome.executions
+        own = (p for p, places in self.addresses.items() if address in places)
+        if any(words.operation(self.places, p) == "mbarrier.arrive" for p in own):
+            return None
+        name = self.places.element(address, 0).partition("[")[0]
+        arrives = (
+            p
+            for p in range(len(program.code))
+            if executed[p] and words.operation(self.places, p) == "cp.async.arrive"
+            if not int(program.code[p, _AUX]) & NOINC
+        )
+        return next((p for p in arrives if self.places.element(address, p).partition("[")[0] == name), None)
 
     def next_supply(self, pc: int, address: int) -> int | None:
         """The nearest such instruction that may run after another one."""
@@ -180,6 +199,13 @@ def help_for(ledger: Ledger, address: int, phase: int, pc: int) -> str:
     if state is None or phase < state.phase:
         return f"look at the phase, or token, that {places.near(pc, pc)} waits for"
     done = ledger.phases.get((address, phase), _Phase())
+    counted = ledger.counted_by_itself(address) if state.pending else None
+    if counted is not None:
+        noinc = words.spelled(places, counted, "cp.async.mbarrier.arrive.noinc")
+        return (
+            f"{places.near(counted, pc)} adds to the count the arrival that it makes later, so that {name} lacks as "
+            f"many as before: use {noinc}, or arrive in the same thread after it"
+        )
     if state.pending and done.arrived:
         return (
             f"let as many threads arrive in a phase as {name} counts, {state.expected:,} "

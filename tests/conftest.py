@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from wsemu.machine import build
 from wsemu.model import settings
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if whole and getattr(option, "numprocesses", 0) is None:  # pytest-xdist is there, and `-n` not given
         option.numprocesses = min(os.cpu_count() or 1, MOST_PROCESSES)
         option.dist = "worksteal"  # tests of a file stay together, and so what they share
+        build.keep_all()  # else each of these processes compiles the VM
 
 
 settings.FIX_BUDGET = 0.0  # edits are tried where a test is about them: others need not wait

@@ -131,7 +131,7 @@ def _ticket(source: random.Random, most: int) -> Iterator[Operation]:
 
 
 def _scope(source: random.Random) -> str:
-    return source.choice(("gpu", "gpu", "gpu", "sys"))
+    return source.choice(("gpu", "gpu", "gpu", "gpu", "sys", "sys", "cta", "cluster"))
 
 
 def _thread(source: random.Random, n: int) -> list[Operation]:

@@ -11,7 +11,7 @@ import pytest
 
 import wsemu
 from wsemu import cuda
-from wsemu.model.isa import AS_LOAD, HALVES, LOOP, SERIAL, SERVICE, SWAP, UNCOUNTED
+from wsemu.model.isa import AS_LOAD, HALVES, LOOP, NARROW_ATOMICS, SERIAL, SERVICE, SWAP, UNCOUNTED
 from wsemu.model.limits import COSTS
 from wsemu.model.memory_cost import wavefronts
 from wsemu.report.terminal import render
@@ -135,6 +135,7 @@ def test_values_decide_only_where_the_service_is_unknown() -> None:
     assert unknown == {
         *(f"atom.{what}.{s}64" for what in ("min", "max") for s in "su"),
         *(f"atom.{what}.b64" for what in ("and", "or", "xor")),
+        *(f"atom.{narrow}" for narrow in NARROW_ATOMICS),
         *(f"atom.{what}.u64" for what in ("inc", "dec")),
         *(f"atom.{what}.f{bits}" for what in ("min", "max", "nanmin", "nanmax") for bits in (32, 64)),
         *HALVES,

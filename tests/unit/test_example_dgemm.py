@@ -108,7 +108,7 @@ def test_products_of_any_numbers_are_within_the_bound_of_their_sums(algorithm):
     assert (np.abs(c - a @ b) <= 2 * bound).all()
 
 
-@pytest.mark.parametrize("algorithm", ["2", "3_ring"])
+@pytest.mark.parametrize("algorithm", ["2", "3_dma", "3_ring"])
 def test_both_engines_agree(algorithm):
     """Accesses of 8 bytes and of 16, without DMA warps and with them; a block takes the reference engine seconds."""
     a, b = (np.asfortranarray(np.random.default_rng(5).standard_normal(shape)) for shape in ((64, 16), (16, 64)))

@@ -45,9 +45,9 @@ def test_every_version_is_verified_and_equal_to_numpy(version, n):
     assert (report.verdict, report.findings) == ("verified", [])
 
 
-@pytest.mark.parametrize("version", ["vec-double", "both-manual", "both-pipeline"])
+@pytest.mark.parametrize("version", ["reference", "vec-double", "both-manual", "both-pipeline"])
 def test_both_engines_agree(version):
-    """Each way of buffering, and a ring: `both-single` runs on both as an example, in tests/test_programs.py."""
+    """Each way of buffering, none, and a ring: `both-single` runs on both as an example, in tests/test_programs.py."""
     report = check(version, 128, engine="reference")
     assert report.counters == check(version, 128).counters
     assert report.verdict == "verified"

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,7 @@ def fuzz(folder: Path, *arguments: object) -> Done:
 
 def rows(file: Path) -> list[Any]:
     """The result set."""
-    with sqlite3.connect(file) as database:
+    with closing(sqlite3.connect(file, isolation_level=None)) as database:
         return database.execute("SELECT first, size, examples, failure FROM batch ORDER BY first, size").fetchall()
 
 
@@ -251,11 +252,11 @@ def test_a_result_file_keeps_what_it_is_given(tmp_path: Path) -> None:
 def test_what_is_no_result_file_is_refused(tmp_path: Path) -> None:
     text, other, newer = (tmp_path / name for name in ("text", "other", "newer"))
     text.write_text("not a database, but long enough to be taken for the header of one" * 20)
-    with sqlite3.connect(other) as database:
+    with closing(sqlite3.connect(other, isolation_level=None)) as database:
         database.execute("CREATE TABLE mine (x)")
     with Results(newer):
         pass
-    with sqlite3.connect(newer) as database:
+    with closing(sqlite3.connect(newer, isolation_level=None)) as database:
         database.execute("PRAGMA user_version = 2")
     for path, why in ((text, "file is not a database"), (other, "another program's"), (newer, "version 2")):
         before = path.read_bytes()

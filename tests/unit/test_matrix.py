@@ -106,6 +106,28 @@ def test_w4_f16_is_rounded_to_nearest_even(engine: str) -> None:
     assert run(MMA[name], *tile(name, [LARGEST], [ONE], LARGEST), engine=engine)[0, 0, 0] == INF
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "sum_"),
+    [
+        (  # exactly -1.4999998 units: cut behind 2^-46 it is -1.5
+            "038e 0ce4 0631 1298 02f7 0124 06e2 003b 90a9 80a1 08e1 1045 8cbf 0172 8268 11b2",
+            "0084 80a5 01a2 0236 047d 12c1 0a8d 926e 0b68 0a2e 8341 8ccc 8d58 120d 8095 0290",
+            0x8002,
+        ),
+        (  # -0.50000006: it is -0.5, which becomes 0
+            "0000 00ed 8173 80b4 8164 8078 8334 0271 8188 82c5 8000 0000 03d1 8000 0074 0162",
+            "81df 825e 0f5b 0113 01a7 8cb6 00f8 8154 82dc 10ec 0bb2 0351 066f 8ec6 8235 8113",
+            0x0000,
+        ),
+    ],
+)
+def test_terms_far_below_an_f16_accumulator_are_cut(engine: str, a: str, b: str, sum_: int) -> None:
+    """Two of 102,400,000 sums of an H200 that tell -21 from other least exponents."""
+    name = "mma.m16n8k16.f16.f16.f16.f16"
+    of_a, of_b = ([int(half, 16) for half in row.split()] for row in (a, b))
+    assert run(MMA[name], *tile(name, of_a, of_b, 0), engine=engine)[0, 0, 0] == sum_
+
+
 def test_w9_integers_wrap_or_are_clamped(engine: str) -> None:
     name = "mma.m16n8k32.s32.s8.s8.s32"
     made = tile(name, [0x80], [0x80], 0x7FFFFFFF)
@@ -146,6 +168,15 @@ WORD = (np.arange(32)[:, None] * 196611 + np.arange(16)).astype(np.uint32)
 FILL = "st.shared.v4.b32 [%s], {%r0, %r1, %r2, %r3}; bar.sync 0;\n"
 HALVES = WORD[:, :4].copy().view(np.uint16).reshape(4, 8, 8)
 """what it puts there: matrices, rows, columns"""
+
+
+def test_satfinite_may_stand_behind_the_types() -> None:
+    """As ptxas takes it, and CUTLASS writes it."""
+    kinds = ("row.col.satfinite.s32.s8.s8.s32", "row.col.s32.s8.s8.s32.satfinite")
+    operands = "{%d0, %d1, %d2, %d3}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%u, %u, %u, %u};"
+    made = [small(f"mov.u32 %u, 2147483647; mma.sync.aligned.m16n8k32.{kind} {operands}") for kind in kinds]
+    assert all(report.verdict == "verified" for report, _ in made)
+    assert np.array_equal(made[0][1], made[1][1])
 
 
 def pairs(low: Any, high: Any) -> Any:

@@ -198,3 +198,24 @@ def test_a_histogram_is_not_tried_at_all(monkeypatch: pytest.MonkeyPatch) -> Non
         cuda.atomic.add(bins, x[cuda.grid(1)] % 4, 1)
 
     assert wsemu.check(histogram, 4, 64, (np.arange(256), kernels.ints(4))).verdict == "verified"
+
+
+# -- more orders than are tried ----------------------------------------------------------------------------------------
+@cuda.jit
+def first_warp_knows_its_place(out, count):
+    """Right in the order of the CTAs alone: the others get their place from lane 0."""
+    base = 0
+    if cuda.laneid == 0:
+        base = cuda.atomic.add(count, 0, 32)
+    if cuda.grid(1) >= 32:
+        base = cuda.shfl_sync(0xFFFFFFFF, base, 0)
+    out[base + cuda.laneid] = cuda.grid(1)
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_an_order_that_fails_is_looked_for_where_not_all_are_tried(engine, monkeypatch):
+    monkeypatch.setattr("wsemu.launch.explore.search.MOST_STEPS", 40)
+    arguments = np.zeros(264, np.int32), np.zeros(1, np.int32)
+    report = wsemu.check(first_warp_knows_its_place, 4, 64, arguments, engine=engine)
+    assert report.verdict == "failed"
+    assert [finding.code for finding in report.findings] == ["race"]

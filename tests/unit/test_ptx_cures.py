@@ -62,7 +62,7 @@ def test_fix_says_what_to_write_and_writes_nothing(tmp_path):
     launch = ("--entry", "reverse", "--grid", 1, "--block", 64, "--arg", "i32[64]:empty")
     done = command("check", "--fix-budget", PLENTY, "--fix", "--write", file.name, *launch, cwd=tmp_path)
     said = " ".join(done.stdout.split())
-    assert "no patch of `launching.sm_90.ptx`, which a compiler wrote: edit its source, insert `__syncth" in said
+    assert "no patch of `launching.sm_90.ptx`, which a compiler wrote: edit its source: insert `__syncth" in said
     assert file.read_text(encoding="utf-8") == (PTX / "launching.sm_90.ptx").read_text(encoding="utf-8")
 
 

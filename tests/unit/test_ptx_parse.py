@@ -326,3 +326,14 @@ def test_mutated_text_gives_messages():
         ])  # fmt: skip
         with contextlib.suppress(WsemuError):
             parse(changed, "k.ptx")
+
+
+def test_blanks_may_stand_before_modifiers() -> None:
+    text = HEADER + ".func f\n{ .reg .b32 %r<3>; xor  .b32 %r2, %r1, 3; lop3\n.b32 %r2, %r2, 8, 0, 252; ret; }\n"
+    body = parse_file(text, "k.ptx").functions["f"].body
+    assert body is not None
+    assert [(i.opcode, i.modifiers) for i in body.statements if isinstance(i, Instruction)] == [
+        ("xor", ("b32",)),
+        ("lop3", ("b32",)),
+        ("ret", ()),
+    ]

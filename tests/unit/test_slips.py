@@ -355,6 +355,105 @@ def ticket_without_a_fence(x, parts, ticket, y):
         y[0] = parts[0] + parts[1]
 
 
+@cuda.jit
+def tile_of_a_map_unawaited(x, y):
+    tile = cuda.shared.array((2, 64), F32, 16)
+    full = cuda.shared.array(2, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        for s in range(2):
+            ptx.mbarrier_init(full, s, 1)
+        ptx.fence_proxy_async()
+    cuda.syncwarp()
+    for i in range(4):
+        if t == 0:
+            ptx.mbarrier_arrive_expect_tx(full, i % 2, 256)
+            ptx.cp_async_bulk_global_to_shared(tile, (i % 2, 0), x, 64 * i, 256, full, i % 2)
+        y[i, t] = tile[i % 2, t]
+        ptx.fence_proxy_async()
+        cuda.syncwarp()
+
+
+# -- too many, too early, the wrong one --------------------------------------------------------------------------------
+@cuda.jit
+def two_copies_one_counted(x, y):
+    a = cuda.shared.array(64, F32, 16)
+    b = cuda.shared.array(64, F32, 16)
+    bar = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(bar, 0, 1)
+        ptx.fence_proxy_async()
+    cuda.syncwarp()
+    for i in range(3):
+        if t == 0:
+            ptx.mbarrier_arrive_expect_tx(bar, 0, 256)
+            ptx.cp_async_bulk_global_to_shared(a, 0, x, 64 * i, 256, bar, 0)
+            ptx.cp_async_bulk_global_to_shared(b, 0, x, 64 * i + 64, 256, bar, 0)
+        ptx.mbarrier_wait_parity(bar, 0, i & 1)
+        y[i, t] = a[t] + b[t]
+        ptx.fence_proxy_async()
+        cuda.syncwarp()
+
+
+@cuda.jit
+def told_before_it_is_copied(x, y):
+    s = cuda.shared.array(32, F32)
+    bar = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(bar, 0, 32)
+    cuda.syncwarp()
+    ptx.cp_async_mbarrier_arrive_noinc(bar, 0)
+    ptx.cp_async_ca(s, t, x, t, 4)
+    ptx.mbarrier_wait_parity(bar, 0, 0)
+    y[t] = s[31 - t]
+
+
+@cuda.jit
+def two_groups_one_id(x, y):
+    s = cuda.shared.array(128, F32)
+    t = cuda.threadIdx.x
+    s[t] = x[t]
+    if t < 64:
+        ptx.bar_sync(1, 64)
+        y[t] = s[63 - t]
+    else:
+        ptx.bar_sync(1, 64)
+        y[t] = s[191 - t]
+
+
+@cuda.jit
+def given_back_too_early(x, y):
+    bars = cuda.shared.array(PAIR.barriers, np.uint64)
+    ring = cuda.shared.array((2, 32), F32)
+    PAIR.start(bars)
+    lane = cuda.threadIdx.x % 32
+    for i in range(4):
+        if cuda.threadIdx.x < 32:
+            PAIR.producer_acquire(bars, i)
+            ring[PAIR.stage(i), lane] = x[i, lane]
+            PAIR.producer_commit(bars, i)
+        else:
+            PAIR.consumer_wait(bars, i)
+            PAIR.consumer_release(bars, i)
+            y[i, lane] = ring[PAIR.stage(i), 31 - lane]
+
+
+@cuda.jit
+def result_into_the_source(x, y):
+    i = cuda.grid(1)
+    if 0 < i < x.size - 1:
+        x[i] = (x[i - 1] + x[i + 1]) / 2
+
+
+@cuda.jit
+def border_taken_in(x, y):
+    i = cuda.grid(1)
+    if 0 < i < x.size:
+        y[i] = x[i - 1] + x[i + 1]
+
+
 # -- in place ----------------------------------------------------------------------------------------------------------
 @cuda.jit
 def sums_in_place(x, y):
@@ -458,6 +557,14 @@ SLIPS = {slip.kernel.py_func.__name__: slip for slip in (
     Slip(stride_of_a_block, 32, (zeros(128), zeros(128)), "race", "`cuda.gridsize(1)`", grid=2, drops=True),
     Slip(halo_by_too_few, 64, (np.ones(64, F32), zeros(64)), "uninitialized-read", "`3` in place of `2`"),
     Slip(last_tile_left, 64, (np.ones((5, 32), F32), zeros(5, 32), 5), "dangling-arrive", "`n` in place of `n - 1`"),
+    Slip(tile_of_a_map_unawaited, 32, (zeros(256), zeros(4, 32)), "phase-alias",
+         "insert `ptx.mbarrier_wait_parity(full, i % 2, i // 2 & 1)`"),
+    Slip(two_copies_one_counted, 32, (zeros(256), zeros(3, 32)), "deadlock", "`512` in place of `256`"),
+    Slip(told_before_it_is_copied, 32, (zeros(32), zeros(32)), "race", "move `ptx.cp_async"),
+    Slip(two_groups_one_id, 128, (zeros(128), zeros(128)), "barrier-recycling", "write `2` in place of `1`"),
+    Slip(given_back_too_early, 64, (zeros(4, 32), zeros(4, 32)), "race", "move `PAIR.consumer_release(bars, i)`"),
+    Slip(result_into_the_source, 32, (zeros(64), zeros(64)), "race", "write `y` in place of `x`", grid=2),
+    Slip(border_taken_in, 32, (zeros(32), zeros(32)), "out-of-bounds", "write `x.size - 1` in place of `x.size`"),
     Slip(used_before_the_phase, 32, (zeros(64), zeros(64)), "race", "move `ptx.mbarrier_wait_parity(bar, 0, 0)`"),
 )}  # fmt: skip
 
@@ -493,3 +600,50 @@ def test_the_race_whose_lines_are_replaced_is_told_before_what_it_leaves_unwritt
 def test_an_edit_with_which_hardly_anything_is_stored_says_that_it_drops_stores():
     cures = wsemu.check(ticket_by_hand, 1, 64, SLIPS["ticket_by_hand"].arguments).cures(budget=PLENTY)
     assert {cure.drops for cure in cures if cure.edits[0].kind in ("compare", "bound")} <= {True}
+
+
+def test_an_arrive_of_copies_that_counts_itself_is_named():
+    """Without `noinc` it adds the arrival that it makes: the phase lacks as many as before."""
+
+    @cuda.jit
+    def counts_itself(x, y):
+        s = cuda.shared.array(32, F32)
+        bar = cuda.shared.array(1, np.uint64)
+        t = cuda.threadIdx.x
+        if t == 0:
+            ptx.mbarrier_init(bar, 0, 32)
+        cuda.syncwarp()
+        ptx.cp_async_ca(s, t, x, t, 4)
+        ptx.cp_async_mbarrier_arrive(bar, 0)
+        ptx.mbarrier_wait_parity(bar, 0, 0)
+        y[t] = s[31 - t]
+
+    report = wsemu.check(counts_itself, 1, 32, (zeros(32), zeros(32)))
+    (error,) = report.errors
+    assert error.code == "deadlock"
+    assert "use `ptx.cp_async_mbarrier_arrive_noinc()`, or arrive in the same thread after it" in (error.help or "")
+    cures = report.cures(budget=PLENTY)
+    assert "cp_async_mbarrier_arrive_noinc" in cures[0].says
+
+
+def test_an_edit_that_fits_one_size_alone_comes_after_others():
+    """With `n` tiles a bound of 5 is right for 5 alone."""
+    cures = wsemu.check(last_tile_unasked, 1, 64, (zeros(5, 32), zeros(5, 32), 5)).cures(budget=PLENTY)
+    assert "`n`" in cures[0].says
+    assert "`5` in place of `4`" not in cures[0].says
+
+
+@cuda.jit
+def last_tile_unasked(x, y, n):
+    s = cuda.shared.array(32, F32)
+    lane = cuda.threadIdx.x % 32
+    if cuda.threadIdx.x < 32:
+        for i in range(n):
+            s[lane] = x[i, lane]
+            ptx.bar_arrive(1, 64)
+            ptx.bar_sync(2, 64)
+    else:
+        for i in range(4):
+            ptx.bar_sync(1, 64)
+            y[i, lane] = s[lane]
+            ptx.bar_arrive(2, 64)

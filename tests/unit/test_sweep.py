@@ -213,6 +213,17 @@ def test_the_command_reports_and_exits(program, capsys):
     assert "n holds at 0-32, 34-39" in said
 
 
+def test_a_value_holds_where_it_does_with_all_others_that_were_tried():
+    def deep(n, depth):
+        assert depth >= min(n, 2)
+
+    said = plain(Sweep(deep, {"n": (0, 1, 2), "depth": (0, 1, 2)}).run())
+    assert "  n holds at 0\n" in said
+    assert "  n holds for some depth alone at 1-2\n" in said
+    assert "  depth holds at 2\n" in said
+    assert "  depth holds for some n alone at 0-1\n" in said
+
+
 def test_the_command_writes_json(program, capsys):
     assert sweep_command.command("fill_program.py::run", ["n=1,33"], {}, json_format=True) == 1
     found = json.loads(capsys.readouterr().out)

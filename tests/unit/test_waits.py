@@ -201,6 +201,20 @@ def test_a_peek_may_be_kept_in_a_register_while_other_work_is_done() -> None:
     assert k.marks() == [PEEK, BLOCKS]
 
 
+@pytest.mark.parametrize(("added", "mark"), [(8, PEEK), (16, 0)])
+def test_a_peek_and_its_wait_may_come_to_their_address_by_other_ways(added: int, mark: int) -> None:
+    """As code of CuTe DSL has it: `try [%r1+8]`, and `add %r2, %r1, 8; wait [%r2]`."""
+    k = Kernel(3)
+    base = k.put(0, "ld.b32", k.bar, result="b32")
+    answer = k.wait(0, bar=k.put(0, "cvt.b64.s32", base, result="b64"))
+    k.b[0].instructions[-1].immediate = 8
+    k.branch(0, answer, 2, 1)
+    there = k.put(1, "add.b32", base, k.graph.constant("b32", added), result="b32")
+    k.branch(1, k.wait(1, bar=k.put(1, "cvt.b64.s32", there, result="b64")), 2, 1)
+    k.end(2)
+    assert k.marks() == [mark, BLOCKS]
+
+
 def test_an_answer_that_is_stored_polls() -> None:
     k = Kernel(1)
     k.put(0, "st.b32", k.bar, k.put(0, "selp.b32", k.phase, k.phase, k.wait(0), result="b32"))

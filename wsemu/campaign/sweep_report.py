@@ -64,10 +64,16 @@ def _sizes(swept: Swept, tried: Tried) -> dict[str, int]:
 
 
 def _held(printer: Printer, swept: Swept) -> None:
-    held = swept.of("holds")
+    """Which values of each parameter hold with all sizes of the others that were tried, and which with some."""
+    others = [*swept.of("fails"), *swept.of("incomplete")]
     for n, name in enumerate(swept.parameters):
-        if held:
-            printer.text(f"  {name} holds at {ranges(sorted({tried.sizes[n] for tried in held}))}")
+        some = {tried.sizes[n] for tried in swept.of("holds")}
+        always = some - {tried.sizes[n] for tried in others}
+        beside = " and ".join(parameter for parameter in swept.parameters if parameter != name)
+        if always:
+            printer.text(f"  {name} holds at {ranges(sorted(always))}")
+        if some - always:
+            printer.text(f"  {name} holds for some {beside} alone at {ranges(sorted(some - always))}")
 
 
 def _others(printer: Printer, swept: Swept, came: Came) -> None:

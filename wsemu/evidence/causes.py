@@ -28,6 +28,8 @@ _ORDER = (
 )
 """codes: what explains others comes before them; costs explain nothing, and come last"""
 _RANK = {code: n for n, code in enumerate(_ORDER)}
+_BYTES = re.compile(r"bytes (too many|missing)")
+"""in the message of a deadlock: what is counted too often, or too seldom, is a cause, not what follows from it"""
 _OBJECT = re.compile(r"`(\w+\[[^`]*\])`|(barrier \d+)")
 _OF_PHASES = frozenset(
     "phase-alias phase-unobserved deadlock dangling-phase tx-mismatch uncovered-expectation over-arrival all-arrive "
@@ -103,7 +105,8 @@ def in_order(
 
     def rank(n: int) -> tuple[bool, int, int]:
         here = any((site.file, site.line) in replaced for site in findings[n].places) if replaced else False
-        return not here or findings[n].severity != "error", _RANK.get(findings[n].code, len(_RANK)), n
+        code = "tx-mismatch" if _BYTES.search(findings[n].message) else findings[n].code
+        return not here or findings[n].severity != "error", _RANK.get(code, len(_RANK)), n
 
     sorted_ = [sorted(group, key=rank) for group in groups]
     return sorted(sorted_, key=lambda group: (all(findings[n].severity != "error" for n in group), rank(group[0])[1:]))

@@ -25,6 +25,7 @@ from wsemu.launch.running import bind_launch
 from wsemu.model.codes import CODES
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS
+from wsemu.model.launch_shape import configure
 from wsemu.model.own import is_own
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ MOST_KEPT = 64 << 20
 _LONGER = 20
 """times the warp instructions of the launch that one with an edit may execute"""
 _AT_LEAST = 200_000
-_MOST_THREADS = 1024
 
 
 class Attempted(NamedTuple):
@@ -131,10 +131,15 @@ class Launched:
         texts: dict[str, tuple[Any, str]] | None = None,
     ) -> Attempted | None:  # fmt: skip
         """Another launch, inside `again`, perhaps with other source; None where it cannot run."""
-        self._other = replace(self.bound.configuration, grid=grid, block=block), arguments
+        now = self.bound.configuration
+        if math.prod(grid) > math.prod(now.grid) + 1:
+            return None
         try:
-            if math.prod(grid) > math.prod(self.bound.configuration.grid) + 1 or math.prod(block) > _MOST_THREADS:
-                return None
+            other = configure(grid, block, 0, now.dynamic_shared, now.cluster, arch=now.arch)
+        except UsageError:
+            return None
+        self._other = other, arguments
+        try:
             return self.attempt(texts or {}, lambda _: None)
         finally:
             self._other = None

@@ -106,6 +106,12 @@ FIRST_FENCE_EVENT = EVENT_KINDS.index("fence.cta")
 
 
 @compiled
+def exchanges(op):
+    """Whether it may set memory up: what it returns need not be used."""
+    return (op - EXCHANGE) * (op - EXCHANGE64) * (op - EXCHANGE8) * (op - EXCHANGE16) == 0
+
+
+@compiled
 def place_lanes(m, w, pc, registers, i, mask, size, n, writes):
     """Judge the lanes of an access one by one: host minus virtual address of each into scratch, 0 if it must not be
     made; a load gives 0 then."""
@@ -197,6 +203,7 @@ def charge_apart(m, row, size, op, service):
 DELTAS = 8 * 2 * LANES
 """where in the scratch of 128 numbers `place_lanes` leaves its results: shadow.py uses the rest"""
 EXCHANGE, EXCHANGE64 = OPCODE["atom.exch.b32"], OPCODE["atom.exch.b64"]
+EXCHANGE8, EXCHANGE16 = OPCODE["atom.exch.b8"], OPCODE["atom.exch.b16"]
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 
 
@@ -238,6 +245,39 @@ def log_access(m, w, pc, registers, a, imm, mask, op):
             log_lanes(m, registers, a, imm, mask)
 
 
+@compiled
+def judged_as_one(m, registers, i, mask, first, size, writes):
+    """How the lanes of an access lie in the segment of the first one's address, and what from a lane's number to its
+    offset there; BAD where each lane must be looked at."""
+    number = first >> SEGMENT_SHIFT
+    pattern, bias = np.int64(BAD), np.int64(0)
+    if number >= SHARED and number < m.segment_count:
+        segment = segment_at(m.segments, number)
+        if segment.writable or not writes:
+            bias = i.imm - (number << SEGMENT_SHIFT)
+            log_size = (i.aux >> 16) & 255
+            pattern = judge(registers, i.a, mask, bias, first + bias - i.imm, segment.bytes, size, log_size)
+    return pattern, bias
+
+
+@compiled
+def count(m, row, registers, i, first, lanes, how, size, number):
+    """Count an access of lanes to one segment: the usual cases, without a call and without excess, or `charge`."""
+    row.executions += 1
+    if i.op < m.shortcuts and (first & 31 == 0 or number <= LOCAL if how == UNIT else how == SAME and size <= 4):
+        row.lanes += popcount(lanes)
+        if number == SHARED:
+            row.shared += (size + 3) >> 2
+            row.ideal_shared += (size + 3) >> 2
+        elif number != LOCAL:
+            cost = size if how == UNIT else np.int64(1)
+            row.sectors += cost
+            row.ideal_sectors += cost
+    else:
+        service = (i.aux >> UNUSED_SHIFT) & SERVED
+        charge(m, row, registers + i.a, i.imm, lanes, how, size, number, i.op, service)
+
+
 def access(address, w, pc, registers, mask):
     """Execute the load, store or atomic at pc for the lanes of `mask`."""
     m = machine_at(address, 0)
@@ -250,13 +290,7 @@ def access(address, w, pc, registers, mask):
         log_access(m, w, pc, registers, a, imm, mask, op)
     first = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
     number = first >> SEGMENT_SHIFT
-    pattern = np.int64(BAD)
-    bias = np.int64(0)
-    if number >= SHARED and number < m.segment_count:
-        segment = segment_at(m.segments, number)
-        if segment.writable or not writes:
-            bias = imm - (number << SEGMENT_SHIFT)
-            pattern = judge(registers, a, mask, bias, first + bias - imm, segment.bytes, size, (i.aux >> 16) & 255)
+    pattern, bias = judged_as_one(m, registers, i, mask, first, size, writes)
     rest = mask & ~m.lanes_done
     if m.resumes == 0:
         m.serial += 1
@@ -297,23 +331,12 @@ def access(address, w, pc, registers, mask):
                 how,
                 size,
                 writes,
-                not writes or (op >= N_MEMORY and op != EXCHANGE and op != EXCHANGE64),
+                not writes or (op >= N_MEMORY and not exchanges(op)),
             )
         if pattern == BAD:
             set_apart(m, registers, a, bias, number, group)
-        elif op < m.shortcuts and (first & 31 == 0 or number <= LOCAL if how == UNIT else how == SAME and size <= 4):
-            row.executions += 1  # the usual cases, without a call and without excess
-            row.lanes += popcount(group)
-            if number == SHARED:
-                row.shared += (size + 3) >> 2
-                row.ideal_shared += (size + 3) >> 2
-            elif number != LOCAL:
-                cost = size if how == UNIT else np.int64(1)
-                row.sectors += cost
-                row.ideal_sectors += cost
         else:
-            row.executions += 1
-            charge(m, row, registers + a, imm, group, how, size, number, op, (i.aux >> UNUSED_SHIFT) & SERVED)
+            count(m, row, registers, i, first, group, how, size, number)
         if op < N_MEMORY:
             load_store(op, how, registers, i.d, a, segment.host + bias, group)
         else:
@@ -589,10 +612,9 @@ def count_all(m, warp, w):
     return DONE
 
 
-def run_warp(address, w):
-    """Run one warp until it waits or ends (YIELDED) or the machine must stop."""
-    m = machine_at(address, 0)
-    warp = warp_at(m.warps, w)
+@compiled
+def begin_turn(m, warp):
+    """A warp is the one that runs."""
     if warp.mask == 0:  # it stood at a barrier in parts, and is released
         unpark(m, warp, warp.wait_mask)
     if m.turn < 0:
@@ -601,6 +623,36 @@ def run_warp(address, w):
     local.host = warp.local_host
     local.initialised = warp.local_initialised
     local.unwritten = np.int64(1) << 62  # tracked throughout
+
+
+@compiled
+def exit_lanes(m, warp, w, pc, failed, lanes):
+    """Some lanes of a warp exit, at an assertion that `failed` or not."""
+    if failed and lanes:
+        record_finding(m.report_entry, m.address, (FAILED, pc, w, lanes, -1, -1), (0, 0, 0, 0, 0))
+    warp.alive &= ~lanes
+    warp.last_pc = pc
+    if m.cluster_entry and lanes:
+        call(m.cluster_entry, m.address, w, pc, lanes, EXITS)
+
+
+@compiled
+def execute_asynchronous(m, warp, w, pc, lanes):
+    """An asynchronous operation, or what orders such ones.  Status as `at_barrier`; warp.pc lies behind it, unless the
+    host has to do something before it is made."""
+    status = call(m.async_entry, m.address, w, pc, lanes)
+    if status == STANDS:
+        status = call(m.collective_entry, m.address, w, pc, lanes)
+    if status != DONE and status >= REFINE and status < YIELDED:
+        warp.pc = pc
+    return status
+
+
+def run_warp(address, w):
+    """Run one warp until it waits or ends (YIELDED) or the machine must stop."""
+    m = machine_at(address, 0)
+    warp = warp_at(m.warps, w)
+    begin_turn(m, warp)
     registers = warp.registers
     code = m.code
     families = m.families
@@ -641,13 +693,8 @@ def run_warp(address, w):
             pc = i.imm
         elif op in (JOIN, EXIT):
             if op == EXIT:
-                if i.aux and x:
-                    record_finding(m.report_entry, address, (FAILED, pc, w, x, -1, -1), (0, 0, 0, 0, 0))
-                warp.alive &= ~x
+                exit_lanes(m, warp, w, pc, i.aux, x)
                 mask &= ~x
-                warp.last_pc = pc
-                if m.cluster_entry and x:
-                    call(m.cluster_entry, address, w, pc, x, EXITS)
             if (op == EXIT and mask) or (op == JOIN and not meets(warp, pc, mask)):
                 pc += 1
             else:
@@ -681,12 +728,8 @@ def run_warp(address, w):
                 continue
             warp.pc = pc + 1
             warp.mask = mask
-            status = call(m.async_entry, address, w, pc, x)
-            if status == STANDS:
-                status = call(m.collective_entry, address, w, pc, x)
+            status = execute_asynchronous(m, warp, w, pc, x)
             if status != DONE:
-                if status >= REFINE and status < YIELDED:
-                    warp.pc = pc
                 return np.int64(status)
             pc = warp.pc
             mask = warp.mask

@@ -298,6 +298,10 @@ for _half in ("f16", "bf16"):
         for _pair in ("", "x2"):
             HALVES[f"atom.{_what}.{_half}{_pair}"] = _half
             ATOMICS[f"atom.{_what}.{_half}{_pair}"] = (f"{_what}.f", "b32" if _pair else "b16")
+NARROW_ATOMICS = ("or.b8", "exch.b8", "or.b16", "exch.b16", "cas.b16")
+"""strong accesses of PTX to 8 and 16 bits; of its own instructions there is `cas` of 16 bits alone"""
+for _narrow in NARROW_ATOMICS:
+    ATOMICS[f"atom.{_narrow}"] = (_narrow.partition(".")[0], _narrow.partition(".")[2])
 FLUSHING_ADD = "atom.add.ftz.f32"
 """what global memory does with f32: subnormal numbers are zeros of their sign, a nan is 0x7fffffff"""
 ATOMICS[FLUSHING_ADD] = ("add.f", "f32")
@@ -311,6 +315,8 @@ _NATIVE = "add and or xor exch min.s min.u max.s max.u inc dec".split()
 
 def _service(what: str, type_: str) -> int:
     """How an atomic is served, as far as it does not depend on values."""
+    if type_ in ("b8", "b16"):
+        return UNCOUNTED
     if what == "cas":
         return SWAP
     if what == "exch" or (type_ == "b32" and what in _NATIVE):

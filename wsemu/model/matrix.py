@@ -40,8 +40,9 @@ INTEGER_BITS = {"s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
 BYTE_FLOATS = ("e4m3", "e5m2")
 
 
-LEAST_TOP = -133
-"""the least exponent that bits behind are counted from: all terms below it are cut as if there were one with it"""
+LEAST_TOP = {"f32": -133, "f16": -21}
+"""the least exponent that bits behind are counted from, by accumulator, 7 below that of its least normal number: all
+terms below it are cut as if there were one with it"""
 
 
 class TensorCore(NamedTuple):

@@ -209,18 +209,16 @@ class Launch:
     def special(self, name: str, cta: int, thread: int) -> int:
         """Value of a special register in one thread."""
         kind, _, axis = name.partition(".")
+        if kind in ("tid", "ctaid"):
+            return place(*((thread, self.block) if kind == "tid" else (cta, self.grid)))["xyz".index(axis)]
         if axis:
-            extent, at = {"tid": (self.block, thread), "ctaid": (self.grid, cta)}.get(kind, ((0, 0, 0), 0))
             groups = self.grouping
             extents = {
                 "ntid": self.block, "nctaid": self.grid, "cluster_nctaid": groups.shape, "nclusterid": groups.along,
                 "clusterid": place(groups.of(cta)[0], groups.along),
                 "cluster_ctaid": place(groups.of(cta)[1], groups.shape),
             }  # fmt: skip
-            if kind in extents:
-                return extents[kind]["xyz".index(axis)]
-            x, y, _ = extent
-            return {"x": at % x, "y": at // x % y, "z": at // (x * y)}[axis]
+            return extents[kind]["xyz".index(axis)]
         return {
             "laneid": thread % LANES,
             "cluster_ctarank": self.grouping.of(cta)[1],

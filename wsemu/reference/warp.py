@@ -409,13 +409,12 @@ def alu(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     meaning = semantics[name]
     sources = list(zip(fields[3:7], operation.operands, strict=False))
     rows = list(zip(*[run.values(row, type_) for row, type_ in sources], strict=True)) or [()] * LANES
-    results: dict[tuple[int, ...], int] = {}  # lanes often have the same operands
+    chosen = lanes_of(lanes)
+    distinct = {rows[lane] for lane in chosen}  # lanes often have the same operands
+    results = {given: meaning(*given) for given in distinct}
     values = [0] * LANES
-    for lane in lanes_of(lanes):
-        given = rows[lane]
-        if given not in results:
-            results[given] = meaning(*given)
-        values[lane] = results[given]
+    for lane in chosen:
+        values[lane] = results[rows[lane]]
     run.write_lanes(fields[2], operation.result, lanes, values)
 
 

@@ -23,7 +23,7 @@ from wsemu.repair.scene import Candidate, Scene
 from wsemu.repair.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     import numpy.typing as npt
@@ -39,6 +39,8 @@ ENOUGH = 4
 """cures, after which only edits as likely as the last one are tried"""
 _DEPTH = 3
 """edits of a cure"""
+_NEARBY = 5
+"""cures that are tried on launches of other sizes"""
 _BRANCHES = 3
 """edits that make some errors vanish, from which a second search starts"""
 _BY_CODE = {
@@ -86,9 +88,9 @@ _BY_CODE = {
 """code -> kinds of edits, the likeliest first"""
 _STEP = 1.0
 """how much farther each kind is than the one before it"""
-_RANK: dict[Kind, int] = {"return": 1, "pair": 1, "index": 1, "compare": 1, "fill": 2, "load": 2, "guard": 3}
+_RANK: dict[Kind, int] = {"return": 1, "pair": 1, "compare": 1, "index": 2, "fill": 3, "load": 3, "guard": 4}
 """kinds of edits that come after others which are cures, too"""
-_WEAK = 2
+_WEAK = 3
 """from this rank on an edit may hide a mistake: others are looked for longer"""
 _ELSEWHERE = frozenset(("atomic", "index", "stage"))
 """kinds of edits that are as weak where they are odd: what else is done there is not what was meant"""
@@ -172,6 +174,8 @@ class Tried(NamedTuple):
     """of the trial"""
     file: str = ""
     """that is edited, where no change says so"""
+    fails: int = 0
+    """launches of neighbouring sizes that are not verified with it"""
 
 
 @dataclass()
@@ -246,6 +250,30 @@ class Search:
                 made = Tried((other.candidate,), text.edited(other.candidate.pieces), attempted, self.tried)
                 self.cures.append(made._replace(file=file))
 
+    def nearby(self) -> None:
+        """Try the best cures on launches of neighbouring sizes: one may fit this size alone."""
+        sizes = [*self._sizes()]
+        if len(self.cures) < 2 or not sizes:
+            return
+        for n, tried in enumerate(self.cures[:_NEARBY]):
+            file = tried.file or tried.edits[0].edit.changes[0].file
+            if tried.file:
+                continue  # it is a launch of its own
+            made = {file: (self.texts[file].tree, tried.source)}
+            done = [self.launched.attempt_launch(*size, made) for size in sizes]
+            fails = sum(one is None or one.report.verdict != "verified" for one in done)
+            self.cures[n] = tried._replace(fails=fails)
+
+    def _sizes(self) -> Iterator[tuple[Any, Any, tuple[Any, ...]]]:
+        """A grid, a block and arguments each: numbers of one less, and a CTA less."""
+        grid, block = self.report.grid, self.report.block
+        given = tuple(self.launched.given())
+        for n, value in enumerate(given):
+            if type(value) is int and value > 1:
+                yield grid, block, (*given[:n], value - 1, *given[n + 1 :])
+        if grid[0] > 1:
+            yield (grid[0] - 1, *grid[1:]), block, given
+
     def _left(self, tried: Tried) -> tuple[int, int, float]:
         errors = tried.attempted.report.errors
         return len(errors), len(tried.attempted.report.findings), sum(c.near for c in tried.edits)
@@ -269,7 +297,8 @@ class Search:
             found = len(self.cures)
             self.attempt(name, base, (*before, candidate), report)
             if len(self.cures) > found and self.right(self.cures[-1]) is not False:
-                farther = 6 if rank_of(self.cures[-1]) >= _WEAK else 3
+                last = self.cures[-1]
+                farther = 6 if rank_of(last) >= _WEAK or any(c.odd > 0 for c in last.edits) else 4
                 enough = min(enough, score + farther * _STEP) if len(self.cures) < ENOUGH else score
 
     def right(self, tried: Tried) -> bool | None:
@@ -334,6 +363,7 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
         if stopped:
             return Trials(groups=causes.by_edge(findings), stopped=stopped)
         run.run()
+        run.nearby()
     cures = described(run, ranked(run, launched.expected), launched.expected)
     groups = causes.by_edit(findings, [cures[0].findings], _replaced(cures[0])) if cures else causes.by_edge(findings)
     return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.stopped)
@@ -433,6 +463,7 @@ def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
         return (
             right is False,
             _leaves_out(tried) or tried.attempted.stores < max(most, run.stores) // 2,
+            tried.fails,
             len(tried.edits),
             rank_of(tried),
             sum(c.odd for c in tried.edits),
@@ -498,7 +529,8 @@ def described(run: Search, best: list[Tried], expected: dict[str, Any]) -> list[
                 diff=difference(run.texts[file], tried.source),
                 proof=tried.attempted.report.proof,
                 findings=gone,
-                drops=_leaves_out(tried) or tried.attempted.stores < max(first.attempted.stores, run.stores),
+                drops=(_leaves_out(tried) and not run.stores)
+                or tried.attempted.stores < max(first.attempted.stores, run.stores),
                 results=number,
                 differs=differs(first.attempted.results, tried.attempted.results) if number else "",
                 expected=agrees(tried.attempted.results, expected),

@@ -429,6 +429,7 @@ def guards(scene: Scene) -> Iterator[Candidate]:
         loops = [f"{o.target.id}" for o in scene.text.ancestors(statement)
                  if isinstance(o, ast.For) and isinstance(o.target, ast.Name)]  # fmt: skip
         several = [*elected, *lanes] if gives or _same_place(statement) else []
+        loops += _but_the_last(scene, statement) if gives else []
         for rank, condition in enumerate(dict.fromkeys([*first, *loops, *several])):
             block = f"{scene.text.indent(statement)}if {condition}:\n" + _block(scene, [statement], 1)
             says = f"put `if {condition}:` around line {statement.lineno}"
@@ -439,6 +440,20 @@ def guards(scene: Scene) -> Iterator[Candidate]:
                 indent = scene.text.indent(statement)
                 both = piece._replace(text=f"{indent}{warp}\n{block}")
                 yield scene.candidate("guard", f"{says}, behind a `{warp}`", [both], near + 0.1, 1)
+
+
+def _but_the_last(scene: Scene, statement: ast.stmt) -> list[str]:
+    """That another round follows, or one that uses the same stage."""
+    found = []
+    for owner in scene.text.ancestors(statement):
+        match owner:
+            case (
+                ast.For(target=ast.Name(id=name), iter=ast.Call(args=[stop]))
+                | ast.For(target=ast.Name(id=name), iter=ast.Call(args=[ast.Constant(value=0), stop]))
+            ):
+                named = (1, 2, 3, 4) if name != "_" else ()
+                found += [f"{name} + {n} < {scene.text.of(stop)}" for n in named]
+    return found
 
 
 def _same_place(statement: ast.stmt) -> bool:

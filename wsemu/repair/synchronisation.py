@@ -160,6 +160,10 @@ def _statements(scene: Scene) -> list[tuple[str, ...]]:
             present[_sibling(scene, call, name)] = None
     found |= {(line,): None for line in present}
     found |= {(line,): None for line in _unwaited(scene)}
+    named = [*scene.called("bar_sync", "barrier_sync")]
+    if named and {"race", "barrier-recycling", "uninitialized-read"} & {*scene.codes}:
+        free = str(_free(scene))
+        found |= {(scene.call(last_name(named[0]), free, count) or "",): None for count in _counts(scene)}
     guards = [scene.text.of(s.test) for s in scene.statements if isinstance(s, ast.If) and _elects(s.test)]
     for line in present:
         if guards and line.partition("(")[0].rpartition(".")[2] in GIVES:
@@ -185,13 +189,28 @@ def _lacking(scene: Scene) -> Iterator[tuple[str, ...]]:
         where = tuple(map(scene.text.of, call.args[:2]))
         if where not in given:
             yield (scene.call("mbarrier_arrive", *where) or "",)
-    for call in scene.called("bar_sync", "barrier_sync"):
+    arrives = "deadlock" in scene.codes or any(scene.called("bar_arrive", "barrier_arrive"))
+    for call in scene.called("bar_sync", "barrier_sync") if arrives else ():
         which = tuple(map(scene.text.of, call.args[:2]))
         if len(which) > 1 and which not in given:
             yield (scene.call(last_name(call).replace("sync", "arrive"), *which) or "",)
+    yield from _without_a_wait(scene)
     told = {"race", "scope"} & {*scene.codes} and "global" in scene.said
     if told and any("atomic" in scene.text.of(call.func) for call in scene.called()):
         yield (scene.call("threadfence") or "",)
+
+
+def _without_a_wait(scene: Scene) -> Iterator[tuple[str, ...]]:
+    """Waits for the mbarriers of copies for which nobody waits, by the parities that a loop may give."""
+    waited = {scene.text.of(call.args[0]) for call in scene.called() if "_wait" in last_name(call) and call.args}
+    for call in scene.called("mbarrier_arrive_expect_tx"):
+        if len(call.args) > 1 and scene.text.of(call.args[0]) not in waited:
+            where = [scene.text.of(argument) for argument in call.args[:2]]
+            loops = [o.target.id for o in scene.text.ancestors(call)
+                     if isinstance(o, ast.For) and isinstance(o.target, ast.Name)]  # fmt: skip
+            rounds = [f"{i} // {n} & 1" if n > 1 else f"{i} & 1" for i in loops[:1] for n in (1, 2, 3, 4)]
+            for parity in rounds or ["0"]:
+                yield (scene.call("mbarrier_wait_parity", *where, parity) or "",)
 
 
 def _unwaited(scene: Scene) -> Iterator[str]:
@@ -289,7 +308,8 @@ def deleted(scene: Scene) -> Iterator[Candidate]:
 
 def moved(scene: Scene) -> Iterator[Candidate]:
     """A statement that synchronises, at another place nearby, inside or outside of loops and branches."""
-    for statement in scene.synchronising:
+    copies = [s for s in scene.hot if isinstance(s, ast.Expr) and _copies(s) and s not in scene.synchronising]
+    for statement in [*scene.synchronising, *copies]:
         if not scene.text.alone(statement):
             continue
         here = scene.text.suites[statement]
@@ -309,6 +329,11 @@ def moved(scene: Scene) -> Iterator[Candidate]:
             odd = int("syncthreads()" in line and _under_a_condition(scene, gap))
             made = scene.candidate("move", says, pieces, scene.distance(statement) + 0.3 * steps + 2.0 * odd)
             yield made._replace(odd=odd)
+
+
+def _copies(statement: ast.Expr) -> bool:
+    """Whether a statement starts an asynchronous copy."""
+    return isinstance(statement.value, ast.Call) and last_name(statement.value).startswith(("cp_async", "cp_reduce"))
 
 
 def _same_function(scene: Scene, statement: ast.stmt, gap: Gap) -> bool:

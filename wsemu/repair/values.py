@@ -84,10 +84,12 @@ def arguments(scene: Scene) -> Iterator[Candidate]:
             for rank, new in enumerate(_others(scene, argument, what, used)):
                 kind: Kind = "index" if what in ("place", "coordinates") else "argument"
                 near = 0.3 * rank + (_of_the_same(scene, call) if what == "count" else 0.0)
+                near -= 4.0 * (what == "id" and "barrier-recycling" in scene.codes)  # two groups with one barrier
                 made = scene.replacement(kind, argument, new, near)
                 if made:
                     alone = what == "count" and last_name(call) in _BARRIERS and new.isdigit() and int(new) <= _WARP
-                    yield made._replace(odd=int(alone or (what == "parity" and new in ("0", "1"))))
+                    round_ = what == "round" and new not in used.get(what, [])
+                    yield made._replace(odd=int(alone or round_ or (what == "parity" and new in ("0", "1"))))
 
 
 def _of_the_same(scene: Scene, call: ast.Call) -> float:
@@ -130,8 +132,9 @@ def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]])
     elif what == "scope":
         made = ['"cluster"', '"gpu"']
     elif what == "bytes":
-        made = [*near, *(str(n) for n in scene.numbers if n % 16 == 0), f"2 * {wrapped}", f"4 * {wrapped}",
-                f"({old} + 15) // 16 * 16"]  # fmt: skip
+        whole = node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+        times = [f"{n} * {wrapped}" if whole is None else str(n * whole) for n in (2, 4)]
+        made = [*near, *(str(n) for n in scene.numbers if n % 16 == 0), *times, f"({old} + 15) // 16 * 16"]
     elif what == "groups":
         made = [*_by(scene, node, 1), "0"]
     elif what == "registers":
@@ -142,7 +145,7 @@ def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]])
     elif what in ("index", "round"):
         made = [*near, *_by(scene, node, 1), *_stages(scene, node), *_loop_names(scene, node)]
     elif what == "coordinates" and isinstance(node, ast.Tuple):
-        options = [(n, new) for n, part in enumerate(node.elts) for new in [*_near(scene, part), *_whole(part)]]
+        options = [(n, new) for n, part in enumerate(node.elts) for new in [*_near(scene, part), *_whole(scene, part)]]
         return [_with(scene, node, n, new) for n, new in options]
     elif what == "place":
         parts = node.elts if isinstance(node, ast.Tuple) else []
@@ -159,11 +162,17 @@ def _with(scene: Scene, node: ast.expr, n: int, new: str) -> str:
     return f"({', '.join(new if k == n else scene.text.of(part) for k, part in enumerate(node.elts))})"
 
 
-def _whole(node: ast.expr) -> list[str]:
-    """A number as multiples of what 16 bytes hold."""
-    if not (isinstance(node, ast.Constant) and type(node.value) is int):
-        return []
-    return [str(n) for unit in (4, 8, 16) for n in (node.value // unit * unit, -(-node.value // unit) * unit)]
+def _whole(scene: Scene, node: ast.expr) -> list[str]:
+    """A number, or one in an expression, as multiples of what 16 bytes hold."""
+    old, (start, _) = scene.text.of(node), scene.text.span(node)
+    found: dict[str, None] = {}
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and type(part.value) is int and part.value > 1:
+            first, last = (at - start for at in scene.text.span(part))
+            for unit in (4, 8, 16):
+                for n in (-(-part.value // unit) * unit, part.value // unit * unit):
+                    found[old[:first] + str(n) + old[last:]] = None
+    return [new for new in found if new != old]
 
 
 def _near(scene: Scene, node: ast.expr) -> list[str]:
@@ -384,11 +393,26 @@ def _comparison(scene: Scene, node: ast.Compare) -> Iterator[Candidate]:
 # -- indices -----------------------------------------------------------------------------------------------------------
 def indices(scene: Scene) -> Iterator[Candidate]:
     """An index by one, of another dimension, of another stage; what other accesses of the array have there."""
+    yield from _unused(scene)
     for statement in scene.hot:
         head = statement if not isinstance(statement, (ast.If, ast.For, ast.While)) else ast.Pass()
         for node in ast.walk(head):
             if isinstance(node, ast.Subscript):
                 yield from _index(scene, node)
+
+
+def _unused(scene: Scene) -> Iterator[Candidate]:
+    """A store to a parameter that the kernel never names, in the place of one that is read, too."""
+    for function in scene.functions:
+        names = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
+        unused = [argument.arg for argument in function.args.args if argument.arg not in names]
+        for statement in scene.hot if unused else ():
+            match statement:
+                case ast.Assign(targets=[ast.Subscript(value=ast.Name() as target)]):
+                    for name in unused:
+                        made = scene.replacement("index", target, name, -6.0 - scene.distance(target))
+                        if made and function in scene.text.ancestors(statement):
+                            yield made
 
 
 def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:

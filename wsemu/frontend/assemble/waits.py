@@ -303,14 +303,16 @@ class _Reader:
         return found
 
     def _asks_the_same(self, wait: Instruction, question: Instruction, values: Values) -> bool:
-        if wait.operation != question.operation or wait.immediate != question.immediate:
+        if wait.operation != question.operation:
             return False
         if question.auxiliary & WAIT_RELAXED and not wait.auxiliary & WAIT_RELAXED:
             return False  # a relaxed "yes" acquires nothing, and leaves out the wait that would
         if self._deep(wait.guard, values) != ("is", int(not wait.negated)):
             return False
         asked = [self._deep(r, {}) for r in question.operands]
-        return [self._deep(r, values) for r in wait.operands] == asked
+        tried = [self._deep(r, values) for r in wait.operands]
+        same = _apart(tried[0], wait.immediate) == _apart(asked[0], question.immediate)
+        return same and tried[1:] == asked[1:]
 
     def _deep(self, register: Register, values: Mapping[Register | Value, Value]) -> Value:
         """A register's value, by what its parts were made of before the question."""
@@ -418,6 +420,23 @@ def _simplified(name: str, how: object, operands: list[Any]) -> Value:
     if name.startswith("add.b") and operands[0] == ("is", 0):
         return cast("Value", operands[1])
     return (name, how, *operands)
+
+
+def _apart(address: Value, offset: int) -> tuple[Value, int]:
+    """What is added to an address, and the address without it.  An address of 32 bits does not wrap: the tries of waits
+    in shared memory would end the run where it did."""
+    while True:
+        wide = str(address[0]).startswith("cvt.b64.") and len(address) == 3
+        inner = cast("Value", address[2]) if wide else address
+        if not (str(inner[0]) in ("add.b32", "add.b64") and len(inner) == 4):
+            return address, offset
+        one, other = cast("tuple[Value, Value]", inner[2:])
+        if one[0] == "is":
+            one, other = other, one
+        if other[0] != "is":
+            return address, offset
+        offset += _signed(int(str(other[1])), int(str(inner[0])[-2:]))
+        address = (address[0], address[1], one) if wide else one
 
 
 def _condition(predicate: Value) -> tuple[Value, int]:

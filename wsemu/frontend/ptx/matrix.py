@@ -61,14 +61,17 @@ _PARTS_OF_WMMA = {"f16", "bf16"}
 
 
 def multiply(e: Emitter, instruction: Instruction) -> None:
-    """mma.sync.aligned.shape.row.col{.satfinite}.d.a.b.c{.xor,.and}{.popc} d, a, b, c"""
+    """mma.sync.aligned.shape.row.col{.satfinite}.d.a.b.c{.xor,.and}{.popc} d, a, b, c; ptxas takes `.satfinite` behind
+    the types, too"""
     match instruction.modifiers:
         case ("sync", "aligned", shape, "row", "col", *rest):
             pass
         case _:
             raise UnhandledForm
-    clamped = rest[0] == "satfinite"
-    types, how = tuple(rest[clamped : 4 + clamped]), tuple(rest[4 + clamped :])
+    clamped = "satfinite" in (rest[0], rest[-1])
+    if clamped:
+        rest.remove("satfinite")
+    types, how = tuple(rest[:4]), tuple(rest[4:])
     if how not in ((), ("xor", "popc"), ("and", "popc")) or len(types) != 4:
         raise UnhandledForm
     found = _SHAPE_OF[(shape, *types, how[0] if how else "mul")]

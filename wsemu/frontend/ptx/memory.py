@@ -240,7 +240,7 @@ def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
     length = next((_LENGTHS[m] for m in modifiers if m in _LENGTHS), 1)
     size = TYPE_BYTES[type_]
     strong = not _STRONG.isdisjoint(modifiers)
-    if size * length > 16 or size > 8 or (strong and (length > 1 or size < 4)):
+    if size * length > 16 or size > 8 or (strong and length > 1):
         e.unsupported()
         type_ = ""
     return type_, length, space_of(instruction)
@@ -376,7 +376,8 @@ def _atomic_operation(instruction: Instruction) -> str:
     name = f"atom.{what}.{type_}"
     if name == "atom.add.f32" and (space_of(instruction) == "global" or _vector_length(instruction) > 1):
         return FLUSHING_ADD
-    return name if name in ATOMICS else ""
+    narrow = type_ in ("b8", "b16") and what != "cas"
+    return name if name in ATOMICS and not narrow else ""
 
 
 def _atomic_type(instruction: Instruction) -> str:

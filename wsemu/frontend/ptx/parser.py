@@ -412,6 +412,9 @@ class _Parser(Operands):
         start = self.starts[i]
         self.i = i + 1
         texts = self.texts
+        while self.kinds[self.i] == DIRECTIVE:  # `xor  .b32`, as people write it by hand
+            modifiers.append(texts[self.i][1:])
+            self.i += 1
         if texts[self.i] == ";":
             operands: list[Operand] = []
         else:

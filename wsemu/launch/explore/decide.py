@@ -11,6 +11,7 @@ import numpy as np
 
 from wsemu.checkers import registry
 from wsemu.evidence.places import Places
+from wsemu.launch.explore.samples import DEPTH
 from wsemu.launch.explore.search import Result, Search
 from wsemu.launch.explore.session import Ask, Session
 from wsemu.launch.explore.sessions import make_session
@@ -261,6 +262,11 @@ def _trace(made: Iterable[Made]) -> Trace:
     return Trace(events, addresses=addresses)
 
 
+def _rounded(number: float) -> str:
+    """A number of which the order of magnitude counts."""
+    return f"{round(number):,}" if number < 1e5 else f"{number:.0e}".replace("e+0", "e").replace("e+", "e")
+
+
 class _Told:
     """A result as a report tells it."""
 
@@ -279,7 +285,7 @@ class _Told:
         if result.stuck:
             return self._deadlock()
         if result.why == "lanes":
-            return None
+            return None if result.sampled is None or not result.sampled.orders else Decided(reasons=(self._why(),))
         if result.why:
             return Decided(reasons=(self._why(),))
         return Decided(proven=True, notes=self._left())
@@ -296,7 +302,11 @@ class _Told:
         result, places = self.result, self.places
         tried = f"{result.steps:,} ordered accesses in {result.states:,} states were tried and none failed"
         if result.why == "steps":
-            return f"the orders of atomics are too many to try: {tried}, {result.left:,} states were left"
+            return (
+                f"the orders of atomics are too many to try: {tried}, {result.left:,} states were left{self._sampled()}"
+            )
+        if result.why == "lanes":
+            return f"lanes of a warp come to atomics in more orders than are tried{self._sampled()}"
         if result.why == "weak":
             where = ""
             if result.pair:
@@ -321,6 +331,17 @@ class _Told:
             "apart": "lanes of a warp that may run ahead of the others to an atomic",
         }
         return f"an order of atomics ends in {words.get(result.why, result.why)}: nothing is decided"
+
+    def _sampled(self) -> str:
+        """What was tried at random."""
+        found = self.result.sampled
+        if found is None or not found.orders:
+            return ""
+        return (
+            f"; of an estimated {_rounded(found.estimate)} orders {found.orders} were sampled and none failed, "
+            f"{found.drawn} of them by PCT: each meets a failure that takes {DEPTH} accesses in a certain order with a "
+            f"probability of at least 1 in {_rounded(1 / found.bound)}"
+        )
 
     # -- orders that fail ---------------------------------------------------------------------------------------------
     def _order(self) -> list[str]:

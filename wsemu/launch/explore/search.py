@@ -33,6 +33,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wsemu.launch.explore.samples import Sampled, Samples
 from wsemu.launch.explore.session import Ask, Moved, Session
 from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, SEGMENT_SHIFT
 from wsemu.proof.robust import Pair, Strong, weak
@@ -73,6 +74,8 @@ class Result:
     """whether CTAs that begin alike leave different things, so that which one leaves which is open, too"""
     end: Any = None
     """the arrays in one of these ends"""
+    sampled: Sampled | None = None
+    """orders that were tried at random, where all were too many"""
     race: Race | None = None
     findings: list[RawFinding] = field(default_factory=list)
     stuck: list[Ask] = field(default_factory=list)
@@ -92,7 +95,7 @@ class Result:
 
 
 @dataclass(slots=True)
-class _Node:
+class Node:
     """A state, with what it takes to come back to it."""
 
     saved: list[Any]
@@ -105,7 +108,7 @@ class _Node:
     knowledge: Knowledge
     number: int
     """of the next event"""
-    before: _Node | None = None
+    before: Node | None = None
     ask: Ask | None = None
     made: list[Made] = field(default_factory=list)
     """since the node before"""
@@ -131,7 +134,7 @@ class _Node:
     def reached(self) -> Reached:
         asks: list[Ask] = []
         made: list[list[Made]] = []
-        node: _Node | None = self
+        node: Node | None = self
         while node is not None:
             made.append(node.made)
             if node.ask is not None:
@@ -156,14 +159,13 @@ class Search:
         session: Session,
         begin: Callable[[Shared], Knowledge],
         *,
-        most: int = MOST_STEPS,
         named: Named | None = None,
         apart: Callable[[int, list[Ask]], bool] = lambda cta, asks: False,
         reads: Callable[[int], bool] = lambda pc: False,
     ) -> None:
         """`apart` says whether lanes of a CTA, as it is, may run ahead of others, `reads` whether an ordered access
         writes nothing in any case; `named` are stores where the number of a CTA leads."""
-        self.session, self.begin, self.most = session, begin, most
+        self.session, self.begin, self.most = session, begin, MOST_STEPS
         self.apart, self.reads, self.named = apart, reads, named
         self.shared = Shared()
         self.users: dict[tuple[int, int], dict[tuple[int, int, int], bool]] = {}
@@ -192,6 +194,8 @@ class Search:
             except _NamesError:
                 self.named = None
                 continue
+            if self.result.why in ("steps", "lanes"):
+                self._sample()
             if self.result.decided:
                 found = weak(*self._pairs())
                 if found is not None:
@@ -244,7 +248,7 @@ class Search:
         users = self.users[ask.place]
         return len(users) > 1 or any(cta == _ANY for cta, _, _ in users)
 
-    def _ordered(self, node: _Node) -> list[list[Ask]]:
+    def _ordered(self, node: Node) -> list[list[Ask]]:
         """The lanes that may go on, in sets of which one has to be tried, the smallest first."""
         standing: dict[tuple[int, int, int], Ask] = {ask[:3]: ask for own in node.asks for ask in own}
         known: dict[tuple[tuple[int, int], bool], frozenset[Ask]] = {}
@@ -257,7 +261,7 @@ class Search:
         return [sorted(found) for found in sorted(sets, key=lambda found: (len(found), min(found)))]
 
     def _closed(
-        self, touch: tuple[tuple[int, int], bool], standing: dict[tuple[int, int, int], Ask], node: _Node
+        self, touch: tuple[tuple[int, int], bool], standing: dict[tuple[int, int, int], Ask], node: Node
     ) -> frozenset[Ask]:
         """The lanes that stand whose accesses matter to a (place, whether it may be written) before it is touched:
         whoever may touch the place, one of the two writing, or those that must go on before that one comes there."""
@@ -280,7 +284,7 @@ class Search:
 
     # -- the search ---------------------------------------------------------------------------------------------------
     def _attempt(self) -> None:
-        root = self._root()
+        root = self.root()
         if root is None:
             return
         alike = self.alike
@@ -298,14 +302,14 @@ class Search:
                     stack.pop()
                     keys.pop()
                     continue
-                self._stuck(node)
+                self.stand_still(node)
                 return
             ask = node.todo.pop(0)
             if self.result.steps >= self.most:
                 self.result.why, self.result.left = "steps", sum(1 + len(n.todo) for n in stack)
                 self.result.reached = node.reached()
                 return
-            child = self._step(node, ask)
+            child = self.step(node, ask)
             if child is None:
                 if self.result.decided:
                     continue
@@ -321,18 +325,28 @@ class Search:
                 stack.append(child)
                 keys.append(key)
 
+    def _sample(self) -> None:
+        """Try some of the orders that are left: the result says what fails, else what it said before."""
+        before = self.result
+        self.result, self.wanders = Result(steps=before.steps), True
+        sampled = Samples(self).run()
+        self.wanders = False
+        if not (self.result.race or self.result.findings or self.result.stuck):
+            self.result = before
+            before.sampled = sampled
+
     def _wander(self) -> None:
         """Learn who touches what on some way to the end; or find out that it fails."""
         self.result = Result(steps=self.result.steps)
         self.wanders = True
         try:
-            node = self._root()
+            node = self.root()
             while node is not None:
                 asks = [ask for own in node.asks for ask in own]
                 self.dice.shuffle(asks)
                 after = None
                 while asks and after is None and self.result.decided and self.result.steps < self.most:
-                    after = self._step(node, asks.pop())
+                    after = self.step(node, asks.pop())
                 node = after
         finally:
             self.wanders = False
@@ -342,7 +356,7 @@ class Search:
         reads = self.reads(one.pc) and self.reads(other.pc)
         return one.cta != other.cta and (reads or one.place != other.place)
 
-    def _is_news(self, node: _Node, key: bytes) -> bool:
+    def _is_news(self, node: Node, key: bytes) -> bool:
         """Whether a state has not come up yet, or has more to go on with than then (Godefroid, sleep sets and state
         caching)."""
         before = self.seen.get(key)
@@ -355,7 +369,7 @@ class Search:
         self.seen[key] = node.asleep = before & node.asleep
         return True
 
-    def _more(self, node: _Node) -> bool:
+    def _more(self, node: Node) -> bool:
         """Go on to the next group of a node, where nobody of those before could."""
         if node.moves or not node.groups:
             return False
@@ -364,7 +378,7 @@ class Search:
         node.moves |= len(node.todo) < len(chosen)
         return bool(node.todo)
 
-    def _stuck(self, node: _Node) -> None:
+    def stand_still(self, node: Node) -> None:
         """All wait: put the launch back there, for whoever asks what they wait for."""
         for cta, saved in enumerate(node.saved):
             self.session.load(cta, saved)
@@ -373,7 +387,8 @@ class Search:
         self.result.why = "" if self.result.stuck else "barriers"
         self.result.reached = node.reached()
 
-    def _root(self) -> _Node | None:
+    def root(self) -> Node | None:
+        """Where the launch begins: None where it fails before."""
         session = self.session
         session.named = self.named
         moved = session.start()
@@ -381,7 +396,7 @@ class Search:
         knowledge.apart = frozenset(self.named.places if self.named else ())
         self.threads = knowledge.of_cta
         number = 0
-        node = _Node([], None, [], b"", [], [], knowledge, 0)
+        node = Node([], None, [], b"", [], [], knowledge, 0)
         for cta, one in enumerate(moved):
             node.made += one.made
             if not self._judge(node, cta, one, number):
@@ -401,10 +416,10 @@ class Search:
         self._begin(node, range(session.ctas))
         return None if self.result.why else node
 
-    def _begin(self, node: _Node, moved: Iterable[int]) -> None:
+    def _begin(self, node: Node, moved: Iterable[int]) -> None:
         if self.shared.grown and not self.wanders:
             raise _NewsError
-        for asks in node.asks:
+        for asks in node.asks if not self.wanders else ():
             met = Counter(ask.warp for ask in asks if self._common(ask))
             if met and max(met.values()) > MOST_LANES:
                 self.result.why = "lanes"
@@ -412,9 +427,10 @@ class Search:
         if any(self.apart(cta, node.asks[cta]) for cta in moved):
             self.result.why = "apart"
             self.result.reached = node.reached()
-        node.groups = self._ordered(node)
+        if not self.wanders:
+            node.groups = self._ordered(node)
 
-    def _judge(self, node: _Node, cta: int, moved: Moved, first: int) -> bool:
+    def _judge(self, node: Node, cta: int, moved: Moved, first: int) -> bool:
         """Whether the launch goes on from what a CTA did; else the result says why not."""
         races = list(node.knowledge.apply(cta, moved.made, first))
         result = self.result
@@ -448,7 +464,7 @@ class Search:
         assert self.named
         return self.shared.grown and any(_array(address) in self.named.places for _, address in self.shared.common)
 
-    def _step(self, node: _Node, ask: Ask) -> _Node | None:
+    def step(self, node: Node, ask: Ask) -> Node | None:
         """Where it leads to let a lane go: None where it waits, or where the search ends."""
         session, cta = self.session, ask.cta
         waiting = node.digests[cta], ask, session.value(ask.place, node.memory) if ask.place[0] < 0 else b""
@@ -468,7 +484,7 @@ class Search:
                 self.waits.add(waiting)
             return None
         node.moves = True
-        child = _Node(
+        child = Node(
             list(node.saved), session.save_memory(), list(node.digests), memory, list(node.status), list(node.asks),
             node.knowledge.copy(), node.number + len(moved.made), node, ask, moved.made,
         )  # fmt: skip

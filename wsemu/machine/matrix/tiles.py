@@ -390,7 +390,7 @@ def add_floats(
         c = _Taken(b, before, mantissa, chosen(31, 255), chosen(15, 127), I64(1), I64(0))
         rows.then = [b.or_(rows.values[0], _any(b, c.kind))]
         walk = _Walk(b, to, i, halves, parts)
-        least = _constant(V8, LEAST_TOP)
+        least = _all(b, chosen(LEAST_TOP["f16"], LEAST_TOP["f32"]), N)
         first = b.select(b.icmp_signed(">", c.exponent, least), c.exponent, least)
         with _loop(b, group, groups, first) as outer:
             with _loop(b, part, to_part, *outer.values) as inner:

@@ -76,7 +76,7 @@ def added(terms: Sequence[Float], bits: int, to: str, fraction: int) -> int:
     present = [term for term in terms if term.significand]
     if not present:
         return 0
-    unit = max(LEAST_TOP, *(term.exponent for term in present)) - bits
+    unit = max(LEAST_TOP[to], *(term.exponent for term in present)) - bits
     total = 0
     for term in present:
         up = term.exponent - term.fraction - unit

@@ -117,11 +117,13 @@ def _outside(run: WarpRun, lane: int, size: int, **detail: int) -> None:
 def check_written(run: WarpRun, places: dict[int, Place], size: int, unused: int = 0) -> None:
     """Report the lanes that read a byte which nobody wrote; a byte whose bit in `unused` is set does not matter."""
     matter = [q for q in range(size) if not unused >> q & 1]
-    bad = {
-        lane: (number << SEGMENT_SHIFT) + offset
-        for lane, (segment, number, offset) in places.items()
-        if segment.written is not None and any(segment.written[offset + q] == 0 for q in matter)
-    }
+    all_matter = len(matter) == size
+    bad = {}
+    for lane, (segment, number, offset) in places.items():
+        if segment.written is not None:
+            written = segment.written[offset : offset + size]
+            if 0 in (written if all_matter else [written[q] for q in matter]):
+                bad[lane] = (number << SEGMENT_SHIFT) + offset
     if bad:
         first = min(bad)
         run.cta.finding(
@@ -133,7 +135,8 @@ def check_written(run: WarpRun, places: dict[int, Place], size: int, unused: int
 def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -> dict[int, Place]:
     """Lane -> where it reads or writes, for the lanes whose access can be made."""
     places = {}
-    addresses = {lane: unsigned(run.read(fields[3], "b64", lane) + fields[6], 64) for lane in lanes_of(lanes)}
+    bases = run.values(fields[3], "b64")
+    addresses = {lane: unsigned(bases[lane] + fields[6], 64) for lane in lanes_of(lanes)}
     own = True if fields[7] & OWN_SHARED else None
     run.launch.watch.executes(run, kind, {lane: signed(address, 64) for lane, address in addresses.items()})
     for lane, address in addresses.items():

@@ -64,8 +64,7 @@ class LaneOrder:
 
     def _judge(self, now: Access, lanes: int, byte: int, state: tuple[Lanes, ...]) -> Iterator[Conflict]:
         for earlier, before in state:
-            own = earlier.actor == now.actor
-            judged = own or (earlier.cta == now.cta and self._order.by_lanes(now.cta))
+            judged = earlier.cta == now.cta and (earlier.warp == now.warp or self._order.by_lanes(now.cta))
             if judged and earlier.conflicts(now):
                 for lane in lanes_of(lanes):
                     unknown = self._unknown(earlier, before, now, lane)
@@ -83,9 +82,11 @@ class LaneOrder:
 
     def _entered(self, now: Access, lanes: int, state: tuple[Lanes, ...]) -> tuple[Lanes, ...]:
         """A byte after an access."""
+        if now.kind == WRITE or not state:
+            return (Lanes(now, lanes),)
         kept = []
         merged = lanes
-        for earlier, before in state if now.kind != WRITE else ():
+        for earlier, before in state:
             left = before if earlier.cta == now.cta else 0
             if earlier.actor == now.actor and now.covers(earlier):
                 for lane in lanes_of(lanes):

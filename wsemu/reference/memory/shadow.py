@@ -110,6 +110,14 @@ class Byte(NamedTuple):
 UNTOUCHED = Byte()
 
 
+class Judged(NamedTuple):
+    """What an access makes of a byte: the earlier ones that it does not come after, the byte afterwards."""
+
+    before: Byte
+    disordered: list[Access]
+    after: Byte
+
+
 class Conflict(NamedTuple):
     """One lane of an access, and an earlier access that it conflicts with; the least one is reported."""
 
@@ -251,10 +259,11 @@ class Watch:
         """Judge and enter one access of a warp: lane -> where, `size` bytes a lane."""
         if not self.options.races:
             return
-        lanes_at: dict[int, list[int]] = {}
+        lanes_at: dict[int, int] = {}
         for lane, (segment, number, offset) in places.items():
             if number != LOCAL and segment.writable:
-                lanes_at.setdefault((number << SEGMENT_SHIFT) + offset, []).append(lane)
+                address = (number << SEGMENT_SHIFT) + offset
+                lanes_at[address] = lanes_at.get(address, 0) | 1 << lane
         if not lanes_at:
             return
         actor = run.cta.number, run.warp.number
@@ -262,30 +271,40 @@ class Watch:
         now = Access(kind, *actor, self.order.interval(actor), run.group.pc, size, scope_of(run, kind), loads)
         found: list[Conflict] = []
         among: list[LaneConflict] = []
+        judged: dict[int, Judged] = {}
         for address, lanes in lanes_at.items():  # accesses of one size: their bytes are the same or none
-            found += self._touch_bytes(now, lanes, address)
+            found += self._touch_bytes(now, lanes, address, judged)
             if not self.options.lockstep:
-                among += self._lanes.touch(now, sum(1 << lane for lane in lanes), address)
+                among += self._lanes.touch(now, lanes, address)
         for pc in dict.fromkeys(conflict.earlier.pc for conflict in found):
             self._tell(now, [conflict for conflict in found if conflict.earlier.pc == pc])
         for pc, own in dict.fromkeys((conflict.earlier.pc, conflict.earlier.actor == actor) for conflict in among):
             self._tell_lanes(now, [c for c in among if c.earlier.pc == pc and (c.earlier.actor == actor) == own])
 
-    def _touch_bytes(self, now: Access, lanes: list[int], address: int) -> list[Conflict]:
-        """Judge and enter an access of some lanes to the same bytes."""
+    def _touch_bytes(self, now: Access, lanes: int, address: int, judged: dict[int, Judged]) -> list[Conflict]:
+        """Judge and enter an access of some lanes to the same bytes; bytes that went the same way are `judged` once."""
         memory = self._shared if address >> SEGMENT_SHIFT == SHARED else self._arrays
         found: list[Conflict] = []
-        old = new = None
+        old = None
         for byte in range(address, address + now.size):
             state = memory.get(byte, UNTOUCHED)
-            if state is not old:  # bytes that went the same way are judged once
-                for earlier in conflicting(now, state):
-                    if not self._before(earlier, now) and not (earlier.cta == now.cta and self.order.by_lanes(now.cta)):
-                        found += [Conflict(lane, byte, earlier.cta, earlier.warp, earlier) for lane in lanes]
-                old, new = state, self._entered(now, state)
-            assert new is not None
-            memory[byte] = new
+            if state is not old:
+                old = state
+                if id(state) not in judged:
+                    judged[id(state)] = Judged(state, self._disordered(now, state), self._entered(now, state))
+                made = judged[id(state)]
+                found += [Conflict(lane, byte, e.cta, e.warp, e) for e in made.disordered for lane in lanes_of(lanes)]
+            memory[byte] = made.after
         return found
+
+    def _disordered(self, now: Access, state: Byte) -> list[Access]:
+        """The earlier accesses to a byte that an access does not come after, and must; lane by lane, where they have
+        clocks of their own, is `LaneOrder`'s."""
+        return [
+            e
+            for e in conflicting(now, state)
+            if not self._before(e, now) and not (e.cta == now.cta and self.order.by_lanes(now.cta))
+        ]
 
     def _before(self, earlier: Access, now: Access) -> bool:
         return self.order.before((earlier.cta, earlier.warp, earlier.interval), now.actor)
@@ -294,6 +313,8 @@ class Watch:
         """A byte after an access."""
         if now.kind == WRITE:
             return Byte(now)
+        if not state.since:
+            return Byte(state.write, (now,))
         kept = [e for e in state.since if not self._before(e, now) or not now.covers(e)]
         here = [self.together(e.cta, now.cta) for e in kept]
         earlier = [e for e, own in zip(kept, here, strict=True) if not own]

@@ -207,6 +207,8 @@ class ThreadWatch(Watch):
         """A byte after an access."""
         if now.kind == WRITE:
             return Byte(Made(now, lanes))
+        if not state.since:
+            return Byte(state.write, (Made(now, lanes),))
         kept = []
         merged = lanes
         for earlier, before in state.since:

@@ -1,0 +1,65 @@
+"""Strong accesses to 8 and 16 bits, and `atom.cas.b16`: one access each, ordered as wider ones are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import wsemu
+
+ENGINES = pytest.mark.parametrize("engine", ["vm", "reference"])
+TEXT = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 out)
+{
+.reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<4>;
+ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [out]; mov.u32 %r1, %tid.x;
+BODY
+ret;
+}
+"""
+ADD = """
+ld.relaxed.gpu.global.b16 %h1, [%rd1+2];
+AGAIN: add.u16 %h2, %h1, 3; atom.global.cas.b16 %h3, [%rd1+2], %h1, %h2; setp.ne.u16 %p1, %h3, %h1; mov.u16 %h1, %h3;
+@%p1 bra AGAIN;
+"""
+MESSAGE = """
+setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p3, %r1, 32;
+@%p1 st.global.u32 [%rd2], 7; @%p1 st.release.gpu.global.TYPE [%rd1+6], 1;
+@!%p3 bra DONE;
+WAIT: ld.acquire.gpu.global.TYPE %h1, [%rd1+6]; setp.eq.u16 %p2, %h1, 0; @%p2 bra WAIT;
+ld.global.u32 %r2, [%rd2]; st.global.u32 [%rd2+4], %r2;
+DONE:
+"""
+
+
+def checked(body: str, engine: str, block: int) -> tuple[wsemu.Report, np.ndarray, np.ndarray]:
+    x, out = np.arange(0, 40, 10, dtype=np.uint8).repeat(2), np.zeros(4, np.uint32)
+    x[6:] = 0
+    kernel = wsemu.load_ptx(TEXT.replace("BODY", body)).only()
+    return wsemu.check(kernel, 1, block, (x, out), engine=engine), x, out  # type: ignore[arg-type]
+
+
+@ENGINES
+def test_a_swap_of_16_bits_leaves_its_neighbours(engine: str) -> None:
+    report, x, _ = checked(ADD, engine, 2)
+    assert not report.errors, report
+    assert x.tolist() == [0, 0, 16, 10, 20, 20, 0, 0]
+
+
+@ENGINES
+@pytest.mark.parametrize("type_", ["u8", "b16"])
+def test_a_flag_of_a_few_bits_orders_a_message(type_: str, engine: str) -> None:
+    report, x, out = checked(MESSAGE.replace("TYPE", type_), engine, 64)
+    assert report.verdict == "verified", report
+    assert out[1] == 7
+    assert x[6] == 1
+
+
+@pytest.mark.parametrize("word", ["atom.global.exch.b16", "atom.global.or.b16"])
+def test_ptx_has_no_other_atomics_of_16_bits(word: str) -> None:
+    report, *_ = checked(f"{word} %h1, [%rd1], %h2;", "vm", 32)
+    assert report.verdict == "incomplete"
+    assert f"`{word}` is not modelled" in str(report.notes)

@@ -1,0 +1,114 @@
+"""Orders of strong accesses that are tried at random, where all of them are too many.
+
+Every other order is drawn by PCT: each lane that makes strong accesses gets a priority, the highest one that can goes
+on, and at DEPTH - 1 steps that are drawn beforehand the one that has just gone on becomes the lowest.  A failure that
+takes d accesses in a certain order, d up to DEPTH, is met with a probability of at least 1 / (n k^(d - 1)) by each such
+order, for n lanes and k accesses (Burckhardt, Kothari, Musuvathi, Nagarakatte, "A Randomized Scheduler with
+Probabilistic Guarantees of Finding Bugs", ASPLOS 2010).
+
+The others are drawn step by step, each that can go on with the same probability: so the mean over the products of how
+many these were is how many orders there are (Knuth, "Estimating the Efficiency of Backtrack Programs", 1975).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from wsemu.launch.explore.search import Node, Search
+    from wsemu.launch.explore.session import Ask
+
+DEPTH = 3
+MOST_ORDERS, MOST_STEPS = 40, 2_000
+"""that are sampled, and strong accesses that they make"""
+Lane = tuple[int, int, int]
+"""CTA, warp, lane"""
+
+
+class Sampled(NamedTuple):
+    """What was tried."""
+
+    orders: int
+    """that came to their end"""
+    drawn: int
+    """of these by PCT"""
+    estimate: float
+    """how many orders there are"""
+    lanes: int
+    steps: int
+    """of the longest order"""
+
+    @property
+    def bound(self) -> float:
+        """The least probability that an order by PCT meets a failure of DEPTH."""
+        return 1 / (self.lanes * float(max(self.steps, 1)) ** (DEPTH - 1))
+
+
+class Samples:
+    """Orders of one launch; what fails is left in the result of its search."""
+
+    def __init__(self, search: Search) -> None:
+        self.search, self.dice = search, search.dice
+        self.first = search.result.steps
+        self.lanes: set[Lane] = set()
+        self.longest = 8
+
+    def run(self) -> Sampled:
+        orders, drawn, total = 0, 0, 0.0
+        for n in range(MOST_ORDERS):
+            found = self._order(by_priority=bool(n % 2))
+            if found is None:
+                break
+            orders, drawn = orders + 1, drawn + n % 2
+            total += found if not n % 2 else 0.0
+        return Sampled(orders, drawn, total / max(orders - drawn, 1), len(self.lanes), self.longest)
+
+    def _order(self, *, by_priority: bool) -> float | None:
+        """Make one order: the product of how many lanes could go on in each step; None where it did not end well."""
+        search = self.search
+        ranks: dict[Lane, float] = {}
+        changes = {self.dice.randrange(self.longest) for _ in range(DEPTH - 1)}
+        node, product, length = search.root(), 1.0, 0
+        if node is None:
+            return None
+        while search.result.decided:
+            asks = sorted(ask for own in node.asks for ask in own)
+            if not asks:
+                break
+            after, able = self._next(node, asks, ranks if by_priority else None)
+            if after is None:
+                if not self._spent() and search.result.decided:
+                    search.stand_still(node)
+                return None
+            product, length = product * able, length + 1
+            if length in changes and after.ask is not None:
+                ranks[after.ask[:3]] = -length
+            node = after
+        self.longest = max(self.longest, length)
+        if not search.result.decided:
+            return None
+        if any(status != "done" for status in node.status):
+            search.stand_still(node)
+            return None
+        return product
+
+    def _next(self, node: Node, asks: list[Ask], ranks: dict[Lane, float] | None) -> tuple[Node | None, int]:
+        """Where one of the lanes leads that can go on, and how many can, those counted that it is known of."""
+        self.lanes.update(ask[:3] for ask in asks)
+        self.dice.shuffle(asks)
+        if ranks is not None:
+            for ask in asks:
+                ranks.setdefault(ask[:3], 1 + self.dice.random())
+            asks.sort(key=lambda ask: ranks[ask[:3]], reverse=True)
+        able = len(asks)
+        for ask in asks:
+            if self._spent():
+                return None, able
+            after = self.search.step(node, ask)
+            if after is not None or not self.search.result.decided:
+                return after, able
+            able -= 1
+        return None, able
+
+    def _spent(self) -> bool:
+        return self.search.result.steps - self.first >= MOST_STEPS
