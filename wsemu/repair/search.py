@@ -91,7 +91,7 @@ _STEP = 1.0
 _RANK: dict[Kind, int] = {"return": 1, "pair": 1, "compare": 1, "index": 2, "fill": 3, "load": 3, "guard": 4}
 """kinds of edits that come after others which are cures, too"""
 _WEAK = 3
-"""from this rank on an edit may hide a mistake: others are looked for longer"""
+"""how much farther behind edits are that do something else than was meant"""
 _ELSEWHERE = frozenset(("atomic", "index", "stage"))
 """kinds of edits that are as weak where they are odd: what else is done there is not what was meant"""
 _DANGLING = frozenset(("dangling-arrive", "dangling-phase"))
@@ -298,7 +298,7 @@ class Search:
             self.attempt(name, base, (*before, candidate), report)
             if len(self.cures) > found and self.right(self.cures[-1]) is not False:
                 last = self.cures[-1]
-                farther = 6 if rank_of(last) >= _WEAK or any(c.odd > 0 for c in last.edits) else 4
+                farther = 6 if rank_of(last) > 1 or any(c.odd > 0 for c in last.edits) else 4
                 enough = min(enough, score + farther * _STEP) if len(self.cures) < ENOUGH else score
 
     def right(self, tried: Tried) -> bool | None:
