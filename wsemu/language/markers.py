@@ -85,6 +85,10 @@ class Namespace:
             raise AttributeError(unknown(f"`{self._name}`", name, self._members))
         return member
 
+    def has(self, value: object) -> bool:
+        """Whether it is one of the group."""
+        return any(member is value for member in self._members.values())
+
     def __dir__(self) -> list[str]:
         return sorted(self._members)
 
