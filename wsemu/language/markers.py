@@ -112,7 +112,7 @@ class ScalarType:
     """A number type by Numba's name, for kernels on machines without Numba: `cuda.types.float32`."""
 
     def __init__(self, name: str) -> None:
-        self.number_name = name
+        self.number_name = self.__name__ = name
 
     def __getitem__(self, index: Any) -> Any:
         """Numba's array type, for signatures: `float32[:]`."""
