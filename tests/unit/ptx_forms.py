@@ -531,6 +531,11 @@ def _float_conversions() -> Iterator[Form]:
                 "b32",
                 lambda a, b, r=r, t=t: _round(a, "f32", t, r) << 16 | _round(b, "f32", t, r),
             )
+    for r in ("rm", "rp"):
+        yield form(f"cvt.{r}.bf16.f32", "f32", "bf16", lambda a, r=r: _round(a, "f32", "bf16", r))
+        yield form(f"cvt.{r}.bf16.f64", "f64", "bf16", lambda a, r=r: _round(a, "f64", "bf16", r))
+        for s in ("s32", "u64"):
+            yield form(f"cvt.{r}.bf16.{s}", s, "bf16", lambda a, r=r, s=s: encode(Fraction(value(a, s)), "bf16", r))
     yield form("cvt.rn.bf16.f64", "f64", "bf16", lambda a: _round(a, "f64", "bf16", "rn"))
     yield form("cvt.sat.f32.f32", "f32", "f32", lambda a: exact.saturate(a, "f32"))
     yield form("cvt.rn.sat.f32.f64", "f64", "f32", lambda a: exact.saturate(_round(a, "f64", "f32", "rn"), "f32"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import sys
 import types
@@ -520,6 +521,30 @@ def test_reduce_sums_floats_in_the_order_of_the_gpu():
         last = np.float32(last + value)
     expected = np.float32(np.float32(np.float32(warps[0] + warps[1]) + warps[2]) + last)
     assert cuda.reduce(lambda a, b: a + b)(parts) == expected
+
+
+DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float32 float64 complex64 complex128".split()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_reduce_takes_every_dtype(dtype):
+    x = (np.arange(300) % 3 != 1).astype(dtype)
+    assert cuda.reduce(lambda a, b: a if a != b else b)(x) == x.dtype.type(x[-1])
+    if dtype != "bool":
+        assert cuda.reduce(lambda a, b: a + b)(x) == x.sum(dtype=x.dtype)
+
+
+IMPORTS = ["numba", "numba.types", "numba.core.types", "numba.cuda", "numba.cuda.types", "numba.cuda.core.types"]
+
+
+@pytest.mark.parametrize("name", "int8 uint64 float32 float64 complex64 void boolean intp".split())
+@pytest.mark.parametrize("module", IMPORTS)
+def test_types_of_every_path_make_signatures(module, name):
+    with takeover.numba_cuda():
+        found = getattr(importlib.import_module(module), name)
+        void = importlib.import_module("numba").void
+        made = cuda.jit(void(found[:]) if name != "void" else found(numba_types.int32))(count.py_func)
+    assert len(made.declared[0].arguments) == 1
 
 
 def test_reduce_of_two_dimensions_is_refused():

@@ -15,8 +15,8 @@ import warnings
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from wsemu.language import matrix_names, ptx_names
-from wsemu.language.markers import Declared, Foreign, KernelFunction
+from wsemu.language import cuda_names, matrix_names, ptx_names
+from wsemu.language.markers import Declared, Foreign, KernelFunction, ScalarType
 from wsemu.language.pattern_objects import has_methods
 from wsemu.model.device_array import DeviceArray
 from wsemu.model.errors import UsageError
@@ -147,6 +147,10 @@ def converted(value: Any, name: str) -> Any:
     """A host object as Numba-CUDA wants it."""
     if isinstance(value, ModuleType) and value.__name__ in _MODULES:
         return _MODULES[value.__name__]()
+    if isinstance(value, (KernelFunction, ScalarType, type)) and cuda_names.cuda_fp8.has(value):
+        return getattr(importlib.import_module("numba.cuda._internal.cuda_fp8"), _name_of(value))
+    if isinstance(value, ScalarType):
+        return getattr(numba_cuda().types, value.number_name.replace("bool", "boolean"))
     if isinstance(value, KernelFunction):
         if value.name.startswith("ptx."):
             return getattr(intrinsics(), value.__name__)
@@ -165,6 +169,10 @@ def converted(value: Any, name: str) -> Any:
     if isinstance(value, FunctionType) and not _is_numbas(value):
         return dispatcher(value)
     return value
+
+
+def _name_of(value: Any) -> str:
+    return str(value.number_name if isinstance(value, ScalarType) else value.__name__)
 
 
 def _own(value: Any) -> Any:

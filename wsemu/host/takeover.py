@@ -53,6 +53,12 @@ def _types() -> ModuleType:
     return made
 
 
+def _fp8() -> dict[str, Any]:
+    from wsemu.language.cuda_names import cuda_fp8
+
+    return {name: getattr(cuda_fp8, name) for name in dir(cuda_fp8)}
+
+
 _ERRORS = _of_host("CudaSupportError", "CudaAPIError", "CudaDriverError")
 
 
@@ -92,6 +98,8 @@ _PARTS: dict[str, Callable[[], Any]] = {
     "extending": lambda: cuda.extending,
     "bf16": lambda: cuda.bf16,
     "fp8": lambda: _foreign("fp8"),
+    "_internal": dict,
+    "_internal.cuda_fp8": _fp8,
 }
 """submodule -> the object that stands for it, or the names in it"""
 

@@ -5,10 +5,20 @@ The vocabulary alone; `wsemu.cuda` offers it to users, with `jit` and the functi
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from wsemu.language import libdevice as libdevice_table
-from wsemu.language.markers import KernelFunction, KernelValue, Namespace, NumbaTypes, ScalarType, functions, unknown
+from wsemu.language.markers import (
+    Foreign,
+    KernelFunction,
+    KernelValue,
+    Namespace,
+    NumbaTypes,
+    ScalarType,
+    functions,
+    unknown,
+)
 
 _AXES = "xyz"
 
@@ -122,6 +132,38 @@ _BFLOAT16 = {
 bf16 = Namespace("cuda.bf16", "Operations on bfloat16.", {
     **functions("cuda", "bf16", _BFLOAT16), "bfloat16": ScalarType("bfloat16"),
 })  # fmt: skip
+
+
+class saturation_t(enum.IntEnum):
+    """What becomes of numbers beyond the largest one."""
+
+    NOSAT = 0
+    SATFINITE = 1
+
+
+class fp8_interpretation_t(enum.IntEnum):
+    """Which float 8 bits are."""
+
+    E4M3 = 0
+    E5M2 = 1
+
+
+cuda_fp8 = Namespace("cuda.fp8", "Floats of 8 bits.", {
+    **functions("cuda", "fp8", {
+        f"cvt_{name}_to_fp8(x, saturate, fp8_interpretation)": f"The 8 bits of a {name}, as uint8."
+        for name in ("float", "double")
+    }),
+    **{name: ScalarType(name) for name in ("fp8_e4m3", "fp8_e5m2")},
+    "saturation_t": saturation_t, "fp8_interpretation_t": fp8_interpretation_t,
+    **{name: Foreign(f"_internal.cuda_fp8.{name}") for name in (
+        "fp8_e8m0", *(f"fp8x{n}_{form}" for n in (2, 4) for form in ("e4m3", "e5m2", "e8m0")),
+        *(f"cvt_{name}" for name in (
+            "double2_to_fp8x2 float2_to_fp8x2 bfloat16raw_to_fp8 bfloat16raw_to_e8m0 float_to_e8m0 float2_to_e8m0x2 "
+            "double_to_e8m0 double2_to_e8m0x2 e8m0_to_bf16raw"
+        ).split()),
+    )},
+})  # fmt: skip
+"""`numba.cuda._internal.cuda_fp8`"""
 
 
 def _said(operation: str) -> str:

@@ -85,6 +85,10 @@ class Namespace:
             raise AttributeError(unknown(f"`{self._name}`", name, self._members))
         return member
 
+    def has(self, value: object) -> bool:
+        """Whether it is one of the group."""
+        return any(member is value for member in self._members.values())
+
     def __dir__(self) -> list[str]:
         return sorted(self._members)
 
@@ -108,7 +112,7 @@ class ScalarType:
     """A number type by Numba's name, for kernels on machines without Numba: `cuda.types.float32`."""
 
     def __init__(self, name: str) -> None:
-        self.number_name = name
+        self.number_name = self.__name__ = name
 
     def __getitem__(self, index: Any) -> Any:
         """Numba's array type, for signatures: `float32[:]`."""

@@ -37,6 +37,8 @@ uint8, uint16, uint32, uint64 = (NumberType(f"uint{n}", "u", n) for n in (8, 16,
 float16, float32, float64 = (NumberType(f"float{n}", "f", n) for n in (16, 32, 64))
 bfloat16 = NumberType("bfloat16", "f", 16)
 """the upper half of a float32; computed in float32 and rounded, as float16 is"""
+fp8_e4m3, fp8_e5m2 = EIGHTS = tuple(NumberType(f"fp8_{form}", "u", 8) for form in ("e4m3", "e5m2"))
+"""floats of 8 bits, as their bits: they convert, and nothing is computed with them"""
 complex64, complex128 = (NumberType(f"complex{n}", "c", n) for n in (64, 128))
 NUMBERS: dict[str, NumberType] = {
     t.name: t

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsemu.language.numbers import (
+    EIGHTS,
     HALVES,
     NUMBERS,
     NumberType,
@@ -184,6 +185,8 @@ def unify(a: NumberType, b: NumberType) -> NumberType | None:
     if bfloat16 in (a, b):
         other = b if a is bfloat16 else a
         return other if other in (bfloat16, *REAL) else None
+    if a in EIGHTS or b in EIGHTS:
+        return a if a is b else None
     if is_time(a) or is_time(b):
         return number_type(np.promote_types(a.name, b.name)) if a.name[:8] == b.name[:8] else None
     return NUMBERS[np.promote_types(a.name, b.name).name]
@@ -209,6 +212,8 @@ def number_type(obj: Any) -> NumberType | None:
     if isinstance(obj, str):
         if obj.startswith(("datetime64[", "timedelta64[")):
             return _of_dtype(np.dtype(obj))
+        if obj.startswith("fp8_"):
+            return next((type_ for type_ in EIGHTS if type_.name == obj), None)
         return bfloat16 if obj == "bfloat16" else NUMBERS.get({"bool_": "bool", "boolean": "bool"}.get(obj, obj))
     if type(obj).__module__.split(".")[0] in ("numba", "numba_cuda", "numba_cuda_mlir"):
         inner = getattr(obj, "instance_type", getattr(obj, "dtype", obj))

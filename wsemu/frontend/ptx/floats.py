@@ -99,10 +99,14 @@ def directed(e: Steps, t: str, x: Register, to: str, nearest: Register, rounding
 
 
 def _brain_float(e: Steps, x: Register, rounding: str, nan: Register) -> Register:
-    """An f32 as bf16, to nearest even or toward zero; `nan` is what a nan becomes."""
+    """An f32 as bf16, rounded once; `nan` is what a nan becomes."""
     sixteen, upper = e.constant("b32", 16), x
     if rounding == "rn":
         odd = e.emit("bfe.u32", x, sixteen, e.constant("b32", 1))
         upper = e.emit("add.b32", e.emit("add.b32", x, e.constant("b32", 0x7FFF)), odd)
+    elif rounding in ("rm", "rp"):  # away from zero on one side, toward it on the other
+        away = e.constant("b32", 0xFFFF), e.constant("b32", 0)
+        negative = e.emit("setp.lt.s32", x, e.constant("b32", 0))
+        upper = e.emit("add.b32", x, e.emit("selp.b32", *(away if rounding == "rm" else away[::-1]), negative))
     short = e.emit("cvt.b16.s32", e.emit("shr.u32", upper, sixteen))
     return e.emit("selp.b16", nan, short, is_nan(e, "f32", x))

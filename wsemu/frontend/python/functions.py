@@ -134,7 +134,8 @@ class Functions:
     def call_static(self: Walker, node: ast.Call, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Call of a host object: a library function, a device function, a class."""
         if isinstance(obj, Foreign):
-            raise self.unsupported(node, f"`cuda.{obj.path}` is not modelled", "check the kernel without it")
+            remedy = "it takes Numba-CUDA and its compiler, `pip install 'wsemu[gpu]'`; or check the kernel without it"
+            raise self.unsupported(node, f"`cuda.{obj.path}` is not modelled", remedy)
         if type(obj) in (FunctionType, BuiltinFunctionType):
             chosen = overloaded(obj, args, kwargs)
             if chosen is not None:

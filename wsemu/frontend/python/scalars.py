@@ -35,6 +35,8 @@ from wsemu.language.times import NAT, is_date, is_time, ratio
 from wsemu.model.errors import KernelError, UnsupportedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wsemu.frontend.assemble.graph import Register
     from wsemu.frontend.python.builder import Builder
 
@@ -178,12 +180,19 @@ def cast(b: Builder, x: Value, to: NumberType) -> Number:
     return scalar_cast(b, source, to)
 
 
+SPECIAL_CASTS: dict[NumberType, Callable[[Builder, Scalar, NumberType], Scalar]] = {}
+"""how numbers of these types become others, and others become these; filled by the modules that know"""
+
+
 def scalar_cast(b: Builder, x: Scalar, to: NumberType) -> Scalar:
     """`cast` between real numbers."""
     if x.type is to:
         return x
     if is_time(x.type) or is_time(to):
         return _time_to_time(b, x, to)
+    special = SPECIAL_CASTS.get(x.type) or SPECIAL_CASTS.get(to)
+    if special is not None:
+        return special(b, x, to)
     if to.kind == "b":
         return truth(b, x)
     return _CASTS[x.type.kind if x.type.kind in "bf" else "i", to.kind if to.kind == "f" else "i"](b, x, to)
@@ -261,7 +270,7 @@ def to_bfloat16(b: Builder, x: Scalar, mode: str = "rn") -> Scalar:
     if x.literal is not None and mode == "rn":
         return constant(bfloat16, x.literal)
     single = scalar_cast(b, x, float32)
-    bits = _to_odd(b, x, single) if x.type is float64 else reinterpret(single, uint32)
+    bits = to_odd(b, x, single) if x.type is float64 else reinterpret(single, uint32)
     sixteen, one = constant(uint32, 16), constant(uint32, 1)
     upper = compute(b, "shr.u32", uint32, bits, sixteen)
     if mode == "rn":
@@ -279,7 +288,7 @@ def to_bfloat16(b: Builder, x: Scalar, mode: str = "rn") -> Scalar:
     return reinterpret(scalar_cast(b, chosen, uint16), bfloat16)
 
 
-def _to_odd(b: Builder, x: Scalar, single: Scalar) -> Scalar:
+def to_odd(b: Builder, x: Scalar, single: Scalar) -> Scalar:
     """The bits of the float64 `x`, whose nearest float32 is `single`, as a float32 rounded to odd: a rounding after
     that knows on which side it lay."""
     bits, one = reinterpret(single, uint32), constant(uint32, 1)

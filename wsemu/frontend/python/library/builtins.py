@@ -36,7 +36,18 @@ from wsemu.frontend.python.values import (
     TupleValue,
     Value,
 )
-from wsemu.language.numbers import HALVES, boolean, complex64, complex128, float32, float64, int32, int64, uint64
+from wsemu.language.numbers import (
+    EIGHTS,
+    HALVES,
+    boolean,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int32,
+    int64,
+    uint64,
+)
 from wsemu.language.promotion import Signature, resolve, same, select, unify
 from wsemu.language.times import is_time
 
@@ -48,7 +59,7 @@ def absolute(call: Any) -> Value:
     operand = number(x, "`abs`")
     if isinstance(operand, ComplexValue):
         return complex_arithmetic.absolute(call.b, operand)
-    if is_time(operand.type):
+    if is_time(operand.type) or operand.type in EIGHTS:
         return unary(call.b, "abs", operand)
     signature = resolve("abs", operand.type)
     assert signature is not None
@@ -170,7 +181,7 @@ def to_int(call: Any) -> Value:
     """An integer stays what it is; a float or bool becomes int64."""
     (x,) = positional(call, "int", 1)
     value = scalar(call, x, "`int`")
-    return value if value.type.kind in "iu" else scalar_cast(call.b, value, int64)
+    return value if value.type.kind in "iu" and value.type not in EIGHTS else scalar_cast(call.b, value, int64)
 
 
 @handles(float)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from wsemu.frontend.python import eights
 from wsemu.frontend.python.arithmetic import binary, compare, unary
 from wsemu.frontend.python.library import math as library_math
 from wsemu.frontend.python.library.builtins import magnitude
@@ -241,3 +242,6 @@ def _rounded(mode: str) -> Meaning:
 
 
 _enter_conversions()
+
+_enter(cuda.cuda_fp8.cvt_float_to_fp8, (float32, int64, int64), eights.stored)
+_enter(cuda.cuda_fp8.cvt_double_to_fp8, (float64, int64, int64), eights.stored)
