@@ -88,6 +88,17 @@ def test_what_was_stored_over_is_not_observed(first: str, second: str, races: bo
     assert verdict(program, engine)[0] == ("failed" if races else "verified")
 
 
+@pytest.mark.parametrize("line", [
+    "P0@0: W f 1 | P1@1: A add f 1 release gpu -> c; ?c=2 W x 1",
+    "P0@0: A add f 1 relaxed gpu -> a; ?a=2 W x 2 | P1@1: R f",
+])  # fmt: skip
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_counter_of_one_is_touched_plainly_by_another(line: str, engine: str) -> None:
+    program = parse(line)
+    assert explore(program).racing
+    assert verdict(program, engine) == ("failed", ("race",))
+
+
 @pytest.mark.parametrize(("fence", "decided"), [("", False), ("F acq_rel gpu; ", False), ("F sc gpu; ", True)])
 def test_store_buffering_is_decided_where_it_cannot_come_about(fence: str, decided: bool) -> None:
     """Where both see nothing, both write the data: with `fence.sc` that cannot be."""

@@ -158,6 +158,7 @@ class Arrivals:
         memory = session.save_memory()
         for cta, (start, rest) in enumerate(zip(moved, early, strict=True)):
             assert rest is not None
+            self._arrives_alone(cta, asks[cta], alone)
             if not self._take(cta, asks[cta], [*start.made, *rest.made], _arrival(start.made, rest.made)):
                 return None
         if not self._apart():
@@ -330,6 +331,13 @@ class Arrivals:
             if touch not in there:
                 there.append(touch)
         return True
+
+    def _arrives_alone(self, cta: int, ask: Ask | None, alone: set[tuple[int, int]]) -> None:
+        """Note the arrival of a CTA at a counter of its own: others may touch that as they touch arrays."""
+        if ask is not None and ask.place in alone:
+            size = self._size(ask.pc)
+            for start in range(ask.place[1], ask.place[1] + size, self.grain):
+                self.before.setdefault((-1, start), []).append(Touch(cta, True, size, (False, False, False)))
 
     def _apart(self) -> bool:
         """Whether nothing conflicts of what comes in any order."""
