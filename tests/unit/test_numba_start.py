@@ -162,6 +162,21 @@ def test_numba_cudas_ptx_is_the_second_way() -> None:
         assert launching.check(stepped, 1, 4, (x, 2)).verdict == "incomplete"
 
 
+@cuda.jit
+def converts(x):
+    y = None
+    if x[0] >= 0:
+        y = cuda.types.float32(x[0])
+    x[1] = y
+
+
+@pytest.mark.usefixtures("numba_compiles")
+def test_our_own_types_are_numbas_there() -> None:
+    x = np.array([0.1, 0.0])
+    launching.check(converts, 1, 1, (x,)).assert_clean()
+    assert x[1] == np.float32(0.1)
+
+
 @pytest.mark.usefixtures("numba_compiles")
 @pytest.mark.parametrize(
     ("text", "message"),

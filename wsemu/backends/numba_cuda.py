@@ -149,6 +149,8 @@ def converted(value: Any, name: str) -> Any:
         return _MODULES[value.__name__]()
     if isinstance(value, (KernelFunction, ScalarType, type)) and cuda_names.cuda_fp8.has(value):
         return getattr(importlib.import_module("numba.cuda._internal.cuda_fp8"), _name_of(value))
+    if isinstance(value, ScalarType):
+        return getattr(numba_cuda().types, value.number_name.replace("bool", "boolean"))
     if isinstance(value, KernelFunction):
         if value.name.startswith("ptx."):
             return getattr(intrinsics(), value.__name__)
