@@ -241,16 +241,17 @@ def _executions(program: Program, events: list[Event]) -> Iterator[_Execution]:
         [w for w in writes[events[n].operation.place] if events[w].written == events[n].read and w != n] for n in reads
     ]
     fences = [n for n, event in enumerate(events) if event.operation.kind == FENCE and event.operation.order == SC]
-    orders = [[(places[0], *rest) for rest in permutations(places[1:])] for places in writes.values()]
-    sc = list(permutations(fences))
     base = _Base(program, events)
+    orders = [
+        [(places[0], *rest) for rest in permutations(places[1:]) if base.in_program_order(rest)]
+        for places in writes.values()
+    ]
+    sc = list(permutations(fences))
     for chosen in product(*sources):
         rf = dict(zip(reads, chosen, strict=True))
         if not base.no_thin_air(rf):
             continue
-        for co in product(*orders):
-            if not base.atomic(rf, co):
-                continue
+        for co in product(*([order for order in of_place if base.atomic(rf, order)] for of_place in orders)):
             for order in sc:
                 execution = _Execution(base, rf, co, order)
                 if execution.allowed():
@@ -309,17 +310,21 @@ class _Base:
                     follows[m] |= 1 << n
         return _acyclic(_closed(follows))
 
-    def atomic(self, rf: dict[int, int], co: tuple[tuple[int, ...], ...]) -> bool:
-        """Between what an atomic reads and what it writes there is no write that is morally strong with it."""
-        for order in co:
-            place = {write: k for k, write in enumerate(order)}
-            for write in order:
-                if write in rf:
-                    source = place[rf[write]]
-                    if source > place[write]:
-                        return False
-                    if any(self.strong(write, between) for between in order[source + 1 : place[write]]):
-                        return False
+    def in_program_order(self, writes: Sequence[int]) -> bool:
+        """Whether writes of one thread come in its order: else they are not coherent."""
+        return not any(self.po[later] >> earlier & 1 for earlier, later in combinations(writes, 2))
+
+    def atomic(self, rf: dict[int, int], order: tuple[int, ...]) -> bool:
+        """Between what an atomic reads and what it writes, in the order of a place's writes, there is no write that is
+        morally strong with it."""
+        place = {write: k for k, write in enumerate(order)}
+        for write in order:
+            if write in rf:
+                source = place[rf[write]]
+                if source > place[write]:
+                    return False
+                if any(self.strong(write, between) for between in order[source + 1 : place[write]]):
+                    return False
         return True
 
 

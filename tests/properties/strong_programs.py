@@ -7,6 +7,7 @@ must not be `failed`; `incomplete` is no answer, and counted.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
 
 PLACES = ("x", "y", "f", "g")
 DATA, FLAGS = ("x", "y"), ("f", "g")
+NARROW = ("cta", "cluster")
 MOST_EVENTS = 11
 """of all threads of a program: what is enumerated grows fast"""
+MOST_ATOMICS = 4
+"""on one place, where one may be none to the others: their orders are many more"""
 _HEAD = """.version 8.8
 .target sm_90
 .address_size 64
@@ -105,15 +109,22 @@ def _instruction(o: Operation, registers: dict[str, str]) -> str:
 # -- random ones ------------------------------------------------------------------------------------------------------
 def strong_program(source: random.Random) -> Program:
     """Two or three threads that pass messages, more or less well."""
+    while True:
+        program = _drawn(source)
+        made = [operation for thread in program for operation in thread.operations]
+        narrow = any(o.scope in NARROW for o in made if o.place and o.order != WEAK)
+        most = max(Counter(o.place for o in made if o.kind == ATOMIC).values(), default=0)
+        if len(made) <= MOST_EVENTS and not (narrow and most > MOST_ATOMICS):
+            return program
+
+
+def _drawn(source: random.Random) -> Program:
     count = source.choice((2, 2, 3))
     if source.random() < 0.3:
         made = tuple(_ticket(source, 3 if count == 2 else 1))
         return tuple(Thread(n, made) for n in range(count))
     ctas = source.choice(((0, 1, 2), (0, 1, 2), (0, 0, 0), (0, 1, 1)))
-    while True:
-        program = tuple(Thread(ctas[n], tuple(_thread(source, n))) for n in range(count))
-        if sum(len(thread.operations) for thread in program) <= MOST_EVENTS:
-            return program
+    return tuple(Thread(ctas[n], tuple(_thread(source, n))) for n in range(count))
 
 
 def _ticket(source: random.Random, most: int) -> Iterator[Operation]:

@@ -48,6 +48,46 @@ def test_order_goes_through_others(line: str, engine: str) -> None:
     assert verdict(program, engine) == ("verified", ())
 
 
+@pytest.mark.parametrize("line", [
+    "P0@0: A add g 1 relaxed gpu -> t | P1@1: A add g 1 relaxed gpu -> t; ?t!0 A exch g 5 relaxed cta",
+    "P0@0: R x; A exch f 1 relaxed gpu | P1@1: R f relaxed gpu -> b; W y 2; ?b=1 W f 1 relaxed cluster",
+    "P0@0: A add g 1 -> t; ?t!0 A cas g 1 acquire cta | P1@1: A add g 1 -> t; ?t!0 A cas g 1 acquire cta",
+])  # fmt: skip
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_narrow_access_comes_after_what_its_thread_has_observed(line: str, engine: str) -> None:
+    program = parse(line)
+    assert not explore(program).racing
+    assert verdict(program, engine) == ("verified", ())
+
+
+@pytest.mark.parametrize("line", [
+    "P0@0: A add g 1 relaxed gpu | P1@1: R f relaxed gpu -> t; ?t=0 A exch g 5 relaxed cta",
+    "P0@0: A add g 1 relaxed gpu | P1@1: A add g 1 relaxed gpu -> t; ?t!1 A exch g 5 relaxed cta",
+    "P0@0: A add g 1 relaxed gpu | P1@1: A add g 1 relaxed cta -> t; ?t!0 A exch g 5 relaxed cta",
+])  # fmt: skip
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_narrow_access_races_with_what_its_thread_has_not_observed(line: str, engine: str) -> None:
+    program = parse(line)
+    assert explore(program).racing
+    assert verdict(program, engine) == ("failed", ("race",))
+
+
+@pytest.mark.parametrize(("first", "second", "races"), [
+    ("W g 1 relaxed gpu", "W g 2 relaxed gpu", True),
+    ("A add g 1 relaxed gpu", "W g 2 relaxed gpu", True),
+    ("W g 1 relaxed gpu", "A add g 1 relaxed gpu", False),
+    ("W g 1 relaxed gpu", "W g 2 release gpu", True),
+    ("W g 1 release gpu", "W g 2 relaxed gpu", True),
+])  # fmt: skip
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("then", ["W g 5", "A exch g 5 relaxed cta"])
+def test_what_was_stored_over_is_not_observed(first: str, second: str, races: bool, then: str, engine: str) -> None:
+    """A store observes nothing: who reads it observes none of the writes before it, not even of its own thread."""
+    program = parse(f"P0@0: {first}; {second} | P1@1: R g relaxed gpu -> a; ?a=2 {then}")
+    assert explore(program).racing == races
+    assert verdict(program, engine)[0] == ("failed" if races else "verified")
+
+
 @pytest.mark.parametrize(("fence", "decided"), [("", False), ("F acq_rel gpu; ", False), ("F sc gpu; ", True)])
 def test_store_buffering_is_decided_where_it_cannot_come_about(fence: str, decided: bool) -> None:
     """Where both see nothing, both write the data: with `fence.sc` that cannot be."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+import pytest
+
 from wsemu.model.isa import ATOMIC, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.model.outcome import Event, RawFinding, Trace
 from wsemu.proof.happens_before import HappensBefore, chain, ordered, ordered_by_atomics
@@ -456,13 +458,18 @@ def test_what_an_atomic_saw_comes_before_what_follows_it() -> None:
     assert not reset(run)  # warp 1 was the earlier one
 
 
-def test_two_atomics_of_different_widths_are_not_ordered_by_what_they_see() -> None:
+@pytest.mark.parametrize(("sees", "is_ordered"), [(FLAG, True), (OTHER, False), (None, False)])
+def test_an_atomic_of_another_width_is_ordered_by_what_its_warp_saw_before_and_not_by_what_it_sees(
+    sees: int | None, is_ordered: bool
+) -> None:
     run = Run()
     run.atomic(0)
-    run.atomic(1, 1)
-    run.log("access", 1, 1, 70, FLAG)
+    if sees is not None:
+        run.atomic(1, 1, sees)
+    run.log("atomic", 1, 1, 70, FLAG)
     detail = {"interval": 1, "other_interval": 1, "other_cta": 0, "kind": ATOMIC, "other_kind": ATOMIC, "address": FLAG}
-    assert not ordered_by_atomics(run.trace(), [RawFinding("race", 70, 1, 1, 1, 50, 0, detail)])
+    found = ordered_by_atomics(run.trace(), [RawFinding("race", 70, 1, 1, 1, 50, 0, detail)])
+    assert bool(found) == is_ordered
 
 
 def test_what_an_atomic_saw_is_handed_on_by_barriers() -> None:

@@ -446,12 +446,12 @@ def _is_asynchronous(raw: RawFinding) -> bool:
 
 
 def _observers(trace: Trace, raw: RawFinding, cluster_of: Callable[[int], int]) -> set[Epoch]:
-    """Where warps did an atomic on what a race is about after its earlier access, an atomic, and before its later one,
-    a plain one.
+    """Where warps did an atomic on what a race is about after its earlier access, an atomic, and before its later one:
+    a plain one, or an atomic that is none to it.
 
     PTX ISA, "Causality order": a write comes before what follows an atomic that observes it, on the same address and
     without any fence.  So the last CTA may reset the counter that it was told by to be the last one."""
-    if raw.code != "race" or raw.detail.get("other_kind") != ATOMIC or raw.detail.get("kind") == ATOMIC:
+    if raw.code != "race" or raw.detail.get("other_kind") != ATOMIC:
         return set()
     earlier, later = epochs(raw)
     address = raw.detail["address"]
@@ -461,7 +461,7 @@ def _observers(trace: Trace, raw: RawFinding, cluster_of: Callable[[int], int]) 
     seen = False
     for event in trace.events:
         epoch = event.cta, event.warp, event.interval
-        if event.kind == "access" and (event.pc, *epoch) == (raw.pc, *later):
+        if seen and event.kind in ("access", "atomic") and (event.pc, *epoch) == (raw.pc, *later):
             break
         if (
             event.kind != "atomic"

@@ -112,6 +112,14 @@ class Entry(NamedTuple):
         together = self.thread // of_cta == other.thread // of_cta or not (self.narrow or other.narrow)
         return self.kind == other.kind == ATOMIC and self.size == other.size and together
 
+    def covers(self, earlier: Entry) -> bool:
+        """Whether who comes after this, or is atomic with it, need not be judged against an earlier access."""
+        same = self.thread == earlier.thread and self.kind == earlier.kind
+        return same and (
+            self.kind == READ
+            or (self.column == earlier.column and self.size == earlier.size and self.narrow >= earlier.narrow)
+        )
+
 
 class Race(NamedTuple):
     """Two accesses that nothing orders."""
@@ -451,13 +459,14 @@ class Knowledge:
                 self.own[one, place] = _merged(self.own.get((one, place), {}), pending)
             for more in (self.fenced.get(one, {}), self.own.get((one, place), {})):
                 released = _merged(released, more)
-        if (thread, place) not in self.columns:
+        if stores:
+            location = Location({}, {}, location.written, location.read)
+        broken = place in self.shared.common and self.columns.get((thread, place)) not in location.observed
+        if (thread, place) not in self.columns or broken:  # who observes this write observes none before it
             self.columns[thread, place] = self.width
             self.width += 1
         column = self.columns[thread, place]
         self.counts[column] = self.counts.get(column, 0) + 1
-        if stores:
-            location = Location({}, {}, location.written, location.read)
         self.locations[place] = Location(
             {**location.observed, column: self.counts[column]}, _merged(location.given, released),
             location.written, location.read,
@@ -576,9 +585,9 @@ class Knowledge:
         """Later accesses must come after this one."""
         written, read = self.cells.get(place, ((), ()))
         if not writes:
-            self.cells[place] = written, (*(e for e in read if e.thread != entry.thread or e.kind != entry.kind), entry)
+            self.cells[place] = written, (*(e for e in read if not entry.covers(e)), entry)
         elif entry.kind == ATOMIC:
-            self.cells[place] = (*(e for e in written if e.thread != entry.thread or e.kind != ATOMIC), entry), read
+            self.cells[place] = (*(e for e in written if not entry.covers(e)), entry), read
         else:
             self.cells[place] = (entry,), ()
 
