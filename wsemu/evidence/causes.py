@@ -106,9 +106,7 @@ def in_order(
     def rank(n: int) -> tuple[bool, int, int]:
         here = any((site.file, site.line) in replaced for site in findings[n].places) if replaced else False
         code = findings[n].code
-        if code == "deadlock" and _BYTES.search(
-            findings[n].message
-        ):  # the messages of others are made when they are read
+        if code == "deadlock" and _BYTES.search(findings[n].message):  # others' messages are made when they are read
             code = "tx-mismatch"
         return not here or findings[n].severity != "error", _RANK.get(code, len(_RANK)), n
 
