@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from wsemu import cuda
-from wsemu.language.markers import Foreign
+from wsemu.language.markers import Foreign, NotModelled
 from wsemu.launch.hooks import aside
 from wsemu.model.errors import MissingModule
 from wsemu.model.remembered import remembering
@@ -69,6 +69,13 @@ def _errors() -> dict[str, Any]:
     return {**found, **_ERRORS(), **_of_host("KernelRuntimeError")()}
 
 
+def _compiler() -> dict[str, Any]:
+    """Numba-CUDA's own where it is installed; else they can be imported, and are told when they are called."""
+    return {
+        name: getattr(cuda, name, NotModelled(f"cuda.{name}")) for name in ("compile", "compile_ptx", "compile_all")
+    }
+
+
 _PARTS: dict[str, Callable[[], Any]] = {
     "libdevice": lambda: cuda.libdevice,
     "fp16": lambda: cuda.fp16,
@@ -94,7 +101,7 @@ _PARTS: dict[str, Callable[[], Any]] = {
     "errors": _errors,
     "core.errors": lambda: importlib.import_module("numba.core.errors"),
     "cudadrv.devices": lambda: {"gpus": cuda.gpus, "get_context": cuda.current_context},
-    "compiler": lambda: {name: getattr(cuda, name) for name in ("compile", "compile_ptx", "compile_all")},
+    "compiler": _compiler,
     "extending": lambda: cuda.extending,
     "bf16": lambda: cuda.bf16,
     "fp8": lambda: _foreign("fp8"),

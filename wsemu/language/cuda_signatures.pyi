@@ -9,6 +9,7 @@ from wsemu.host.driver import CudaDriverError as CudaDriverError
 from wsemu.host.driver import CudaSupportError as CudaSupportError
 from wsemu.host.driver import In as In
 from wsemu.host.driver import InOut as InOut
+from wsemu.host.driver import KernelRuntimeError as KernelRuntimeError
 from wsemu.host.driver import Out as Out
 from wsemu.host.driver import as_cuda_array as as_cuda_array
 from wsemu.host.driver import close as close
@@ -31,6 +32,7 @@ from wsemu.host.driver import is_available as is_available
 from wsemu.host.driver import is_bfloat16_supported as is_bfloat16_supported
 from wsemu.host.driver import is_cuda_array as is_cuda_array
 from wsemu.host.driver import is_float16_supported as is_float16_supported
+from wsemu.host.driver import is_fp8_supported as is_fp8_supported
 from wsemu.host.driver import is_supported_version as is_supported_version
 from wsemu.host.driver import legacy_default_stream as legacy_default_stream
 from wsemu.host.driver import list_devices as list_devices

@@ -90,17 +90,20 @@ _OF_THE_COMPILER = frozenset(
 )
 
 
+def has(name: str) -> bool:
+    """Whether Numba-CUDA's dispatcher has such an attribute."""
+    return any(name in names for names in (_OF_OVERLOADS, _METHODS, _VALUES, _OF_THE_COMPILER))
+
+
 def attribute(kernel: Kernel, name: str) -> Any:
-    """What a kernel has by a name of Numba-CUDA's dispatcher; AttributeError where that has none, either."""
+    """What a kernel has by such a name."""
     if name in _OF_OVERLOADS:
         return functools.partial(_of_each, kernel, _OF_OVERLOADS[name])
     if name in _METHODS:
         return functools.partial(_METHODS[name], kernel)
     if name in _VALUES:
         return _VALUES[name](kernel)
-    if name in _OF_THE_COMPILER:
-        return NotModelled(f"{kernel.__name__}.{name}")
-    raise AttributeError(f"kernel `{kernel.__dict__.get('__name__', '')}` has no attribute `{name}`")
+    return NotModelled(f"{kernel.__name__}.{name}")
 
 
 def _of_each(kernel: Kernel, get: Callable[[Overload], Any], signature: Any = None) -> Any:

@@ -144,11 +144,12 @@ class Kernel(DeclaredFunction, Launchable):
 
     def __getattr__(self, name: str) -> Any:
         """What else Numba-CUDA's kernels have, most of it about compiled code."""
-        if name.startswith("_"):
-            raise AttributeError(f"kernel `{self.__dict__.get('__name__', '')}` has no attribute `{name}`")
-        from wsemu.launch import inspection  # few ask for it
+        if not name.startswith("_"):
+            from wsemu.launch import inspection  # few ask for it
 
-        return inspection.attribute(self, name)
+            if inspection.has(name):
+                return inspection.attribute(self, name)
+        raise AttributeError(f"kernel `{self.__dict__.get('__name__', '')}` has no attribute `{name}`")
 
     def on(self, target: str) -> Any:
         """This kernel on `"emulator"` or `"gpu"`: `kernel.on("gpu")[grid, block](*arguments)` compiles it with
