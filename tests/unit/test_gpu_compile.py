@@ -9,8 +9,8 @@ import contextlib
 import io
 import itertools
 import re
-import shutil
 import runpy
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
