@@ -276,7 +276,7 @@ def in_the_other_arm(x, n):
         v = x[1]
         x[0] = v
     else:
-        x[1] = (v + 1) / 2
+        x[1] = (v + 1) / 2  # type: ignore[used-before-def]
 
 
 def around_and_around(x, n):
@@ -323,7 +323,7 @@ def test_strict_notes_where_such_a_variable_is_used(function: Any, line: int, na
 def test_a_variable_that_is_assigned_further_down_alone_is_an_error() -> None:
     def too_early(x, n):
         if n > 3:
-            x[0] = v  # noqa: F821
+            x[0] = v  # type: ignore[has-type, used-before-def]  # noqa: F821
         v = x[1]
         x[2] = v
 
