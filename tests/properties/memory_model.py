@@ -309,11 +309,17 @@ def _allowed(program: Program, effort: _Effort) -> Iterator[_Execution]:
     values = _values(program)
     initial = [Event(-1, -1, Operation(WRITE, place), 0, 0) for place in sorted(values)]
     local = _Places(program, effort)
-    threads = [[(path, local.parts(path)) for path in _paths(n, t, values)] for n, t in enumerate(program)]
+    places = sorted(values)
+    threads = [[(path, local.parts(path, places)) for path in _paths(n, t, values)] for n, t in enumerate(program)]
     for paths in product(*threads):
         effort.spend()
-        found = [local.orders(place, tuple(parts.get(place, -1) for _, parts in paths)) for place in sorted(values)]
-        if all(found):
+        found: list[list[_Order]] = []
+        for k, place in enumerate(places):
+            orders = local.orders(place, tuple([parts[k] for _, parts in paths]))
+            if not orders:
+                break
+            found.append(orders)
+        else:
             yield from _executions(program, [*initial, *(event for path, _ in paths for event in path)], found, effort)
 
 
@@ -331,13 +337,13 @@ class _Places:
         self.made: list[tuple[Event, ...]] = []
         self.known: dict[tuple[str | int, ...], list[_Order]] = {}
 
-    def parts(self, path: Sequence[Event]) -> dict[str, int]:
-        """A thread's accesses by place, as a number."""
+    def parts(self, path: Sequence[Event], places: Sequence[str]) -> list[int]:
+        """A thread's accesses to each of some places, as a number: -1 of none."""
         found: dict[str, list[Event]] = {}
         for event in path:
             if event.operation.place:
                 found.setdefault(event.operation.place, []).append(event)
-        return {place: self._number(tuple(events)) for place, events in found.items()}
+        return [self._number(tuple(found[place])) if place in found else -1 for place in places]
 
     def _number(self, events: tuple[Event, ...]) -> int:
         if events not in self.numbers:

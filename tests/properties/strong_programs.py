@@ -382,7 +382,7 @@ def _broken(source: random.Random, own: _Steps) -> _Steps:
     at = source.randrange(len(own))
     o = own[at]
     changes: list[list[Operation]] = []
-    if o.kind != BARRIER and o.until < 0:
+    if o.kind != BARRIER and o.until < 0 and len(own) > 1:
         changes.append([])
     if o.kind == FENCE:
         changes += [[o._replace(scope="cta")], [o._replace(scope="cluster")], [o._replace(order="acq_rel")]]
