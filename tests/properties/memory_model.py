@@ -58,7 +58,7 @@ class Operation(NamedTuple):
     """(register, value, whether it has to be equal)"""
     until: int = -1
     """of a read or a `cas`: it is made again until it reads that"""
-    index: str = ""
+    counted: str = ""
     """the register that tells which of several places it is"""
 
 
@@ -160,7 +160,7 @@ def _text(o: Operation) -> str:
     value = f" {o.value}" if o.kind != READ else ""
     what = f" {o.what}" if o.what else ""
     order = "" if o.order == WEAK else f" {o.order} {o.scope}"
-    place = f"{o.place}[{o.index}]" if o.index else o.place
+    place = f"{o.place}[{o.counted}]" if o.counted else o.place
     until = f" until {o.until}" if o.until >= 0 else ""
     return f"{guard}{o.kind}{what} {place}{value}{order}{until}" + (f" -> {o.result}" if o.result else "")
 
@@ -190,8 +190,8 @@ def _paths(number: int, thread: Thread, values: dict[str, set[int]]) -> Iterator
             if (held == value) != equal:
                 yield from go(step + 1, registers, left, done)
                 return
-        if operation.index:
-            held, made = registers.get(operation.index, (0, -1))
+        if operation.counted:
+            held, made = registers.get(operation.counted, (0, -1))
             operation, needs = operation._replace(place=f"{operation.place}{held}"), needs | {made} - {-1}
         if operation.kind not in (READ, ATOMIC):
             yield from go(step + 1, registers, left, (*done, Event(number, at, operation, 0, operation.value, needs)))
@@ -218,7 +218,7 @@ def _values(program: Program) -> dict[str, set[int]]:
     atomics: dict[str, list[Operation]] = {}
     for thread in program:
         for operation in thread.operations:
-            if operation.place and not operation.index:
+            if operation.place and not operation.counted:
                 held = values.setdefault(operation.place, {0})
                 if operation.kind == WRITE:
                     held.add(operation.value)
@@ -228,9 +228,9 @@ def _values(program: Program) -> dict[str, set[int]]:
         for _ in made:
             values[place] |= {_new_value(operation, old) for operation in made for old in list(values[place])}
     for thread in program:
-        of = {o.result: values[o.place] for o in thread.operations if o.result and not o.index}
+        of = {o.result: values[o.place] for o in thread.operations if o.result and not o.counted}
         for o in thread.operations:
-            for number in of.get(o.index, {0}) if o.index else ():
+            for number in of.get(o.counted, {0}) if o.counted else ():
                 values.setdefault(f"{o.place}{number}", {0}).update([o.value] if o.kind == WRITE else [])
     return values
 
@@ -353,7 +353,7 @@ class _Places:
 
     def orders(self, place: str, numbers: tuple[int, ...]) -> list[_Order]:
         """What may be at a place with these accesses of each thread, -1 of none."""
-        key = (place, *numbers)
+        key: tuple[str | int, ...] = (place, *numbers)
         if key not in self.known:
             self.known[key] = list(self._orders(place, [self.made[n] for n in numbers if n >= 0]))
         return self.known[key]

@@ -99,8 +99,8 @@ def _body(n: int, thread: Thread, space: str) -> str:
             lines.append(f"setp.{relation}.u32 %p1, {held}, {value};\n@%p1 bra $s{n}_{at};")
         if operation.result:
             registers.setdefault(operation.result, f"%v{len(registers) + 8 * n}")
-        if operation.index:
-            held = registers.setdefault(operation.index, f"%v{len(registers) + 8 * n}")
+        if operation.counted:
+            held = registers.setdefault(operation.counted, f"%v{len(registers) + 8 * n}")
             lines.append(f"mul.wide.u32 %rd2, {held}, 4;\nadd.s64 %rd2, %rd1, %rd2;")
         if operation.until >= 0:
             lines.append(f"$w{n}_{at}:")
@@ -119,8 +119,8 @@ def _instruction(o: Operation, registers: dict[str, str], space: str) -> str:
         return "bar.sync 0;"
     if o.kind == FENCE:
         return f"fence.{o.order}.{o.scope};"
-    first = PLACES.index(o.place + "0" if o.index else o.place)
-    address = f"[{'%rd2' if o.index else '%rd1'}+{4 * first}]"
+    first = PLACES.index(o.place + "0" if o.counted else o.place)
+    address = f"[{'%rd2' if o.counted else '%rd1'}+{4 * first}]"
     order = "" if o.order == WEAK else f".{o.order}.{o.scope}"
     result = registers.get(o.result, "%r5")
     if o.kind == READ:
@@ -299,7 +299,7 @@ def _drawn_ticket(source: random.Random, place: str, register: str) -> list[Oper
 def _places(source: random.Random, count: int) -> list[_Steps]:
     """Tickets are places; the last one to arrive looks at them."""
     ticket = Operation(ATOMIC, "f", 1, "relaxed", result="t", what="add")
-    own = [ticket, Operation(WRITE, "s", 1, index="t")]
+    own = [ticket, Operation(WRITE, "s", 1, counted="t")]
     if source.random() < 0.6:
         own += _drawn_ticket(source, "g", "c")
         last = [Operation(READ, f"s{n}") for n in range(count)]
@@ -338,7 +338,7 @@ def _queue(source: random.Random, count: int) -> list[_Steps]:
     tasks = source.randint(1, count - 1)
     gives = [Operation(WRITE, SLOTS[n], n + 1) for n in range(tasks)] + _released(source, "g", 1)
     takes = [*_awaited(source, "g", 1), Operation(ATOMIC, "f", 1, "relaxed", result="t", what="add")]
-    took = [Operation(READ, "s", index="t"), Operation(WRITE, "s", 7, index="t")][: source.choice((1, 2))]
+    took = [Operation(READ, "s", counted="t"), Operation(WRITE, "s", 7, counted="t")][: source.choice((1, 2))]
     if tasks < count - 1 or source.random() < 0.3:
         took = _guarded(took, "t", 0)
     return [tuple(gives), *[(*takes, *took)] * (count - 1)]
@@ -395,14 +395,14 @@ def _broken(source: random.Random, own: _Steps) -> _Steps:
             changes.append([o._replace(order="relaxed")])
         if o.guard:
             changes += [[o._replace(guard=None)], [o._replace(guard=(o.guard[0], o.guard[1], not o.guard[2]))]]
-        if not o.index and o.until < 0:
+        if not o.counted and o.until < 0:
             place = source.choice((*DATA[:1], *FLAGS))
             changes.append([o, source.choice((Operation(READ, place), Operation(WRITE, place, 1)))])
     if (
         at + 1 < len(own)
         and BARRIER not in (o.kind, own[at + 1].kind)
         and not own[at + 1].guard
-        and not own[at + 1].index
+        and not own[at + 1].counted
     ):
         return (*own[:at], own[at + 1], o, *own[at + 2 :]) if source.random() < 0.2 else _with(source, own, at, changes)
     return _with(source, own, at, changes)
