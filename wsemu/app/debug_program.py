@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wsemu.app import config, program
+from wsemu.app import program
+from wsemu.app.chosen import configured
 from wsemu.app.debugger import Debugger
 from wsemu.app.exit_codes import USAGE
 from wsemu.launch.hooks import around, hooked
@@ -19,7 +20,7 @@ def run(file: Any, arguments: Sequence[str], given: dict[str, Any], options: dic
     """`wsemu debug`: run a program, stepping through its launches; returns the exit code of `wsemu run`."""
     printer = Printer()
     try:
-        chosen, known = config.configured(file, given)
+        chosen, known = configured(file, given)
     except UsageError as error:
         printer.error(error)
         return USAGE

@@ -152,7 +152,7 @@ def _nothing(file: Path, settings: _settings.Settings) -> str:
 def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any]) -> int:
     """Run `file` on the emulator, then its launches on a GPU with the `options` of `crosscheck.compare`; returns the
     exit code of `wsemu crosscheck`."""
-    from wsemu.app import config
+    from wsemu.app.chosen import configured
     from wsemu.launch.crosscheck import Recorder, compare
 
     if is_ptx(file):
@@ -160,7 +160,7 @@ def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any]) ->
         return USAGE
     recorder, printer = Recorder(), Printer()
     try:
-        chosen, settings = config.configured(file, {})
+        chosen, settings = configured(file, {})
     except UsageError as error:
         printer.error(error)
         return USAGE

@@ -9,19 +9,19 @@ from __future__ import annotations
 import hashlib
 import linecache
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import Field
 
-from wsemu.model.finding import Record
 from wsemu.model.own import own_name
+from wsemu.model.record import Record
 from wsemu.model.settings import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
+    from pydantic import Field
 
     from wsemu.model.bound import Bound, BoundArray
     from wsemu.model.program import Program
@@ -36,7 +36,7 @@ class Lines(Record):
     file: str
     """its name alone; from `wsemu/` on for wsemu's own patterns"""
     function: str
-    first: int = Field(ge=1)
+    first: Annotated[int, Field(ge=1)]
     lines: list[str]
     """hash of each line, without blanks at its end"""
 

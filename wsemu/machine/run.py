@@ -9,7 +9,6 @@ import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -26,6 +25,7 @@ from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.control_flow import CTA_COST, flow_lengths
+from wsemu.model.data import dataclass, replace
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.grid import Grouping, window
 from wsemu.model.isa import (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import FIELDS, N_CONTROL, NAMES, OPCODE
 
 SYSTEM = "%reserved_smem_"

@@ -11,13 +11,13 @@ import difflib
 import os
 import time
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from wsemu.evidence import causes
 from wsemu.model.cure import Change, Cure, Edit, Trials
+from wsemu.model.data import dataclass, field
 from wsemu.repair import host, shapes, synchronisation, values
 from wsemu.repair.scene import Candidate, Scene
 from wsemu.repair.text import Text

@@ -6,7 +6,6 @@ dimensions whose index does not change in the loop come first, so that the build
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from wsemu.frontend.python.values import (
 from wsemu.language.markers import Foreign
 from wsemu.language.numbers import NUMBERS, NumberType, int64
 from wsemu.language.promotion import dtype_of, number_type
+from wsemu.model.data import replace
 from wsemu.model.errors import KernelError, UnsupportedError
 from wsemu.model.isa import SEGMENT_SHIFT
 from wsemu.model.program import SharedArray

@@ -26,11 +26,11 @@ CTAs that begin alike and first of all draw a number, each its own, are followed
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     ATOMICS,

@@ -30,11 +30,11 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.launch.explore.samples import Sampled, Samples
 from wsemu.launch.explore.session import Ask, Moved, Session
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, SEGMENT_SHIFT
 from wsemu.proof.robust import Pair, Strong, weak
 from wsemu.proof.threads import Knowledge, Made, Race, Shared
