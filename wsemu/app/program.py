@@ -10,7 +10,6 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from wsemu.app import endings
 from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERRUPTED, USAGE
 from wsemu.app.launches import Launches
 from wsemu.app.program_file import is_ptx, refusal
@@ -104,18 +103,25 @@ def _ran(
         printer.text(f"interrupted {launches.so_far}", "warning")
         return INTERRUPTED, None
     except SystemExit as exit_:
-        return endings.stopped(exit_, launches), None
+        return _endings().stopped(exit_, launches), None
     except Enough:
         raise
     except BrokenPipeError as error:
         if error.errno is not None:  # of the pipe that all is written to; else raised by the program
             raise
-        return endings.raised(error, launches, file), None
+        return _endings().raised(error, launches, file), None
     except WsemuError as error:
-        return endings.refused(error, launches, file), error
+        return _endings().refused(error, launches, file), error
     except BaseException as error:  # what a program raises need be no Exception
-        return endings.raised(error, launches, file), None
+        return _endings().raised(error, launches, file), None
     return 0, None
+
+
+def _endings() -> Any:
+    """What tells of programs that end otherwise than by their last line: few do."""
+    from wsemu.app import endings
+
+    return endings
 
 
 def _execute(file: Path, arguments: Sequence[str], module: str) -> None:

@@ -6,7 +6,6 @@ one before the launch changes them, and the compiled program as a whole: it also
 
 from __future__ import annotations
 
-import hashlib
 import linecache
 import os
 from typing import TYPE_CHECKING, Annotated, Any
@@ -178,4 +177,6 @@ def _contents(array: BoundArray, segment: npt.NDArray[np.uint8]) -> npt.NDArray[
 
 
 def _digest(data: bytes, digits: int = _WHOLE) -> str:
+    import hashlib  # only what fails is hashed
+
     return hashlib.sha256(data).hexdigest()[:digits]

@@ -11,9 +11,10 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from wsemu.model.outcome import EventKind
 
 BARRIERS = 16
