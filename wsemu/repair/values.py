@@ -273,9 +273,12 @@ def whole_counts(scene: Scene) -> Iterator[Candidate]:
 
 
 def free_id(scene: Scene) -> int:
-    """The id of a barrier that this file names nowhere, nor a pattern: from the last one down."""
+    """The id of a barrier that this file names nowhere; the highest one where patterns have some of their own."""
     used = {n.value for n in ast.walk(scene.text.tree) if isinstance(n, ast.Constant) and type(n.value) is int}
-    return next((n for n in range(15, 2, -1) if n not in used), 15)
+    upwards = range(3, 16)
+    return next(
+        (n for n in (reversed(upwards) if "patterns import" in scene.text.source else upwards) if n not in used), 15
+    )
 
 
 def whole_rings(scene: Scene) -> Iterator[Candidate]:
