@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -43,6 +44,9 @@ _OF_PASSED = 8
 """so much less than the whole time is for making launches again that were verified before"""
 _NEARBY = 5
 """cures that are tried on launches of other sizes"""
+_GROUPS = 3
+"""of copies, of which so many may be left under way"""
+_ALL_GROUPS = re.compile(r"(cp_async_(?:bulk_)?wait_group(?:_read)?)\(0\)")
 _BRANCHES = 3
 """edits that make some errors vanish, from which a second search starts"""
 _BY_CODE = {
@@ -277,6 +281,19 @@ class Search:
                 made = Tried((other.candidate,), text.edited(other.candidate.pieces), attempted, self.tried)
                 self.cures.append(made._replace(file=file))
 
+    def relax(self) -> None:
+        """Try to leave groups of copies under way, where a wait for all of them is a cure."""
+        for tried in sorted(self.cures, key=lambda tried: sum(c.near for c in tried.edits)):
+            only, file = tried.edits[0], tried.edits[0].edit.changes[0].file if not tried.file else ""
+            if len(tried.edits) > 1 or not _ALL_GROUPS.search(only.edit.says) or only.edit.kind != "insert":
+                continue
+            for n in range(_GROUPS, 0, -1):
+                found = len(self.cures)
+                self.attempt(file, self.texts[file], (_of_groups(only, n),), self.report)
+                if len(self.cures) > found:
+                    return
+            return
+
     def nearby(self) -> None:
         """Try the best cures on launches of neighbouring sizes: one may fit this size alone."""
         sizes = [*self._sizes()]
@@ -401,6 +418,21 @@ class Search:
         return look
 
 
+def _of_groups(candidate: Candidate, n: int) -> Candidate:
+    """An edit that waits for all groups, so that it leaves n under way."""
+
+    def put(text: str) -> str:
+        return _ALL_GROUPS.sub(rf"\g<1>({n})", text)
+
+    edit = candidate.edit
+    changes = [change.model_copy(update={"text": put(change.text)}) for change in edit.changes]
+    return candidate._replace(
+        edit=edit.model_copy(update={"says": put(edit.says), "changes": changes}),
+        pieces=tuple(piece._replace(text=put(piece.text)) for piece in candidate.pieces),
+        near=candidate.near - 0.1 * n,
+    )
+
+
 def clock() -> float:
     """The time that a search counts: of this process alone, so that a busy machine tries no fewer edits."""
     return time.process_time()
@@ -421,6 +453,7 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
         if stopped:
             return Trials(groups=causes.by_edge(findings), stopped=stopped)
         run.run()
+        run.relax()
         run.nearby()
     cures = described(run, ranked(run, launched.expected), launched.expected)
     groups = causes.by_edit(findings, [cures[0].findings], _replaced(cures[0])) if cures else causes.by_edge(findings)
