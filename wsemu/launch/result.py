@@ -128,6 +128,10 @@ class Report(Record):
             return any(own.says == cure.says and own.changes == cure.changes for own in self.cures())
         return self._launched is not None and self._launched.is_verified_with(cure)
 
+    def breaks_with(self, cure: Cure) -> bool:
+        """Whether another launch of the program, which is verified as it is, no longer is with this edit."""
+        return self._launched is not None and self._launched.breaks(cure)
+
     def witness(self, finding: Finding | None = None) -> Witness:
         """The schedule of an error, the first one unless it is given, with what the launch was made of: it can be saved
         and replayed.  UsageError where there is none."""
