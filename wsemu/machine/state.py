@@ -217,6 +217,7 @@ EVENT = record(kind=1, cta=1, warp=1, interval=1, pc=1, place=1, generation=1, l
 EVENT_KINDS: tuple[EventKind, ...] = (
     "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access",
     "init", "inval", "arrive_on", "expect", "credit", "await", "phase", "copy", "landed", "proxy",
+    "commit",
 )  # fmt: skip
 MEMO = record(old=1, new=1, result=1, unused=1)
 """what adding an access to a cell's reads gave, see shadow.py"""
