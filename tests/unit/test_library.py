@@ -45,23 +45,11 @@ class Emitted:
         return self.graph.special(name)
 
 
-class Arrays:
-    """Stands in for `frontend.arrays`."""
-
-    @staticmethod
-    def element_address(b: Any, array: ArrayValue, indices: list[Value]) -> tuple[int, int]:
-        return array.address, 16
-
-    @staticmethod
-    def as_index(b: Any, x: Value, name: str) -> Any:
-        return x
-
-
 def call(function: object, *arguments: Value, b: Any = None, **named: Value) -> Any:
     handler = library.find(function)
     assert handler is not None
     builder: Any = b or Emitted()
-    return handler(library.Call(builder, list(arguments), named, Arrays))
+    return handler(library.Call(builder, list(arguments), named))
 
 
 def unknown(b: Emitted, name: str) -> Any:
@@ -217,7 +205,7 @@ def test_atomics(name: str, dtype: str, operation: str) -> None:
     assert b.operations[-1] == operation
     assert value.type.name == np.dtype(dtype).name
     details = b.details[0]
-    assert (details["immediate"], details["array"]) == (16, "x")
+    assert (details["immediate"], details["array"]) == (2 * np.dtype(dtype).itemsize, "x")
 
 
 def test_atomics_refuse_other_types() -> None:

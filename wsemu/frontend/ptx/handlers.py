@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx import arithmetic, calls, cluster, control, copies, hints, matrix, mbarrier, memory, tensor_maps
+from wsemu.frontend.ptx import (
+    arithmetic,
+    atomics,
+    calls,
+    cluster,
+    control,
+    copies,
+    fragments,
+    hints,
+    matrix,
+    mbarrier,
+    memory,
+    tensor_maps,
+    warpgroup,
+)
 
 if TYPE_CHECKING:
     from wsemu.frontend.ptx.emit import Emitter, Handler
@@ -21,7 +35,11 @@ def _or_send(opcode: str, handler: Handler) -> Handler:
     return choose
 
 
+_MODULES = (
+    arithmetic, memory, atomics, control, calls, mbarrier, copies, cluster,
+    matrix, fragments, warpgroup, tensor_maps, hints,
+)  # fmt: skip
 HANDLERS: dict[str, Handler] = {}
-for _module in (arithmetic, memory, control, calls, mbarrier, copies, cluster, matrix, tensor_maps, hints):
+for _module in _MODULES:
     HANDLERS.update(_module.HANDLERS)
 HANDLERS |= {opcode: _or_send(opcode, HANDLERS[opcode]) for opcode in cluster.SENDS}

@@ -1,4 +1,4 @@
-"""Loads, stores, atomics and what turns addresses of one space into those of another (PTX ISA 9.7.9, 9.7.13).
+"""Loads, stores, and what turns addresses of one space into those of another (PTX ISA 9.7.9, 9.7.13).
 
 Cache operators change nothing here, but for `.nc`: such a load, and `ldu`, wants bytes that the whole launch only
 reads.  A relaxed, acquire or release access is strong: it is ordered against other strong accesses of its location,
@@ -18,22 +18,19 @@ from wsemu.frontend.ptx.forms import UnhandledForm, picked
 from wsemu.frontend.ptx.module import TYPE_BYTES
 from wsemu.frontend.ptx.short_addresses import SPACES as SMALL
 from wsemu.frontend.ptx.short_addresses import extended
-from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand, Sink
+from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand
 from wsemu.frontend.ptx.variables import WINDOW, CallParameter, EntryParameter
 from wsemu.model.isa import (
     ACQUIRES,
     AS_LOAD,
     AS_STORE,
-    ATOMICS,
     CLUSTER_WIDE,
-    FLUSHING_ADD,
     LOCAL,
     NO_STORE,
     NON_COHERENT,
     OF_CLUSTER,
     OF_CTA,
     OFFSET_MASK,
-    OPERATIONS,
     OWN_SHARED,
     RELEASES,
     SEGMENT_SHIFT,
@@ -51,11 +48,11 @@ SPACES = {
 """state spaces of an access; one that names none has a generic address"""
 FENCES = {"cta": "fence.cta", "cluster": "fence.cta", "gpu": "fence.gpu", "gl": "fence.gpu", "sys": "fence.sys"}
 """scope -> fence; without clusters each CTA is one of its own, and with them CLUSTER_WIDE tells the two apart"""
-_STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio"})
-_SCOPES = frozenset({"cta", "cluster", "gpu", "sys"})
+STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio"})
+SCOPES = frozenset({"cta", "cluster", "gpu", "sys"})
 _NARROW = {"cta": OF_CTA, "cluster": OF_CLUSTER}
 """scopes that leave other CTAs out"""
-_LENGTHS = {"v2": 2, "v4": 4, "v8": 8}
+LENGTHS = {"v2": 2, "v4": 4, "v8": 8}
 _HINTS = frozenset(
     {
         *(f"L{n}::evict_{what}" for n in (1, 2) for what in ("normal", "unchanged", "first", "last")),
@@ -63,11 +60,11 @@ _HINTS = frozenset(
     }
 )
 """what is said of caches, of which results do not depend"""
-_PLACE = frozenset({*SPACES, *_LENGTHS, *_HINTS})
-_ORDERED = frozenset({"weak", "volatile", "relaxed", "mmio", *_SCOPES})
+_PLACE = frozenset({*SPACES, *LENGTHS, *_HINTS})
+_ORDERED = frozenset({"weak", "volatile", "relaxed", "mmio", *SCOPES})
 _KNOWN = {
     "ld": _PLACE | _ORDERED | {"acquire", "ca", "cg", "cs", "lu", "cv", "nc"},
-    "ldu": frozenset({"global", *_LENGTHS}),
+    "ldu": frozenset({"global", *LENGTHS}),
     "st": _PLACE | _ORDERED | {"release", "wb", "cg", "cs", "wt"},
     "cvta": frozenset({*SPACES, "to"}),
 }
@@ -96,14 +93,14 @@ def own_shared(e: Emitter, modifiers: Iterable[str]) -> int:
     return OWN_SHARED if e.reached.maps_addresses and not _OWN.isdisjoint(modifiers) else 0
 
 
-def _scope(instruction: Instruction) -> int:
+def scope_of(instruction: Instruction) -> int:
     """The scope of a strong access, as the bytecode has it: none is written for one that is wide enough."""
     return next((_NARROW[m] for m in instruction.modifiers if m in _NARROW), 0)
 
 
-def _strong_bits(e: Emitter, instruction: Instruction) -> int:
+def strong_bits(e: Emitter, instruction: Instruction) -> int:
     """What a strong access says of whom it goes to."""
-    return own_shared(e, instruction.modifiers) | _scope(instruction)
+    return own_shared(e, instruction.modifiers) | scope_of(instruction)
 
 
 def address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
@@ -162,7 +159,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
             (address, e.constant(f"b{bits}", 0)),
             (f"b{bits}",),
             offset,
-            auxiliary=AS_LOAD | NO_STORE | _strong_bits(e, instruction),
+            auxiliary=AS_LOAD | NO_STORE | strong_bits(e, instruction),
             array=array,
             element=element_name(type_),
         )
@@ -177,7 +174,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
         for target, register in zip(targets, registers, strict=True):
             e.write_register(target, register, _sign(type_))
     if "acquire" in strong:
-        _fence(e, instruction, ACQUIRES)
+        fence_of_instruction(e, instruction, ACQUIRES)
 
 
 def store(e: Emitter, instruction: Instruction) -> None:
@@ -196,10 +193,10 @@ def store(e: Emitter, instruction: Instruction) -> None:
     address, offset, array = address_of(e, destination, space)
     strong = _strong(instruction, space, length, int(width[1:]))
     if "release" in strong:
-        _fence(e, instruction, RELEASES)
+        fence_of_instruction(e, instruction, RELEASES)
     if strong:
         element = element_name(type_)
-        how = AS_STORE | _strong_bits(e, instruction)
+        how = AS_STORE | strong_bits(e, instruction)
         e.effect(f"atom.exch.{width}", (address, *values), (width,), offset, how, array=array, element=element)
         return
     operation = f"st.{width}" if length == 1 else f"st.v{length}.{width}"
@@ -220,7 +217,7 @@ def _fill(e: Emitter, instruction: Instruction) -> None:
 def _strong(instruction: Instruction, space: str, length: int, bits: int) -> frozenset[str]:
     """What makes an access a strong one; nothing of a weak one."""
     volatile = "volatile" in instruction.modifiers and space == "global" and length == 1 and bits >= 32
-    return frozenset({"volatile"}) if volatile else _STRONG.intersection(instruction.modifiers)
+    return frozenset({"volatile"}) if volatile else STRONG.intersection(instruction.modifiers)
 
 
 def _as(width: str, operand: Operand, type_: str) -> str:
@@ -236,10 +233,10 @@ def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
         e.unsupported()
         return "", 1, ""
     if type_ not in TYPE_BYTES:
-        raise e.error(instruction.at, f"`{_full(instruction)}` names no type", "end it with a type such as .f32")
-    length = next((_LENGTHS[m] for m in modifiers if m in _LENGTHS), 1)
+        raise e.error(instruction.at, f"`{spelling(instruction)}` names no type", "end it with a type such as .f32")
+    length = next((LENGTHS[m] for m in modifiers if m in LENGTHS), 1)
     size = TYPE_BYTES[type_]
-    strong = not _STRONG.isdisjoint(modifiers)
+    strong = not STRONG.isdisjoint(modifiers)
     if size * length > 16 or size > 8 or (strong and length > 1):
         e.unsupported()
         type_ = ""
@@ -254,7 +251,7 @@ def _known(instruction: Instruction) -> bool:
     return _KNOWN[instruction.opcode].issuperset(modifiers)
 
 
-def _full(instruction: Instruction) -> str:
+def spelling(instruction: Instruction) -> str:
     return ".".join((instruction.opcode, *instruction.modifiers))
 
 
@@ -264,7 +261,9 @@ def _two(e: Emitter, instruction: Instruction) -> tuple[Operand, Operand]:
     if len(instruction.operands) > most:
         raise UnhandledForm
     if len(instruction.operands) < 2:
-        raise e.error(instruction.at, f"`{_full(instruction)}` has too few operands", "give a register and an address")
+        raise e.error(
+            instruction.at, f"`{spelling(instruction)}` has too few operands", "give a register and an address"
+        )
     return instruction.operands[0], instruction.operands[1]
 
 
@@ -277,7 +276,7 @@ def fence_of(e: Emitter, scope: str, auxiliary: int) -> None:
     e.effect(FENCES[scope], immediate=CLUSTER_WIDE if scope == "cluster" else 0, auxiliary=auxiliary)
 
 
-def _fence(e: Emitter, instruction: Instruction, auxiliary: int) -> None:
+def fence_of_instruction(e: Emitter, instruction: Instruction, auxiliary: int) -> None:
     """The fence of the instruction's scope; the whole system without one."""
     fence_of(e, next((m for m in instruction.modifiers if m in FENCES), "sys"), auxiliary)
 
@@ -288,7 +287,7 @@ def rank_of(e: Emitter, address: Register) -> Register:
     return e.emit("shr.u64", inside, e.emit("cvt.b64.u32", e.special("window")))
 
 
-def _segment(e: Emitter, address: Register, offset: int) -> Register:
+def segment_of(e: Emitter, address: Register, offset: int) -> Register:
     """The number of the segment of an address."""
     there = e.emit("add.b64", address, e.constant("b64", offset))
     return e.emit("shr.u64", there, e.constant("b64", SEGMENT_SHIFT))
@@ -297,8 +296,8 @@ def _segment(e: Emitter, address: Register, offset: int) -> Register:
 def refuse_unless_shared(e: Emitter, instruction: Instruction, address: Register, offset: int) -> None:
     """End the run where a generic address leaves shared memory."""
     if not space_of(instruction):
-        outside = e.emit("setp.ne.b64", _segment(e, address, offset), e.constant("b64", SHARED))
-        refuse_where(e, outside, f"`{_full(instruction)}` outside of shared memory")
+        outside = e.emit("setp.ne.b64", segment_of(e, address, offset), e.constant("b64", SHARED))
+        refuse_where(e, outside, f"`{spelling(instruction)}` outside of shared memory")
 
 
 def refuse_where(e: Emitter, condition: Register, what: str) -> None:
@@ -333,7 +332,7 @@ def _load_parameter(
     for k, target in enumerate(targets):
         value = parameter.load(e, f"b{8 * size}", offset + k * size)
         if value is None:
-            e.unsupported(f"`{_full(instruction)}` of a part of `{parameter.variable.name}`")
+            e.unsupported(f"`{spelling(instruction)}` of a part of `{parameter.variable.name}`")
             return True
         e.write_register(target, value, _sign(type_))
     return True
@@ -351,106 +350,6 @@ def _store_parameter(e: Emitter, type_: str, values: tuple[Register, ...], desti
         into = parameter.store(e, f"b{8 * size}", offset + k * size)
         e.effect_into(f"mov.b{8 * size}", (value,), (into,))
     return True
-
-
-# -- atomics ---------------------------------------------------------------------------------------------------------
-_BITWISE = frozenset({"and", "or", "xor", "exch", "cas"})
-_COMBINES = _BITWISE | {"add", "inc", "dec", "min", "max"}
-_ATOMIC = frozenset({*SPACES, *_SCOPES, *_STRONG, *_COMBINES, *_LENGTHS, "L2::cache_hint"}) - {"mmio"}
-_HALF_TYPES = frozenset({"f16", "bf16", "f16x2", "bf16x2"})
-
-
-def _atomic_operation(instruction: Instruction) -> str:
-    """The atomic of the bytecode, or "" where there is none."""
-    what = next((m for m in instruction.modifiers if m in _COMBINES), "")
-    type_ = _atomic_type(instruction)
-    rest = set(instruction.modifiers) - {type_}
-    if type_ in _HALF_TYPES:
-        if "noftz" not in rest:
-            return ""
-        rest.discard("noftz")
-    if not rest <= _ATOMIC or (_vector_length(instruction) > 1 and type_ not in _HALF_TYPES | {"f32"}):
-        return ""
-    if what in _BITWISE or (what == "add" and type_[:1] != "f"):
-        type_ = f"b{type_[1:]}"
-    name = f"atom.{what}.{type_}"
-    if name == "atom.add.f32" and (space_of(instruction) == "global" or _vector_length(instruction) > 1):
-        return FLUSHING_ADD
-    narrow = type_ in ("b8", "b16") and what != "cas"
-    return name if name in ATOMICS and not narrow else ""
-
-
-def _atomic_type(instruction: Instruction) -> str:
-    """The type; those of vectors stand before what is done."""
-    return next((m for m in reversed(instruction.modifiers) if m in TYPE_BYTES), "")
-
-
-def _vector_length(instruction: Instruction) -> int:
-    return next((_LENGTHS[m] for m in instruction.modifiers if m in _LENGTHS), 1)
-
-
-def _atomic_vector(e: Emitter, instruction: Instruction, operation: str) -> None:
-    """`atom.v2.f32.add`: elements side by side, each of which is an atomic of its own."""
-    length, has_result = _vector_length(instruction), instruction.opcode == "atom"
-    type_ = OPERATIONS[operation].result
-    size = TYPE_BYTES[_atomic_type(instruction)]
-    address, offset, array = address_of(e, instruction.operands[has_result], space_of(instruction))
-    values = [e.read(item, type_) for item in e.elements(instruction.operands[has_result + 1], length)]
-    order = next((m for m in instruction.modifiers if m in _STRONG), "relaxed")
-    if space_of(instruction) not in ("", "global") or size * length not in (4, 8, 16) or order != "relaxed":
-        raise UnhandledForm
-    if not space_of(instruction):
-        outside = e.emit("setp.eq.b64", _segment(e, address, offset), e.constant("b64", SHARED))
-        refuse_where(e, outside, f"`{_full(instruction)}` outside of global memory")
-    _must_be_aligned(e, instruction, address, offset, size * length)
-    targets = e.elements(instruction.operands[0], length) if has_result else (Sink(instruction.at),) * length
-    results = [e.target(target, type_) for target in targets]
-    element = element_name(_atomic_type(instruction))
-    for n, (value, result) in enumerate(zip(values, results, strict=True)):
-        place = offset + n * size
-        e.effect_into(operation, (address, value), (result,), place, _scope(instruction), array, element)
-    for target, result in zip(targets, results, strict=True):
-        e.write_register(target, result)
-
-
-def _must_be_aligned(e: Emitter, instruction: Instruction, address: Register, offset: int, size: int) -> None:
-    """End the run where a vector does not lie at a multiple of its size."""
-    full = e.emit("add.b64", address, e.constant("b64", offset))
-    wrong = e.emit("setp.ne.b64", e.emit("and.b64", full, e.constant("b64", size - 1)), e.constant("b64", 0))
-    refuse_where(e, wrong, f"`{_full(instruction)}` at no multiple of {size} bytes")
-
-
-def atomic(e: Emitter, instruction: Instruction) -> None:
-    """`atom` and, without a result, `red`."""
-    operation = _atomic_operation(instruction)
-    if not operation:
-        e.unsupported()
-        return
-    if _vector_length(instruction) > 1:
-        _atomic_vector(e, instruction, operation)
-        return
-    has_result = instruction.opcode == "atom"
-    operands = instruction.operands
-    type_ = OPERATIONS[operation].result
-    count = len(OPERATIONS[operation].operands) - 1
-    wanted = has_result + 1 + count
-    if len(operands) < wanted:
-        raise e.error(instruction.at, f"`{_full(instruction)}` has too few operands", f"give {wanted}")
-    if len(operands) > wanted + ("L2::cache_hint" in instruction.modifiers):
-        raise UnhandledForm
-    destination = operands[0] if has_result else Sink(instruction.at)
-    address, offset, array = address_of(e, operands[has_result], space_of(instruction))
-    values = [e.read(operand, type_) for operand in operands[has_result + 1 : has_result + 1 + count]]
-    order = next((m for m in instruction.modifiers if m in _STRONG), "relaxed")
-    if order in ("release", "acq_rel"):
-        _fence(e, instruction, RELEASES)
-    result = e.target(destination, type_)
-    element = element_name(_atomic_type(instruction))
-    how = _strong_bits(e, instruction)
-    e.effect_into(operation, (address, *values), (result,), offset, how, array=array, element=element)
-    e.write_register(destination, result)
-    if order in ("acquire", "acq_rel"):
-        _fence(e, instruction, ACQUIRES)
 
 
 # -- addresses -------------------------------------------------------------------------------------------------------
@@ -504,8 +403,6 @@ HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {
     "ld": load,
     "ldu": load,
     "st": store,
-    "atom": atomic,
-    "red": atomic,
     "cvta": convert_address,
     "isspacep": is_space,
 }

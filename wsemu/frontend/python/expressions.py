@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from wsemu.frontend.python import arithmetic, arrays, enumerations, joining, text
+from wsemu.frontend.python import arithmetic, arrays, enumerations, joining, text, views
 from wsemu.frontend.python.frames import Unreachable
 from wsemu.frontend.python.scalars import (
     FALSE,
@@ -325,7 +325,7 @@ class Expressions:
 
     def subscript(self: Walker, node: ast.expr, container: Value, index: Value) -> Value:
         if isinstance(container, ArrayValue):
-            return arrays.subscript(self.b, container, index)
+            return views.subscript(self.b, container, index)
         if isinstance(container, RecordValue) and isinstance(index, Static) and isinstance(index.object, str):
             return arrays.read(self.b, *arrays.field(self.b, container, index.object), container)
         if isinstance(container, Static) and isinstance(container.object, enum.EnumMeta) and isinstance(index, Static):
@@ -338,7 +338,7 @@ class Expressions:
             return self.tuple_item(node, container, index)
         if isinstance(container, FlatValue):
             number = arrays.as_index(self.b, index, container.array.name)
-            return arrays.load(self.b, container.array, arrays.places(self.b, container.array, number))
+            return arrays.load(self.b, container.array, views.places(self.b, container.array, number))
         if isinstance(container, PatternValue) and hasattr(container.cls, "_fields"):
             return self.tuple_item(node, as_tuple(container), index)
         raise self.refused(node, f"{describe(container)} cannot be indexed", "index arrays and tuples", container)
@@ -381,7 +381,7 @@ class Expressions:
             return as_tuple(value).items
         if isinstance(value, ArrayValue) and value.ndim and value.shape[0].literal is not None:
             count = int(value.shape[0].literal)
-            return tuple(arrays.subscript(self.b, value, constant(int64, n)) for n in range(count))
+            return tuple(views.subscript(self.b, value, constant(int64, n)) for n in range(count))
         if isinstance(value, RangeValue) and all(p.literal is not None for p in (value.start, value.stop, value.step)):
             bounds = (int(p.literal or 0) for p in (value.start, value.stop, value.step))
             return tuple(constant(value.start.type, n) for n in range(*bounds))

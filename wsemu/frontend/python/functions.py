@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.frontend.python import arrays, declared, elementwise, joining
+from wsemu.frontend.python import declared, elementwise, joining, views
 from wsemu.frontend.python.frames import NONE, Frame, Unreachable
 from wsemu.frontend.python.joining import Environment
 from wsemu.frontend.python.library import lookup as library
@@ -114,12 +114,12 @@ class Functions:
                     raise self.error(
                         node, f"`{receiver.name}.{name}` takes no named arguments", "give them by position"
                     )
-                if name in arrays.REDUCTIONS:
+                if name in views.REDUCTIONS:
                     return library.reduce(self.library_call(name, args, kwargs), receiver, name)
                 if name == "fill" and len(args) == 1:
                     self.fill(node, receiver, args[0])
                     return NONE
-                return arrays.method(self.b, receiver, name, args)
+                return views.method(self.b, receiver, name, args)
             case Scalar() | ComplexValue():
                 return library.method(self.library_call(name, args, kwargs), receiver, name)
             case PatternValue():
@@ -129,7 +129,7 @@ class Functions:
         raise self.error(node, f"{describe(receiver)} has no method `{name}`", "check the spelling")
 
     def library_call(self: Walker, name: str, args: list[Value], kwargs: dict[str, Value]) -> library.Call:
-        return library.Call(self.b, args, kwargs, arrays, self, name)
+        return library.Call(self.b, args, kwargs, self, name)
 
     def call_static(self: Walker, node: ast.Call, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Call of a host object: a library function, a device function, a class."""

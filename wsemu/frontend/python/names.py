@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from wsemu.frontend.python import arithmetic, arrays, enumerations, joining
+from wsemu.frontend.python import arithmetic, arrays, enumerations, joining, views
 from wsemu.frontend.python.frames import Frame
 from wsemu.frontend.python.library import lookup as library
 from wsemu.frontend.python.scalars import constant, describe, literal
@@ -221,7 +221,7 @@ class Names:
             case Static():
                 return self.static_attribute(value.object, name, node)
             case ArrayValue():
-                return arrays.attribute(self.b, value, name)
+                return views.attribute(self.b, value, name)
             case RecordValue():
                 return arrays.read(self.b, *arrays.field(self.b, value, name), value)
             case TupleValue() if name in value.names:

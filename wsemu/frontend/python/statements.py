@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.assemble.graph import Block
-from wsemu.frontend.python import arithmetic, arrays, joining, stepping, text
+from wsemu.frontend.python import arithmetic, arrays, joining, stepping, text, views
 from wsemu.frontend.python.expressions import BINARY
 from wsemu.frontend.python.frames import NONE, Unreachable
 from wsemu.frontend.python.joining import Edge
@@ -273,7 +273,7 @@ class Statements:
         count = len(target.elts)
         wrong = arithmetic.compare(self.b, "!=", value.shape[0], constant(int64, count))
         self.fail_where(wrong, ValueError, "unpacking of an array of another size")
-        return tuple(arrays.subscript(self.b, value, constant(int64, n)) for n in range(count))
+        return tuple(views.subscript(self.b, value, constant(int64, n)) for n in range(count))
 
     def do_Global(self: Walker, node: ast.Global) -> None:
         """Nothing, for a name that is read alone."""
@@ -287,7 +287,7 @@ class Statements:
             arrays.write(self.b, dtype, address, offset, container, value)
             return
         if isinstance(container, FlatValue):
-            place = arrays.places(self.b, container.array, arrays.as_index(self.b, index, container.array.name))
+            place = views.places(self.b, container.array, arrays.as_index(self.b, index, container.array.name))
             arrays.store(self.b, container.array, place, value)
             return
         if not isinstance(container, ArrayValue):
@@ -295,11 +295,11 @@ class Statements:
         if not container.writable:
             why = arrays.why_not_writable(container)
             raise self.error(node, f"`{container.name}` is {why}", "pass a writable array as an argument")
-        items = arrays.indices_of(container, index)
+        items = views.indices_of(container, index)
         if len(items) == container.ndim and not any(isinstance(item, SliceValue) for item in items):
             arrays.store(self.b, container, items, value)
         else:
-            self.fill(node, arrays.view_of(self.b, container, items), value)
+            self.fill(node, views.view_of(self.b, container, items), value)
 
     def store_field(self: Walker, target: ast.Attribute, record: Value, value: Value) -> None:
         """`record.field = value`, or a field of the object that an `__init__` fills in."""

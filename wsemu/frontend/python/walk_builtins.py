@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.frontend.python import arithmetic, arrays, printing, stepping
+from wsemu.frontend.python import allocation, arithmetic, arrays, printing, stepping, views
 from wsemu.frontend.python.library import lookup as library
 from wsemu.frontend.python.scalars import constant, describe, literal, scalar_cast
 from wsemu.frontend.python.values import (
@@ -79,9 +79,9 @@ def stepped(w: Walker, node: ast.expr, value: Value) -> Stepped:
             return value
         case FlatValue():
             of = value.array
-            return Stepped(arrays.size_of(w.b, of), lambda i: arrays.load(w.b, of, arrays.places(w.b, of, i)))
+            return Stepped(views.size_of(w.b, of), lambda i: arrays.load(w.b, of, views.places(w.b, of, i)))
         case ArrayValue() if value.ndim:
-            return Stepped(value.shape[0], lambda i: arrays.subscript(w.b, value, i))
+            return Stepped(value.shape[0], lambda i: views.subscript(w.b, value, i))
         case RangeValue():
             count = _LENGTH(w.library_call("len", [value], {}))
             assert isinstance(count, Scalar)
@@ -111,10 +111,10 @@ def _ndenumerate(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str,
         raise w.error(node, f"`np.ndenumerate` of {describe(of)}", "give an array")
 
     def item(i: Scalar) -> Value:
-        place = arrays.places(w.b, of, i)
+        place = views.places(w.b, of, i)
         return TupleValue((TupleValue(tuple(place)), arrays.load(w.b, of, place)))
 
-    return Stepped(arrays.size_of(w.b, of), item)
+    return Stepped(views.size_of(w.b, of), item)
 
 
 def _ndindex(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -125,7 +125,7 @@ def _ndindex(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Val
     for extent in shape:
         count = arithmetic.binary(w.b, "*", count, extent)
     assert isinstance(count, Scalar)
-    return Stepped(count, lambda i: TupleValue(tuple(arrays.indices_of_shape(w.b, shape, i))))
+    return Stepped(count, lambda i: TupleValue(tuple(views.indices_of_shape(w.b, shape, i))))
 
 
 def _slice(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -142,7 +142,7 @@ def _limits_of(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, V
     _counted(w, node, f"np.{kind.__name__}", args, kwargs, 1)
     given = args[0]
     try:
-        return Static(kind(np.dtype(given.type.name) if isinstance(given, Scalar) else arrays.host_dtype(given)))
+        return Static(kind(np.dtype(given.type.name) if isinstance(given, Scalar) else allocation.host_dtype(given)))
     except ValueError as error:
         raise w.error(node, f"`np.{kind.__name__}`: {error}", "give a type of the other kind") from None
 

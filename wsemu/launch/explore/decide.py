@@ -11,9 +11,10 @@ import numpy as np
 
 from wsemu.checkers import registry
 from wsemu.evidence.places import Places
+from wsemu.launch.explore.nodes import Reached, Result
 from wsemu.launch.explore.replays import followed, judged, made
 from wsemu.launch.explore.samples import DEPTH
-from wsemu.launch.explore.search import Reached, Result, Search, is_warning
+from wsemu.launch.explore.search import Search, is_warning
 from wsemu.launch.explore.session import Ask, Session
 from wsemu.launch.explore.sessions import make_session
 from wsemu.launch.explore.together import Together, together
@@ -196,7 +197,8 @@ def _by_messages(
     begin: functools.partial[Knowledge],
 ) -> Decided | None:  # fmt: skip
     """What is said where each CTA by itself is right, whatever it reads of others; some order's arrays are left."""
-    from wsemu.launch.explore.messages import Messages, Own
+    from wsemu.launch.explore.messages import Messages
+    from wsemu.launch.explore.ways import Own
 
     def steering() -> frozenset[int]:
         contents = Contents(bound.program, [1] * len(bound.program.code), places.segment_of.get)

@@ -25,147 +25,37 @@ CTAs that begin alike and first of all draw a number, each its own, are followed
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.launch.explore.ways import MOST_MESSAGES, Message, Own, State, UnfitError, is_own
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     ATOMICS,
     FIRST_ARRAY,
-    LANES,
-    LOCAL,
     NAMES,
     NO_STORE,
     OPERATIONS,
     SCOPES,
     SEGMENT_SHIFT,
-    SHARED,
     access_shape,
 )
-from wsemu.proof.threads import Knowledge, Location, Shared
+from wsemu.proof.threads import Location, Shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from wsemu.launch.explore.session import Ask, Moved, Session
     from wsemu.model.bound import Bound
-    from wsemu.proof.threads import Made, Place, Race, Rows
+    from wsemu.proof.threads import Made, Place
 
 MOST_STEPS = 6_000
 """ordered accesses that are made"""
-MOST_MESSAGES = 1_024
 MOST_BYTES = 1 << 21
 """of arrays"""
 _OFFSET = (1 << SEGMENT_SHIFT) - 1
 _WIDE = -1
-
-
-class _UnfitError(Exception):
-    """The launch is not one of these."""
-
-
-class _Wrote(NamedTuple):
-    """Bytes that a thread has written."""
-
-    start: int
-    """in all arrays, one after the other"""
-    size: int
-    thread: int
-    mark: int
-
-
-class Own(Knowledge):
-    """What the threads of one CTA know: of each other, and which messages."""
-
-    def of(self, cta: int, flat: Callable[[int], int], reads: dict[bytes, set[tuple[int, int]]]) -> None:
-        """Be that of a CTA that has not begun; `flat` finds bytes among those of all arrays, `reads` takes what is
-        read: what is known -> (start, size), of all ways."""
-        self.rows = {cta: np.zeros((self.of_cta, self.total + MOST_MESSAGES), np.int32)}
-        self.width = self.total + MOST_MESSAGES
-        self.flat, self.reads = flat, reads
-        self.wrote: tuple[_Wrote, ...] = ()
-        self.unordered: tuple[tuple[int, int], ...] = ()
-        """what atomics touched that have no order"""
-
-    def messages(self, rows: Any) -> Any:
-        """Which messages are known by who has a row, or rows."""
-        return np.packbits(rows[..., self.total : self.total + MOST_MESSAGES] > 0, axis=-1)
-
-    def _access(self, made: Made, number: int) -> Iterator[Race]:
-        event = made.event
-        name = NAMES[self.code[event.pc][0]]
-        store, size = access_shape(name)
-        atomic = OPERATIONS[name].kind == "atomic"
-        for lane, address in made.addresses:
-            if _own(address):
-                continue
-            start, own = self.flat(address), event.warp * LANES + lane
-            if atomic:
-                if self.code[event.pc][7] & SCOPES:
-                    raise _UnfitError
-                self.unordered += ((start, size),) if event.pc not in self.ordered else ()
-            elif store:
-                self.wrote += (_Wrote(start, size, event.cta * self.of_cta + own, event.interval),)
-            else:
-                known = self.messages(self.rows[event.cta][own]).tobytes()
-                self.reads.setdefault(known, set()).add((start, size))
-        yield from super()._access(made, number)
-
-    def released(self, row: Rows) -> frozenset[tuple[int, int]]:
-        """The bytes, as (start, size), that a CTA has written and whoever has a row knows of."""
-        return frozenset((w.start, w.size) for w in self.wrote if row[w.thread] >= w.mark)
-
-    def digest(self, cta: int) -> bytes:
-        """What of all that matters to a CTA."""
-        if cta not in self.living():
-            return b""
-        names, rows = self.held(cta)
-        hashed = hashlib.blake2b(self.key(), digest_size=16)
-        hashed.update(repr((names, [w[:2] for w in self.wrote])).encode())
-        hashed.update(self.messages(rows).tobytes())
-        if self.wrote:
-            threads, marks = [w.thread for w in self.wrote], [w.mark for w in self.wrote]
-            hashed.update(np.packbits(rows[:, threads] >= np.array(marks)).tobytes())
-        return hashed.digest()
-
-
-@dataclass(slots=True)
-class _State:
-    """A CTA on one of its ways."""
-
-    cta: int
-    saved: Any
-    image: Any
-    """of memory, with what the CTA itself has written"""
-    digest: bytes
-    status: str
-    asks: list[Ask]
-    knowledge: Own
-    number: int
-    after: set[bytes] = field(default_factory=set)
-    """keys of states that it leads to"""
-    moves: dict[tuple[Ask, bytes], bool] = field(default_factory=dict)
-    """by access and what it reads: whether it leads elsewhere"""
-
-    def key(self) -> bytes:
-        arrays = [data.tobytes() for data in self.image]
-        parts = (b"%d" % self.cta, self.digest, *arrays, self.knowledge.digest(self.cta))
-        return hashlib.blake2b(b"|".join(parts), digest_size=16).digest()
-
-
-@dataclass(slots=True)
-class _Message:
-    """Something that a CTA may write at a place of ordered accesses."""
-
-    place: Place
-    value: bytes
-    writer: int
-    number: int
-    variants: set[tuple[bytes, frozenset[tuple[int, int]]]] = field(default_factory=set)
-    """ways to it: what the writer knew by messages, and the bytes of its own that it released"""
 
 
 class Messages:
@@ -182,8 +72,8 @@ class Messages:
         self.bases = np.cumsum([0, *(len(data) for data, _ in bound.segments)]).tolist()
         self.initial = [data.copy() for data, _ in bound.segments]
         self.shared = [Shared() for _ in range(session.ctas)]
-        self.states: list[dict[bytes, _State]] = [{} for _ in range(session.ctas)]
-        self.messages: dict[Place, dict[bytes, _Message]] = {}
+        self.states: list[dict[bytes, State]] = [{} for _ in range(session.ctas)]
+        self.messages: dict[Place, dict[bytes, Message]] = {}
         self.count = 0
         self.writer: dict[Place, int] = {}
         self.sizes: dict[Place, int] = {}
@@ -210,7 +100,7 @@ class Messages:
             self._check_bytes()
             self._check_ways()
             return self._goes_on() and not (self.differs and self.differs & self.steering())
-        except _UnfitError:
+        except UnfitError:
             return False
 
     @property
@@ -227,7 +117,7 @@ class Messages:
         """Of the array of an address."""
         number = ((address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT) - FIRST_ARRAY
         if not 0 <= number < len(self.initial):
-            raise _UnfitError
+            raise UnfitError
         return number
 
     # -- all ways of all CTAs ------------------------------------------------------------------------------------------
@@ -273,7 +163,7 @@ class Messages:
         own = self._knowledge(cta)
         made = moved[cta].made
         image = self._image(self.initial, made, start)
-        state = _State(cta, session.save(cta), image, session.digest(cta), moved[cta].status, session.asks(cta), own, 0)
+        state = State(cta, session.save(cta), image, session.digest(cta), moved[cta].status, session.asks(cta), own, 0)
         self._take(state, moved[cta])
 
     def _draws(self, moved: list[Moved]) -> bool:
@@ -283,7 +173,7 @@ class Messages:
         digests = {session.digest(cta) for cta in range(session.ctas)}
         if len(digests) > 1 or session.ctas == 1 or any(len(a) != 1 for a in asks):
             return False
-        if any(not _own(address) for m in moved for one in m.made for _, address in one.addresses):
+        if any(not is_own(address) for m in moved for one in m.made for _, address in one.addresses):
             return False
         places = {a[0].place for a in asks}
         name = NAMES[self.code[asks[0][0].pc][0]]
@@ -306,18 +196,18 @@ class Messages:
         own.of(cta, self._flat, self.reads[cta])
         return own
 
-    def _options(self, state: _State, ask: Ask) -> list[tuple[bytes, _Message | None]]:
+    def _options(self, state: State, ask: Ask) -> list[tuple[bytes, Message | None]]:
         """What an access may read."""
         place = ask.place
         if place == self.spare:
-            raise _UnfitError
+            raise UnfitError
         if place[0] >= 0:
             return [(b"own", None)]
         size = access_shape(NAMES[self.code[ask.pc][0]])[1]
         if self.code[ask.pc][7] & SCOPES:
-            raise _UnfitError  # it need not be atomic with those of others
+            raise UnfitError  # it need not be atomic with those of others
         if self.sizes.setdefault(place, size) != size:
-            raise _UnfitError
+            raise UnfitError
         if self.writer.get(place) == state.cta:
             return [(b"own", None)]
         first = self._at(self.initial, place)
@@ -328,10 +218,10 @@ class Messages:
         return bytes(image[number][offset : offset + self.sizes[place]])
 
     # -- one step ------------------------------------------------------------------------------------------------------
-    def _step(self, state: _State, ask: Ask, value: bytes, message: _Message | None) -> _State | None:
+    def _step(self, state: State, ask: Ask, value: bytes, message: Message | None) -> State | None:
         self.steps += 1
         if self.steps > MOST_STEPS:
-            raise _UnfitError
+            raise UnfitError
         session, cta = self.session, state.cta
         knowledge = state.knowledge.copy()
         session.load(cta, state.saved)
@@ -344,14 +234,14 @@ class Messages:
         moved = session.go(ask)
         wrote = self._writes(ask, moved.made)
         if wrote and ask.place[0] < 0 and self.writer.setdefault(ask.place, cta) != cta:
-            raise _UnfitError
+            raise UnfitError
         if wrote and value != b"own" and message is not None:
-            raise _UnfitError  # it was another's
+            raise UnfitError  # it was another's
         now = [data.copy() for data, _ in self.bound.segments]
         image = self._image(state.image, moved.made, now)
         if wrote and ask.place[0] < 0:
             _put(image, ask.place, self._at(now, ask.place))
-        child = _State(
+        child = State(
             cta, session.save(cta), image, session.digest(cta), moved.status, session.asks(cta), knowledge,
             state.number + len(moved.made),
         )  # fmt: skip
@@ -359,7 +249,7 @@ class Messages:
         state.moves[ask, value] = not same
         if same:
             if any(one.event.kind == "access" and one.event.pc != ask.pc for one in moved.made):
-                raise _UnfitError
+                raise UnfitError
             return None
         found = self._take(child, moved)
         if wrote and ask.place[0] < 0:
@@ -369,7 +259,7 @@ class Messages:
         state.after.add(found[0])
         return found[1]
 
-    def _lay(self, state: _State, place: Place, value: bytes) -> None:
+    def _lay(self, state: State, place: Place, value: bytes) -> None:
         """Memory as a CTA sees it: what others have written, what it wrote itself, and what it is to read."""
         flat, own = self.content.copy(), np.concatenate(state.image)
         mine = self.owner == state.cta
@@ -387,7 +277,7 @@ class Messages:
         """Whether the access that was let go has written."""
         first = next((one for one in made if one.event.kind == "access"), None)
         if first is None or first.event.pc != ask.pc:
-            raise _UnfitError
+            raise UnfitError
         return bool(first.wrote >> ask.lane & 1) and not self.code[ask.pc][7] & NO_STORE
 
     def _image(self, before: list[Any], made: Iterable[Made], now: list[Any]) -> list[Any]:
@@ -398,14 +288,14 @@ class Messages:
             if not name or OPERATIONS[name].kind == "atomic" or not access_shape(name)[0]:
                 continue
             for _, address in one.addresses:
-                if _own(address):
+                if is_own(address):
                     continue
                 number, offset = self._number(address), address & _OFFSET
                 end = offset + access_shape(name)[1]
                 image[number][offset:end] = now[number][offset:end]
         return image
 
-    def _take(self, state: _State, moved: Moved) -> tuple[bytes, _State] | None:
+    def _take(self, state: State, moved: Moved) -> tuple[bytes, State] | None:
         """Let a CTA have come to a state: its key, and the state where it is new; None to begin anew."""
         cta, knowledge = state.cta, state.knowledge
         before = len(knowledge.wrote)
@@ -413,9 +303,9 @@ class Messages:
         if self.shared[cta].grown:
             return None
         if races or moved.findings or moved.status not in ("done", "stands") or knowledge.unclear:
-            raise _UnfitError
+            raise UnfitError
         if (moved.status == "stands" and not state.asks) or self.apart(cta, state.asks):
-            raise _UnfitError
+            raise UnfitError
         self._note(state, before)
         key = state.key()
         known = self.states[cta].get(key)
@@ -424,14 +314,14 @@ class Messages:
         self.states[cta][key] = state
         return key, state
 
-    def _note(self, state: _State, before: int) -> None:
+    def _note(self, state: State, before: int) -> None:
         """What a CTA has written, for the others."""
         wrote, flat = state.knowledge.wrote, np.concatenate(state.image)
         own = {at for w in wrote[:before] for at in range(w.start, w.start + w.size)}
         for w in wrote[before:]:
             there = slice(w.start, w.start + w.size)
             if not np.isin(self.owner[there], (-1, state.cta)).all():
-                raise _UnfitError
+                raise UnfitError
             if (self.owner[there] == state.cta).any() and (self.content[there] != flat[there]).any():
                 self.differs.add(int(np.searchsorted(self.bases, w.start, "right")) - 1)
             else:
@@ -442,7 +332,7 @@ class Messages:
             own |= bytes_
         self.unordered.update(state.knowledge.unordered)
 
-    def _tell(self, place: Place, value: bytes, state: _State) -> None:
+    def _tell(self, place: Place, value: bytes, state: State) -> None:
         """A CTA has written at a place of ordered accesses."""
         knowledge = state.knowledge
         location = knowledge.locations.get(place)
@@ -452,8 +342,8 @@ class Messages:
         there = self.messages.setdefault(place, {})
         if value not in there:
             if self.count >= MOST_MESSAGES:
-                raise _UnfitError
-            there[value] = _Message(place, value, state.cta, self.count)
+                raise UnfitError
+            there[value] = Message(place, value, state.cta, self.count)
             self.count += 1
         row = np.pad(row, (0, max(knowledge.width - len(row), 0)))
         there[value].variants.add((knowledge.messages(row).tobytes(), knowledge.released(row)))
@@ -464,24 +354,24 @@ class Messages:
         masks = self._masks()
         strong = {at for p, size in self.sizes.items() for at in range(self._flat(p[1]), self._flat(p[1]) + size)}
         if len(strong) < sum(self.sizes.values()):
-            raise _UnfitError
+            raise UnfitError
         summed = {at for start, size in self.unordered for at in range(start, start + size)}
         written = set(np.flatnonzero(self.owner >= 0).tolist())
         if strong & written or summed & (strong | written):
-            raise _UnfitError
+            raise UnfitError
         drawn = (
             set[int]() if self.spare is None else set(range(self._flat(self.spare[1]), self._flat(self.spare[1]) + 8))
         )
         if drawn & (written | summed | strong):
-            raise _UnfitError
+            raise UnfitError
         for cta, own in enumerate(self.reads):
             for known, reads in own.items():
                 at = {b for start, size in reads for b in range(start, start + size)}
                 if at & (strong | summed | drawn):
-                    raise _UnfitError
+                    raise UnfitError
                 others = {b for b in at if self.owner[b] not in (-1, cta)}
                 if others & self.twice or others - _together(known, masks):
-                    raise _UnfitError
+                    raise UnfitError
 
     def _masks(self) -> list[set[int]]:
         """By message, the bytes that whoever has it knows to be written: the least that its ways release."""
@@ -517,7 +407,7 @@ class Messages:
                     if not before[later]:
                         todo.append(later)
             if done < len(own):
-                raise _UnfitError
+                raise UnfitError
 
     def _goes_on(self) -> bool:
         """Whether CTAs can be put in an order in which each waits only for those before."""
@@ -534,7 +424,7 @@ class Messages:
             left -= able
         return True
 
-    def _leaves(self, state: _State, ends: dict[Place, set[bytes]], finished: set[int]) -> bool:
+    def _leaves(self, state: State, ends: dict[Place, set[bytes]], finished: set[int]) -> bool:
         """Whether a CTA goes on from a state once others have ended."""
         if state.status == "done":
             return True
@@ -557,11 +447,6 @@ def _together(known: bytes, masks: list[set[int]]) -> set[int]:
     """The bytes that some messages, a bit each, tell of."""
     bits = np.flatnonzero(np.unpackbits(np.frombuffer(known, np.uint8)))
     return set[int]().union(*(masks[n] for n in bits.tolist()))
-
-
-def _own(address: int) -> bool:
-    """Whether an address is one of shared or local memory."""
-    return (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT in (SHARED, LOCAL)
 
 
 def _equal(one: list[Any], other: list[Any]) -> bool:

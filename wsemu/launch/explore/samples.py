@@ -15,7 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from wsemu.launch.explore.search import Node, Search
+    from wsemu.launch.explore.nodes import Node
+    from wsemu.launch.explore.search import Search
     from wsemu.launch.explore.session import Ask
 
 DEPTH = 3

@@ -28,22 +28,20 @@ Races are judged in each state by `Knowledge`; that interleavings are all that t
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from wsemu.launch.explore.samples import Sampled, Samples
+from wsemu.launch.explore.nodes import Node, Result
+from wsemu.launch.explore.samples import Samples
 from wsemu.launch.explore.session import Ask, Moved, Session
 from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, SEGMENT_SHIFT
 from wsemu.proof.robust import Pair, Strong, weak
-from wsemu.proof.threads import Knowledge, Made, Race, Shared
+from wsemu.proof.threads import Knowledge, Made, Shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from wsemu.model.outcome import RawFinding
     from wsemu.proof.names import Named
 
 MOST_STEPS = 4_000
@@ -52,100 +50,6 @@ _ANY = -1
 """a CTA, where they all begin alike: what one does another may"""
 MOST_LANES = 6
 """lanes of a warp that stand before ordered accesses to places that others touch, too: more come in too many orders"""
-
-
-class Reached(NamedTuple):
-    """A way that a launch went: the ordered accesses in order, and all that happened."""
-
-    asks: tuple[Ask, ...]
-    made: tuple[Made, ...]
-
-
-@dataclass(slots=True)
-class Result:
-    """What a search found."""
-
-    states: int = 0
-    steps: int = 0
-    left: int = 0
-    """states that were met and not gone on from, where the budget ended"""
-    ends: set[bytes] = field(default_factory=set)
-    """what the arrays may hold in the end"""
-    uneven: bool = False
-    """whether CTAs that begin alike leave different things, so that which one leaves which is open, too"""
-    end: Any = None
-    """the arrays in one of these ends"""
-    sampled: Sampled | None = None
-    """orders that were tried at random, where all were too many"""
-    race: Race | None = None
-    findings: list[RawFinding] = field(default_factory=list)
-    stuck: list[Ask] = field(default_factory=list)
-    """lanes that wait for ever"""
-    why: str = ""
-    """for what reason nothing is decided: a status of `Moved`, `steps`, `lanes`, `weak`, `unclear`, `rounds`: a loop
-    that waits touches other memory, `circle`: threads may go round for ever, `apart`: lanes of a warp may run ahead of
-    others, `barriers`: in some order all that are left wait at barriers, `copies`: what a copy does to arrays meets
-    other accesses there in a way that is not followed, or `shared`: beside mbarriers and copies there are ordered
-    accesses to shared memory"""
-    ended: dict[bytes, tuple[Ask, ...]] = field(default_factory=dict)
-    """what a CTA with asynchronous operations did -> an order in which one did that"""
-    pair: Pair | None = None
-    """behind `weak`"""
-    unclear: tuple[int, ...] = ()
-    reached: Reached = field(default_factory=lambda: Reached((), ()))
-
-    @property
-    def decided(self) -> bool:
-        return not (self.why or self.race or self.findings or self.stuck)
-
-
-@dataclass(slots=True)
-class Node:
-    """A state, with what it takes to come back to it."""
-
-    saved: list[Any]
-    memory: Any
-    digests: list[bytes]
-    digest: bytes
-    """of the arrays"""
-    status: list[str]
-    asks: list[list[Ask]]
-    knowledge: Knowledge
-    number: int
-    """of the next event"""
-    before: Node | None = None
-    ask: Ask | None = None
-    made: list[Made] = field(default_factory=list)
-    """since the node before"""
-    todo: list[Ask] = field(default_factory=list)
-    groups: list[list[Ask]] = field(default_factory=list)
-    asleep: frozenset[Ask] = frozenset()
-    """lanes that need not go on here: another way had them go before the one that led here"""
-    moves: bool = False
-    """whether something that was let go here has led elsewhere"""
-
-    def key(self, alike: bool) -> bytes:
-        """Tells it from other states; `alike`: whichever CTA it is that is in one state and which in another."""
-        digests = sorted(self.digests) if alike else self.digests
-        made = hashlib.blake2b(digest_size=16)
-        for part in (*digests, self.digest, self.knowledge.key(self.digests if alike else None)):
-            made.update(part)
-        return made.digest()
-
-    def end(self) -> bytes:
-        """Tells what is left in arrays: where CTAs have places by their numbers, of no certain CTA."""
-        return hashlib.blake2b(b"".join((*sorted(self.digests), self.digest)), digest_size=16).digest()
-
-    def reached(self) -> Reached:
-        asks: list[Ask] = []
-        made: list[list[Made]] = []
-        node: Node | None = self
-        while node is not None:
-            made.append(node.made)
-            if node.ask is not None:
-                asks.append(node.ask)
-            node = node.before
-        return Reached(tuple(reversed(asks)), tuple(one for part in reversed(made) for one in part))
 
 
 class _NewsError(Exception):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wsemu.frontend.python import arrays
 from wsemu.frontend.python.library.calls import NOTHING, array, integer, known_integer, means, result
 from wsemu.frontend.python.scalars import compute, describe, register, scalar_cast
 from wsemu.frontend.python.values import ArrayValue, Scalar, TensorMapValue, TupleValue, Value
@@ -53,7 +54,7 @@ class _Place(NamedTuple):
 
     def address(self, call: Any) -> int:
         """The whole address in a register."""
-        moved: int = call.arrays.moved(call.b, self.base, self.offset)
+        moved: int = arrays.moved(call.b, self.base, self.offset)
         return moved
 
     def effect(
@@ -87,7 +88,7 @@ def place_of(call: Any, function: KernelFunction, ary: Value, index: Value, spac
         )
     for item in indices:
         integer(call, item, f"the index of `{function.name}`")
-    return _Place(target, *call.arrays.element_address(call.b, target, indices))
+    return _Place(target, *arrays.element_address(call.b, target, indices))
 
 
 def bytes_at(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, written: bool) -> _Place:
@@ -96,7 +97,7 @@ def bytes_at(call: Any, function: KernelFunction, ary: Value, index: Value, spac
     if function.__name__.endswith("_bytes"):
         target = _array(call, function, ary, space, _REMEDIES[space])
         distance = integer(call, index, f"the offset of `{function.name}`", int64)
-        place = _Place(target, *call.arrays.byte_address(call.b, target, distance, 1))
+        place = _Place(target, *arrays.byte_address(call.b, target, distance, 1))
     else:
         place = place_of(call, function, ary, index, space, _REMEDIES[space])
         target = place.array

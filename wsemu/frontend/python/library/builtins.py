@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wsemu.frontend.python import complex_arithmetic, text
+from wsemu.frontend.python import complex_arithmetic, text, views
 from wsemu.frontend.python.arithmetic import binary, compare, floor_quotient, floor_remainder, unary
 from wsemu.frontend.python.library.calls import NOTHING, converted, handles, integer, known, positional, scalar
 from wsemu.frontend.python.library.inlined import inlined
@@ -262,7 +262,7 @@ def length(call: Any) -> Value:
         case PatternValue() if hasattr(x.cls, "_fields"):
             return known(len(x.fields))
         case FlatValue():
-            size: Scalar = call.arrays.size_of(call.b, x.array)
+            size: Scalar = views.size_of(call.b, x.array)
             return size
         case RangeValue():
             return _range_length(call.b, x)

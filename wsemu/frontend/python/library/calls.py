@@ -31,8 +31,6 @@ class Call:
     b: Builder
     args: list[Value]
     kwargs: dict[str, Value] = field(default_factory=dict)
-    arrays: Any = None
-    """the module `frontend.python.arrays`"""
     walker: Any = None
     name: str = "function"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wsemu.frontend.python import arrays
 from wsemu.frontend.python.library.calls import NOTHING, array, integer, means, result, scalar
 from wsemu.frontend.python.scalars import describe, register, scalar_cast
 from wsemu.frontend.python.values import Scalar, TupleValue, Value
@@ -75,7 +76,7 @@ def _row(call: Any, function: KernelFunction, ary: Value, index: Value) -> Any:
         )
     for item in indices:
         integer(call, item, f"the index of `{function.name}`")
-    return target, *call.arrays.element_address(call.b, target, indices)
+    return target, *arrays.element_address(call.b, target, indices)
 
 
 def _guarded(call: Any, n: int) -> int:

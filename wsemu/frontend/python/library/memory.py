@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wsemu.frontend.python import allocation, arrays
 from wsemu.frontend.python.library.calls import NOTHING, array, integer, means, result, scalar
 from wsemu.frontend.python.scalars import compute, register, scalar_cast
 from wsemu.frontend.python.values import ArrayValue, Scalar, TupleValue, Value
@@ -24,13 +25,13 @@ _NUMBERS = (*_INTEGERS, float32, float64)
 
 @means(cuda.shared.array)
 def shared_array(call: Any, shape: Value, dtype: Value, alignment: Value | None) -> Value:
-    made: Value = call.arrays.allocate(call, "shared", shape, dtype, alignment)
+    made: Value = allocation.allocate(call, "shared", shape, dtype, alignment)
     return made
 
 
 @means(cuda.local.array)
 def local_array(call: Any, shape: Value, dtype: Value, alignment: Value | None) -> Value:
-    made: Value = call.arrays.allocate(call, "local", shape, dtype, alignment)
+    made: Value = allocation.allocate(call, "local", shape, dtype, alignment)
     return made
 
 
@@ -76,7 +77,7 @@ def _atomic(call: Any, operation: str, target: ArrayValue, index: list[Value], *
             f"array `{target.name}` has {target.ndim} dimensions, the index {len(index)}",
             "give one index for each dimension",
         )
-    address, offset = call.arrays.element_address(call.b, target, index)
+    address, offset = arrays.element_address(call.b, target, index)
     type_ = values[0].type
     operands = (address, *(register(call.b, x) for x in values))
     (old,) = call.b.effect(
@@ -140,7 +141,7 @@ def enter_load(function: KernelFunction, auxiliary: int = 0) -> None:
             check_global(call, source, function)
         indices = _one(call, function, source, index)
         block, start = call.b.block, len(call.b.block.instructions)
-        loaded: Value = call.arrays.load(call.b, source, indices)
+        loaded: Value = arrays.load(call.b, source, indices)
         for instruction in block.instructions[start:]:
             if OPERATIONS[instruction.operation].kind == "load":
                 instruction.auxiliary |= auxiliary
@@ -162,7 +163,7 @@ def enter_store(function: KernelFunction) -> None:
     @means(function)
     def store(call: Any, ary: Value, index: Value, value: Value) -> Value:
         target = array(call, ary, f"`{function.name}`")
-        call.arrays.store(call.b, target, _one(call, function, target, index), value)
+        arrays.store(call.b, target, _one(call, function, target, index), value)
         return NOTHING
 
 

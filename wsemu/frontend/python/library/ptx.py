@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wsemu.frontend.python import arrays
 from wsemu.frontend.python.arithmetic import binary
 from wsemu.frontend.python.library.calls import NOTHING, array, integer, known_integer, means, result, scalar
 from wsemu.frontend.python.library.cuda import reduced
@@ -89,14 +90,14 @@ def _vector(
         )
     for item in indices:
         integer(call, item, f"the index of `{function.name}`")
-    address, offset = call.arrays.element_address(call.b, target, indices)
+    address, offset = arrays.element_address(call.b, target, indices)
     return target, type_, _with_last(call, target, indices[-1], length, address), offset
 
 
 def _with_last(call: Any, target: ArrayValue, raw: Value, length: int, address: int) -> int:
     """The address of a vector, flagged as outside if its last element is: the dimension may end before the memory."""
     index: Any
-    index, extent = call.arrays.as_index(call.b, raw, target.name), target.shape[-1]
+    index, extent = arrays.as_index(call.b, raw, target.name), target.shape[-1]
     if index.literal is not None and index.literal < 0:
         index = binary(call.b, "+", extent, index)
     last: Any = binary(call.b, "+", index, Scalar(int64, None, length - 1))
@@ -158,7 +159,7 @@ def _place(
         raise call.error(f"`{function.name}` with the qualifier {said}", f"give one of {choices}, as a constant")
     target = array(call, ary, f"`{function.name}`")
     distance = integer(call, offset, f"the offset of `{function.name}`", int64)
-    address, immediate = call.arrays.byte_address(call.b, target, distance, width)
+    address, immediate = arrays.byte_address(call.b, target, distance, width)
     return target, address, immediate
 
 

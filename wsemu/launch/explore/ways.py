@@ -1,0 +1,141 @@
+"""One CTA on one of its ways: what its threads know, and what it tells others (`messages.py`)."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    LANES,
+    LOCAL,
+    NAMES,
+    OPERATIONS,
+    SCOPES,
+    SEGMENT_SHIFT,
+    SHARED,
+    access_shape,
+)
+from wsemu.proof.threads import Knowledge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wsemu.launch.explore.session import Ask
+    from wsemu.proof.threads import Made, Place, Race, Rows
+
+
+MOST_MESSAGES = 1_024
+
+
+class UnfitError(Exception):
+    """The launch is not one of these."""
+
+
+class _Wrote(NamedTuple):
+    """Bytes that a thread has written."""
+
+    start: int
+    """in all arrays, one after the other"""
+    size: int
+    thread: int
+    mark: int
+
+
+class Own(Knowledge):
+    """What the threads of one CTA know: of each other, and which messages."""
+
+    def of(self, cta: int, flat: Callable[[int], int], reads: dict[bytes, set[tuple[int, int]]]) -> None:
+        """Be that of a CTA that has not begun; `flat` finds bytes among those of all arrays, `reads` takes what is
+        read: what is known -> (start, size), of all ways."""
+        self.rows = {cta: np.zeros((self.of_cta, self.total + MOST_MESSAGES), np.int32)}
+        self.width = self.total + MOST_MESSAGES
+        self.flat, self.reads = flat, reads
+        self.wrote: tuple[_Wrote, ...] = ()
+        self.unordered: tuple[tuple[int, int], ...] = ()
+        """what atomics touched that have no order"""
+
+    def messages(self, rows: Any) -> Any:
+        """Which messages are known by who has a row, or rows."""
+        return np.packbits(rows[..., self.total : self.total + MOST_MESSAGES] > 0, axis=-1)
+
+    def _access(self, made: Made, number: int) -> Iterator[Race]:
+        event = made.event
+        name = NAMES[self.code[event.pc][0]]
+        store, size = access_shape(name)
+        atomic = OPERATIONS[name].kind == "atomic"
+        for lane, address in made.addresses:
+            if is_own(address):
+                continue
+            start, own = self.flat(address), event.warp * LANES + lane
+            if atomic:
+                if self.code[event.pc][7] & SCOPES:
+                    raise UnfitError
+                self.unordered += ((start, size),) if event.pc not in self.ordered else ()
+            elif store:
+                self.wrote += (_Wrote(start, size, event.cta * self.of_cta + own, event.interval),)
+            else:
+                known = self.messages(self.rows[event.cta][own]).tobytes()
+                self.reads.setdefault(known, set()).add((start, size))
+        yield from super()._access(made, number)
+
+    def released(self, row: Rows) -> frozenset[tuple[int, int]]:
+        """The bytes, as (start, size), that a CTA has written and whoever has a row knows of."""
+        return frozenset((w.start, w.size) for w in self.wrote if row[w.thread] >= w.mark)
+
+    def digest(self, cta: int) -> bytes:
+        """What of all that matters to a CTA."""
+        if cta not in self.living():
+            return b""
+        names, rows = self.held(cta)
+        hashed = hashlib.blake2b(self.key(), digest_size=16)
+        hashed.update(repr((names, [w[:2] for w in self.wrote])).encode())
+        hashed.update(self.messages(rows).tobytes())
+        if self.wrote:
+            threads, marks = [w.thread for w in self.wrote], [w.mark for w in self.wrote]
+            hashed.update(np.packbits(rows[:, threads] >= np.array(marks)).tobytes())
+        return hashed.digest()
+
+
+@dataclass(slots=True)
+class State:
+    """A CTA on one of its ways."""
+
+    cta: int
+    saved: Any
+    image: Any
+    """of memory, with what the CTA itself has written"""
+    digest: bytes
+    status: str
+    asks: list[Ask]
+    knowledge: Own
+    number: int
+    after: set[bytes] = field(default_factory=set)
+    """keys of states that it leads to"""
+    moves: dict[tuple[Ask, bytes], bool] = field(default_factory=dict)
+    """by access and what it reads: whether it leads elsewhere"""
+
+    def key(self) -> bytes:
+        arrays = [data.tobytes() for data in self.image]
+        parts = (b"%d" % self.cta, self.digest, *arrays, self.knowledge.digest(self.cta))
+        return hashlib.blake2b(b"|".join(parts), digest_size=16).digest()
+
+
+@dataclass(slots=True)
+class Message:
+    """Something that a CTA may write at a place of ordered accesses."""
+
+    place: Place
+    value: bytes
+    writer: int
+    number: int
+    variants: set[tuple[bytes, frozenset[tuple[int, int]]]] = field(default_factory=set)
+    """ways to it: what the writer knew by messages, and the bytes of its own that it released"""
+
+
+def is_own(address: int) -> bool:
+    """Whether an address is one of shared or local memory."""
+    return (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT in (SHARED, LOCAL)
