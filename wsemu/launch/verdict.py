@@ -189,7 +189,7 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
     yield from _asserted(places, aborts=False)
     yield from loose
     yield from _lucky_alignment_notes(places)
-    yield from _same_values(places) if settings.strict else ()
+    yield from (*places.program.doubts, *_same_values(places)) if settings.strict else ()
     wrong = any(f.severity == "error" and f.code not in _promoted(settings) for f in found.kept)
     if wrong and _wrote_arrays(places.program, places.outcome):
         what = "this run stored" if places.outcome.status == "done" else "was stored until then"

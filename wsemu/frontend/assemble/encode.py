@@ -415,6 +415,7 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         raises=list(graph.raises),
         stops=list(graph.stops),
         unmodelled=list(graph.unmodelled),
+        doubts=list(graph.doubts),
         registers=graph.registers,
     )
 
