@@ -42,6 +42,7 @@ from wsemu.proof.threads import Knowledge, Made, Shared
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from wsemu.model.outcome import RawFinding
     from wsemu.proof.names import Named
 
 MOST_STEPS = 4_000
