@@ -42,12 +42,9 @@ from wsemu.model.isa import (
     LOCAL,
     NAMES,
     NO_STORE,
-<<<<<<< HEAD
-    ONLY_READ,
-=======
     OF_CLUSTER,
     OF_CTA,
->>>>>>> main
+    ONLY_READ,
     OPERATIONS,
     READ,
     RELEASES,
@@ -120,43 +117,27 @@ class Entry(NamedTuple):
     number: int
     """of its event"""
     size: int
-<<<<<<< HEAD
-    narrow: bool
-    """an atomic that names a scope without the other CTAs: launches in clusters are not tried"""
+    reach: int
+    """of an atomic: how far its scope goes"""
     pc: int
     agent: bool = False
     """made by an asynchronous copy: nobody knows of it but by its column"""
 
-    def meets(self, other: Entry, of_cta: int) -> bool:
-        """Whether two atomics are atomic with each other (PTX ISA, "Morally strong operations")."""
-        together = self.thread // of_cta == other.thread // of_cta or not (self.narrow or other.narrow)
-        alike = self.size == other.size and self.agent == other.agent
-        return self.kind == other.kind == ATOMIC and alike and together
-=======
-    reach: int
-    """of an atomic: how far its scope goes"""
-
     def of_one(self, other: Entry) -> bool:
         """Whether two are atomics of one width, which may be atomic with each other."""
-        return self.kind == other.kind == ATOMIC and self.size == other.size
->>>>>>> main
+        alike = self.size == other.size and self.agent == other.agent
+        return self.kind == other.kind == ATOMIC and alike
 
     def covers(self, earlier: Entry) -> bool:
         """Whether who comes after this, or is atomic with it, need not be judged against an earlier access."""
         same = self.thread == earlier.thread and self.kind == earlier.kind
-<<<<<<< HEAD
         return (
             same
             and not (self.agent or earlier.agent)
             and (
                 self.kind == READ
-                or (self.column == earlier.column and self.size == earlier.size and self.narrow >= earlier.narrow)
+                or (self.column == earlier.column and self.size == earlier.size and self.reach <= earlier.reach)
             )
-=======
-        return same and (
-            self.kind == READ
-            or (self.column == earlier.column and self.size == earlier.size and self.reach <= earlier.reach)
->>>>>>> main
         )
 
 
@@ -606,11 +587,7 @@ class Knowledge:
                     if store and not atomic and touched.setdefault((own, start), thread) != thread:
                         self.unclear = (*self.unclear, event.pc)
                     kind = ATOMIC if atomic else WRITE if store else READ
-<<<<<<< HEAD
-                    entry = Entry(thread, event.interval, kind, 0, 0, number, size, narrow, event.pc)
-=======
-                    entry = Entry(thread, event.interval, kind, 0, 0, number, size, reach)
->>>>>>> main
+                    entry = Entry(thread, event.interval, kind, 0, 0, number, size, reach, event.pc)
                     yield from self._check(event.cta, (own, start), entry, writes)
                     if strong and start == address:  # what it observes is known behind it
                         column, count = self._strong(event, thread, (own, start), wrote)
@@ -661,8 +638,7 @@ class Knowledge:
         written, read = self.cells.get(place, ((), ()))
         against = (*written, *read) if writes else written
         for other in against:
-<<<<<<< HEAD
-            apart = other.number != entry.number and not entry.meets(other, self.of_cta)
+            apart = other.number != entry.number and not (entry.of_one(other) and self._include(entry, other))
             if not apart:
                 continue
             if not self._known(cta, other, entry.thread):
@@ -672,11 +648,6 @@ class Knowledge:
                     yield Race(other, entry, place[1])
             elif entry.agent > other.agent:  # whether a proxy fence lies between them is not followed
                 self.loose = other.pc, entry.pc
-=======
-            apart = other.number != entry.number and not (entry.of_one(other) and self._include(entry, other))
-            if apart and not self._known(cta, other, entry.thread):
-                yield Race(other, entry, place[1])
->>>>>>> main
 
     def _include(self, one: Entry, other: Entry) -> bool:
         """Whether two scopes include each other's threads (PTX ISA, "Morally strong operations")."""
@@ -738,7 +709,7 @@ class Knowledge:
                     if not self._matters_to_copy(place, does):
                         continue
                     column = column or self._copies(name, thread, event.pc)
-                    entry = Entry(thread, _NEVER, does, column, 1, number, 0, False, event.pc, agent=True)
+                    entry = Entry(thread, _NEVER, does, column, 1, number, 0, _OF_ALL, event.pc, agent=True)
                     yield from self._check(event.cta, place, entry, does != READ)
                     written, read = self.cells.get(place, ((), ()))
                     self.cells[place] = (written, (*read, entry)) if does == READ else ((*written, entry), read)

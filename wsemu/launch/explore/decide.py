@@ -68,16 +68,11 @@ def feasible(bound: Bound, places: Places) -> bool:
     """Whether the orders of a launch can be told apart: all that it does is followed thread by thread, and nothing but
     atomics steers it, whatever it executes."""
     looking = set(SCHEDULES) <= set(bound.settings.checkers)
-<<<<<<< HEAD
     program, cluster = bound.program, math.prod(bound.configuration.cluster)
     known = not program.unmodelled and (not program.asynchronous or (followed(program) and cluster == 1))
-    apart = cluster == 1 or not _scopes(bound) & OF_CLUSTER
-=======
-    known = not bound.program.asynchronous and not bound.program.unmodelled
     # each CTA runs by itself there, and does not know its rank
-    ranked = any(name.startswith(("cluster", "nclusterid")) for name in bound.program.specials)
-    apart = math.prod(bound.configuration.cluster) == 1 or not ranked
->>>>>>> main
+    ranked = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
+    apart = cluster == 1 or not ranked
     return looking and known and apart and _by_atomics(bound, places)
 
 
