@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence.places import CALLS
-from wsemu.evidence.schedule import Access, numbered, reading
+from wsemu.evidence.readings import numbered, reading
+from wsemu.evidence.schedule import Access
 from wsemu.model.finding import Finding, with_role
 from wsemu.model.isa import NAMES
 from wsemu.model.outcome import Detail
