@@ -206,7 +206,11 @@ def _wait_help(found: Conflict) -> str:
     alone = one.warp == two.warp and raw.lanes == 1 << max(lanes[0], 0) and lanes[0] == lanes[1]
     barrier = "" if alone else f", then a barrier that {found.second.who} passes before {there}"
     before = f" before {there}" if alone else ""
-    return f"{wait} in the thread that issued (1){before}{barrier}; a group counts once it is committed"
+    program, commits = places.program, f"{'bulk' if bulk else 'cp.async'}.commit"
+    several = sum(words.operation(places, pc) == commits for pc in range(len(program.code))) > 1
+    some = words.spelled(places, one.pc, group, "n")
+    others = f", or {some} where n groups committed later may stay under way" if several and "(n)" in some else ""
+    return f"{wait} in the thread that issued (1){before}{others}{barrier}; a group counts once it is committed"
 
 
 def _reader(found: Conflict) -> str:

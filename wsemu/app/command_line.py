@@ -258,6 +258,9 @@ def debug(
     launch: Annotated[
         int | None, typer.Option(min=1, help="Step through this launch alone, from 1.  [default: all]")
     ] = None,
+    dap: Annotated[
+        bool, typer.Option("--dap", help="Be an editor's debug adapter, on standard input and output.")
+    ] = False,
     kernel: KernelOption = None,
     arch: Arch = None,
     budget: Budget = None,
@@ -268,7 +271,7 @@ def debug(
     commands.warn(_options_among(arguments or [], context))
     options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget}
     given = {name: value for name, value in options.items() if value not in (None, [])}
-    how = {"cta": cta, "thread": thread, "breakpoints": break_ or [], "launch": launch}
+    how = {"cta": cta, "thread": thread, "breakpoints": break_ or [], "launch": launch, "dap": dap}
     raise typer.Exit(debug_program.run(file, arguments or [], given, how))
 
 

@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from wsemu.launch import passed
 from wsemu.launch.arguments import described, is_blank, prepared, unwritten
 from wsemu.launch.code import Code
 from wsemu.launch.examined import examined
@@ -250,6 +251,8 @@ def _examine(
         for keep in keeping if not isinstance(kernel, Code) else ():
             if launched is not None:
                 keep(report, launched)
+    if report.verdict == "verified" and done.initial is not None and more is None:
+        passed.keep(kernel, arguments, blank, captured, done)
     if places.outcome.status == "done" and not chosen.wants(report.kernel):
         return report  # nobody asked for it, and it did what others need
     for look in traceable:

@@ -134,6 +134,10 @@ class Report(Record):
             return any(own.says == cure.says and own.changes == cure.changes for own in self.cures())
         return self._launched is not None and self._launched.is_verified_with(cure)
 
+    def breaks_with(self, cure: Cure) -> bool:
+        """Whether another launch of the program, which is verified as it is, no longer is with this edit."""
+        return self._launched is not None and self._launched.breaks(cure)
+
     def __eq__(self, other: object) -> bool:
         """Whether they say the same."""
         return isinstance(other, Report) and self.__dict__ == other.__dict__
