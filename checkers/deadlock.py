@@ -13,13 +13,13 @@ section 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wsemu.checkers import held_back, object_waits, phase_waits, setmaxnreg, words
 from wsemu.checkers.phase_waits import Ledger
 from wsemu.evidence.places import CALLS, lanes_text
 from wsemu.model.control_flow import reachable
+from wsemu.model.data import dataclass
 from wsemu.model.finding import Finding, Site, Step, with_role
 
 if TYPE_CHECKING:

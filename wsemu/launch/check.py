@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wsemu.launch import passed
@@ -19,6 +18,7 @@ from wsemu.launch.hooks import around, keeping, observers, passed_over, refused,
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
 from wsemu.model.codes import checkers_named, finding_codes
+from wsemu.model.data import replace
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError, check_int, hide_internal_frames
 from wsemu.model.file_names import short
 from wsemu.model.launch_shape import configure
