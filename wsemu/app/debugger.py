@@ -10,7 +10,6 @@ import linecache
 import os
 import struct
 import sys
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -21,6 +20,7 @@ from wsemu.launch.binding import bind
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import as_declared, linked_files
 from wsemu.model import settings
+from wsemu.model.data import dataclass, field, replace
 from wsemu.model.errors import UsageError
 from wsemu.model.isa import FIRST_ARRAY, LOCAL, OFFSET_MASK, PRINTED, SEGMENT_SHIFT, SHARED
 from wsemu.reference import run as reference
