@@ -88,6 +88,17 @@ def test_options_that_go_together_are_not(numba_cuda: Any, options: dict[str, An
         numba_cuda.jit(**options)(kernel)
 
 
+def test_numbas_own_config_says_that_there_is_no_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+
+    monkeypatch.setattr(numba.config, "ENABLE_CUDASIM", 1)
+    with takeover.numba_cuda():
+        space: dict[str, Any] = {}
+        exec("from numba import config, cuda", space)
+        assert (space["config"].ENABLE_CUDASIM, space["cuda"].config.ENABLE_CUDASIM) == (0, 0)
+    assert numba.config.ENABLE_CUDASIM == 1
+
+
 # -- errors -----------------------------------------------------------------------------------------------------------
 def two(x, n):
     x[0] = n

@@ -115,6 +115,8 @@ def test_an_error_that_the_program_catches_is_not_clean(run):
 def test_a_launch_that_a_gpu_refuses_too_may_be_caught(run):
     code, lines = run(HEADER + "try:\n    fill[1, 2000](x)\nexcept ValueError:\n    fill[1, 32](x)\n")
     assert (code, lines) == (0, ["1 kernel, 1 launch: 1 verified"])
+    code, lines = run(HEADER + "try:\n    fill[1, 32](x, 1, 2, 3)\nexcept TypeError:\n    fill[1, 32](x)\n")
+    assert (code, lines) == (0, ["1 kernel, 1 launch: 1 verified"])
 
 
 def test_why_launches_are_incomplete_is_said_in_a_word(run):

@@ -10,7 +10,7 @@ from wsemu.app.exit_codes import FAILED, INCOMPLETE
 from wsemu.launch.check import not_run
 from wsemu.launch.hooks import hooked, observers, refused, starting
 from wsemu.model.data import dataclass, field
-from wsemu.model.errors import UnsupportedError
+from wsemu.model.errors import MistypedError, UnsupportedError
 from wsemu.model.finding import MOST_SHOWN
 
 if TYPE_CHECKING:
@@ -124,8 +124,10 @@ class Launches:
         return not known
 
     def swallowed(self, ending: BaseException | None) -> WsemuError | None:
-        """What a launch raised and the program caught, so that nobody has seen it."""
-        hidden = (e for e in self.refused if e is not ending and not isinstance(e, UnsupportedError))
+        """What a launch raised and the program caught, so that nobody has seen it; what a GPU refuses, too, it may
+        catch."""
+        known = (UnsupportedError, MistypedError)
+        hidden = (e for e in self.refused if e is not ending and not isinstance(e, known))
         return next(hidden, None)
 
     def count(self, verdict: Verdict) -> int:

@@ -135,6 +135,9 @@ def part(name: str) -> ModuleType:
 class _Hook:
     """A finder and loader of modules, first in `sys.meta_path`."""
 
+    simulator = 0
+    """what `config.ENABLE_CUDASIM` of Numba itself was; it reads 0 meanwhile, also where somebody still sets it"""
+
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
@@ -166,6 +169,9 @@ class _Hook:
         if name == f"{_MLIR}.types":
             sys.modules[name] = importlib.import_module("numba.core.types")
         elif name in NAMES:
+            config: Any = sys.modules.get("numba.core.config")
+            if getattr(config, "ENABLE_CUDASIM", 0):
+                self.simulator, config.ENABLE_CUDASIM = config.ENABLE_CUDASIM, 0
             cuda.__path__ = []  # what makes Python ask for submodules
             sys.modules[name] = cuda
         else:
@@ -199,6 +205,8 @@ def numba_cuda() -> Iterator[None]:
             yield
     finally:
         sys.meta_path.remove(hook)
+        if hook.simulator:
+            cast("Any", sys.modules["numba.core.config"]).ENABLE_CUDASIM = hook.simulator
         _take_out()
         vars(cuda).clear()  # imported parts have become its attributes
         vars(cuda).update(before)
