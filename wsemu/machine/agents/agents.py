@@ -19,6 +19,7 @@ from wsemu.machine.state import (
     GROW,
     GROW_AGENTS,
     GROW_BITS,
+    KEPT_GROUPS,
     SENDS,
     STORES,
 )
@@ -26,11 +27,13 @@ from wsemu.machine.sync.lane_clocks import (
     bits_of,
     cluster_row,
     cta_row,
+    group_row,
     heads,
     lane_row,
     refresh,
     row,
     separate,
+    set_bit,
     time_bits,
 )
 from wsemu.model.codes import CODE_NUMBERS
@@ -153,6 +156,9 @@ def settle(m):
         shift(m, cluster_row(m, 2 + 2 * member), words)
     shift(m, cluster_row(m, np.int64(0)), words)
     shift(m, cluster_row(m, np.int64(1)), words)
+    if m.group_entry:
+        for number in range(m.members * (m.cta_warps >> 2) * (KEPT_GROUPS + 1)):
+            shift(m, group_row(m, number), words)
     for number in range(m.mbarrier_count):
         b = mbarrier_at(m.mbarriers, number)
         shift(m, b.given[0], words)
@@ -202,10 +208,8 @@ def know(m, w, lane, number):
     """A lane, which shares its row with no other, knows that an agent has ended."""
     at = number - m.agent_low
     if at >= 0:
-        place, bit = lane_row(m, w, lane) + bits_of(m) + 8 * (at >> 6), np.int64(1) << (at & 63)
-        store_i64(place, load_i64(place) | bit)
-        place += 256 * m.agent_bits
-        store_i64(place, load_i64(place) | bit)
+        set_bit(lane_row(m, w, lane) + bits_of(m), at)
+        set_bit(lane_row(m, w, lane) + time_bits(m), at)
 
 
 @compiled

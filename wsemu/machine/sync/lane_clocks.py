@@ -26,7 +26,7 @@ from wsemu.machine.memory.cell_bits import GENERIC
 from wsemu.machine.memory.shadow_cells import ALL, copy, join, join_bits, join_some, least, put, same_key
 from wsemu.machine.records import barrier_at, cta_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
-from wsemu.machine.state import BARRIERS, CTA_ROWS
+from wsemu.machine.state import BARRIERS, CTA_ROWS, KEPT_GROUPS
 from wsemu.machine.sync.group import enter_cta
 from wsemu.machine.sync.warp_clocks import show_agents
 from wsemu.model.codes import CODE_NUMBERS
@@ -64,6 +64,12 @@ def cluster_row(m, number):
     """Of the rows of a group: what the phases of its barrier were given, even and odd ones; of each CTA who accessed
     its shared memory, and by which instruction."""
     return row(m, LANES * m.warp_count + CTA_ROWS * m.members + number)
+
+
+@compiled
+def group_row(m, number):
+    """Of the rows that belong to warpgroups, see matrix/warpgroup.py."""
+    return cluster_row(m, 2 + 2 * m.members + number)
 
 
 @compiled
@@ -136,6 +142,12 @@ def join_rows(m, to, other):
         join(to + 256 * u, other + 256 * u)
     for u in range(m.row_vectors, m.row_vectors + kept_bits(m)):
         join_bits(to + 256 * u, other + 256 * u)
+
+
+@compiled
+def set_bit(bits, at):
+    """Let a set of asynchronous operations have one."""
+    store_i64(bits + 8 * (at >> 6), load_i64(bits + 8 * (at >> 6)) | np.int64(1) << (at & 63))
 
 
 @compiled
@@ -282,6 +294,9 @@ def clear_rows(m):
     if m.cluster_entry:
         for number in range(2 + 2 * m.members * m.clusters):
             clear_row(m, cluster_row(m, number))
+    if m.group_entry:
+        for number in range(m.members * (m.cta_warps >> 2)):
+            clear_row(m, group_row(m, number * (KEPT_GROUPS + 1)))
 
 
 @compiled
