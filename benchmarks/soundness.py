@@ -1,6 +1,6 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
-    python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics] [--programs 100000] [--seed 0]
+    python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|maps] [--programs 100000] [--seed 0]
         [--workers N]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
@@ -12,7 +12,8 @@ sides exchanged; every eighth runs in the reference interpreter. With `--kind ph
 copies and named barriers (phase_programs.py, phase_explorer.py); every eighth runs in the reference interpreter, too.
 With `--kind clusters` these are spread over the CTAs of a cluster, with `--kind atomics` they are programs of strong
 accesses, fences and flags (strong_programs.py), and what is enumerated is every execution that the PTX memory model
-allows (memory_model.py); every sixteenth runs in the reference interpreter.
+allows (memory_model.py); every sixteenth runs in the reference interpreter. With `--kind maps` they change tensor maps,
+between fences of the tensormap proxy (map_programs.py), and what PTX orders is computed; every eighth there.
 Prints the programs of each family by verdict and by what can go wrong in them, and every disagreement, with a smaller
 program that shows it. Exit code 1 if there is one.
 
@@ -29,7 +30,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.properties.agreement import Judged, judged, judged_lanes
@@ -39,9 +40,10 @@ from tests.properties.lane_control import APART
 from tests.properties.lane_explorer import CHANCE, LANE_FAULTS
 from tests.properties.lane_programs import LANE_FAMILIES, smaller_lanes
 from tests.properties.lanes import has_branches, lanes_notation
+from tests.properties.map_programs import judged_maps, map_program
 from tests.properties.phase_programs import PHASE_FAMILIES, judged_phases, smaller_phases
 from tests.properties.programs import FAMILIES, check_interpreted, smaller
-from tests.properties.strong_programs import judged_strong, strong_program
+from tests.properties.strong_programs import STRONG_FAMILIES, judged_strong, space_for
 
 CHUNK = 250
 """programs that a worker takes at a time"""
@@ -52,8 +54,9 @@ REFERENCE_LANES = 8
 SHARES = {
     "barriers": {**dict.fromkeys(FAMILIES, 2), **dict.fromkeys(LANE_FAMILIES, 2), "diverged": 4},
     "phases": {"ring": 3, "mixed": 1},
-    "atomics": {"strong": 1},
+    "atomics": {"strong": 1, "protocols": 1},
     "clusters": {"clustered": 1},
+    "maps": {"maps": 1},
 }
 """kind -> family -> its weight"""
 HARMLESS = "refused for a harmless expectation"
@@ -119,8 +122,10 @@ class Parted:
 def work(part: Part) -> Result:
     if part.family in PHASE_FAMILIES:
         return work_phases(part)
-    if part.family == "strong":
+    if part.family in STRONG_FAMILIES:
         return work_strong(part)
+    if part.family == "maps":
+        return work_maps(part)
     if part.family in CLUSTER_FAMILIES:
         return work_clusters(part)
     source = random.Random(part.seed)
@@ -165,14 +170,31 @@ def work_strong(part: Part) -> Result:
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
-        program = strong_program(source)
+        program = STRONG_FAMILIES[part.family](source)
         engine = "reference" if k % (2 * REFERENCE_LANES) == 1 else "vm"
-        found = judged_strong(program, engine)
-        result.found["can race" if found.races else "cannot race"] += 1
-        result.found[found.verdict] += 1
-        result.checks[engine] += 1
+        found = judged_strong(program, engine, space_for(program, source))
+        result.found[found.can] += 1
+        result.found[found.verdict or UNKNOWN] += 1
+        if found.verdict:
+            result.checks[engine] += 1
+        if found.verdict == "incomplete":
+            result.found[f"incomplete and {found.can}"] += 1
         if found.complaint:
             result.complaints.append(f"{part.family}: {found}")
+    return result
+
+
+def work_maps(part: Part) -> Result:
+    """The same for programs that change tensor maps."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        engine: Literal["vm", "reference"] = "reference" if k % REFERENCE_LANES == 1 else "vm"
+        found = judged_maps(map_program(source), engine)
+        result.found.update([found.verdict, *(f"not {what}" for what in {*found.lacks})])
+        result.checks[engine] += 1
+        if found.complaint:
+            result.complaints.append(f"{part.family}: {found.complaint}\n{found.program}")
     return result
 
 
@@ -212,7 +234,7 @@ def show(family: str, found: Counter[str], programs: int) -> None:
     total = sum(found[verdict] for verdict in VERDICTS)
     said = ", ".join(f"{found[v]:,} {v} ({found[v] / max(total, 1):.0%})" for v in VERDICTS if found[v])
     kinds = FAULTS if family in FAMILIES else (*LANE_FAULTS, APART, CHANCE)
-    if family in PHASE_FAMILIES or family in CLUSTER_FAMILIES or family == "strong":
+    if family in PHASE_FAMILIES or family in CLUSTER_FAMILIES or family in STRONG_FAMILIES:
         kinds = (*sorted(found.keys() - {*VERDICTS}),)
     print(f"{family:10} {total:>7,} programs ({total / programs:.0%} of all): {said}")
     print(f"{'':10} {'':>7} can show: {', '.join(f'{fault} {found[fault]:,}' for fault in kinds)}")

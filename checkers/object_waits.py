@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import ObjectWait
 
 
+def leads(wait: ObjectWait) -> bool:
+    """Whether this wait says more of the cause than those for barriers and phases beside it."""
+    return bool(wait.missing) or wait.kind == WARPGROUP
+
+
 def message(places: Places, wait: ObjectWait) -> str:
     """`warp 1 waits for latch 0, which has 1 of 2`."""
     if wait.missing:

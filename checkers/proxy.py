@@ -1,7 +1,8 @@
 """Accesses through two proxies.
 
-Detects: asynchronous accesses after plain ones, ordered by barriers, that no proxy fence orders.
-Does not detect: fences of the tensormap proxy.
+Detects: asynchronous accesses after plain ones, ordered by barriers, that no proxy fence orders; tensor copies through
+a map that the launch changed, where fences of the tensormap proxy do not order the change before.
+Does not detect: maps that something before the launch has written to global memory, and that nothing acquires.
 Reference: PTX ISA, "Causality order", "Proxy-preserved base causality order"; measured rules T5, W13.
 """
 
@@ -31,9 +32,20 @@ _BOTH = {
     "other_last": "its highest lane",
 }
 _ASYNC = {"async": "1: the later access is asynchronous", "other_async": "1: the earlier one is"}
-DETAIL = {"proxy": Detail(_BOTH, _ASYNC), "proxy-war": Detail(_BOTH, _ASYNC)}
+DETAIL = {
+    "proxy": Detail(_BOTH, _ASYNC),
+    "proxy-war": Detail(_BOTH, _ASYNC),
+    "tensormap-proxy": Detail(
+        {"address": "of the map", "what": "0: its change was not released, 1: it was not acquired"},
+        {"other_cta": "CTA that changed it, where that is another one"},
+    ),
+}
 CODES = tuple(DETAIL)
 _TWO = "barriers order (1) before (2) for plain accesses; bulk operations use the asynchronous proxy"
+_OF_MAPS = (
+    "barriers order (1) before (2) for plain accesses; copies read their map through the tensormap proxy, which sees a "
+    "change once it was released to it and acquired, at the map's address, and until then may use what it read before"
+)
 _OBSERVED = "an H100 was seen to copy old bytes, across barriers (T5)"
 _FORMAL = (
     "PTX orders the two proxies by a fence alone; an H100 was not seen to overtake such a read, yet kernels without "
@@ -43,6 +55,8 @@ _FORMAL = (
 
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of a plain access and an asynchronous one after it."""
+    if raw.code == "tensormap-proxy":
+        return _map(raw, places)
     d, noun = raw.detail, words.noun(places, raw.pc)
     at = words.named(places, d["address"], raw.pc)
     space = places.space(d["address"] >> SEGMENT_SHIFT)
@@ -59,6 +73,33 @@ def explain(raw: RawFinding, places: Places) -> Finding:
         _fence(raw, places),
         f"{earlier} by {first}",
     )  # fmt: skip
+
+
+def _map(raw: RawFinding, places: Places) -> Finding:
+    """The finding of a copy through a map that was changed."""
+    noun, at = words.noun(places, raw.pc), words.named(places, raw.detail["address"], raw.pc)
+    lacks = ("released", "acquired")[raw.detail["what"]]
+    return words.finding(
+        raw, places, f"the {noun} uses the tensor map {at}, whose change was not {lacks} for the tensormap proxy",
+        f"{noun} issued by {words.who(raw, places)}",
+        [_OF_MAPS],
+        (_release if lacks == "released" else _acquire)(raw, places),
+        f"changed by {words.other(raw, places)}",
+    )  # fmt: skip
+
+
+def _release(raw: RawFinding, places: Places) -> str:
+    return (
+        f"add `fence.proxy.tensormap::generic.release.gpu` {places.after(raw.other_pc, raw.pc)}, in the threads of (1) "
+        "and before the barrier; an acquire, with the address of the map, belongs behind that"
+    )
+
+
+def _acquire(raw: RawFinding, places: Places) -> str:
+    return (
+        "add `fence.proxy.tensormap::generic.acquire.gpu [map], 128` behind the release and before "
+        f"{places.near(raw.pc, raw.other_pc)}, in the issuing thread or in one of its CTA that it waits for"
+    )
 
 
 def _fence(raw: RawFinding, places: Places) -> str:

@@ -88,6 +88,13 @@ def test_a_guarded_instruction_that_is_not_modelled_and_not_executed():
     assert run(text("setp.eq.u32 %p2, %r2, 99;\n@%p2 fma.rn.f32.f16 %f1, %h1, %h2, %f2;")).verdict == "verified"
 
 
+def test_lanes_meet_before_what_is_not_modelled_and_all_come_to():
+    body = "setp.ne.u32 %p2, %r2, 0;\n@%p2 bra $behind;\nst.shared.u32 [%r3], %r2;\n$behind: bar.sync 0;"
+    report = run(text(f"{body}\nfma.rn.f32.f16 %f1, %h1, %h2, %f2;"))
+    assert report.verdict == "incomplete"
+    assert not report.findings
+
+
 # -- fences between proxies ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", PROXIES)
 def test_a_fence_between_proxies_is_kept_and_says_nothing(kind):

@@ -22,9 +22,9 @@ _ORDER = (
     "remote-mbarrier invalid-barrier copy-size tensor-map setmaxnreg misaligned out-of-bounds undefined-shuffle "
     "barrier-divergence cluster-barrier wgmma-divergence wgmma-register wgmma-unfenced count-mismatch oversubscribed "
     "uncovered-expectation tx-mismatch over-arrival mbarrier-clobber mbarrier-lifetime uninitialized-read "
-    "dangling-arrive dangling-phase phase-alias phase-unobserved all-arrive barrier-recycling proxy scope race "
-    "intra-warp-race read-only-written async-outlives-cta dsmem-before-start dsmem-after-exit deadlock proxy-war "
-    "dsmem-relaxed-exit".split()
+    "dangling-arrive dangling-phase phase-alias phase-unobserved all-arrive barrier-recycling proxy tensormap-proxy "
+    "scope race intra-warp-race read-only-written async-outlives-cta dsmem-before-start dsmem-after-exit deadlock "
+    "proxy-war dsmem-relaxed-exit".split()
 )
 """codes: what explains others comes before them; costs explain nothing, and come last"""
 _RANK = {code: n for n, code in enumerate(_ORDER)}

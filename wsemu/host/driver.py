@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -149,6 +150,12 @@ class Device:
     ASYNC_ENGINE_COUNT = 3
     CONCURRENT_KERNELS = UNIFIED_ADDRESSING = MANAGED_MEMORY = CAN_MAP_HOST_MEMORY = 1
     COOPERATIVE_LAUNCH = INTEGRATED = KERNEL_EXEC_TIMEOUT = TCC_DRIVER = PCI_BUS_ID = PCI_DEVICE_ID = 0
+    COMPUTE_MODE = PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES = IS_MULTI_GPU_BOARD = PCI_DOMAIN_ID = 0
+    STREAM_PRIORITIES_SUPPORTED = GLOBAL_L1_CACHE_SUPPORTED = LOCAL_L1_CACHE_SUPPORTED = ECC_ENABLED = 1
+    CONCURRENT_MANAGED_ACCESS = HOST_NATIVE_ATOMIC_SUPPORTED = PAGEABLE_MEMORY_ACCESS = GPU_OVERLAP = 1
+    MAX_BLOCKS_PER_MULTIPROCESSOR = 32
+    MAX_PITCH = 2**31 - 1
+    TEXTURE_ALIGNMENT = 512
     supports_float16 = True
     supports_bfloat16 = True
     supports_fp8 = True
@@ -158,6 +165,14 @@ class Device:
         """Of the `arch` in the settings: (9, 0) for sm_90."""
         digits = settings.current().arch.removeprefix("sm_").rstrip("af")
         return int(digits[:-1]), int(digits[-1])
+
+    @property
+    def COMPUTE_CAPABILITY_MAJOR(self) -> int:
+        return self.compute_capability[0]
+
+    @property
+    def COMPUTE_CAPABILITY_MINOR(self) -> int:
+        return self.compute_capability[1]
 
     def __getattr__(self, name: str) -> Any:
         """The limits that differ by architecture."""
@@ -216,6 +231,9 @@ class Device:
 
     def __exit__(self, *_: object) -> None:
         """Nothing was set up."""
+
+    def __repr__(self) -> str:
+        return f"<CUDA device {self.id} '{self.name}'>"
 
 
 _OF_LIMITS: dict[str, Callable[[Limits], int]] = {
@@ -310,13 +328,22 @@ is_float16_supported = is_bfloat16_supported = is_fp8_supported = is_available
 
 
 class Config:
-    """`cuda.config`: Numba's settings, and those of Numba-CUDA, which change nothing here."""
+    """`cuda.config`: Numba's settings, and those of Numba-CUDA.
 
-    CUDA_LOW_OCCUPANCY_WARNINGS = CUDA_WARN_ON_IMPLICIT_COPY = CUDA_DEBUGINFO_DEFAULT = 0
+    Warnings of small grids and of host arrays as arguments are on in Numba-CUDA; here they speak of no GPU, and are off
+    unless the program or `NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS` and `NUMBA_CUDA_WARN_ON_IMPLICIT_COPY` ask for them.
+    """
+
+    CUDA_DEBUGINFO_DEFAULT = 0
     CUDA_ENABLE_PYNVJITLINK = CUDA_ENABLE_NRT = CUDA_NRT_STATS = CUDA_LOG_SIZE = CUDA_SHOW_LTO = 0
     CUDA_USE_NVIDIA_BINDING = CUDA_PER_THREAD_DEFAULT_STREAM = CUDA_ENABLE_MINOR_VERSION_COMPATIBILITY = 0
     CUDA_MEMORY_MANAGER = "default"
     DISABLE_CUDA = ENABLE_CUDASIM = 0
+
+    def __init__(self) -> None:
+        for name in ("CUDA_LOW_OCCUPANCY_WARNINGS", "CUDA_WARN_ON_IMPLICIT_COPY"):
+            given = os.environ.get(f"NUMBA_{name}", "0")
+            setattr(self, name, int(given) if given.isdecimal() else 0)
 
     def __getattr__(self, name: str) -> Any:
         from numba.core import config  # on demand: programs seldom ask

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from wsemu import cuda
+from wsemu.host.numba_warnings import watching
 from wsemu.language.markers import Foreign, NotModelled
 from wsemu.launch.hooks import aside
 from wsemu.model.errors import MissingModule
@@ -194,7 +195,7 @@ def numba_cuda() -> Iterator[None]:
     hook = _Hook()
     sys.meta_path.insert(0, hook)
     try:
-        with remembering():
+        with remembering(), watching():
             yield
     finally:
         sys.meta_path.remove(hook)

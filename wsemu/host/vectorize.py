@@ -1,7 +1,7 @@
 """`@vectorize` and `@guvectorize` with `target="cuda"`: functions of arrays, whose loops are launches.
 
-One thread computes an element, or with `guvectorize` one item of the loop dimensions.  The signature is the first of
-those given to which NumPy casts the arguments safely, else the first to which it casts them within their kind.
+One thread computes an element, or with `guvectorize` one item of the loop dimensions.  Which signature is meant, and
+when none is, follows Numba-CUDA: arrays have the declared dtypes, and numbers become what the arrays leave open.
 """
 
 from __future__ import annotations
@@ -61,14 +61,17 @@ class _Function:
         """One more signature."""
         self._signatures += signatures.parse(signature, self.__name__)
 
-    def _chosen(self, operands: Sequence[Array]) -> signatures.Declared:
-        for casting in ("safe", "same_kind"):
-            for one in self._signatures:
-                pairs = zip(operands, one.arguments, strict=False)
-                if all(np.can_cast(array.dtype, _dtype(type_), casting) for array, type_ in pairs):
-                    return one
+    def _fitting(self, fits: Callable[[int, np.dtype[Any]], bool]) -> list[signatures.Declared]:
+        """The signatures whose operands fit, by their places and declared dtypes."""
+        return [
+            one
+            for one in self._signatures
+            if all(fits(n, _dtype(type_)) for n, type_ in enumerate(one.arguments[: self.nin]))
+        ]
+
+    def _unfit(self, operands: Sequence[Array], why: str) -> TypeError:
         given = ", ".join(str(array.dtype) for array in operands)
-        raise TypeError(f"`{self.__name__}` has no signature for {given}: it has {[*map(str, self._signatures)]}")
+        return TypeError(f"`{self.__name__}` has {why} for {given}: it has {', '.join(map(str, self._signatures))}")
 
     def _launch(self, body: str, count: int, arrays: Sequence[Array], stream: object) -> None:
         """Launch a kernel with a thread for each of `count` items; its `body` calls `function` for item `i`."""
@@ -93,6 +96,10 @@ def _dtype(type_: Any) -> np.dtype[Any]:
     if found is None:
         raise UsageError(f"{type_} in a signature: give numbers, and arrays of them")
     return np.dtype(found.name)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, complex, np.number))
 
 
 def _host(value: Any) -> Array:
@@ -140,13 +147,23 @@ class Vectorized(_Function):
             f"{''.join(_dtype(t).char for t in one.arguments)}->{_dtype(one.result).char}" for one in self._signatures
         ]
 
+    def _chosen(self, operands: Sequence[Any], arrays: Sequence[Array]) -> signatures.Declared:
+        """The signature for these operands: that of their dtypes; numbers leave the choice to the arrays if none is."""
+        exact = self._fitting(lambda n, wanted: arrays[n].dtype == wanted)
+        found = exact or self._fitting(lambda n, wanted: _is_number(operands[n]) or arrays[n].dtype == wanted)
+        if not found:
+            raise self._unfit(arrays, "no matching version: arrays need the exact types, so no signature")
+        if len({(one.arguments, one.result) for one in found}) > 1:
+            raise self._unfit(arrays, "an ambiguous signature, so that numbers need a NumPy type,")
+        return found[0]
+
     def __call__(self, *args: Any, out: Any = None, stream: object = 0) -> Any:
         """The function of each element; into `out`, or the argument behind the operands, if given."""
         operands, rest = args[: self.nin], args[self.nin :]
         if len(operands) != self.nin or len(rest) > 1:
             raise UsageError(f"`{self.__name__}` takes {self.nin} operands and an output, not {len(args)} arguments")
         arrays = [_host(value) for value in operands]
-        chosen = self._chosen(arrays)
+        chosen = self._chosen(operands, arrays)
         shape = np.broadcast_shapes(*(array.shape for array in arrays))
         flat = [
             np.ascontiguousarray(np.broadcast_to(array.astype(_dtype(type_), copy=False), shape)).reshape(-1)
@@ -192,7 +209,11 @@ class Generalized(_Function):
         arrays = [_host(value) for value in operands]
         chosen = self._chosen(arrays)
         sizes, shapes = self._sizes(arrays)
-        loop = np.broadcast_shapes(*shapes)
+        loop = max(shapes, key=math.prod)
+        for n, one in enumerate(shapes, 1):
+            if one not in (loop, (), (1,)):
+                what = f"input {n} has the loop dimensions {one}, another one {loop}: outer dimension mismatch"
+                raise UsageError(f"`{self.__name__}`: {what}")
         count = math.prod(loop)
         flat = [
             self._items(array, loop, names, type_)
@@ -210,6 +231,15 @@ class Generalized(_Function):
             for array, names, to in zip(made, self._outputs, given, strict=True)
         ]
         return results[0] if self.nout == 1 else tuple(results)
+
+    def _chosen(self, arrays: Sequence[Array]) -> signatures.Declared:
+        """The signature for these operands: that of their dtypes, else the first whose types cast safely to them, as
+        Numba-CUDA has it."""
+        found = self._fitting(lambda n, wanted: arrays[n].dtype == wanted)
+        found = found or self._fitting(lambda n, wanted: np.can_cast(wanted, arrays[n].dtype))
+        if not found:
+            raise self._unfit(arrays, "no matching signature")
+        return found[0]
 
     def _sizes(self, arrays: Sequence[Array]) -> tuple[dict[str, int], list[tuple[int, ...]]]:
         """The extents of the named dimensions, and the loop dimensions of each input."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from wsemu.language.markers import ScalarType
 from wsemu.language.promotion import CONVERSIONS, Conversion, number_type
-from wsemu.model.errors import UsageError
+from wsemu.model.errors import MistypedError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,8 +60,13 @@ def _plain(item: Any) -> Any:
 
 
 def number(type_: Any) -> NumberType | None:
-    """The number type that a declared type is, or None for an array and others."""
-    return None if hasattr(type_, "ndim") else number_type(type_)
+    """The number type that a declared type is, or None for an array, a tuple and others."""
+    return None if hasattr(type_, "ndim") or items(type_) is not None else number_type(type_)
+
+
+def items(type_: Any) -> tuple[Any, ...] | None:
+    """The types of the items of a declared tuple; None for what is none."""
+    return tuple(type_.types) if hasattr(type_, "count") and hasattr(type_, "types") else None
 
 
 def best(declared: Sequence[Declared], numbers: Sequence[NumberType | None]) -> Declared | None:
@@ -76,13 +81,14 @@ def best(declared: Sequence[Declared], numbers: Sequence[NumberType | None]) -> 
 
 
 def fit(declared: Sequence[Declared], arguments: Sequence[Any], name: str, names: Sequence[str]) -> tuple[Any, ...]:
-    """The arguments of a launch of the kernel `name`, its numbers converted; UsageError where no signature fits."""
+    """The arguments of a launch of the kernel `name`, its numbers converted; MistypedError where no signature
+    fits."""
     fitting = [one for one in declared if not _misfit(one, arguments, names)]
     chosen = best(fitting, [_number_of(value) for value in arguments])
     if chosen is None:
         why = _misfit(declared[0], arguments, names)
         others = f" (nor one of {len(declared) - 1} more)" if len(declared) > 1 else ""
-        raise UsageError(f"`{name}` is declared as {declared[0]}{others}: {why}")
+        raise MistypedError(f"`{name}` is declared as {declared[0]}{others}: {why}")
     return tuple(_converted(value, type_) for value, type_ in zip(arguments, chosen.arguments, strict=True))
 
 
@@ -90,20 +96,29 @@ def _misfit(one: Declared, arguments: Sequence[Any], names: Sequence[str]) -> st
     """Why the arguments do not fit a signature; empty where they do."""
     if len(one.arguments) != len(arguments):
         return f"the launch has {len(arguments)} arguments, the signature {len(one.arguments)}"
-    for type_, value, name in zip(one.arguments, arguments, names, strict=True):
-        if not hasattr(type_, "ndim"):
-            why = _misfit_number(type_, value)
-            if why:
-                return f"`{name}` is {_described(value)}{why}"
-            continue
-        if not hasattr(value, "__array_interface__") or isinstance(value, np.generic):
-            return f"`{name}` is {_described(value)}, not an array"
-        array = np.asarray(value)
-        wanted = number_type(type_.dtype)
-        if array.ndim != type_.ndim or (wanted is not None and not _holds(array.dtype, wanted)):
-            return f"`{name}` is {_described(array)}: make it one of {type_.dtype} with {type_.ndim} dimensions"
-        if not getattr(array.flags, {"C": "c_contiguous", "F": "f_contiguous"}.get(type_.layout, ""), True):
-            return f"`{name}` is not contiguous in the declared order {type_.layout}: copy it, or declare it with `[:]`"
+    whys = (_misfit_argument(*each) for each in zip(one.arguments, arguments, names, strict=True))
+    return next(filter(None, whys), "")
+
+
+def _misfit_argument(type_: Any, value: Any, name: str) -> str:
+    """Why an argument does not fit its declared type; empty where it does."""
+    parts = items(type_)
+    if parts is not None:
+        if not isinstance(value, tuple) or len(value) != len(parts):
+            return f"`{name}` is {_described(value)}, not a tuple of {len(parts)}"
+        whys = (_misfit_argument(t, v, f"{name}[{n}]") for n, (t, v) in enumerate(zip(parts, value, strict=True)))
+        return next(filter(None, whys), "")
+    if not hasattr(type_, "ndim"):
+        why = _misfit_number(type_, value)
+        return f"`{name}` is {_described(value)}{why}" if why else ""
+    if not hasattr(value, "__array_interface__") or isinstance(value, np.generic):
+        return f"`{name}` is {_described(value)}, not an array"
+    array = np.asarray(value)
+    wanted = number_type(type_.dtype)
+    if array.ndim != type_.ndim or (wanted is not None and not _holds(array.dtype, wanted)):
+        return f"`{name}` is {_described(array)}: make it one of {type_.dtype} with {type_.ndim} dimensions"
+    if not getattr(array.flags, {"C": "c_contiguous", "F": "f_contiguous"}.get(type_.layout, ""), True):
+        return f"`{name}` is not contiguous in the declared order {type_.layout}: copy it, or declare it with `[:]`"
     return ""
 
 
@@ -144,6 +159,10 @@ def _described(value: Any) -> str:
 
 
 def _converted(value: Any, type_: Any) -> Any:
+    parts = items(type_)
+    if parts is not None:
+        made = map(_converted, value, parts)
+        return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
     wanted = number(type_)
     if wanted is None:
         element = number_type(type_.dtype) if hasattr(type_, "ndim") else None

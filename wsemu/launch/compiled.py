@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.language.promotion import number_type
 from wsemu.launch.code import Code
-from wsemu.model.errors import UsageError
+from wsemu.model.errors import MistypedError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -113,11 +113,11 @@ def parameter_names(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
     names: tuple[str, ...] = code.co_varnames[: code.co_argcount]
     name = function.__name__
     if len(arguments) < len(names):
-        raise UsageError(
+        raise MistypedError(
             f"`{name}` got {len(arguments)} of {len(names)} arguments: missing `{'`, `'.join(names[len(arguments) :])}`"
         )
     if len(arguments) > len(names):
-        raise UsageError(f"`{name}` takes {len(names)} arguments ({', '.join(names)}), not {len(arguments)}")
+        raise MistypedError(f"`{name}` takes {len(names)} arguments ({', '.join(names)}), not {len(arguments)}")
     return names
 
 

@@ -6,6 +6,7 @@ import contextlib
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from wsemu.launch import hooks
 from wsemu.model.errors import UsageError, hide_internal_frames
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class ConfiguredLaunch:
                 callback(kernel, self)
             for record in _records.get(kernel, ()):
                 record["config"] = self
+            for watch in hooks.passing:
+                watch(arguments)
             launch(kernel, self.configuration, arguments)
         finally:
             _under_way.reset(token)

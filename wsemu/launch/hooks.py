@@ -42,5 +42,11 @@ keeping: list[Callable[[Report, Launched], None]] = []
 """called with each launch of a Python kernel and with what makes it again; while there are any, that is kept of all"""
 around: list[Callable[[Any, LaunchConfiguration, Sequence[Any], Callable[[], Report]], Report]] = []
 """called with each launch `kernel[grid, block](...)` and with what runs it, in its place; the last one counts"""
+declaring: list[Callable[[dict[str, Any]], None]] = []
+"""called with the options of each `jit`"""
+configuring: list[Callable[[LaunchConfiguration], None]] = []
+"""called with the shape of each `kernel[grid, block]`"""
+passing: list[Callable[[Sequence[Any]], None]] = []
+"""called with the arguments of each launch"""
 aside: list[Callable[[], AbstractContextManager[None]]] = []
 """entered while Numba-CUDA itself is needed: whoever stands in its place steps aside meanwhile"""

@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any, overload
 
 from wsemu.language.markers import Declared as DeclaredFunction
+from wsemu.launch import hooks
 from wsemu.launch.configured import ConfiguredLaunch
 from wsemu.model import settings
 from wsemu.model.errors import UsageError, hide_internal_frames
@@ -37,7 +38,10 @@ class Launchable:
     @hide_internal_frames
     def __getitem__(self, parameters: Brackets) -> ConfiguredLaunch:
         """The launch of this kernel with `grid, block[, stream[, dynamic_shared[, cluster]]]`."""
-        return ConfiguredLaunch(self, self.configuration(parameters), parameters[2] if len(parameters) > 2 else 0)
+        configuration = self.configuration(parameters)
+        for watch in hooks.configuring:
+            watch(configuration)
+        return ConfiguredLaunch(self, configuration, parameters[2] if len(parameters) > 2 else 0)
 
     def configuration(self, parameters: Any) -> LaunchConfiguration:
         """The checked form of what stands in the brackets of a launch."""
@@ -189,6 +193,8 @@ def jit(signature: Any = None, /, **options: Any) -> Any:
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         raise UsageError(f"`jit` has no option `{unknown[0]}`: the options are {', '.join(OPTIONS)}")
+    for watch in hooks.declaring:
+        watch(options)
     device = bool(options.pop("device", False))
     if isinstance(signature, staticmethod):
         signature = signature.__func__

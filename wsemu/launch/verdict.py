@@ -189,7 +189,7 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
     yield from _asserted(places, aborts=False)
     yield from loose
     yield from _lucky_alignment_notes(places)
-    yield from _same_values(places) if settings.strict else ()
+    yield from (*places.program.doubts, *_same_values(places)) if settings.strict else ()
     wrong = any(f.severity == "error" and f.code not in _promoted(settings) for f in found.kept)
     if wrong and _wrote_arrays(places.program, places.outcome):
         what = "this run stored" if places.outcome.status == "done" else "was stored until then"
@@ -516,7 +516,7 @@ def _certain(wanted: list[RawFinding], places: Places, settings: Settings) -> tu
     needed = {"race", "recycling"} | ({"mbarrier", "phase"} if places.asynchronous() else set())
     if not needed <= settings.checkers or found & early:
         return ()
-    if "proxy" in found:
+    if not found.isdisjoint(("proxy", "tensormap-proxy")):
         return RACES
     certain = RACES if _is_steered_by_races(places) else DECIDED
     return tuple(code for code in certain if code != "deadlock" or _always_stuck(places))
@@ -605,7 +605,7 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
     where = f" at {places.where(outcome.fault_pc)}" if outcome.fault_pc >= 0 else ""
     if outcome.status == "trap" and NAMES[int(places.program.code[outcome.fault_pc, 0])] != "trap":
         if NAMES[int(places.program.code[outcome.fault_pc, 0])].startswith("tensor."):
-            what = "that the launch writes, that is of im2col mode, or interleaved with element strides"
+            what = "of im2col mode, interleaved with element strides, or written by an atomic or a copy of the launch"
             return [f"a tensor map {what}, is not modelled{where}"]
         return [f"more live mbarriers in a CTA than the {len(outcome.phases) - 1:,} that are modelled{where}"]
     if outcome.status == "trap":

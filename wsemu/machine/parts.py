@@ -119,7 +119,7 @@ def _part_of(opcode: int) -> tuple[str, ...]:
     if opcode >= N_CONTROL:
         if NAMES[opcode].startswith(("cluster.", "async.", "grid.")):
             return (*ASYNCHRONOUS, "cluster_entry")
-        return (*ASYNCHRONOUS, "tensor_entry") if NAMES[opcode].startswith("tensor.") else ASYNCHRONOUS
+        return (*ASYNCHRONOUS, "tensor_entry") if NAMES[opcode].startswith(("tensor.", "map.")) else ASYNCHRONOUS
     if FIRST_MATRIX <= opcode < N_WARP:
         return ("matrix_entry",)
     return ("exchange_entry",) if N_ATOMIC <= opcode < N_WARP else ()

@@ -9,6 +9,7 @@ from llvmlite import ir
 from wsemu.machine.lowering import I64, PLACE, Builder, Record, Value, emitted
 from wsemu.machine.state import (
     ACCESS,
+    ACQUIRED,
     AGENT,
     BARRIER,
     CLAIM,
@@ -50,6 +51,7 @@ flow_at, access_at, raw_at = _viewer(FLOW), _viewer(ACCESS), _viewer(RAW)
 event_at, memo_at, pattern_at = _viewer(EVENT), _viewer(MEMO), _viewer(PATTERN)
 lane_access_at, slot_at = _viewer(LANE_ACCESS), _viewer(SLOT)
 claim_at, cta_at = _viewer(CLAIM), _viewer(CTA)
+acquired_at = _viewer(ACQUIRED)
 shape_at, weighed_at = _viewer(SHAPE), _viewer(WEIGHED)
 mbarrier_at, agent_at, groups_at = _viewer(MBARRIER), _viewer(AGENT), _viewer(GROUPS)
 

@@ -127,6 +127,7 @@ def _auxiliary() -> npt.NDArray[np.int64]:
 _AUXILIARY = _auxiliary()
 _REDUCTION_WIDTHS = np.array([2 * int(type_.lstrip("busf")) for _, type_ in BULK_REDUCTIONS])
 """bytes of an element, 16 times: no other atomic is as wide, and any two differ in a bit"""
+MAP_ACQUIRE, MAP_RELEASE = OPCODE["map.acquire"], OPCODE["map.release"]
 _TILES = frozenset(OPCODE[f"tensor.{name}"] for name in ("load", "store", "reduce", "prefetch", "multicast"))
 _REDUCTIONS = frozenset(OPCODE[name] for name in ("bulk.reduce", "async.reduce.b32", "async.reduce.b64"))
 _BULK = {
@@ -306,6 +307,8 @@ class Rooms:
     """of 2,048 of them in flight"""
     mbarriers: int = 64
     """in a CTA"""
+    maps: int = 64
+    """that lanes have acquired"""
 
     def more(self, wanted: int, most: int) -> Rooms:
         """More of what was not enough, up to so many agents; UsageError where that is too much."""
@@ -313,10 +316,14 @@ class Rooms:
             grown = replace(self, agents=4 * self.agents)
         elif wanted == layout.GROW_BITS:
             grown = replace(self, bits=4 * self.bits)
+        elif wanted == layout.GROW_MAPS:
+            grown = replace(self, maps=4 * self.maps)
         else:
             grown = replace(self, mbarriers=4 * self.mbarriers)
         if grown.mbarriers > 1 << 16:
             raise UsageError("a CTA makes too many mbarriers to be told apart")
+        if grown.maps > 1 << 16:
+            raise UsageError("too many threads acquire tensor maps to be told apart: let one of a CTA acquire each")
         if grown.agents > most or grown.bits > 1 << 8:
             raise UsageError(
                 "a CTA has too many asynchronous operations that not all its threads wait for: launch less work a CTA"
@@ -464,17 +471,24 @@ class Machine:
         vectors, bits, sets = count, 0, 1
         agents = self.image.asynchronous and not self.program.meets_alone
         if agents:
-            vectors, bits, sets = 4 * count, self.rooms.bits, 4 if self.image.opcodes & _BULK else 2
+            releases = not self.image.opcodes.isdisjoint((MAP_ACQUIRE, MAP_RELEASE))
+            vectors, bits, sets = (
+                (5 + members if releases else 4) * count,
+                self.rooms.bits,
+                4 if self.image.opcodes & _BULK else 2,
+            )
         size = LANES * (vectors + sets * bits)
         rows = LANES * count + (layout.CTA_ROWS + 2) * members + 2
         if not self.image.opcodes.isdisjoint(_OF_WARPGROUPS):
-            rows += members * (self.cta_warps // 4) * (layout.KEPT_GROUPS + 1)
+            state["group_rows"] = members * (self.cta_warps // 4) * (layout.KEPT_GROUPS + 1)
+            rows += int(state["group_rows"])
         self.known = _untouched(rows * size)
         state["known"], state["apart"] = address_of(self.known), watch.apart
         state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, 8 * size
         state["agent_bits"] = bits
         state["proxies"] = agents
-        self.leaders = np.zeros((count, 3, LANES), np.int64)
+        state["releases"] = vectors > 4 * count
+        self.leaders = np.zeros((count, 5, LANES), np.int64)
         self.warps["leaders"] = address_of(self.leaders) + np.arange(count) * self.leaders[0].nbytes
         self.warps["fenced"] = self.warps["leaders"] + self.leaders[0, 0].nbytes
         if watch.races:
@@ -492,6 +506,9 @@ class Machine:
             ("agents", self.agents), ("groups", self.groups),
         ):  # fmt: skip
             state[name] = address_of(table)
+        if MAP_ACQUIRE in self.image.opcodes:
+            self.acquired = layout.table(rooms.maps, layout.ACQUIRED)
+            state["maps"], state["map_room"] = address_of(self.acquired), rooms.maps
         state["agent_room"], state["mbarrier_room"] = rooms.agents, rooms.mbarriers
         state["registers"] = self.program.registers
         state["mbarrier_low"], state["mbarrier_high"] = 1 << 40, -1
@@ -1020,6 +1037,7 @@ _DETAIL = {
     "async-outlives-cta": ("address", "bytes", "what"),
     "copy-size": ("bytes", "what"),
     "tensor-map": ("address", "what", "value"),
+    "tensormap-proxy": ("address", "what"),
     "setmaxnreg": ("count", "what", "present"),
     "wgmma-register": ("mark",),
     "wgmma-unfenced": ("mark",),

@@ -97,8 +97,8 @@ WARP = record(
     partial=1,  # 1: lane_clocks tells more
     lane_clocks=1,  # host address of int64[32][32]: what lane i knows of lane j, an interval
     leaders=1,  # host address of int64[32]: the lane that has the row of `known` in which stands what this lane knows
-    fenced=1,  # host address of int64[2][32]: of each lane the interval that its last proxy fence ended, for shared and
-    # for global memory
+    fenced=1,  # host address of int64[4][32]: of each lane the interval that its last proxy fence ended, for shared and
+    # for global memory, and that its last release of tensor maps did, of a scope beyond its CTA, and of any
     held=1,  # registers of a thread
     member=1,  # its CTA in the group that runs, from 0
     whole=1,  # the lanes that it has at its start
@@ -224,6 +224,9 @@ EVENT_KINDS: tuple[EventKind, ...] = (
     "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access",
     "init", "inval", "arrive_on", "expect", "credit", "await", "phase", "copy", "landed", "proxy",
 )  # fmt: skip
+ACQUIRED = record(address=1, member=1, warp=1, lane=1, interval=1, grain=1, cells=128)
+"""a tensor map that a lane has acquired in an interval: of the bytes at multiples of 1 << grain the last write, as the
+cells of shadow memory have it, or 0 where it was not acquired"""
 MEMO = record(old=1, new=1, result=1, unused=1)
 """what adding an access to a cell's reads gave, see shadow.py"""
 LANE_ACCESS = record(access=1, lanes=1, next=1)
@@ -381,8 +384,13 @@ MACHINE = record(
     row_vectors=1,  # of 32 intervals in it
     row_bits=1,  # of 32 * 64 asynchronous operations, in all sets
     agent_bits=1,  # in one set
+    group_rows=1,  # rows that belong to warpgroups, see matrix/warpgroup.py
     operations=1,  # asynchronous ones so far, by warps
     relying=1,  # 1: there was a fence.proxy: until then nobody relies on anything, and that is not joined
+    releases=1,  # 1: rows have what was released to the tensormap proxy
+    maps=1,  # host address of ACQUIRED[map_room]: see agents/map_fences.py
+    map_count=1,
+    map_room=1,
     proxies=1,  # 1: rows have what asynchronous operations may rely on
     agents=1,  # host address of AGENT[agent_room], of this CTA
     agent_room=1,
@@ -418,7 +426,7 @@ DONE, DEADLOCK, BUDGET, FAULT, TRAP, STACK_OVERFLOW = range(6)
 REFINE, SWEEP, WRITTEN, GROW = range(6, 10)
 """what the host must do before the VM goes on: give a segment finer cells, make room for sets of accesses, start anew
 with a segment that was taken to be never written, start anew with more room for what `wanted` says"""
-GROW_AGENTS, GROW_BITS, GROW_MBARRIERS = range(3)
+GROW_AGENTS, GROW_BITS, GROW_MBARRIERS, GROW_MAPS = range(4)
 OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX = range(4)
 """detail[1] of an out-of-bounds finding"""
 

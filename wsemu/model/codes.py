@@ -83,6 +83,9 @@ _CODES = {
         "warning", "an asynchronous write after a plain read, ordered but without a proxy fence", "proxy", proves=True,
         strict=True,
     ),
+    "tensormap-proxy": Code(
+        "error", "a tensor copy through a map whose change was not released and acquired", "proxy", proves=True
+    ),
     "async-outlives-cta": Code("error", "an asynchronous operation that nobody waits for", "asynchronous", proves=True),
     "dsmem-before-start": Code(
         "error", "an access to shared memory of a CTA of the cluster that may not have started", "dsmem", proves=True

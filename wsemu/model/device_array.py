@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import math
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.array_utils import byte_bounds
 
-from wsemu.model.errors import UsageError
+from wsemu.model.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,6 +95,13 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
     def bind(self, stream: object = 0) -> DeviceArray:
         """The same array; work is done in order on every stream."""
         return self
+
+    def get_ipc_handle(self) -> NoReturn:
+        """Memory for other processes, which the emulated device has not: UnsupportedError."""
+        raise UnsupportedError(
+            "an IPC handle of a device array is not modelled",
+            remedy="hand its copy to the other process: `array.copy_to_host()`, or `multiprocessing.shared_memory`",
+        )
 
     @property
     def alloc_size(self) -> int:

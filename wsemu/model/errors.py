@@ -32,6 +32,10 @@ class UsageError(WsemuError, ValueError):
     __module__ = "wsemu"  # where users know it from
 
 
+class MistypedError(UsageError, TypeError):
+    """Arguments of a number or of types that do not fit; to Python, and in Numba-CUDA, a TypeError."""
+
+
 class KernelError(WsemuError):
     """The kernel's source cannot be compiled: not part of the dialect, a wrong type, an unknown name (exit code 2).
 

@@ -22,6 +22,7 @@ _FAMILIES: Final = (
     ("cp.async.", 80, "`cp.async`"),
     ("bulk.", 90, "bulk copies"),
     ("tensor.", 90, "tensor copies"),
+    ("map.", 90, "fences of the tensormap proxy"),
     ("elect.sync", 90, "`elect.sync`"),
     ("setmaxnreg.", 90, "`setmaxnreg`"),
     ("wgmma.", 90, "`wgmma`"),

@@ -42,6 +42,10 @@ OWN_SHARED = 1 << 18
 OF_CTA, OF_CLUSTER = 1 << 19, 1 << 20
 """in `aux` of an atomic: the scope that it names, where that leaves out other CTAs, or other clusters"""
 SCOPES = OF_CTA | OF_CLUSTER
+PUBLISHED, PUBLISHED_IN_CTA = 1 << 21, 1 << 22
+"""in `aux` of a store: it releases what it writes to the tensormap proxy, of all CTAs or of its own alone"""
+OF_CTA_ALONE = 1
+"""`aux` of a `map.release` or `map.acquire`: of CTA scope"""
 CONVERGED = 1
 """`aux` of an `activemask` among lanes that run in lockstep: no other mask is possible"""
 FAILS, ABORTS = 1, 2
@@ -466,6 +470,9 @@ for _name, _result, _operands, _meaning in (
     ("tensor.reduce", "", "b64 b64", ("combine the tile at shared a with that of the tensor map at b; aux: also what, "
      "of TENSOR_REDUCTIONS, << 3")),
     ("tensor.prefetch", "", "b64 b64", "the tile of the tensor map at b (a unused); no effect here"),
+    ("map.release", "", "", "changes of tensor maps that the thread knows of may be acquired; aux: OF_CTA_ALONE"),
+    ("map.acquire", "", "b64", ("of the tensor map at a the tensormap proxy sees what was released and the thread "
+     "knows of; aux as above")),
     ("setmaxnreg.inc", "", "", "the warp asks for imm registers a thread, and waits for them"),
     ("setmaxnreg.dec", "", "", "the warp gives back all but imm registers a thread"),
     ("cluster.arrive", "", "", "arrive at the cluster's barrier; aux: RELAXED, CLUSTER_ALIGNED"),
@@ -520,8 +527,6 @@ WAITS = ("mbarrier.wait", "mbarrier.wait.parity")
 MULTICASTS = ("bulk.multicast", "tensor.multicast")
 TENSOR_RANK = 7
 """bits of the aux of a tensor copy that say how many coordinates it has"""
-CHANGED_MAPS = 64
-"""a bit of it: maps that the launch has written are read as they are then"""
 OWN_TILE = 128
 """another bit: of a load that says that its tile and its mbarrier lie in the CTA's own shared memory"""
 TENSOR_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
 from wsemu.model import settings
-from wsemu.model.errors import UsageError
+from wsemu.model.errors import MistypedError, UsageError
 from wsemu.model.limits import WARP, limits
 
 Dimensions = tuple[int, int, int]
@@ -138,7 +138,7 @@ def integer(value: Any, name: str) -> int:
     remedy = "give an int"
     if isinstance(value, float):
         remedy = f"write {int(value)}" if value.is_integer() else "use `//` for a whole quotient"
-    raise UsageError(f"{name} has {value!r}, of type {type(value).__name__}, where an int belongs: {remedy}")
+    raise MistypedError(f"{name} has {value!r}, of type {type(value).__name__}, where an int belongs: {remedy}")
 
 
 def _too_large(name: str, extents: Dimensions, most: Dimensions, arch: str) -> str:

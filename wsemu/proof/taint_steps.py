@@ -10,6 +10,7 @@ import numpy as np
 from wsemu.model.isa import CP_ASYNC, NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, TENSOR_RANK, access_shape, memory_shape
 from wsemu.model.matrix import WGMMA, vector_counts
 from wsemu.model.program import Program, SharedArray
+from wsemu.model.tensor_map import MAP_BYTES
 
 SegmentOf = Callable[[int], "int | None"]
 Bits = int
@@ -20,6 +21,8 @@ State = dict[int, Bits]
 UNBOUNDED = 1 << 62
 _COPIED = -2
 """stands for the row that would hold what a copy moves"""
+_MAP = -3
+"""the same of a tensor map"""
 _COPIES = (*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce", "bulk.send", "bulk.multicast")
 _FROM_NOWHERE = {"bulk.zero": 4}
 """what writes memory without reading any -> the field of its size"""
@@ -338,6 +341,9 @@ class Decoder:
         steering = (outside, *(fields[2] + k * ROW for k in range(fields[7] & TENSOR_RANK)))
         memory = self.regions.mapped.get(outside) or self.regions.all_of("global")
         guard = guards[0] if guards else 0
+        if outside not in self.regions.mapped:  # the launch may have made the map
+            yield Step(pc, "load", (outside, *guards), (_MAP,), 0, outside, reach=MAP_BYTES, keeps=self.taint)
+            steering = (*steering, _MAP)
         if name == "tensor.multicast":
             steering = (*steering, fields[2] + (fields[7] & TENSOR_RANK) * ROW)
         if name in ("tensor.load", "tensor.multicast"):

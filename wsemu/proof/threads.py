@@ -35,11 +35,14 @@ from wsemu.model.isa import (
     AS_STORE,
     ATOMIC,
     BOTH_WAYS,
+    CLUSTER_WIDE,
     FIRST_ARRAY,
     LANES,
     LOCAL,
     NAMES,
     NO_STORE,
+    OF_CLUSTER,
+    OF_CTA,
     OPERATIONS,
     READ,
     RELEASES,
@@ -69,6 +72,10 @@ Place = tuple[int, int]
 _NOTHING: frozenset[Before] = frozenset()
 _WIDE = -1
 """who gave, where all CTAs may take it"""
+_OF_CTA, _OF_CLUSTER, _OF_ALL = range(3)
+"""how far a fence or a strong access reaches"""
+_SCOPED = {OF_CTA: _OF_CTA, OF_CLUSTER: _OF_CLUSTER, 0: _OF_ALL}
+"""what the code of a strong access says of its scope -> how far it goes"""
 _FENCES = ("fence.cta", "fence.gpu", "fence.sys")
 _ROWS = (
     "fenced", "pending", "own", "seen", "behind", "forced", "meeting", "exited", "barrier", "given", "places",
@@ -104,20 +111,19 @@ class Entry(NamedTuple):
     number: int
     """of its event"""
     size: int
-    narrow: bool
-    """an atomic that names a scope without the other CTAs: launches in clusters are not tried"""
+    reach: int
+    """of an atomic: how far its scope goes"""
 
-    def meets(self, other: Entry, of_cta: int) -> bool:
-        """Whether two atomics are atomic with each other (PTX ISA, "Morally strong operations")."""
-        together = self.thread // of_cta == other.thread // of_cta or not (self.narrow or other.narrow)
-        return self.kind == other.kind == ATOMIC and self.size == other.size and together
+    def of_one(self, other: Entry) -> bool:
+        """Whether two are atomics of one width, which may be atomic with each other."""
+        return self.kind == other.kind == ATOMIC and self.size == other.size
 
     def covers(self, earlier: Entry) -> bool:
         """Whether who comes after this, or is atomic with it, need not be judged against an earlier access."""
         same = self.thread == earlier.thread and self.kind == earlier.kind
         return same and (
             self.kind == READ
-            or (self.column == earlier.column and self.size == earlier.size and self.narrow >= earlier.narrow)
+            or (self.column == earlier.column and self.size == earlier.size and self.reach <= earlier.reach)
         )
 
 
@@ -140,7 +146,7 @@ class Location:
     observed: dict[int, int] = field(default_factory=dict)
     """column -> count"""
     given: dict[int, Rows] = field(default_factory=dict)
-    """`_WIDE` or a CTA -> what was released"""
+    """`_WIDE`, a CTA, or `-2 -` a cluster -> what was released"""
 
     written: Rows | None = None
     """what the `fence.sc` before writes there knew"""
@@ -197,10 +203,12 @@ class Knowledge:
 
     def __init__(
         self, program: Program, ctas: int, threads: int, shared: Shared, *, lockstep: bool, uncounted: Iterable[int],
-        ordered: Container[int],
+        ordered: Container[int], cluster_of: Callable[[int], int] = int, others: bool = False,
     ) -> None:  # fmt: skip
         """`threads` of a CTA; `lockstep`: a warp is one thread, of which each lane's operations count for all;
-        `ordered` are the strong accesses whose order is tried: others order nothing."""
+        `ordered` are the strong accesses whose order is tried: others order nothing.  `cluster_of`: of a CTA; `others`:
+        there are CTAs that are not followed, too."""
+        self.clusters = {c: -2 - cluster_of(c) for c in range(ctas)}
         self.program, self.lockstep, self.uncounted = program, lockstep, frozenset(uncounted)
         self.ordered = ordered
         self.code = program.code.tolist()
@@ -245,7 +253,15 @@ class Knowledge:
         """strong accesses before now, in program order and by barriers"""
         self.gathered: dict[tuple[int, int], frozenset[Before]] = {}
         """the same of the open generation of a (CTA, barrier)"""
-        self.alone = ctas == 1
+        one = len(set(self.clusters.values())) == 1
+        self.everywhere = _OF_ALL if others or not one else _OF_CTA if ctas == 1 else _OF_CLUSTER
+        """how far what goes to all threads has to reach"""
+        self.by_clusters = len(set(self.clusters.values())) < ctas and any(
+            (NAMES[fields[0]] == "fence.cta" and fields[6] == CLUSTER_WIDE)
+            or (OPERATIONS[NAMES[fields[0]]].kind == "atomic" and fields[7] & OF_CLUSTER)
+            for fields in self.code
+        )
+        """whether it matters who is in one cluster"""
         self.apart: frozenset[int] = frozenset()
         """arrays of which each CTA has places of its own, by its number"""
         self.unclear: tuple[int, ...] = ()
@@ -387,20 +403,18 @@ class Knowledge:
     # -- fences and strong accesses ------------------------------------------------------------------------------------
     def _fence(self, made: Made) -> None:
         event = made.event
-        wide = event.kind != "fence.cta"
-        part = self.code[event.pc][7]
+        part, reach = self.code[event.pc][7], self._reach(event)
+        whole = reach >= self.everywhere
         threads = self._threads(event, event.place & ALL_LANES)
         for thread in threads:
             if part != RELEASES:
-                self._acquire(event, thread, wide, (self.last[thread],) if part == ACQUIRES and thread in self.last else
-                              tuple(p for t, p in self.seen if t == thread) if part != ACQUIRES else ())  # fmt: skip
+                self._acquire(event, thread, reach, self._places_of(thread, part))
         if part in (SEQUENTIAL, BOTH_WAYS):
-            sequential = part == SEQUENTIAL and (wide or self.alone)
+            sequential = part == SEQUENTIAL and whole
             for thread in threads:
                 known = self.before.get(thread, _NOTHING)
-                fenced = wide or self.alone
                 self.before[thread] = frozenset(
-                    b._replace(fence=b.fence or fenced, sequential=b.sequential or sequential) for b in known
+                    b._replace(fence=b.fence or whole, sequential=b.sequential or sequential) for b in known
                 )
         elif part == ACQUIRES:
             for thread in threads:
@@ -411,7 +425,7 @@ class Knowledge:
                 )
         if part == ACQUIRES:
             return
-        sequential = part == SEQUENTIAL and (wide or self.alone)
+        sequential = part == SEQUENTIAL and whole
         for thread in threads if sequential else ():
             self._take(event.cta, [thread], self.forced.get(thread, _NO_ROW))
         rows = self._giving(event, threads)
@@ -422,14 +436,31 @@ class Knowledge:
         for thread, row in zip(threads, rows, strict=True):
             table = self.pending if part == RELEASES else self.fenced
             held = dict(table.get(thread, {}))
-            for to in (_WIDE, event.cta) if wide else (event.cta,):
+            for to in self._within(event.cta, reach):
                 held[to] = _joined(held[to], row) if to in held else row
             table[thread] = held
 
-    def _acquire(self, event: Event, thread: Thread, wide: bool, places: Iterable[Place]) -> None:
+    def _places_of(self, thread: Thread, part: int) -> tuple[Place, ...]:
+        """The places of whose reads by a thread a fence takes what they saw."""
+        if part == ACQUIRES:
+            return (self.last[thread],) if thread in self.last else ()
+        return tuple(place for own, place in self.seen if own == thread)
+
+    def _reach(self, event: Event) -> int:
+        """How far a fence goes."""
+        if event.kind != "fence.cta":
+            return _OF_ALL
+        return _OF_CLUSTER if self.code[event.pc][6] == CLUSTER_WIDE else _OF_CTA
+
+    def _within(self, cta: int, reach: int) -> tuple[int, ...]:
+        """To whom a thread of a CTA gives, and from whom it takes, by what reaches so far."""
+        return (cta, self.clusters[cta], _WIDE)[: reach + 1]
+
+    def _acquire(self, event: Event, thread: Thread, reach: int, places: Iterable[Place]) -> None:
+        given_to = self._within(event.cta, reach)
         for place in places:
             for to, row in self.seen.get((thread, place), {}).items():
-                if to == event.cta or (wide and to == _WIDE):
+                if to in given_to:
                     self._take(event.cta, [thread], row)
 
     def _strong(self, event: Event, thread: Thread, place: Place, wrote: bool) -> tuple[int, int]:
@@ -510,7 +541,7 @@ class Knowledge:
         store, size = access_shape(name)
         atomic = OPERATIONS[name].kind == "atomic"
         strong = atomic and event.pc in self.ordered
-        narrow = atomic and bool(fields[7] & SCOPES)
+        reach = _SCOPED[fields[7] & SCOPES] if atomic else _OF_CTA
         first = event.cta * self.of_cta + event.warp * LANES
         touched: dict[Place, Thread] = {}
         for lane, address in made.addresses:
@@ -523,11 +554,11 @@ class Knowledge:
             wrote = bool(made.wrote >> lane & 1) and not (atomic and fields[7] & NO_STORE)
             writes = wrote if atomic else store
             for start in range(address, address + size, self.grain):
-                if self._matters((own, start), thread, writes, not atomic or narrow):
+                if self._matters((own, start), thread, writes, not atomic or reach < self.everywhere):
                     if store and not atomic and touched.setdefault((own, start), thread) != thread:
                         self.unclear = (*self.unclear, event.pc)
                     kind = ATOMIC if atomic else WRITE if store else READ
-                    entry = Entry(thread, event.interval, kind, 0, 0, number, size, narrow)
+                    entry = Entry(thread, event.interval, kind, 0, 0, number, size, reach)
                     yield from self._check(event.cta, (own, start), entry, writes)
                     if strong and start == address:  # what it observes is known behind it
                         column, count = self._strong(event, thread, (own, start), wrote)
@@ -577,9 +608,15 @@ class Knowledge:
         written, read = self.cells.get(place, ((), ()))
         against = (*written, *read) if writes else written
         for other in against:
-            apart = other.number != entry.number and not entry.meets(other, self.of_cta)
+            apart = other.number != entry.number and not (entry.of_one(other) and self._include(entry, other))
             if apart and not self._known(cta, other, entry.thread):
                 yield Race(other, entry, place[1])
+
+    def _include(self, one: Entry, other: Entry) -> bool:
+        """Whether two scopes include each other's threads (PTX ISA, "Morally strong operations")."""
+        cta, beside = one.thread // self.of_cta, other.thread // self.of_cta
+        apart = _OF_CTA if cta == beside else _OF_CLUSTER if self.clusters[cta] == self.clusters[beside] else _OF_ALL
+        return min(one.reach, other.reach) >= apart
 
     def _remember(self, place: Place, entry: Entry, writes: bool) -> None:
         """Later accesses must come after this one."""
@@ -625,6 +662,7 @@ class _Key:
     def __init__(self, known: Knowledge, order: Sequence[int]) -> None:
         self.known = known
         self.rank = {cta: rank for rank, cta in enumerate(order)} | {-1: -1}
+        self.rank |= {cluster: cluster for cluster in known.clusters.values()}
         self.alive = [(cta, w) for cta in order for w in range(known.warps) if (cta, w) not in known.gone]
         self.living = {cta for cta, _ in self.alive}
 
@@ -653,7 +691,7 @@ class _Key:
         """The CTAs in an order that does not depend on what they are called, as far as they differ: by what they know
         of which accesses, and by who knows of theirs; round after round by what those are who know (colour
         refinement, as graphs are compared)."""
-        known, ctas = self.known, len(self.rank) - 1
+        known, ctas = self.known, len(self.known.rows)
         entries: dict[tuple[int, int, int, int], int] = {}
         for place, cell in known.cells.items():
             if place[0] >= 0 and place[0] not in self.living:
@@ -687,7 +725,7 @@ class _Key:
     def _owned(self) -> tuple[Rows, list[int], Any]:
         """What threads of CTAs that have not ended know, and all other rows, with the CTA whose each is, or the last,
         and a number that tells rows of one CTA apart."""
-        known, last = self.known, len(self.rank) - 1
+        known, last = self.known, len(self.known.rows)
         blocks, owners, numbers = [], list[int](), list[int]()
         for cta, w in self.alive:
             blocks.append(known._wide(cta, known.width)[w * LANES : (w + 1) * LANES, : known.width])
@@ -759,7 +797,11 @@ class _Key:
         known, rank, thread, place = self.known, self.rank, self._thread, self._place
         by_thread = {"fenced": known.fenced, "pending": known.pending}
         by_both = {"own": known.own, "seen": known.seen}
-        there = {_WIDE, *self.living}  # what is given to a CTA that has ended is nobody's
+        there = {
+            _WIDE,
+            *self.living,
+            *(known.clusters[cta] for cta in self.living),
+        }  # what is given to a CTA that has ended is nobody's
         tables: dict[str, dict[tuple[Any, int], Rows]] = {
             **{name: {(thread(t), rank[to]): row
                       for t, rows in table.items() for to, row in rows.items() if to in there}
@@ -808,7 +850,7 @@ class _Key:
             told ^= hash((
                 self._place(place),
                 frozenset([
-                    (digests[e.thread, e.mark, e.column, e.written], e.kind, e.size, e.narrow) for e in written
+                    (digests[e.thread, e.mark, e.column, e.written], e.kind, e.size, e.reach) for e in written
                 ]),
                 frozenset([(digests[e.thread, e.mark, e.column, e.written], e.size) for e in read]),
             ))  # fmt: skip

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.model.isa import CP_ASYNC, WAITS
 from wsemu.model.matrix import WGMMA
-from wsemu.reference.agents import bulk_copy, cp_async, tensor_copy
+from wsemu.reference.agents import bulk_copy, cp_async, map_fences, tensor_copy
 from wsemu.reference.matrix import warpgroup, wgmma
 from wsemu.reference.sync import cluster_barrier, grid_barrier, mbarrier, register_pool
 
@@ -120,6 +120,8 @@ enter(
             "tensor.store": tensor_copy.store,
             "tensor.reduce": tensor_copy.reduce,
             "tensor.prefetch": tensor_copy.prefetch,
+            "map.release": map_fences.release,
+            "map.acquire": map_fences.acquire,
         },
     )
 )

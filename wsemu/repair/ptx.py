@@ -37,10 +37,13 @@ _INSERTED = {
     "barrier-recycling": ("bar.sync 0;",),
     "proxy": ("fence.proxy.async;",),
     "proxy-war": ("fence.proxy.async;",),
+    "tensormap-proxy": ("fence.proxy.tensormap::generic.release.gpu;",),
     "wgmma-register": ("wgmma.wait_group.sync.aligned 0;",),
     "wgmma-unfenced": ("wgmma.fence.sync.aligned;",),
 }
 """code -> what is put in for it"""
+_COPY = re.compile(r"cp\.(?:reduce\.)?async\.bulk\.tensor\b[^\[]*(?:\[%\w+\],\s*)?\[(%\w+),\s*\{")
+"""a tensor copy and its map"""
 _WARP, _NEAREST = 32, 6
 
 
@@ -117,7 +120,7 @@ def candidates(text: Text, report: Any) -> Iterator[tuple[float, Candidate, dict
     syncs = [p for p in text.places if _SYNCHRONISES.match(p.text)]
     for place in syncs:
         yield from _changed(text, place, numbers, far(place), [*syncs])
-    missing = dict.fromkeys([t for code in codes for t in _INSERTED.get(code, ())] + [p.text for p in syncs])
+    missing = dict.fromkeys([*_missing(codes, text), *(p.text for p in syncs)])
     gaps = [p for n, p in enumerate(text.places) if (not n or text.places[n - 1].run != p.run) and far(p) <= _NEAREST]
     for gap in gaps:
         for rank, what in enumerate(missing):
@@ -129,6 +132,14 @@ def candidates(text: Text, report: Any) -> Iterator[tuple[float, Candidate, dict
                 says = f"move {said(place.text)} from {_where(place, report)} to before {_where(gap, report)}"
                 lines = {place.at: "", gap.at: f"\t{place.text}\n{text.lines[gap.at]}"}
                 yield 3 + far(place) + far(gap), _candidate("move", says, far(gap), 0), lines
+
+
+def _missing(codes: list[str], text: Text) -> Iterator[str]:
+    """What is put in for some findings: a map that is acquired has a name."""
+    if "tensormap-proxy" in codes:
+        maps = dict.fromkeys(m[1] for place in text.places if (m := _COPY.match(place.text)))
+        yield from (f"fence.proxy.tensormap::generic.acquire.gpu [{name}], 128;" for name in maps)
+    yield from (what for code in codes for what in _INSERTED.get(code, ()))
 
 
 def _changed(

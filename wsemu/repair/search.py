@@ -68,6 +68,7 @@ _BY_CODE = {
     "mbarrier-range": "argument",
     "proxy": "insert move unguard split call",
     "proxy-war": "insert move unguard split call",
+    "tensormap-proxy": "insert move unguard call",
     "async-outlives-cta": "insert move unguard argument call",
     "dsmem-relaxed-exit": "call insert move",
     "copy-size": "argument index",

@@ -307,8 +307,18 @@ class _Layout:
         return {index: following[index] for index in self._blocks if index in following}
 
     def _going_on(self) -> dict[int, tuple[int, ...]]:
-        """Successors without those at which the run ends: whoever does not come there meets behind them."""
+        """Successors without those whence all ways lead to where the run ends: whoever does not come there meets behind
+        them.  Where none is left, all do."""
         ends = {index for index in self._successors if self._blocks[index].end == "trap"}
+        found = len(ends)
+        while found:
+            more = {
+                index
+                for index, following in self._successors.items()
+                if following and index not in ends and ends.issuperset(following)
+            }
+            ends |= more
+            found = len(more)
         return {
             index: tuple(successor for successor in following if successor not in ends) or following
             for index, following in self._successors.items()
@@ -415,6 +425,7 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         raises=list(graph.raises),
         stops=list(graph.stops),
         unmodelled=list(graph.unmodelled),
+        doubts=list(graph.doubts),
         registers=graph.registers,
     )
 

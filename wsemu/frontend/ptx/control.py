@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.frontend.ptx import tensor_maps
 from wsemu.frontend.ptx.cluster import barrier_form
 from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.forms import UnhandledForm
@@ -142,7 +143,9 @@ def fence(e: Emitter, instruction: Instruction) -> None:
     """`membar`, `fence`, of both directions; those between proxies say nothing yet."""
     *order, scope = instruction.modifiers or ("",)
     kind = ".".join(instruction.modifiers[1:])
-    if instruction.modifiers[:1] == ("proxy",) and kind in PROXIES:
+    if instruction.modifiers[:1] == ("proxy",) and kind in PROXIES and kind.startswith("tensormap"):
+        tensor_maps.fence(e, kind, instruction.operands)
+    elif instruction.modifiers[:1] == ("proxy",) and kind in PROXIES:
         e.effect("fence.proxy", immediate=PROXIES.index(kind))
     elif instruction.opcode == "fence" and sorted(instruction.modifiers) == _OF_INIT:
         e.effect("fence.mbarrier_init")

@@ -19,7 +19,6 @@ from wsemu.frontend.ptx.provenance import name_accesses
 from wsemu.frontend.ptx.reach import Reached
 from wsemu.frontend.ptx.recursion import finish
 from wsemu.frontend.ptx.ssa import assign_once
-from wsemu.frontend.ptx.tensor_maps import NOTE
 from wsemu.frontend.ptx.variables import EntryParameter
 
 if TYPE_CHECKING:
@@ -54,8 +53,6 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
     e.clusters = _clusters(function)
     graph.registers = _registers(function)
     graph.unmodelled += [f"{what} is not modelled ({place})" for what, place in _refused(reached)]
-    if reached.changes_maps:
-        graph.unmodelled.append(f"{NOTE} is not modelled")
     _name_modules(e)
     e.names[0] = e.scopes[module.source.path]
     names: dict[str, Register | Place] = {

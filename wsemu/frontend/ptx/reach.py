@@ -43,15 +43,15 @@ class Reached:
         self._calls: dict[int, set[int]] = {}
         self._numbers: dict[int, int] | None = None
         self._beyond: dict[int, set[int]] = {}
-        self.changes_maps = False
-        """whether tensor maps are changed: `tensormap.replace`"""
+        self.copies_tiles = False
+        """whether there are tensor copies"""
         self.short_names: set[str] = set()
         """variables outside of shared memory whose addresses are taken as 32 bits"""
         self.maps_addresses = False
         """whether there may be addresses in the shared memory of other CTAs: `mapa`"""
         for home, function in self.functions:  # which grows meanwhile
             self.short_names |= _short(home, home.file.text[function.at : function.end])
-            self.changes_maps |= home.file.text.find("tensormap.", function.at, function.end) >= 0
+            self.copies_tiles |= home.file.text.find(".async.bulk.tensor", function.at, function.end) >= 0
             self.maps_addresses |= home.file.text.find("mapa", function.at, function.end) >= 0
             self._calls[id(function)] = self._use(home, set(_NAME.findall(home.file.text, function.at, function.end)))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.ptx.forms import UnhandledForm, picked
 from wsemu.frontend.ptx.memory import full_address
 from wsemu.frontend.ptx.syntax import Number, Vector
-from wsemu.model.isa import CHANGED_MAPS, OWN_TILE, TENSOR_REDUCTIONS
+from wsemu.model.isa import OWN_TILE, TENSOR_REDUCTIONS
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Register
@@ -37,11 +37,6 @@ def _ctas(e: Emitter, operand: Operand) -> Register:
     if isinstance(operand, Number):
         return e.constant("b32", int(operand.value) & 0xFFFF)
     return e.resized(e.read(operand, "b16"), 32)
-
-
-def _changing(e: Emitter) -> int:
-    """The bit of a kernel that changes tensor maps."""
-    return CHANGED_MAPS * e.reached.changes_maps
 
 
 def _rank_of(flags: Flags) -> int:
@@ -96,7 +91,7 @@ def copied(flags: Flags) -> Lower:
         e.effect(
             operation,
             (inside, place, full_address(e, bar, "shared"), *coordinates, *ctas),
-            auxiliary=rank | own | _changing(e),
+            auxiliary=rank | own,
         )
 
     return lower
@@ -123,9 +118,7 @@ def _outward(operation: str, rank: int, auxiliary: int, hint: str) -> Lower:
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         tile, origin = _operands(e, operands, 2, hint)
         place, coordinates = _tile(e, tile, rank)
-        e.effect(
-            operation, (full_address(e, origin, "shared"), place, *coordinates), auxiliary=auxiliary | _changing(e)
-        )
+        e.effect(operation, (full_address(e, origin, "shared"), place, *coordinates), auxiliary=auxiliary)
 
     return lower
 
@@ -141,6 +134,6 @@ def prefetched(flags: Flags) -> Lower:
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         (tile,) = _operands(e, operands, 1, hint)
         place, coordinates = _tile(e, tile, rank)
-        e.effect("tensor.prefetch", (e.constant("b64", 0), place, *coordinates), auxiliary=rank | _changing(e))
+        e.effect("tensor.prefetch", (e.constant("b64", 0), place, *coordinates), auxiliary=rank)
 
     return lower

@@ -1,8 +1,7 @@
 """Tensor maps that a kernel changes (PTX ISA, "tensormap.replace", "tensormap.cp_fenceproxy"): the bits of the fields,
 where `model/tensor_map.py` has them.
 
-Of a kernel that does so nothing is proven: whether fences of the tensor map proxy stand where they belong is not looked
-at.  What is written is what ptxas of CUDA 13.0 makes of each field: words 16 and 18, which the driver derives from
+What is written is what ptxas of CUDA 13.0 makes of each field: words 16 and 18, which the driver derives from
 others, stay as they are, and so does the bit of TF32 where the new type is another one.
 """
 
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.memory import full_address, own_shared
 from wsemu.frontend.ptx.syntax import Number
+from wsemu.model.isa import OF_CTA_ALONE, PROXIES, PUBLISHED, PUBLISHED_IN_CTA
 from wsemu.model.tensor_map import MAP_BYTES, MOST_RANK
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ _NARROW = {"box_dim": 8, "element_stride": 3}
 _LAST_TYPE = 12
 """code of `elemtype`: 11 and 12 are those of TF32"""
 _TF32, _WORD_OF_TYPE = 16, 2
-NOTE = "whether fences of the tensor map proxy are where they belong"
 
 
 def change(e: Emitter, instruction: Instruction) -> None:
@@ -136,8 +135,23 @@ def _copy(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) -> No
     lane = e.emit("cvt.b64.u32", e.emit("shl.b32", e.special("laneid"), e.constant("b32", 2)))
     source, target = (full_address(e, operands[n], space) for n, space in ((1, "shared"), (0, "global")))
     (word,) = e.effect("ld.b32", (e.emit("add.b64", source, lane),), ("b32",), auxiliary=own_shared(e, modifiers))
-    e.effect("st.b32", (e.emit("add.b64", target, lane), word))
+    published = PUBLISHED_IN_CTA if scope == "cta" else PUBLISHED
+    e.effect("st.b32", (e.emit("add.b64", target, lane), word), auxiliary=published)
     e.effect("syncwarp", (e.constant("b32", 0xFFFFFFFF),))
+
+
+def fence(e: Emitter, kind: str, operands: tuple[Operand, ...]) -> None:
+    """fence.proxy.tensormap::generic.release.gpu, fence.proxy.tensormap::generic.acquire.gpu [map], 128"""
+    _, order, scope = kind.rsplit(".", 2)
+    if len(operands) != 2 * (order == "acquire"):
+        raise UnhandledForm
+    if operands and not (isinstance(operands[1], Number) and operands[1].value == MAP_BYTES):
+        raise UnhandledForm
+    places = tuple([full_address(e, operand, "") for operand in operands[:1]])
+    if e.reached.copies_tiles:
+        e.effect(f"map.{order}", places, auxiliary=OF_CTA_ALONE * (scope == "cta"))
+    else:
+        e.effect("fence.proxy", immediate=PROXIES.index(kind))
 
 
 HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {"tensormap": change}

@@ -38,6 +38,8 @@ class Builder:
         self.known: dict[Key, Register] = {}
         self.span = 0
         self.stack: tuple[int, ...] = ()
+        self.partial: dict[int, tuple[str, object]] = {}
+        """id of a value -> the variable that some path to it has not assigned, and the value, which keeps the id"""
 
     # -- registers ----------------------------------------------------------------------------------------------------
     def constant(self, type_: str, value: int | float | bool) -> Register:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python.scalars import cast
-from wsemu.frontend.python.values import ComplexValue, Scalar, Value
+from wsemu.frontend.python.values import ComplexValue, Scalar, TupleValue, Value
 from wsemu.language import signatures
 from wsemu.model.errors import KernelError
 
@@ -33,5 +33,8 @@ def result(b: Builder, value: Value, type_: NumberType | None) -> Value:
 
 
 def _as(b: Builder, value: Value, type_: Any) -> Value:
+    parts = signatures.items(type_)
+    if parts is not None and isinstance(value, TupleValue) and len(parts) == len(value.items):
+        return TupleValue(tuple(_as(b, item, part) for item, part in zip(value.items, parts, strict=True)), value.names)
     wanted = signatures.number(type_)
     return cast(b, value, wanted) if wanted is not None and isinstance(value, (Scalar, ComplexValue)) else value

@@ -54,5 +54,7 @@ class Frame:
     """its variables while a function that it calls is walked"""
     known: frozenset[str] = frozenset()
     """parameters whose numbers happen to be known: Numba types a function without them"""
+    last: Environment = field(default_factory=dict)
+    """what was assigned to each variable last, on whatever path"""
     constants: dict[str, Value] = field(default_factory=dict)
     """host objects that it names"""

@@ -70,7 +70,10 @@ def join(b: Builder, edges: list[Edge]) -> Environment:
     names = {name: None for env in environments[1:] for name, value in env.items() if result.get(name) is not value}
     names.update({name: None for name in result if any(name not in env for env in environments)})
     for name in names:
-        result[name] = merged(b, block, sources, [env.get(name) for env in environments])
+        values = [env.get(name) for env in environments]
+        result[name] = merged(b, block, sources, values)
+        if any(v is None or id(v) in b.partial for v in values):
+            b.partial[id(result[name])] = name, result[name]
     return result
 
 

@@ -17,7 +17,7 @@ from wsemu.frontend.python import arithmetic, joining
 from wsemu.frontend.python.frames import Loop, Widen
 from wsemu.frontend.python.joining import Carried, Edge
 from wsemu.frontend.python.scalars import both, constant, either, register, scalar_cast
-from wsemu.frontend.python.syntax import assigned_names
+from wsemu.frontend.python.syntax import assigned_names, read_outside
 from wsemu.frontend.python.values import ArrayValue, FlatValue, RangeValue, Scalar, Value
 from wsemu.frontend.python.walk_builtins import Stepped, stepped
 from wsemu.language.numbers import int64
@@ -141,6 +141,8 @@ class Loops:
             if value is not None:
                 made = header.carried[name] = joining.carry(self.b, block, source, value, seed)
                 self.env[name] = made.value
+                if name not in env or id(value) in self.b.partial:
+                    self.b.partial[id(made.value)] = name, made.value
         return header
 
     # -- the way back -------------------------------------------------------------------------------------------------
@@ -205,6 +207,8 @@ class Loops:
     def while_once(self: Walker, node: ast.While, names: tuple[str, ...]) -> list[Edge]:
         """One walk of a `while` loop; the edges that leave it because its condition fails."""
         self.at(node.test)
+        later = read_outside(self.frame.source.node, node)  # it leaves at its header, which has to know of them
+        self.frame.undefined.update(name for name in names if name in later and name not in self.env)
         header = self.header(names)
         condition = self.condition(node.test)
         exits: list[Edge] = []

@@ -36,6 +36,7 @@ from wsemu.language.numbers import bfloat16, int64
 from wsemu.language.pattern_objects import has_methods
 from wsemu.model.device_array import DeviceArray, as_cuda_array, is_foreign
 from wsemu.model.errors import UnsupportedError, UsageError
+from wsemu.model.file_names import short
 from wsemu.model.program import ConstantArray
 
 if TYPE_CHECKING:
@@ -101,12 +102,17 @@ class Names:
         """The variable, the variable of an enclosing function, or the host object of this name."""
         found = self.env.get(name)
         if found is not None:
+            if self.b.partial:
+                self.doubt(node, found)
             return found if type(found) is Scalar else joining.used(found, name)
         frame = self.frame
         if name in frame.assigned:
             if any(name in loop.names for loop in frame.loops):  # assigned further down: known in the next walk
                 frame.undefined.add(name)
                 return literal(0)
+            if name in frame.last:  # on paths that do not come here: zero, as Numba has it
+                self.b.graph.doubts[self.doubtful(node, name)] = None
+                return joining.blank(self.b, frame.last[name])
             raise self.error(node, f"`{name}` is used before it is assigned", "assign it first")
         maker, outer = frame.maker, frame.outer
         while maker is not None:  # outwards
@@ -114,6 +120,18 @@ class Names:
                 return joining.used(outer[name], name)
             outer, maker = maker.outer, maker.maker
         return self.read_host_name(node, name)
+
+    def doubt(self: Walker, node: ast.AST, value: Value) -> None:
+        """Note a use of a variable that not all paths have assigned."""
+        name = self.b.partial.get(id(value), ("", value))[0]
+        if name:
+            self.b.graph.doubts[self.doubtful(node, name)] = None
+
+    def doubtful(self: Walker, node: ast.AST, name: str) -> str:
+        """What is said of such a use."""
+        span = self.frame.source.span(node)
+        where = f"{short(span.file)}:{span.line}"
+        return f"{where}: not all paths to this use of `{name}` assign it: it is 0 on the others, as in Numba-CUDA"
 
     def read_host_name(self: Walker, node: ast.AST, name: str) -> Value:
         """A closure cell, a global or a builtin."""

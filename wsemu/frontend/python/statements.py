@@ -240,7 +240,7 @@ class Statements:
         """Bind a name, store an element, or unpack."""
         match target:
             case ast.Name():
-                self.env[target.id] = joining.used(value, target.id)
+                self.env[target.id] = self.frame.last[target.id] = joining.used(value, target.id)
                 if isinstance(value, (Scalar, ComplexValue)):
                     self.variables.append(TypedVariable(target.id, target.lineno, value.type.name))
             case ast.Tuple() | ast.List():

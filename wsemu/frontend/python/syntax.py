@@ -77,6 +77,20 @@ def _collect(node: ast.AST, found: list[str]) -> None:
 
 
 @functools.lru_cache(maxsize=FACTS)
+def read_outside(function: ast.AST, loop: ast.AST) -> frozenset[str]:
+    """The names that a function reads outside of one of its loops."""
+    found: set[str] = set()
+    pending = [function]
+    while pending:
+        for part in ast.iter_child_nodes(pending.pop()):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+                found.add(part.id)
+            if part is not loop:
+                pending.append(part)
+    return frozenset(found)
+
+
+@functools.lru_cache(maxsize=FACTS)
 def names_in(node: ast.AST) -> frozenset[str]:
     """Every name in a piece of source."""
     return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name))

@@ -20,7 +20,8 @@ from wsemu.launch.explore.together import Together, together
 from wsemu.model.codes import CHECKER_OF, CODES, SCHEDULES
 from wsemu.model.control_flow import successors
 from wsemu.model.finding import Finding, Residency
-from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, NO_STORE, OF_CLUSTER, OPCODE, OPERATIONS, SCOPES
+from wsemu.model.grid import Grouping
+from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, NO_STORE, OPCODE, OPERATIONS, SCOPES
 from wsemu.model.outcome import Outcome, RawFinding, Trace
 from wsemu.model.residency import residency
 from wsemu.proof import taint
@@ -65,8 +66,16 @@ def feasible(bound: Bound, places: Places) -> bool:
     atomics steers it, whatever it executes."""
     looking = set(SCHEDULES) <= set(bound.settings.checkers)
     known = not bound.program.asynchronous and not bound.program.unmodelled
-    apart = math.prod(bound.configuration.cluster) == 1 or not _scopes(bound) & OF_CLUSTER
+    # each CTA runs by itself there, and does not know its rank
+    ranked = any(name.startswith(("cluster", "nclusterid")) for name in bound.program.specials)
+    apart = math.prod(bound.configuration.cluster) == 1 or not ranked
     return looking and known and apart and _by_atomics(bound, places)
+
+
+def clusters(bound: Bound) -> Callable[[int], int]:
+    """The cluster of each CTA of a launch."""
+    grouping = Grouping(bound.configuration.grid, bound.configuration.cluster)
+    return lambda cta: grouping.of(cta)[0]
 
 
 def _scopes(bound: Bound) -> int:
@@ -129,7 +138,8 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
     session = make_session(bound, ordered, logged)
     (x, y, z), uncounted = bound.configuration.block, uncounted_barriers(bound.program)
     begin = functools.partial(
-        Knowledge, bound.program, session.ctas, x * y * z, uncounted=uncounted, ordered=ordered
+        Knowledge, bound.program, session.ctas, x * y * z, uncounted=uncounted, ordered=ordered,
+        cluster_of=clusters(bound),
     )  # fmt: skip
     lockstep = bound.settings.lockstep
     apart = _apart(bound, session, ordered)
@@ -188,6 +198,8 @@ def _by_messages(
         found = {source.segment - FIRST_ARRAY for source in contents.steering()}
         return frozenset(found | set(range(len(bound.segments))) - known)
 
+    if begin(Shared(), lockstep=False).by_clusters:
+        return None
     own = functools.partial(Own, *begin.args, **begin.keywords, lockstep=bound.settings.lockstep)
     messages = Messages(bound, session, own, apart, steering)
     if not messages.proven():

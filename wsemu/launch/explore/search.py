@@ -316,7 +316,7 @@ class Search:
         node.status = [one.status for one in moved]
         node.asks = [session.asks(cta) for cta in range(session.ctas)]
         node.number = number
-        self.alike = len(set(node.digests)) == 1 and len(node.digests) > 1
+        self.alike = len(set(node.digests)) == 1 and len(node.digests) > 1 and not knowledge.by_clusters
         if self.named and not self.alike:
             raise _NamesError
         for asks in node.asks:

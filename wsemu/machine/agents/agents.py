@@ -19,7 +19,6 @@ from wsemu.machine.state import (
     GROW,
     GROW_AGENTS,
     GROW_BITS,
-    KEPT_GROUPS,
     SENDS,
     STORES,
 )
@@ -156,9 +155,8 @@ def settle(m):
         shift(m, cluster_row(m, 2 + 2 * member), words)
     shift(m, cluster_row(m, np.int64(0)), words)
     shift(m, cluster_row(m, np.int64(1)), words)
-    if m.group_entry:
-        for number in range(m.members * (m.cta_warps >> 2) * (KEPT_GROUPS + 1)):
-            shift(m, group_row(m, number), words)
+    for number in range(m.group_rows):
+        shift(m, group_row(m, number), words)
     for number in range(m.mbarrier_count):
         b = mbarrier_at(m.mbarriers, number)
         shift(m, b.given[0], words)

@@ -11,6 +11,7 @@ import numpy as np
 
 from wsemu.machine.agents.agents import enter_group, new_agent, room
 from wsemu.machine.agents.copies import cell_of, log, move, store_marks
+from wsemu.machine.agents.map_fences import ACQUIRE, RELEASE, acquire, judge_map, release, written_otherwise
 from wsemu.machine.agents.ranges import OWN, host_place, note_written, prepare, touch_range
 from wsemu.machine.agents.reductions import combined
 from wsemu.machine.lowering import compiled
@@ -19,14 +20,13 @@ from wsemu.machine.memory.cell_bits import ATOMIC_BIT, BULK, GENERIC, WARP_SHIFT
 from wsemu.machine.memory.window import cast_to
 from wsemu.machine.records import instruction_at, machine_at, record_finding, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
-from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, FAULT, READS_DONE, STORES, TRACKED, TRAP, UNUSED_SHIFT
+from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, FAULT, READS_DONE, STORES, TRAP, UNUSED_SHIFT
 from wsemu.machine.sync.clobber import clobbers, touched
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     ATOMIC,
     BULK_REDUCTIONS,
-    CHANGED_MAPS,
     OFFSET_MASK,
     OPCODE,
     OWN_TILE,
@@ -276,19 +276,6 @@ def map_host(m, w, pc, registers, i, lane, report):
 
 
 @compiled
-def was_written(m, address):
-    """Whether the launch has written bytes of a map."""
-    segment = segment_at(m.segments, address >> SEGMENT_SHIFT)
-    if m.clocks == 0 or segment.tracked != TRACKED or segment.grain < 0:
-        return False
-    first = (address & OFFSET_MASK) >> segment.grain
-    for q in range(first, first + (MAP_BYTES >> segment.grain)):  # noqa: SIM110 (a generator does not compile)
-        if load_i64(segment.writes + 8 * q):
-            return True
-    return False
-
-
-@compiled
 def refused(m, w, pc, lane, address, what, value):
     bit = np.int64(1) << lane
     record_finding(m.report_entry, m.address, (NO_MAP, pc, w, bit, -1, -1), (address, what, value, 0, 0))
@@ -314,7 +301,7 @@ def admitted(m, w, pc, registers, i, lane):
     if p == 0:
         return FAULT
     address = load_i64(registers + i.b + 8 * lane) & ~ADDRESS_WRAPPED
-    if was_written(m, address) and not (i.aux >> UNUSED_SHIFT) & CHANGED_MAPS:
+    if written_otherwise(m, address):
         return TRAP
     if not is_tiled(p):
         return TRAP if is_im2col(p) else refused(m, w, pc, lane, address, NOT_THERE, np.int64(0))
@@ -510,12 +497,11 @@ def load_lane(m, w, pc, registers, i, lane):
 
 @compiled
 def touch_map(m, w, pc, registers, i, lane, base):
-    address = load_i64(registers + i.b + 8 * lane)
-    if (i.aux >> UNUSED_SHIFT) & CHANGED_MAPS:  # by order alone: its proxy is another one
-        base -= (BULK - GENERIC) << WARP_SHIFT
-        touch_range(m, w, lane, pc, address, np.int64(MAP_BYTES), np.int64(READ), base, False)
-    else:
-        touch_range(m, w, lane, pc, address, np.int64(MAP_BYTES), np.int64(READ), base, True)
+    """A copy reads its map, by order alone: the proxy is another one than that of what it copies."""
+    address = load_i64(registers + i.b + 8 * lane) & ~ADDRESS_WRAPPED
+    judge_map(m, w, pc, lane, address)
+    base -= (BULK - GENERIC) << WARP_SHIFT
+    touch_range(m, w, lane, pc, address, np.int64(MAP_BYTES), np.int64(READ), base, False)
 
 
 @compiled
@@ -691,7 +677,7 @@ def combine(target, source, number, size, flushes):
 
 
 def tensor_operation(address, w, pc, mask):
-    """Execute a copy of tiles for the lanes of `mask`: a status.  Called by address.
+    """Execute a copy of tiles, or a fence of the tensormap proxy, for lanes: a status.  Called by address.
 
     With -1 - pc: whether there are such copies.
     """
@@ -706,6 +692,12 @@ def tensor_operation(address, w, pc, mask):
             mask &= mask - 1
         return np.int64(DONE)
     i = instruction_at(m.code, pc)
+    if i.op == ACQUIRE:
+        return acquire(m, w, pc, registers, i, mask)
+    if i.op == RELEASE:
+        if m.clocks:
+            release(m, w, pc, i, mask)
+        return np.int64(DONE)
     if loads(i):
         return np.int64(load_lane(m, w, pc, registers, i, lowest_bit(mask)))
     if i.op == PREFETCH:

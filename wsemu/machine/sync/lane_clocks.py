@@ -9,8 +9,9 @@ live lanes know of all lanes of the other: what it says is so, and what it does 
 Lanes that know the same share a row, that of their *leader*: what a lane has done itself does not stand in it.
 Programs with asynchronous operations begin with clocks of lanes; their rows have more parts: what of this the
 asynchronous proxy may rely on (`fence.proxy`) in shared memory, the same in global memory, what came before in time in
-every schedule, whether or not memory is ordered by it (intervals << 32 | `operations`), and for each of these a bit for
-each asynchronous operation that has ended.
+every schedule, whether or not memory is ordered by it (intervals << 32 | `operations`), where maps are acquired what
+was released to the tensormap proxy, and for each of the first four a bit for each asynchronous operation that has
+ended.
 
 Rows, of 32 numbers a warp: those of the threads; then for each CTA of a group, of each barrier what its open generation
 was given, of the threads that have exited what they knew, and of each barrier the interval that a thread's last
@@ -92,6 +93,13 @@ def took_row(m, number, before, pc):
 def relied(m, space):
     """Where in a row stands what the asynchronous proxy may rely on: in shared memory (0), in global memory (1)."""
     return 256 * m.warp_count * (1 + space)
+
+
+@compiled
+def released(m, to):
+    """Where in a row stands what was released to the tensormap proxy of all CTAs (0), or by a thread of a CTA to that
+    of its own one (1 and its rank)."""
+    return 256 * m.warp_count * (4 + to)
 
 
 @compiled
@@ -270,6 +278,8 @@ def start_lanes(m):
         put(warp.leaders, ALL, 0)
         put(warp.fenced, ALL, m.base)
         put(warp.fenced + 256, ALL, m.base)
+        put(warp.fenced + 512, ALL, m.base)
+        put(warp.fenced + 768, ALL, m.base)
         first = row(m, LANES * w)
         for u in range(m.row_vectors):
             put(first + 256 * u, ALL, m.base)
@@ -294,9 +304,8 @@ def clear_rows(m):
     if m.cluster_entry:
         for number in range(2 + 2 * m.members * m.clusters):
             clear_row(m, cluster_row(m, number))
-    if m.group_entry:
-        for number in range(m.members * (m.cta_warps >> 2)):
-            clear_row(m, group_row(m, number * (KEPT_GROUPS + 1)))
+    for number in range(m.group_rows // (KEPT_GROUPS + 1)):
+        clear_row(m, group_row(m, (KEPT_GROUPS + 1) * number))
 
 
 @compiled
@@ -351,6 +360,9 @@ def stamp(m, to, w, lanes):
     if m.relying:
         join_some(to + relied(m, 0) + 256 * w, warp.fenced, lanes)
         join_some(to + relied(m, 1) + 256 * w, warp.fenced + 256, lanes)
+    if m.releases:
+        join_some(to + released(m, 0) + 256 * w, warp.fenced + 512, lanes)
+        join_some(to + released(m, 1 + warp.member) + 256 * w, warp.fenced + 768, lanes)
     if m.proxies:
         put(to + time_at(m) + 256 * w, lanes, time_of(m, w))
 
@@ -481,6 +493,17 @@ def lane_relies(m, w, lane, space, u, other, interval):
     if own and load_i64(warp_at(m.warps, w).fenced + 256 * space + 8 * lane) >= interval:
         return True
     return load_i64(lane_row(m, w, lane) + relied(m, space) + 256 * u + 8 * other) >= interval
+
+
+@compiled
+def lane_released(m, w, lane, wide, u, other, interval):
+    """Whether a lane of warp w knows that what lane `other` of warp u did up to an interval was released to the
+    tensormap proxy of all CTAs (`wide`), or by a thread of its CTA."""
+    own = u == w and (lane == other or m.lockstep)
+    if own and load_i64(warp_at(m.warps, w).fenced + (512 if wide else 768) + 8 * lane) >= interval:
+        return True
+    to = np.int64(0) if wide else 1 + warp_at(m.warps, w).member
+    return load_i64(lane_row(m, w, lane) + released(m, to) + 256 * u + 8 * other) >= interval
 
 
 @compiled

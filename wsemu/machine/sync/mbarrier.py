@@ -123,6 +123,7 @@ INIT, INVAL, ARRIVE, EXPECT_TX, COMPLETE_TX, WAIT, WAIT_PARITY, PENDING_COUNT = 
 GROUP_COMMIT = OPCODE["wgmma.commit"]
 ASYNC_ARRIVE, BULK_LOAD, PROXY = OPCODE["cp.async.arrive"], OPCODE["bulk.load"], OPCODE["fence.proxy"]
 TENSOR_LOAD, TENSOR_PREFETCH = OPCODE["tensor.load"], OPCODE["tensor.prefetch"]
+MAP_RELEASE, MAP_ACQUIRE = OPCODE["map.release"], OPCODE["map.acquire"]
 FIRST_COPY = OPCODE["cp.async.b32"]
 INIT_FENCE = OPCODE["fence.mbarrier_init"]
 BULK_SEND, BULK_MULTICAST = OPCODE["bulk.send"], OPCODE["bulk.multicast"]
@@ -1176,6 +1177,8 @@ def asynchronous(address, w, pc, mask):
         return np.int64(load_bulk(m, w, pc, registers, i, mask))
     if op >= FIRST_GROUP_OPERATION and op < N_OPERATIONS:
         return call(m.group_entry, address, w, pc, mask)
+    if op in (MAP_RELEASE, MAP_ACQUIRE):
+        return call(m.tensor_entry, address, w, pc, mask)
     if op in (TENSOR_LOAD, TENSOR_MULTICAST):
         return np.int64(load_tiles(m, w, pc, registers, i, mask))
     if op >= CLUSTER_ARRIVE and op <= CLUSTER_LAST:
@@ -1215,6 +1218,7 @@ def start_cta(m):
         b.waiters = 0
     m.mbarrier_count = 0
     m.mbarriers_live = 0
+    m.map_count = 0
     m.mbarrier_low = 1 << 40
     m.mbarrier_high = -1
     for n in range(m.objects_room):

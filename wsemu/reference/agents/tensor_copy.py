@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from wsemu.model.isa import (
     ATOMIC,
-    CHANGED_MAPS,
     OFFSET_MASK,
     OWN_TILE,
     READ,
@@ -23,7 +22,7 @@ from wsemu.model.isa import (
     WRITE,
 )
 from wsemu.model.tensor_map import ELEMENT_TYPES, MAP_ALIGNMENT, MAP_BYTES, SHARED_ALIGNMENT, UNIT, decode
-from wsemu.reference.agents import bulk_copy
+from wsemu.reference.agents import bulk_copy, map_fences
 from wsemu.reference.agents.copy import Issued
 from wsemu.reference.agents.reductions import combined, flushed
 from wsemu.reference.arithmetic import signed
@@ -75,8 +74,6 @@ class Tile(NamedTuple):
     rows: tuple[Row, ...]
     start: int
     """address of the tensor"""
-    changing: bool
-    """the kernel changes maps: this one is read in order, and not by the asynchronous proxy"""
     own: bool
     """it has to lie in the CTA's own shared memory"""
 
@@ -195,9 +192,7 @@ def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stor
         )
         raise StopError("fault", run.group.pc, run.warp.number)
 
-    watch = run.launch.watch
-    assert isinstance(watch, ThreadWatch)
-    written = watch.was_written(map_address, MAP_BYTES) and not fields[7] & CHANGED_MAPS
+    written = map_fences.written_otherwise(run, map_address)
     if decoded is None and not written:
         refuse(NO_MAP, 0)
     if decoded is None or written or decoded.im2col or (decoded.interleave and max(decoded.steps) > 1):
@@ -213,7 +208,7 @@ def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stor
     to = run.read(fields[3], "b64", lane)
     rows = tuple(_rows(decoded, at, to, stores=stores))
     own = stores or bool(fields[7] & OWN_TILE)
-    return Tile(decoded, place, to, rows, decoded.address, bool(fields[7] & CHANGED_MAPS), own)
+    return Tile(decoded, place, to, rows, decoded.address, own)
 
 
 def _rows(fields: MapFields, at: Sequence[int], to: int, *, stores: bool) -> Iterator[Row]:
@@ -248,7 +243,7 @@ def accessed(
     at = [signed(run.read(fields[2] + k * ROW, "b32", lane), 32) for k in range(decoded.rank)]
     to = run.read(fields[3], "b64", lane)
     rows = tuple(_rows(decoded, at, to, stores=stores))
-    tile = Tile(decoded, (segment, number, offset), to, rows, decoded.address, changing=False, own=stores)
+    tile = Tile(decoded, (segment, number, offset), to, rows, decoded.address, own=stores)
     goals = bulk_copy.ranks(run, name, fields[2] + decoded.rank * ROW, lane, fields[3])
     inside = [piece for goal in goals for piece in _moved(tile, goal).shared_runs(whole=not stores)]
     return inside, [(row.outside + row.low, row.high - row.low) for row in rows if row.high > row.low]
@@ -375,9 +370,11 @@ class _Copies:
                 return
 
     def _touch_map(self, lane: int, agent: int, tile: Tile) -> None:
+        """It reads its map, by order alone: the proxy is another one than that of what it copies."""
         _, number, offset = tile.map
         address = (number << SEGMENT_SHIFT) + offset
-        self._touch(lane, agent, READ, address, MAP_BYTES, bulk=not tile.changing)
+        map_fences.judge(self._run, lane, address)
+        self._touch(lane, agent, READ, address, MAP_BYTES, bulk=False)
 
     def _touch(
         self, lane: int, agent: int, kind: int, address: int, size: int, width: int = 0, *, bulk: bool = True

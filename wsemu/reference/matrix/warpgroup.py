@@ -75,11 +75,16 @@ def await_groups(run: WarpRun, left: int) -> None:
         cta.order.landed((cta.number, warp), lane, agents)
 
 
-def stands(cta: Cta, warp: int) -> bool:
-    """Whether a warp has committed more often than another of its warpgroup that has not exited."""
+def behind(cta: Cta, warp: int) -> list[int]:
+    """The warps of its warpgroup that have committed less often, and have not exited."""
     parts = cta.parts_of_groups
     own = len(parts[warp].groups)
-    return any(cta.warps[w].alive and len(parts[w].groups) < own for w in _others(cta, warp))
+    return [w for w in _others(cta, warp) if cta.warps[w].alive and len(parts[w].groups) < own]
+
+
+def stands(cta: Cta, warp: int) -> bool:
+    """Whether a warp has to stand at its commit."""
+    return bool(behind(cta, warp))
 
 
 def may_go(run: WarpRun, group: Group) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from wsemu.model.grid import Grouping
     from wsemu.model.program import Program
+    from wsemu.reference.agents.map_fences import Acquired
     from wsemu.reference.memory.bounds import Place
     from wsemu.reference.memory.shadow import Options, Scope
     from wsemu.reference.sync.thread_clocks import Clocks
@@ -123,9 +124,12 @@ class ThreadWatch(Watch):
         self.order = order
         self._bytes: dict[int, Byte] = {}
         self._shared_bytes: dict[int, Byte] = {}
+        self.acquired: dict[int, list[Acquired]] = {}
+        """by address of a tensor map"""
 
     def start_group(self) -> None:
         self._shared_bytes = {}
+        self.acquired = {}
 
     def end_group(self, group: int) -> None:
         self.order.end(group)
@@ -163,9 +167,15 @@ class ThreadWatch(Watch):
         """Judge and enter what the agent does that a lane issues now; addresses are of bytes."""
         return self._make(now, 1 << lane, addresses) if self.options.races else []
 
-    def was_written(self, address: int, size: int) -> bool:
-        """Whether the launch has written one of these bytes."""
-        return any(self._bytes.get(at, UNTOUCHED).write is not None for at in range(address, address + size))
+    def last_write(self, address: int) -> Made | None:
+        """The last write to a byte outside of shared memory."""
+        return self._bytes.get(address, UNTOUCHED).write
+
+    def written_otherwise(self, addresses: Iterable[int]) -> bool:
+        """Whether asynchronous operations or atomics have written to such bytes."""
+        bytes_ = [self._bytes.get(at, UNTOUCHED) for at in addresses]
+        by_agent = any(byte.write is not None and byte.write.by.agent >= 0 for byte in bytes_)
+        return by_agent or any(made.by.kind == ATOMIC for byte in bytes_ for made in byte.since)
 
     # -- bytes --------------------------------------------------------------------------------------------------------
 

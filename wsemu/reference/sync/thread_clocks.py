@@ -5,12 +5,13 @@ time     of a warp: counts its operations that whoever knows of them could tell 
          time).  An agent has two epochs: it has read its source, and it has written.
 H        what a lane knows to have happened: of every lane up to which time, of every agent which epochs.
 A        what of H the asynchronous proxy may rely on, for shared memory and for all else: `fence.proxy` makes it so.
+R        what of H was released to the tensormap proxy (`fence.proxy.tensormap::generic.release`).
 T        what came before in time, in every schedule, whether or not what it did to memory is seen.  The rules of phases
          go by it.
 
-Whatever gives or takes does so with all four; relaxed operations at mbarriers, and those that name bytes, do so with T
-alone.  An agent that completes at an mbarrier gives the T that its lane had at its issue; else it gives its own epochs
-alone (PTX ISA, "Causality order": its completion is ordered after its own accesses only), and not
+Whatever gives or takes does so with all of them; relaxed operations at mbarriers, and those that name bytes, do so with
+T alone.  An agent that completes at an mbarrier gives the T that its lane had at its issue; else it gives its own
+epochs alone (PTX ISA, "Causality order": its completion is ordered after its own accesses only), and not
 into A: operations of the asynchronous proxy look for each other in H, and what `cp.async` wrote, which is generic,
 needs a proxy fence as well.  Named barriers, exits and warp-wide operations order as in `proof.happens_before`, lane
 by lane from the start.
@@ -38,6 +39,7 @@ Actor = tuple[int, int]
 """(CTA, warp)"""
 HAS_READ, HAS_WRITTEN = 0, 1
 """epochs of an agent"""
+ALL_CTAS = -1
 
 
 class Mark(NamedTuple):
@@ -88,11 +90,13 @@ class Known:
 class Clocks:
     """What is known to have happened, what of it holds for the asynchronous proxy, and what came before in time."""
 
-    __slots__ = ("all", "came", "elsewhere", "shared")
+    __slots__ = ("all", "came", "elsewhere", "released", "shared")
 
     def __init__(self, lanes: int) -> None:
         self.all, self.came = Known(lanes), Known(lanes)
         self.shared, self.elsewhere = Known(lanes), Known(lanes)
+        self.released: dict[int, Known] = {}
+        """to the tensormap proxy of all CTAs (ALL_CTAS); by a thread of a CTA to that of its own one"""
 
     def join(self, other: Clocks) -> None:
         """Know what the other knows as well."""
@@ -100,6 +104,14 @@ class Clocks:
         self.came.join(other.came)
         self.shared.join(other.shared)
         self.elsewhere.join(other.elsewhere)
+        for goal, known in other.released.items():
+            self.release(goal, known)
+
+    def release(self, goal: int, known: Known) -> None:
+        """Something is known to have been released to the tensormap proxy, of a CTA or of all."""
+        if goal not in self.released:
+            self.released[goal] = Known(len(known.lanes))
+        self.released[goal].join(known)
 
     def complete(self, agents: int, issued: Clocks) -> None:
         """Agents' epochs come to be known, of agents that were issued by who knew this."""
@@ -271,6 +283,14 @@ class ThreadOrder:
             clocks = self.clocks(actor, lane)
             for which in FENCES.get(kind, ()):
                 getattr(clocks, which).assign(clocks.all)
+
+    def release_maps(self, actor: Actor, lanes: int, *, widely: bool) -> None:
+        """What some lanes of a warp know is released to the tensormap proxy, each by itself: of all CTAs, or of their
+        own alone."""
+        for lane in lanes_of(self._together(actor, lanes)):
+            clocks = self.clocks(actor, lane)
+            for goal in (actor[0], ALL_CTAS) if widely else (actor[0],):
+                clocks.release(goal, clocks.all)
 
     def fork(self, cta: int) -> int:
         """A new agent of a CTA's group."""

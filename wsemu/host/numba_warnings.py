@@ -1,0 +1,89 @@
+"""What Numba-CUDA warns of: options that do not go together, small grids, host arrays that a launch would copy.
+
+They come while `numba.cuda` is `wsemu.cuda`, in Numba's own classes and words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.host.driver import config, is_cuda_ndarray
+from wsemu.launch import hooks
+from wsemu.model.own import is_own
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wsemu.model.launch_shape import LaunchConfiguration
+
+FEW = 128
+"""CTAs of which Numba-CUDA says that they are too few for a GPU"""
+
+
+@contextlib.contextmanager
+def watching() -> Iterator[None]:
+    """Warn meanwhile."""
+    pairs: tuple[tuple[list[Any], Any], ...] = (
+        (hooks.declaring, of_options), (hooks.configuring, of_grid), (hooks.passing, of_arguments),
+    )  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        for place, watch in pairs:
+            stack.enter_context(hooks.hooked(place, watch))
+        yield
+
+
+def of_options(options: dict[str, Any]) -> None:
+    """`jit` with a debugger's code and optimization, or with both kinds of line information."""
+    debug = options.get("debug")
+    debug = config.CUDA_DEBUGINFO_DEFAULT if debug is None else debug
+    if not debug:
+        return
+    opt = options.get("opt")
+    if config.OPT != 0 if opt is None else opt:
+        _warn(
+            "NumbaInvalidConfigWarning",
+            "debug=True with opt=True is not supported by CUDA. This may result in a crash - set debug=False or "
+            "opt=False.",
+        )
+    if options.get("lineinfo"):
+        _warn(
+            "NumbaInvalidConfigWarning",
+            "debug and lineinfo are mutually exclusive. Use debug to get full debug info (this disables some "
+            "optimizations), or lineinfo for line info only with code generation unaffected.",
+        )
+
+
+def of_grid(configuration: LaunchConfiguration) -> None:
+    """A grid of few CTAs, where `CUDA_LOW_OCCUPANCY_WARNINGS` is set."""
+    if config.CUDA_LOW_OCCUPANCY_WARNINGS and not config.DISABLE_PERFORMANCE_WARNINGS:
+        size = math.prod(configuration.grid)
+        if size < FEW:
+            _performance(f"Grid size {size} will likely result in GPU under-utilization due to low occupancy.")
+
+
+def of_arguments(arguments: Sequence[Any]) -> None:
+    """Arrays of the host among the arguments, where `CUDA_WARN_ON_IMPLICIT_COPY` is set."""
+    if config.CUDA_WARN_ON_IMPLICIT_COPY and not config.DISABLE_PERFORMANCE_WARNINGS:
+        for value in arguments:
+            if isinstance(value, np.ndarray) and not is_cuda_ndarray(value):
+                _performance("Host array used in CUDA kernel will incur copy overhead to/from device.")
+
+
+def _performance(message: str) -> None:
+    _warn("NumbaPerformanceWarning", message)
+
+
+def _warn(category: str, message: str) -> None:
+    """Warn at the innermost line that is not ours."""
+    from numba.core import errors  # on demand: a program that is warned has Numba
+
+    depth, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and is_own(frame.f_code.co_filename):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(getattr(errors, category)(message), stacklevel=depth)

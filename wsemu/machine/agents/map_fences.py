@@ -1,0 +1,283 @@
+"""Tensor maps that the launch changes, and the fences between those changes and copies through them, in compiled code.
+
+PTX ISA, "membar, fence" (`fence.proxy.tensormap::generic`), "tensormap.cp_fenceproxy", "Causality order": tensor copies
+read their map through the tensormap proxy.  A change must be released to that proxy by a thread that knows of it,
+acquired with the map's address by a thread of the copy's CTA that knows of the release, and the issuing thread must
+know of that.  What was released is a part of the rows of `lane_clocks.py`; who acquired which map is a table: of each
+byte the write that was its last one then.  A map that is changed again has other last writes, to be acquired again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.agents.copies import log
+from wsemu.machine.agents.ranges import host_place
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.cell_bits import (
+    ACTORS,
+    ATOMIC_BIT,
+    GENERIC,
+    HIGH_SHIFT,
+    INTERVAL_SHIFT,
+    INTERVALS,
+    LOW_SHIFT,
+    MAX_INSTRUCTIONS,
+    WARP_SHIFT,
+)
+from wsemu.machine.memory.shadow_cells import join
+from wsemu.machine.records import acquired_at, instruction_at, record_finding, segment_at, warp_at
+from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
+from wsemu.machine.state import DONE, EVENT_KINDS, FAULT, GROW, GROW_MAPS, TRACKED, UNUSED_SHIFT
+from wsemu.machine.sync.clocks import begin_interval
+from wsemu.machine.sync.lane_clocks import (
+    heads,
+    lane_knows,
+    lane_released,
+    lanes_unknown,
+    released,
+    row,
+    separate,
+    there,
+)
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    FIRST_STORE,
+    LANES,
+    N_MEMORY,
+    OF_CTA_ALONE,
+    OFFSET_MASK,
+    OPCODE,
+    PUBLISHED,
+    PUBLISHED_IN_CTA,
+    SEGMENT_SHIFT,
+)
+from wsemu.model.tensor_map import MAP_ALIGNMENT, MAP_BYTES
+
+RELEASE, ACQUIRE = OPCODE["map.release"], OPCODE["map.acquire"]
+PROXY_FENCE = EVENT_KINDS.index("proxy")
+NO_FENCE = CODE_NUMBERS["tensormap-proxy"]
+NOT_RELEASED, NOT_ACQUIRED = range(2)
+"""`what` of a tensormap-proxy finding"""
+
+
+# -- writes ------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def watched(m, address):
+    """Whether it is known who writes at an address."""
+    segment = segment_at(m.segments, address >> SEGMENT_SHIFT)
+    return m.clocks and segment.tracked == TRACKED and segment.grain >= 0
+
+
+@compiled
+def grain_of(m, address):
+    return segment_at(m.segments, address >> SEGMENT_SHIFT).grain
+
+
+@compiled
+def last_write(m, address, q):
+    """The cell of byte q of a map."""
+    segment = segment_at(m.segments, address >> SEGMENT_SHIFT)
+    return load_i64(segment.writes + 8 * (((address & OFFSET_MASK) + q) >> segment.grain))
+
+
+@compiled
+def written_otherwise(m, address):
+    """Whether something else than a plain store has written to a map: an asynchronous operation or an atomic."""
+    if not watched(m, address):
+        return False
+    segment = segment_at(m.segments, address >> SEGMENT_SHIFT)
+    first = (address & OFFSET_MASK) >> segment.grain
+    for q in range(first, first + (MAP_BYTES >> segment.grain)):
+        v = load_i64(segment.writes + 8 * q)
+        if (v and (v >> WARP_SHIFT) & ACTORS >= GENERIC) or load_i64(segment.reads + 8 * q) & ATOMIC_BIT:
+            return True
+    return False
+
+
+@compiled
+def writer(v):
+    return (v >> WARP_SHIFT) & ACTORS
+
+
+@compiled
+def interval_of(v):
+    return (v >> INTERVAL_SHIFT) & INTERVALS
+
+
+@compiled
+def lanes_of_write(m, v):
+    low, high = (v >> LOW_SHIFT) & 31, (v >> HIGH_SHIFT) & 31
+    return ((np.int64(2) << high) - (np.int64(1) << low)) & there(m, writer(v))
+
+
+@compiled
+def is_known(m, w, lane, v):
+    """Whether a lane knows of a write."""
+    return lanes_unknown(m, w, lane, writer(v), lanes_of_write(m, v), interval_of(v)) == 0
+
+
+@compiled
+def is_released(m, w, lane, v, wide):
+    """Whether a lane knows that a write was released, and a fence of it, which may be `wide`, acquires that: each of
+    the two has the CTA of the other in its scope."""
+    u = writer(v)
+    own = warp_at(m.warps, u).member == warp_at(m.warps, w).member
+    i = instruction_at(m.code, v & (MAX_INSTRUCTIONS - 1))
+    if i.op >= FIRST_STORE and i.op < N_MEMORY:
+        by_itself = i.aux >> UNUSED_SHIFT
+        if (by_itself & PUBLISHED and (wide or own)) or (by_itself & PUBLISHED_IN_CTA and own):
+            return is_known(m, w, lane, v)
+    if m.releases == 0:
+        return False
+    return (wide and all_released(m, w, lane, v, np.int64(1))) or all_released(m, w, lane, v, np.int64(0))
+
+
+@compiled
+def all_released(m, w, lane, v, wide):
+    rest = lanes_of_write(m, v)
+    while rest:
+        other = lowest_bit(rest)
+        rest &= rest - 1
+        if not lane_released(m, w, lane, wide, writer(v), other, interval_of(v)):
+            return False
+    return True
+
+
+# -- fences ------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def release(m, w, pc, i, mask):
+    """map.release: what these lanes know of, and have done, may be acquired."""
+    log(m, PROXY_FENCE, w, pc, np.int64(-1), np.int64(-1), mask, np.int64(0))
+    warp = warp_at(m.warps, w)
+    separate(m, w, mask)
+    rest = heads(m, w, mask)
+    while rest:
+        own = row(m, LANES * w + lowest_bit(rest))
+        rest &= rest - 1
+        for u in range(m.warp_count):
+            join(own + released(m, 1 + warp.member) + 256 * u, own + 256 * u)
+            if i.aux != OF_CTA_ALONE:
+                join(own + released(m, 0) + 256 * u, own + 256 * u)
+    now = load_i64(warp.clock + 8 * w)
+    rest = np.int64((1 << LANES) - 1) if m.lockstep else mask
+    while rest:
+        place = warp.fenced + 512 + 8 * lowest_bit(rest)
+        rest &= rest - 1
+        store_i64(place + 256, now)
+        if i.aux != OF_CTA_ALONE:
+            store_i64(place, now)
+    begin_interval(warp, w)
+
+
+@compiled
+def is_stale(m, r):
+    """Whether all bytes of an acquired map were written since."""
+    q = np.int64(0)
+    while q < MAP_BYTES:
+        if r.cells[q] and r.cells[q] == last_write(m, r.address, q):
+            return False
+        q += np.int64(1) << r.grain
+    return True
+
+
+@compiled
+def free_place(m):
+    """Where one more acquired map goes, from 0; -1: there is no room."""
+    if m.map_count < m.map_room:
+        m.map_count += 1
+        return m.map_count - 1
+    for n in range(m.map_count):
+        if is_stale(m, acquired_at(m.maps, n)):
+            return np.int64(n)
+    return np.int64(-1)
+
+
+@compiled
+def has_acquired(m, w, lane, address, q, v, itself):
+    """Whether a write to byte q was acquired by a lane of the CTA that this one knows of, or by this lane `itself`."""
+    for n in range(m.map_count):
+        r = acquired_at(m.maps, n)
+        if r.address != address or r.member != warp_at(m.warps, w).member:
+            continue
+        if itself and (r.warp != w or r.lane != lane):
+            continue
+        if r.cells[q >> r.grain << r.grain] == v and lane_knows(m, w, lane, r.warp, r.lane, r.interval):
+            return True
+    return False
+
+
+@compiled
+def acquire_lane(m, w, lane, address, wide):
+    """Status: DONE, or that there is no room."""
+    grain = grain_of(m, address)
+    new = np.int64(0)
+    q = np.int64(0)
+    while q < MAP_BYTES and not new:
+        v = last_write(m, address, q)
+        if v and interval_of(v) > m.base and is_released(m, w, lane, v, wide):
+            new = np.int64(not has_acquired(m, w, lane, address, q, v, np.int64(1)))
+        q += np.int64(1) << grain
+    if not new:
+        return np.int64(DONE)
+    place = free_place(m)
+    if place < 0:
+        m.wanted = GROW_MAPS
+        return np.int64(GROW)
+    r = acquired_at(m.maps, place)
+    r.address = address
+    r.member = warp_at(m.warps, w).member
+    r.warp = w
+    r.lane = lane
+    r.interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
+    r.grain = grain
+    q = np.int64(0)
+    while q < MAP_BYTES:
+        v = last_write(m, address, q)
+        there_ = v and interval_of(v) > m.base and is_released(m, w, lane, v, wide)
+        r.cells[q] = v if there_ else np.int64(0)
+        q += np.int64(1) << grain
+    return np.int64(DONE)
+
+
+@compiled
+def acquire(m, w, pc, registers, i, mask):
+    """map.acquire: a status."""
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        address = load_i64(registers + i.a + 8 * lane)
+        if host_place(m, w, pc, lane, address, np.int64(MAP_BYTES), MAP_ALIGNMENT, False, False, True) == 0:
+            return np.int64(FAULT)
+        address &= ~ADDRESS_WRAPPED
+        if watched(m, address):
+            status = acquire_lane(m, w, lane, address, i.aux != OF_CTA_ALONE)
+            if status != DONE:
+                return status
+    return np.int64(DONE)
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def judge_map(m, w, pc, lane, address):
+    """Report the first write to a map that a lane's copy need not see; of one that it does not know of nothing is said,
+    which races."""
+    if not watched(m, address):
+        return
+    q = np.int64(0)
+    while q < MAP_BYTES:
+        v = last_write(m, address, q)
+        known = v and interval_of(v) > m.base and is_known(m, w, lane, v)
+        if known and not has_acquired(m, w, lane, address, q, v, np.int64(0)):
+            what = np.int64(NOT_ACQUIRED if is_released(m, w, lane, v, np.int64(1)) else NOT_RELEASED)
+            bit, at = np.int64(1) << lane, v & (MAX_INSTRUCTIONS - 1)
+            record_finding(m.report_entry, m.address, (NO_FENCE, pc, w, bit, at, writer(v)), (address, what, 0, 0, 0))
+            return
+        q += np.int64(1) << grain_of(m, address)

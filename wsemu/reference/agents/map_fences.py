@@ -1,0 +1,130 @@
+"""Tensor maps that the launch changes, and the fences between those changes and copies through them.
+
+PTX ISA, "membar, fence" (`fence.proxy.tensormap::generic`), "tensormap.cp_fenceproxy", "Causality order": tensor copies
+read their map through the tensormap proxy.  A change counts for a copy where a thread that knew of it has released it,
+a thread of the copy's CTA that knew of that has acquired the map, and the issuing thread knows of the acquisition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.model.isa import OF_CTA_ALONE, PUBLISHED, PUBLISHED_IN_CTA, SEGMENT_SHIFT
+from wsemu.model.outcome import RawFinding
+from wsemu.model.tensor_map import MAP_ALIGNMENT, MAP_BYTES
+from wsemu.reference.memory.bounds import locate
+from wsemu.reference.memory.thread_shadow import ThreadWatch
+from wsemu.reference.state import lanes_of
+from wsemu.reference.sync.named_barrier import StopError
+from wsemu.reference.sync.thread_clocks import ALL_CTAS
+
+if TYPE_CHECKING:
+    from wsemu.reference.memory.thread_shadow import Made
+    from wsemu.reference.sync.thread_clocks import Clocks, Known
+    from wsemu.reference.warp import WarpRun
+
+NOT_RELEASED, NOT_ACQUIRED = range(2)
+"""`what` of a tensormap-proxy finding"""
+
+
+class Acquired(NamedTuple):
+    """What a lane has acquired of a map: of each byte the last write, or None where that was not released to it."""
+
+    cta: int
+    warp: int
+    lane: int
+    time: int
+    writes: tuple[Made | None, ...]
+
+
+def release(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """What the lanes know of, and have done, may be acquired."""
+    cta, warp = run.cta, run.warp.number
+    cta.order.release_maps((cta.number, warp), lanes, widely=fields[7] != OF_CTA_ALONE)
+    run.launch.watch.happen("proxy", cta.number, warp, run.group.pc, lanes=lanes)
+    cta.order.begin_interval((cta.number, warp))
+
+
+def acquire(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """Lanes acquire the map at `a`, which lies in global memory."""
+    watch = _watch(run)
+    for lane in lanes_of(lanes):
+        place = locate(
+            run, run.read(fields[3], "b64", lane), lane, MAP_BYTES, writes=False, alignment=MAP_ALIGNMENT, shared=False
+        )
+        if place is None:
+            raise StopError("fault", run.group.pc, run.warp.number)
+        address = (place[1] << SEGMENT_SHIFT) + place[2]
+        clocks = _clocks(run, lane)
+        writes = tuple(
+            made if made and _released(run, clocks, made, wide=fields[7] != OF_CTA_ALONE) else None
+            for made in _last_writes(run, address)
+        )
+        if any(writes):
+            time = watch.order.time((run.cta.number, run.warp.number))
+            acquired = Acquired(run.cta.number, run.warp.number, lane, time, writes)
+            watch.acquired.setdefault(address, []).append(acquired)
+
+
+def written_otherwise(run: WarpRun, address: int) -> bool:
+    """Whether something else than a plain store has written to a map: an asynchronous operation or an atomic."""
+    return _watch(run).written_otherwise(range(address, address + MAP_BYTES))
+
+
+def judge(run: WarpRun, lane: int, address: int) -> None:
+    """Report the first write to a map that a lane's copy need not see; of one that it does not know of nothing is said,
+    which races."""
+    watch, clocks = _watch(run), _clocks(run, lane)
+    seen = [
+        acquired
+        for acquired in watch.acquired.get(address, ())
+        if acquired.cta == run.cta.number
+        and clocks.all.of_lane(watch.order.number((acquired.cta, acquired.warp)), acquired.lane, acquired.time)
+    ]
+    for q, made in enumerate(_last_writes(run, address)):
+        if made is None or not _knows(run, clocks.all, made) or any(made == by.writes[q] for by in seen):
+            continue
+        what = NOT_ACQUIRED if _released(run, clocks, made, wide=True) else NOT_RELEASED
+        cta, warp, pc = run.cta.number, run.warp.number, run.group.pc
+        detail = {"address": address, "what": what}
+        if made.by.cta != cta:
+            detail["other_cta"] = made.by.cta
+        run.launch.report(RawFinding("tensormap-proxy", pc, cta, warp, 1 << lane, made.by.pc, made.by.warp, detail))
+        return
+
+
+# -- writes ------------------------------------------------------------------------------------------------------------
+
+
+def _watch(run: WarpRun) -> ThreadWatch:
+    watch = run.launch.watch
+    assert isinstance(watch, ThreadWatch)
+    return watch
+
+
+def _clocks(run: WarpRun, lane: int) -> Clocks:
+    return _watch(run).order.clocks((run.cta.number, run.warp.number), lane)
+
+
+def _last_writes(run: WarpRun, address: int) -> list[Made | None]:
+    """Of each byte of a map the last write by the CTAs that run now."""
+    watch = _watch(run)
+    made = [watch.last_write(at) for at in range(address, address + MAP_BYTES)]
+    return [one if one and watch.together(one.by.cta, run.cta.number) else None for one in made]
+
+
+def _knows(run: WarpRun, known: Known, made: Made) -> bool:
+    warp = _watch(run).order.number((made.by.cta, made.by.warp))
+    return all(known.of_lane(warp, lane, made.by.time) for lane in lanes_of(made.lanes))
+
+
+def _released(run: WarpRun, clocks: Clocks, made: Made, *, wide: bool) -> bool:
+    """Whether a lane knows that a write was released, and a fence of it, which may be `wide`, acquires that: each of
+    the two has the CTA of the other in its scope."""
+    own = made.by.cta == run.cta.number
+    flags = run.launch.code[made.by.pc][7]
+    if (flags & PUBLISHED and (wide or own)) or (flags & PUBLISHED_IN_CTA and own):
+        return _knows(run, clocks.all, made)
+    goals = (run.cta.number, ALL_CTAS) if wide else (run.cta.number,)
+    known = (clocks.released[goal] for goal in goals if goal in clocks.released)
+    return any(_knows(run, one, made) for one in known)
