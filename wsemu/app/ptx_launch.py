@@ -17,13 +17,14 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wsemu.launch.ptx.module import load_ptx
+from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
 from wsemu.model.tensor_map import TensorMap
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from wsemu.model.bound import BoundArray
+from wsemu.model.data import dataclass
 from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS, SEGMENT_SHIFT, SIZE
 from wsemu.model.program import Program
 from wsemu.model.tensor_map import MAP_BYTES, TensorMap

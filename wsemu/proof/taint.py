@@ -41,12 +41,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from wsemu.model.control_flow import successors
+from wsemu.model.data import dataclass
 from wsemu.model.isa import (
     ATOMICS,
     BLOCKS,
