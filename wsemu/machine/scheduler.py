@@ -18,6 +18,7 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import careful_lane, track_initialised
 from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, weigh
 from wsemu.machine.memory.lane_access import (
+    AFFINE,
     BAD,
     SAME,
     SCATTERED,
@@ -35,6 +36,7 @@ from wsemu.machine.records import (
     flow_at,
     instruction_at,
     machine_at,
+    plan_due_at,
     record_finding,
     segment_at,
     warp_at,
@@ -86,10 +88,12 @@ from wsemu.model.isa import (
     N_MEMORY,
     N_WARP,
     OPCODE,
+    READ,
     SEGMENT_SHIFT,
     SERVED,
     SHARED,
     UNCOUNTED,
+    WRITE,
 )
 
 BRA, JUMP, JOIN, EXIT, TRAP_OP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
@@ -97,7 +101,10 @@ FAILED = CODE_NUMBERS["failed-assertion"]
 FIRST_BARRIER, LAST_BARRIER = OPCODE["bar.sync"], OPCODE["bar.red.or"]
 FIRST_FENCE, LAST_FENCE = OPCODE["fence.cta"], OPCODE["fence.sys"]
 PROXY, INIT_FENCE = OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]
+OFTEN = 8
+"""a plan is made after as many accesses in vain, and those times the square of how often it was made"""
 SHOW = OPCODE["show"]
+WHOLE = (1 << LANES) - 1
 EXITS, ENDS = 2, 3
 """see sync/cluster.py"""
 STANDS = 101
@@ -278,6 +285,34 @@ def count(m, row, registers, i, first, lanes, how, size, number):
         charge(m, row, registers + i.a, i.imm, lanes, how, size, number, i.op, service)
 
 
+@compiled
+def shape_of(i):
+    """Of a load or store, what memory/plans.py wants to know."""
+    return (i.aux >> 16) & 255 | (WRITE if i.op >= FIRST_STORE else READ) << 8
+
+
+@compiled
+def missed(m, pc, registers, i):
+    """Lanes that lie apart were not as planned: make a plan, if that has happened often enough."""
+    due = plan_due_at(m.plans_due, access_at(m.accesses, pc).pattern)
+    due.misses += 1
+    if due.misses > OFTEN * (1 + due.made * due.made):
+        call(m.plan_entry, m.address, pc, registers + i.a, i.imm, shape_of(i))
+
+
+@compiled
+def note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, writes):
+    """Judge and remember what lanes do to a segment: 0, or what the host must do before."""
+    if segment.tracked > (UNTRACKED if writes else READ_SO_FAR):
+        status = call(m.shadow_entry, m.address, w, pc, registers, bias, group, how, number)
+        if status:
+            return status
+    if segment.initialised:
+        reads = not writes or (i.op >= N_MEMORY and not exchanges(i.op))
+        track_initialised(m, pc, w, number, registers, i.a, bias, group, how, size, writes, reads)
+    return np.int64(0)
+
+
 def access(address, w, pc, registers, mask):
     """Execute the load, store or atomic at pc for the lanes of `mask`."""
     m = machine_at(address, 0)
@@ -290,17 +325,25 @@ def access(address, w, pc, registers, mask):
         log_access(m, w, pc, registers, a, imm, mask, op)
     first = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
     number = first >> SEGMENT_SHIFT
-    pattern, bias = judged_as_one(m, registers, i, mask, first, size, writes)
-    rest = mask & ~m.lanes_done
-    if m.resumes == 0:
-        m.serial += 1
-        if pattern == BAD:  # other segments, out of bounds, misaligned, wrapped
-            place_lanes(m, w, pc, registers, i, mask, size, n, writes)
-            for q in range(FIRST_ARRAY + 1):
-                store_i64(m.scratch + APART + 8 * q, 0)
-    m.resumes = 0
-    m.lanes_done = 0
     row = access_at(m.accesses, pc)
+    host = np.int64(0)
+    usual = mask == WHOLE and op < m.planned and m.resumes == 0 and m.remote == 0 and m.trace == 0
+    if usual and plan_due_at(m.plans_due, row.pattern).ready:
+        host = call(m.planned_entry, address, w, pc, registers + a, imm, shape_of(i))
+    pattern, bias, delta, rest = np.int64(SCATTERED), np.int64(0), host - first + imm, mask
+    if host == 0:
+        pattern, bias = judged_as_one(m, registers, i, mask, first, size, writes)
+        rest = mask & ~m.lanes_done
+        if usual and pattern >= AFFINE:
+            missed(m, pc, registers, i)
+        if m.resumes == 0:
+            m.serial += 1
+            if pattern == BAD:  # other segments, out of bounds, misaligned, wrapped
+                place_lanes(m, w, pc, registers, i, mask, size, n, writes)
+                for q in range(FIRST_ARRAY + 1):
+                    store_i64(m.scratch + APART + 8 * q, 0)
+        m.resumes = 0
+        m.lanes_done = 0
     while rest:
         group = rest
         how = pattern
@@ -311,36 +354,22 @@ def access(address, w, pc, registers, mask):
                 continue
             how = np.int64(SCATTERED)
             bias = imm + delta - segment_at(m.segments, number).host
-        segment = segment_at(m.segments, number)
-        if segment.tracked > (UNTRACKED if writes else READ_SO_FAR):
-            status = call(m.shadow_entry, address, w, pc, registers, bias, group, how, number)
+        if host == 0:
+            segment = segment_at(m.segments, number)
+            delta = segment.host + bias
+            status = note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, writes)
             if status:
                 m.lanes_done = mask & ~rest
                 m.resumes = 1
                 return status
-        if segment.initialised:
-            track_initialised(
-                m,
-                pc,
-                w,
-                number,
-                registers,
-                a,
-                bias,
-                group,
-                how,
-                size,
-                writes,
-                not writes or (op >= N_MEMORY and not exchanges(op)),
-            )
-        if pattern == BAD:
-            set_apart(m, registers, a, bias, number, group)
-        else:
-            count(m, row, registers, i, first, group, how, size, number)
+            if pattern == BAD:
+                set_apart(m, registers, a, bias, number, group)
+            else:
+                count(m, row, registers, i, first, group, how, size, number)
         if op < N_MEMORY:
-            load_store(op, how, registers, i.d, a, segment.host + bias, group)
+            load_store(op, how, registers, i.d, a, delta, group)
         else:
-            call(m.atomic_entry, op, registers, i.d, a, i.b, i.c, segment.host + bias, group)
+            call(m.atomic_entry, op, registers, i.d, a, i.b, i.c, delta, group)
         rest &= ~group
     if pattern == BAD:
         charge_apart(m, row, size, op, (i.aux >> UNUSED_SHIFT) & SERVED)
