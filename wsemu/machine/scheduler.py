@@ -18,7 +18,6 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import careful_lane, track_initialised
 from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, weigh
 from wsemu.machine.memory.lane_access import (
-    AFFINE,
     BAD,
     SAME,
     SCATTERED,
@@ -215,14 +214,12 @@ FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("
 
 
 @compiled
-def judge(registers, a, mask, bias, offset, limit, size, log_size):
-    """How the lanes of an access lie in their segment of `limit` bytes; the first lane's offset stands for all where
-    it can."""
+def judge(registers, a, mask, offset, limit, size, log_size):
+    """How the lanes of an access lie in their segment of `limit` bytes, SCATTERED where that takes a closer look; the
+    first lane's offset stands for all where it can."""
     pattern = simple_pattern(registers, a, mask, log_size)
-    if pattern == SCATTERED:
-        return lane_pattern(registers, a, mask, bias, limit - size, size) if limit >= size else np.int64(BAD)
     extent = size << 5 if pattern == UNIT else size
-    if offset < 0 or offset > limit - extent or offset & (size - 1):
+    if pattern != SCATTERED and (offset < 0 or offset > limit - extent or offset & (size - 1)):
         return np.int64(BAD)
     return pattern
 
@@ -254,8 +251,8 @@ def log_access(m, w, pc, registers, a, imm, mask, op):
 
 @compiled
 def judged_as_one(m, registers, i, mask, first, size, writes):
-    """How the lanes of an access lie in the segment of the first one's address, and what from a lane's number to its
-    offset there; BAD where each lane must be looked at."""
+    """How the lanes of an access lie in the segment of the first one's address, as `judge` has it, and what from a
+    lane's address to its offset there; BAD where each lane must be looked at."""
     number = first >> SEGMENT_SHIFT
     pattern, bias = np.int64(BAD), np.int64(0)
     if number >= SHARED and number < m.segment_count:
@@ -263,7 +260,7 @@ def judged_as_one(m, registers, i, mask, first, size, writes):
         if segment.writable or not writes:
             bias = i.imm - (number << SEGMENT_SHIFT)
             log_size = (i.aux >> 16) & 255
-            pattern = judge(registers, i.a, mask, bias, first + bias - i.imm, segment.bytes, size, log_size)
+            pattern = judge(registers, i.a, mask, first + bias - i.imm, segment.bytes, size, log_size)
     return pattern, bias
 
 
@@ -292,12 +289,19 @@ def shape_of(i):
 
 
 @compiled
-def missed(m, pc, registers, i):
-    """Lanes that lie apart were not as planned: make a plan, if that has happened often enough."""
+def planned(m, w, pc, registers, i):
+    """Make an access whose lanes lie apart as it was planned, but for the transfer: the host address of the first
+    lane's bytes, or 0.  Where that was in vain often enough there is a plan for the next one."""
     due = plan_due_at(m.plans_due, access_at(m.accesses, pc).pattern)
+    place, shape = registers + i.a, (i.aux >> 16) & 255 | (WRITE if i.op >= FIRST_STORE else READ) << 8
+    if due.ready:
+        host = call(m.planned_entry, m.address, w, pc, place, i.imm, shape)
+        if host:
+            return host
     due.misses += 1
     if due.misses > OFTEN * (1 + due.made * due.made):
-        call(m.plan_entry, m.address, pc, registers + i.a, i.imm, shape_of(i))
+        call(m.plan_entry, m.address, pc, place, i.imm, shape)
+    return np.int64(0)
 
 
 @compiled
@@ -325,25 +329,25 @@ def access(address, w, pc, registers, mask):
         log_access(m, w, pc, registers, a, imm, mask, op)
     first = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
     number = first >> SEGMENT_SHIFT
-    row = access_at(m.accesses, pc)
+    pattern, bias = judged_as_one(m, registers, i, mask, first, size, writes)
     host = np.int64(0)
-    usual = mask == WHOLE and op < m.planned and m.resumes == 0 and m.remote == 0 and m.trace == 0
-    if usual and plan_due_at(m.plans_due, row.pattern).ready:
-        host = call(m.planned_entry, address, w, pc, registers + a, imm, shape_of(i))
-    pattern, bias, delta, rest = np.int64(SCATTERED), np.int64(0), host - first + imm, mask
-    if host == 0:
-        pattern, bias = judged_as_one(m, registers, i, mask, first, size, writes)
-        rest = mask & ~m.lanes_done
-        if usual and pattern >= AFFINE:
-            missed(m, pc, registers, i)
-        if m.resumes == 0:
-            m.serial += 1
-            if pattern == BAD:  # other segments, out of bounds, misaligned, wrapped
-                place_lanes(m, w, pc, registers, i, mask, size, n, writes)
-                for q in range(FIRST_ARRAY + 1):
-                    store_i64(m.scratch + APART + 8 * q, 0)
-        m.resumes = 0
-        m.lanes_done = 0
+    if pattern == SCATTERED:
+        if mask == WHOLE and op < m.planned and m.resumes == 0 and m.remote == 0 and m.trace == 0:
+            host = planned(m, w, pc, registers, i)
+        if host == 0:
+            limit = segment_at(m.segments, number).bytes - size
+            pattern = lane_pattern(registers, a, mask, bias, limit, size) if limit >= 0 else np.int64(BAD)
+    rest = mask & ~m.lanes_done
+    if m.resumes == 0 and host == 0:
+        m.serial += 1
+        if pattern == BAD:  # other segments, out of bounds, misaligned, wrapped
+            place_lanes(m, w, pc, registers, i, mask, size, n, writes)
+            for q in range(FIRST_ARRAY + 1):
+                store_i64(m.scratch + APART + 8 * q, 0)
+    m.resumes = 0
+    m.lanes_done = 0
+    row = access_at(m.accesses, pc)
+    delta = host - first + imm
     while rest:
         group = rest
         how = pattern
