@@ -43,7 +43,7 @@ from tests.properties.lanes import has_branches, lanes_notation
 from tests.properties.map_programs import judged_maps, map_program
 from tests.properties.phase_programs import PHASE_FAMILIES, judged_phases, smaller_phases
 from tests.properties.programs import FAMILIES, check_interpreted, smaller
-from tests.properties.strong_programs import judged_strong, strong_program
+from tests.properties.strong_programs import STRONG_FAMILIES, judged_strong, space_for
 
 CHUNK = 250
 """programs that a worker takes at a time"""
@@ -54,7 +54,7 @@ REFERENCE_LANES = 8
 SHARES = {
     "barriers": {**dict.fromkeys(FAMILIES, 2), **dict.fromkeys(LANE_FAMILIES, 2), "diverged": 4},
     "phases": {"ring": 3, "mixed": 1},
-    "atomics": {"strong": 1},
+    "atomics": {"strong": 1, "protocols": 1},
     "clusters": {"clustered": 1},
     "maps": {"maps": 1},
 }
@@ -122,7 +122,7 @@ class Parted:
 def work(part: Part) -> Result:
     if part.family in PHASE_FAMILIES:
         return work_phases(part)
-    if part.family == "strong":
+    if part.family in STRONG_FAMILIES:
         return work_strong(part)
     if part.family == "maps":
         return work_maps(part)
@@ -170,12 +170,15 @@ def work_strong(part: Part) -> Result:
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
-        program = strong_program(source)
+        program = STRONG_FAMILIES[part.family](source)
         engine = "reference" if k % (2 * REFERENCE_LANES) == 1 else "vm"
-        found = judged_strong(program, engine)
-        result.found["can race" if found.races else "cannot race"] += 1
-        result.found[found.verdict] += 1
-        result.checks[engine] += 1
+        found = judged_strong(program, engine, space_for(program, source))
+        result.found[found.can] += 1
+        result.found[found.verdict or UNKNOWN] += 1
+        if found.verdict:
+            result.checks[engine] += 1
+        if found.verdict == "incomplete":
+            result.found[f"incomplete and {found.can}"] += 1
         if found.complaint:
             result.complaints.append(f"{part.family}: {found}")
     return result
@@ -231,7 +234,7 @@ def show(family: str, found: Counter[str], programs: int) -> None:
     total = sum(found[verdict] for verdict in VERDICTS)
     said = ", ".join(f"{found[v]:,} {v} ({found[v] / max(total, 1):.0%})" for v in VERDICTS if found[v])
     kinds = FAULTS if family in FAMILIES else (*LANE_FAULTS, APART, CHANCE)
-    if family in PHASE_FAMILIES or family in CLUSTER_FAMILIES or family == "strong":
+    if family in PHASE_FAMILIES or family in CLUSTER_FAMILIES or family in STRONG_FAMILIES:
         kinds = (*sorted(found.keys() - {*VERDICTS}),)
     print(f"{family:10} {total:>7,} programs ({total / programs:.0%} of all): {said}")
     print(f"{'':10} {'':>7} can show: {', '.join(f'{fault} {found[fault]:,}' for fault in kinds)}")

@@ -11,12 +11,17 @@ a register has a value that was loaded before.  In a line, as `P0@0: W x 1; F sc
     F acq_rel|sc scope                  a fence
     B                                   a barrier of all threads of the CTA
     ?register=value, ?register!value    before an operation: it is made only if that holds
+    until value                         behind a read or a `cas`: it is made again until it reads that
+    s[register]                         for a place: the one that the register counts from s0 on
+
+A thread is of a CTA, `P0@1`, and that of a cluster, `P0@1/0`; without one each CTA is a cluster by itself.
 
 What is enumerated: for each read the write that it reads from, for each place the order of its writes, for `fence.sc`
 their order.  An execution is allowed if it keeps the axioms of the PTX ISA, "Memory Consistency Model": coherence,
 Fence-SC, atomicity, no thin air, SC per location, causality (Lustig, Sahasrabuddhe, Giroux, "A Formal Analysis of the
 NVIDIA PTX Memory Consistency Model", ASPLOS 2019).  It has a *data race* if two operations on one place, one of which
-writes, are neither morally strong nor ordered by causality.
+writes, are neither morally strong nor ordered by causality.  It *hangs* if a thread reads for ever what stays there,
+and waits for another value.
 
 This file knows nothing of clocks or schedules and imports nothing of wsemu: it is what their verdicts are judged by.
 """
@@ -24,6 +29,7 @@ This file knows nothing of clocks or schedules and imports nothing of wsemu: it 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import combinations, permutations, product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
 WEAK, RELAXED, ACQUIRE, RELEASE, ACQ_REL, SC = "weak", "relaxed", "acquire", "release", "acq_rel", "sc"
 READ, WRITE, ATOMIC, FENCE, BARRIER = "RWAFB"
 SCOPES = ("cta", "cluster", "gpu", "sys")
+NARROW = SCOPES[:2]
 
 
 class Operation(NamedTuple):
@@ -49,11 +56,17 @@ class Operation(NamedTuple):
     """of an atomic: add, exch, cas, max"""
     guard: tuple[str, int, bool] | None = None
     """(register, value, whether it has to be equal)"""
+    until: int = -1
+    """of a read or a `cas`: it is made again until it reads that"""
+    counted: str = ""
+    """the register that tells which of several places it is"""
 
 
 class Thread(NamedTuple):
     cta: int
     operations: tuple[Operation, ...]
+    cluster: int = -1
+    """-1: each CTA is one"""
 
 
 Program = tuple[Thread, ...]
@@ -64,12 +77,14 @@ class Event(NamedTuple):
 
     thread: int
     at: int
-    """in the thread, from 0; -1 of initial writes"""
+    """in the thread: twice its step, one less for a try before the last one; -1 of initial writes"""
     operation: Operation
     read: int = 0
     written: int = 0
     needs: frozenset[int] = frozenset()
-    """the steps of its thread on whose results it depends"""
+    """the events of its thread on whose results it depends"""
+    waits: bool = False
+    """whether it is made for ever, and nothing after it"""
 
     @property
     def reads(self) -> bool:
@@ -92,8 +107,10 @@ def parse(line: str) -> Program:
 
 def _thread(text: str) -> Thread:
     head, _, body = text.partition(":")
-    cta = int(head.partition("@")[2] or 0)
-    return Thread(cta, tuple(_operation(part) for part in body.split(";") if part.strip()))
+    cta, _, cluster = head.partition("@")[2].strip().partition("/")
+    return Thread(
+        int(cta or 0), tuple(_operation(part) for part in body.split(";") if part.strip()), int(cluster or -1)
+    )
 
 
 def _operation(text: str) -> Operation:
@@ -106,25 +123,31 @@ def _operation(text: str) -> Operation:
     if "->" in words:
         result = words[-1]
         words = words[: words.index("->")]
+    until = -1
+    if "until" in words:
+        until = int(words[-1])
+        words = words[: words.index("until")]
     kind, *rest = words
     if kind == FENCE:
         return Operation(FENCE, order=rest[0], scope=rest[1], guard=guard)
     if kind == BARRIER:
         return Operation(BARRIER, guard=guard)
     what = rest.pop(0) if kind == ATOMIC else ""
-    place = rest.pop(0)
+    place, _, index = rest.pop(0).rstrip("]").partition("[")
     value = int(rest.pop(0)) if kind in (WRITE, ATOMIC) else 0
     order, scope = (*rest, "", "")[:2]
     if order == "volatile":
         order, scope = RELAXED, "sys"
     order = order or (RELAXED if kind == ATOMIC else WEAK)
-    return Operation(kind, place, value, order, scope or "gpu", result, what, guard)
+    return Operation(kind, place, value, order, scope or "gpu", result, what, guard, until, index)
 
 
 def notation(program: Program) -> str:
     """The program in one line."""
     return " | ".join(
-        f"P{n}@{thread.cta}: " + "; ".join(map(_text, thread.operations)) for n, thread in enumerate(program)
+        f"P{n}@{thread.cta}{'' if thread.cluster < 0 else f'/{thread.cluster}'}: "
+        + "; ".join(map(_text, thread.operations))
+        for n, thread in enumerate(program)
     )
 
 
@@ -137,7 +160,9 @@ def _text(o: Operation) -> str:
     value = f" {o.value}" if o.kind != READ else ""
     what = f" {o.what}" if o.what else ""
     order = "" if o.order == WEAK else f" {o.order} {o.scope}"
-    return f"{guard}{o.kind}{what} {o.place}{value}{order}" + (f" -> {o.result}" if o.result else "")
+    place = f"{o.place}[{o.counted}]" if o.counted else o.place
+    until = f" until {o.until}" if o.until >= 0 else ""
+    return f"{guard}{o.kind}{what} {place}{value}{order}{until}" + (f" -> {o.result}" if o.result else "")
 
 
 # -- candidates -------------------------------------------------------------------------------------------------------
@@ -149,29 +174,42 @@ def _new_value(operation: Operation, old: int) -> int:
 def _paths(number: int, thread: Thread, values: dict[str, set[int]]) -> Iterator[tuple[Event, ...]]:
     """What a thread may do, whatever it reads."""
 
-    def go(at: int, registers: dict[str, tuple[int, int]], done: tuple[Event, ...]) -> Iterator[tuple[Event, ...]]:
-        if at == len(thread.operations):
+    def go(
+        step: int, registers: dict[str, tuple[int, int]], left: frozenset[int], done: tuple[Event, ...]
+    ) -> Iterator[tuple[Event, ...]]:
+        """`registers`: (value, event that read it); `left`: the loops that have been left, which all depends on."""
+        if step == len(thread.operations):
             yield done
             return
-        operation = thread.operations[at]
-        needs = frozenset[int]()
+        operation, at, needs = thread.operations[step], 2 * step, left
         if operation.guard:
             register, value, equal = operation.guard
             held, made = registers.get(register, (0, -1))
             # control goes on depending on it: a compiler may not store before the branch
-            needs = frozenset({made} - {-1})
+            needs |= {made} - {-1}
             if (held == value) != equal:
-                yield from go(at + 1, registers, done)
+                yield from go(step + 1, registers, left, done)
                 return
-        if operation.kind in (READ, ATOMIC):
-            for read in sorted(values[operation.place]):
-                written = _new_value(operation, read) if operation.kind == ATOMIC else 0
-                more = {**registers, operation.result: (read, at)} if operation.result else registers
-                yield from go(at + 1, more, (*done, Event(number, at, operation, read, written, needs)))
-        else:
-            yield from go(at + 1, registers, (*done, Event(number, at, operation, 0, operation.value, needs)))
+        if operation.counted:
+            held, made = registers.get(operation.counted, (0, -1))
+            operation, needs = operation._replace(place=f"{operation.place}{held}"), needs | {made} - {-1}
+        if operation.kind not in (READ, ATOMIC):
+            yield from go(step + 1, registers, left, (*done, Event(number, at, operation, 0, operation.value, needs)))
+            return
+        reads = sorted(values[operation.place])
+        tries = [done]
+        if operation.until >= 0:
+            others = [read for read in reads if read != operation.until]
+            reads, left = [operation.until], left | {at}
+            tries += [(*done, Event(number, at - 1, operation, read, 0, needs)) for read in others]
+            for read in others:
+                yield (*done, Event(number, at, operation, read, 0, needs, waits=True))
+        for read, before in product(reads, tries):
+            written = _new_value(operation, read) if operation.kind == ATOMIC else 0
+            more = {**registers, operation.result: (read, at)} if operation.result else registers
+            yield from go(step + 1, more, left, (*before, Event(number, at, operation, read, written, needs)))
 
-    yield from go(0, {}, ())
+    yield from go(0, {}, frozenset(), ())
 
 
 def _values(program: Program) -> dict[str, set[int]]:
@@ -180,7 +218,7 @@ def _values(program: Program) -> dict[str, set[int]]:
     atomics: dict[str, list[Operation]] = {}
     for thread in program:
         for operation in thread.operations:
-            if operation.place:
+            if operation.place and not operation.counted:
                 held = values.setdefault(operation.place, {0})
                 if operation.kind == WRITE:
                     held.add(operation.value)
@@ -189,6 +227,11 @@ def _values(program: Program) -> dict[str, set[int]]:
     for place, made in atomics.items():
         for _ in made:
             values[place] |= {_new_value(operation, old) for operation in made for old in list(values[place])}
+    for thread in program:
+        of = {o.result: values[o.place] for o in thread.operations if o.result and not o.counted}
+        for o in thread.operations:
+            for number in of.get(o.counted, {0}) if o.counted else ():
+                values.setdefault(f"{o.place}{number}", {0}).update([o.value] if o.kind == WRITE else [])
     return values
 
 
@@ -200,62 +243,203 @@ class Outcome(NamedTuple):
 
 
 class Found(NamedTuple):
-    """All allowed executions of a program."""
+    """The allowed executions of a program."""
 
     outcomes: frozenset[Outcome]
     racing: bool
     """whether some has a data race"""
     races: frozenset[tuple[tuple[int, int], tuple[int, int]]] = frozenset()
     """(thread, step) of both sides"""
+    hanging: bool = False
+    """whether some thread may wait for ever"""
+    whole: bool = True
+    """whether these are all"""
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known that some execution goes wrong, or that none does."""
+        return self.wrong or self.whole
+
+    @property
+    def wrong(self) -> bool:
+        return self.racing or self.hanging
 
 
-def explore(program: Program) -> Found:
-    """Every execution that the axioms allow."""
-    values = _values(program)
+class TooManyError(Exception):
+    """More candidates than are looked at."""
+
+
+MOST_CANDIDATES = 400_000
+"""paths of all threads together, and steps in which orders of writes are made; an execution counts for `_EXECUTION`"""
+_EXECUTION = 40
+
+
+def explore(program: Program, most: int = MOST_CANDIDATES, *, up_to_wrong: bool = False) -> Found:
+    """Every execution that the axioms allow, or those among so many candidates; `up_to_wrong`: up to the first one that
+    goes wrong."""
     outcomes: set[Outcome] = set()
     races: set[tuple[tuple[int, int], tuple[int, int]]] = set()
-    initial = [Event(-1, -1, Operation(WRITE, place), 0, 0) for place in sorted(values)]
-    for paths in product(*(list(_paths(n, thread, values)) for n, thread in enumerate(program))):
-        if not _plausible(paths):
-            continue
-        events = [*initial, *(event for path in paths for event in path)]
-        for execution in _executions(program, events):
+    hanging, whole = False, True
+    try:
+        for execution in _allowed(program, _Effort(most)):
             outcomes.add(execution.outcome())
             races |= execution.races()
-    return Found(frozenset(outcomes), bool(races), frozenset(races))
+            hanging |= any(event.waits for event in execution.events)
+            if up_to_wrong and (races or hanging):
+                whole = False
+                break
+    except TooManyError:
+        whole = False
+    return Found(frozenset(outcomes), bool(races), frozenset(races), hanging, whole)
 
 
-def _plausible(paths: Sequence[Sequence[Event]]) -> bool:
-    """Whether what is read is written by somebody."""
-    written = {(e.operation.place, e.written) for path in paths for e in path if e.writes}
-    return all(e.read == 0 or (e.operation.place, e.read) in written for path in paths for e in path if e.reads)
+class _Effort:
+    """Counts candidates."""
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+
+    def spend(self, cost: int = 1) -> None:
+        self.left -= cost
+        if self.left < 0:
+            raise TooManyError
 
 
-def _executions(program: Program, events: list[Event]) -> Iterator[_Execution]:
-    writes: dict[str, list[int]] = {}
-    for n, event in enumerate(events):
-        if event.writes:
-            writes.setdefault(event.operation.place, []).append(n)
-    reads = [n for n, event in enumerate(events) if event.reads]
-    sources = [
-        [w for w in writes[events[n].operation.place] if events[w].written == events[n].read and w != n] for n in reads
-    ]
-    fences = [n for n, event in enumerate(events) if event.operation.kind == FENCE and event.operation.order == SC]
+def _allowed(program: Program, effort: _Effort) -> Iterator[_Execution]:
+    values = _values(program)
+    initial = [Event(-1, -1, Operation(WRITE, place), 0, 0) for place in sorted(values)]
+    local = _Places(program, effort)
+    places = sorted(values)
+    threads = [[(path, local.parts(path, places)) for path in _paths(n, t, values)] for n, t in enumerate(program)]
+    for paths in product(*threads):
+        effort.spend()
+        found: list[list[_Order]] = []
+        for k, place in enumerate(places):
+            orders = local.orders(place, tuple([parts[k] for _, parts in paths]))
+            if not orders:
+                break
+            found.append(orders)
+        else:
+            yield from _executions(program, [*initial, *(event for path, _ in paths for event in path)], found, effort)
+
+
+_Order = tuple[tuple[tuple[Event, Event], ...], tuple[Event, ...]]
+"""(read, write that it reads from) for each read of a place, and its writes in their order"""
+
+
+class _Places:
+    """What the axioms that speak of one place alone allow there: coherence with program order, atomicity, SC per
+    location.  Many executions have the same there."""
+
+    def __init__(self, program: Program, effort: _Effort) -> None:
+        self.program, self.effort = program, effort
+        self.numbers: dict[tuple[Event, ...], int] = {}
+        self.made: list[tuple[Event, ...]] = []
+        self.known: dict[tuple[str | int, ...], list[_Order]] = {}
+
+    def parts(self, path: Sequence[Event], places: Sequence[str]) -> list[int]:
+        """A thread's accesses to each of some places, as a number: -1 of none."""
+        found: dict[str, list[Event]] = {}
+        for event in path:
+            if event.operation.place:
+                found.setdefault(event.operation.place, []).append(event)
+        return [self._number(tuple(found[place])) if place in found else -1 for place in places]
+
+    def _number(self, events: tuple[Event, ...]) -> int:
+        if events not in self.numbers:
+            self.numbers[events] = len(self.made)
+            self.made.append(events)
+        return self.numbers[events]
+
+    def orders(self, place: str, numbers: tuple[int, ...]) -> list[_Order]:
+        """What may be at a place with these accesses of each thread, -1 of none."""
+        key: tuple[str | int, ...] = (place, *numbers)
+        if key not in self.known:
+            self.known[key] = list(self._orders(place, [self.made[n] for n in numbers if n >= 0]))
+        return self.known[key]
+
+    def _orders(self, place: str, made: Sequence[tuple[Event, ...]]) -> Iterator[_Order]:
+        events = [Event(-1, -1, Operation(WRITE, place), 0, 0), *(event for part in made for event in part)]
+        writes = [n for n, event in enumerate(events) if event.writes]
+        reads = [n for n, event in enumerate(events) if event.reads]
+        sources = [[w for w in writes if events[w].written == events[n].read and w != n] for n in reads]
+        if not all(sources) or not self._enough(events):
+            return
+        base = _Base(self.program, events)
+        for order in self._coherent(base, writes):
+            at = {write: k for k, write in enumerate(order)}
+            fitting = [
+                [w for w in of if self._atomic(base, n, order[at[w] :])]
+                if n in at
+                else [w for w in of if w == order[-1] or not events[n].waits]
+                for n, of in zip(reads, sources, strict=True)
+            ]
+            for chosen in product(*fitting):
+                self.effort.spend()
+                rf = dict(zip(reads, chosen, strict=True))
+                if _per_location(base, rf, (order,)):
+                    yield tuple((events[n], events[w]) for n, w in rf.items()), tuple(events[w] for w in order)
+
+    def _enough(self, events: list[Event]) -> bool:
+        """Whether atomics that all are morally strong with each other may each have read another write."""
+        if any(e.operation.order == WEAK or e.operation.scope in NARROW for e in events if e.thread >= 0):
+            return True
+        written = Counter(event.written for event in events if event.writes)
+        read = Counter(event.read for event in events if event.reads and event.writes)
+        return read <= written
+
+    def _atomic(self, base: _Base, atomic: int, order: Sequence[int]) -> bool:
+        """Between what an atomic reads, the first of these writes, and what it writes there is no write that is morally
+        strong with it."""
+        if atomic not in order:
+            return False
+        return not any(base.strong(atomic, between) for between in order[1 : order.index(atomic)])
+
+    def _coherent(self, base: _Base, writes: list[int]) -> Iterator[tuple[int, ...]]:
+        """The orders of writes in which those of a thread come in its order, and what some atomic reads may have been
+        left right before it."""
+        events = base.events
+
+        def go(done: tuple[int, ...], left: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+            self.effort.spend()
+            if not left:
+                yield done
+            for n in left:
+                if any(base.po[other] >> n & 1 for other in left):
+                    continue
+                event = events[n]
+                if event.reads and not any(
+                    events[w].written == event.read and self._atomic(base, n, (*done[k:], n))
+                    for k, w in enumerate(done)
+                ):
+                    continue
+                yield from go((*done, n), tuple(other for other in left if other != n))
+
+        yield from go((writes[0],), tuple(writes[1:]))
+
+
+def _executions(
+    program: Program, events: list[Event], found: list[list[_Order]], effort: _Effort
+) -> Iterator[_Execution]:
     base = _Base(program, events)
-    orders = [
-        [(places[0], *rest) for rest in permutations(places[1:]) if base.in_program_order(rest)]
-        for places in writes.values()
-    ]
-    sc = list(permutations(fences))
-    for chosen in product(*sources):
-        rf = dict(zip(reads, chosen, strict=True))
+    number = {event if event.thread >= 0 else event.operation.place: n for n, event in enumerate(events)}
+
+    def of(event: Event) -> int:
+        return number[event if event.thread >= 0 else event.operation.place]
+
+    fences = [n for n, event in enumerate(events) if event.operation.kind == FENCE and event.operation.order == SC]
+    sc = [order for order in permutations(fences) if base.in_program_order(order)]
+    for chosen in product(*found):
+        effort.spend()
+        rf = {of(read): of(write) for reads, _ in chosen for read, write in reads}
         if not base.no_thin_air(rf):
             continue
-        for co in product(*([order for order in of_place if base.atomic(rf, order)] for of_place in orders)):
-            for order in sc:
-                execution = _Execution(base, rf, co, order)
-                if execution.allowed():
-                    yield execution
+        co = tuple(tuple(map(of, order)) for _, order in chosen)
+        for order in sc:
+            effort.spend(_EXECUTION)
+            execution = _Execution(base, rf, co, order)
+            if execution.allowed():
+                yield execution
 
 
 class _Base:
@@ -288,9 +472,11 @@ class _Base:
         one, two = self.events[a], self.events[b]
         if min(one.thread, two.thread) < 0 or one.thread == two.thread:
             return True
-        apart = self.program[one.thread].cta != self.program[two.thread].cta
-        narrow = ("cta", "cluster")
-        return not (apart and (one.operation.scope in narrow or two.operation.scope in narrow))
+        first, second = self.program[one.thread], self.program[two.thread]
+        if first.cta == second.cta:
+            return True
+        apart = NARROW if first.cluster < 0 or first.cluster != second.cluster else NARROW[:1]
+        return one.operation.scope not in apart and two.operation.scope not in apart
 
     def strong(self, a: int, b: int) -> bool:
         """Whether two operations are morally strong."""
@@ -313,19 +499,6 @@ class _Base:
     def in_program_order(self, writes: Sequence[int]) -> bool:
         """Whether writes of one thread come in its order: else they are not coherent."""
         return not any(self.po[later] >> earlier & 1 for earlier, later in combinations(writes, 2))
-
-    def atomic(self, rf: dict[int, int], order: tuple[int, ...]) -> bool:
-        """Between what an atomic reads and what it writes, in the order of a place's writes, there is no write that is
-        morally strong with it."""
-        place = {write: k for k, write in enumerate(order)}
-        for write in order:
-            if write in rf:
-                source = place[rf[write]]
-                if source > place[write]:
-                    return False
-                if any(self.strong(write, between) for between in order[source + 1 : place[write]]):
-                    return False
-        return True
 
 
 class _Execution:
@@ -405,7 +578,7 @@ class _Execution:
         if any(closed[b] >> a & 1 for a, b in combinations(self.sc, 2) if base.includes(a, b)):
             return False
         self.cause = [closed[a] | _union(closed[b] for b in _bits(observed[a])) for a in range(n)]
-        return self._coherent() and self._causal() and self._per_location()
+        return self._coherent() and self._causal()
 
     def _coherent(self) -> bool:
         return not any(
@@ -422,29 +595,6 @@ class _Execution:
                 return False
         return True
 
-    def _per_location(self) -> bool:
-        """Communication of morally strong operations on a place and program order have no circle."""
-        n, base = len(self.events), self.base
-        follows = [0] * n
-
-        def add(a: int, b: int) -> None:
-            if a != b and base.strong(a, b):
-                follows[a] |= 1 << b
-
-        for order in self.co:
-            for a, b in combinations(order, 2):
-                add(a, b)
-        for read, write in self.rf.items():
-            add(write, read)
-            order = next(order for order in self.co if write in order)
-            for w in order[order.index(write) + 1 :]:
-                add(read, w)
-        for a in range(n):
-            for b in _bits(base.po[a]):
-                if self.events[a].operation.place and self.events[a].operation.place == self.events[b].operation.place:
-                    follows[a] |= 1 << b
-        return _acyclic(_closed(follows))
-
     def races(self) -> set[tuple[tuple[int, int], tuple[int, int]]]:
         found = set()
         for a, b in combinations(range(len(self.events)), 2):
@@ -456,7 +606,7 @@ class _Execution:
             if not (one.writes or two.writes):
                 continue
             if not (self.cause[a] >> b & 1 or self.cause[b] >> a & 1):
-                found.add(((one.thread, one.at), (two.thread, two.at)))
+                found.add(((one.thread, (one.at + 1) // 2), (two.thread, (two.at + 1) // 2)))
         return found
 
     def outcome(self) -> Outcome:
@@ -466,6 +616,30 @@ class _Execution:
                 registers[event.thread][event.operation.result] = event.read
         memory = {self.events[order[0]].operation.place: self.events[order[-1]].written for order in self.co}
         return Outcome(tuple(tuple(sorted(r.items())) for r in registers), tuple(sorted(memory.items())))
+
+
+def _per_location(base: _Base, rf: dict[int, int], co: tuple[tuple[int, ...], ...]) -> bool:
+    """Communication of morally strong operations on a place and program order have no circle."""
+    n = len(base.events)
+    follows = [0] * n
+
+    def add(a: int, b: int) -> None:
+        if a != b and base.strong(a, b):
+            follows[a] |= 1 << b
+
+    for order in co:
+        for a, b in combinations(order, 2):
+            add(a, b)
+    for read, write in rf.items():
+        add(write, read)
+        order = next(order for order in co if write in order)
+        for w in order[order.index(write) + 1 :]:
+            add(read, w)
+    for a in range(n):
+        for b in _bits(base.po[a]):
+            if base.events[a].operation.place and base.events[a].operation.place == base.events[b].operation.place:
+                follows[a] |= 1 << b
+    return _acyclic(_closed(follows))
 
 
 # -- relations as bit sets --------------------------------------------------------------------------------------------

@@ -2,6 +2,9 @@
 
 What each may do is enumerated by `memory_model.py`: a program that can race must not be `verified`, and one that cannot
 must not be `failed`; `incomplete` is no answer, and counted.
+
+There are two families.  `strong_program` draws operations, `protocol_program` what kernels do with atomics (tickets
+that are places, the last one to arrive, queues, locks, messages, barriers), and breaks something in most of them.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from tests.properties.memory_model import (
     READ,
     WEAK,
     WRITE,
+    Found,
     Operation,
     Program,
     Thread,
@@ -30,8 +34,9 @@ from tests.properties.memory_model import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PLACES = ("x", "y", "f", "g")
+SLOTS = ("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")
 DATA, FLAGS = ("x", "y"), ("f", "g")
+PLACES = (*DATA, *FLAGS, *SLOTS)
 NARROW = ("cta", "cluster")
 MOST_EVENTS = 11
 """of all threads of a program: what is enumerated grows fast"""
@@ -41,14 +46,14 @@ _HEAD = """.version 8.8
 .target sm_90
 .address_size 64
 .visible .entry k(.param .u64 memory)
-{
+{{
 .reg .pred %p<4>;
 .reg .b32 %r<8>;
 .reg .b32 %v<64>;
 .reg .b64 %rd<4>;
-ld.param.u64 %rd1, [memory];
 mov.u32 %r1, %ctaid.x;
 mov.u32 %r2, %tid.x;
+{memory}
 and.b32 %r3, %r2, 31;
 shr.u32 %r4, %r2, 5;
 setp.ne.u32 %p1, %r3, 0;
@@ -56,22 +61,34 @@ setp.ne.u32 %p1, %r3, 0;
 """
 
 
+_MEMORY = {
+    "global": "ld.param.u64 %rd1, [memory];",
+    "shared": ".shared .align 8 .b8 m[64];\nmov.u64 %rd1, m;\nshl.b32 %r3, %r2, 2;\ncvt.u64.u32 %rd2, %r3;\n"
+    "add.s64 %rd2, %rd1, %rd2;\nsetp.gt.u32 %p1, %r2, 15;\n@%p1 bra $begin;\nmov.u32 %r3, 0;\n"
+    "st.shared.u32 [%rd2], %r3;\n$begin:\nbar.sync 0;",
+}
+"""state space -> how a thread comes to it; shared memory is zero at first, too"""
+
+
 # -- as PTX -----------------------------------------------------------------------------------------------------------
-def ptx(program: Program) -> tuple[str, int, int]:
+def ptx(program: Program, space: str = "global") -> tuple[str, int, int]:
     """(source, CTAs, warps of a CTA): each thread is the first lane of a warp."""
-    lines, bodies = [_HEAD], []
+    head = _HEAD.format(memory=_MEMORY[space])
+    lines, bodies = [head], []
     met: dict[int, int] = {}
-    if len({thread.operations for thread in program}) == 1 and len({thread.cta for thread in program}) == len(program):
-        return "\n".join([_HEAD, _body(0, program[0]), "$end:\nret;\n}\n"]), len(program), 1  # they begin alike
+    apart = len({thread.cta for thread in program}) == len(program)
+    if len({thread.operations for thread in program}) == 1 and apart and program[0].cluster < 0:
+        body = _body(0, program[0], space)
+        return "\n".join([head, body, "$end:\nret;\n}\n"]), len(program), 1  # they begin alike
     for n, thread in enumerate(program):
         warp = met.get(thread.cta, 0)
         met[thread.cta] = warp + 1
         lines.append(f"setp.eq.u32 %p1, %r1, {thread.cta};\nsetp.eq.and.u32 %p2, %r4, {warp}, %p1;\n@%p2 bra $t{n};")
-        bodies.append(_body(n, thread))
+        bodies.append(_body(n, thread, space))
     return "\n".join([*lines, "bra $end;", *bodies, "$end:\nret;\n}\n"]), len(met), max(met.values())
 
 
-def _body(n: int, thread: Thread) -> str:
+def _body(n: int, thread: Thread, space: str) -> str:
     registers: dict[str, str] = {}
     lines = [f"$t{n}:"]
     for at, operation in enumerate(thread.operations):
@@ -82,28 +99,37 @@ def _body(n: int, thread: Thread) -> str:
             lines.append(f"setp.{relation}.u32 %p1, {held}, {value};\n@%p1 bra $s{n}_{at};")
         if operation.result:
             registers.setdefault(operation.result, f"%v{len(registers) + 8 * n}")
-        lines.append(_instruction(operation, registers))
+        if operation.counted:
+            held = registers.setdefault(operation.counted, f"%v{len(registers) + 8 * n}")
+            lines.append(f"mul.wide.u32 %rd2, {held}, 4;\nadd.s64 %rd2, %rd1, %rd2;")
+        if operation.until >= 0:
+            lines.append(f"$w{n}_{at}:")
+        lines.append(_instruction(operation, registers, space))
+        if operation.until >= 0:
+            read = registers.get(operation.result, "%r5")
+            lines.append(f"setp.ne.u32 %p1, {read}, {operation.until};\n@%p1 bra $w{n}_{at};")
         if operation.guard:
             lines.append(f"$s{n}_{at}:")
     start = [f"mov.u32 {register}, 0;" for register in registers.values()]
     return "\n".join([lines[0], *start, *lines[1:], "bra $end;"])
 
 
-def _instruction(o: Operation, registers: dict[str, str]) -> str:
+def _instruction(o: Operation, registers: dict[str, str], space: str) -> str:
     if o.kind == BARRIER:
         return "bar.sync 0;"
     if o.kind == FENCE:
         return f"fence.{o.order}.{o.scope};"
-    address = f"[%rd1+{4 * PLACES.index(o.place)}]"
+    first = PLACES.index(o.place + "0" if o.counted else o.place)
+    address = f"[{'%rd2' if o.counted else '%rd1'}+{4 * first}]"
     order = "" if o.order == WEAK else f".{o.order}.{o.scope}"
     result = registers.get(o.result, "%r5")
     if o.kind == READ:
-        return f"ld{order}.global.u32 {result}, {address};"
+        return f"ld{order}.{space}.u32 {result}, {address};"
     if o.kind == WRITE:
-        return f"st{order}.global.u32 {address}, {o.value};"
+        return f"st{order}.{space}.u32 {address}, {o.value};"
     type_ = "b32" if o.what in ("exch", "cas") else "u32"
     compare = "0, " if o.what == "cas" else ""
-    return f"atom{order}.global.{o.what}.{type_} {result}, {address}, {compare}{o.value};"
+    return f"atom{order}.{space}.{o.what}.{type_} {result}, {address}, {compare}{o.value};"
 
 
 # -- random ones ------------------------------------------------------------------------------------------------------
@@ -124,7 +150,8 @@ def _drawn(source: random.Random) -> Program:
         made = tuple(_ticket(source, 3 if count == 2 else 1))
         return tuple(Thread(n, made) for n in range(count))
     ctas = source.choice(((0, 1, 2), (0, 1, 2), (0, 0, 0), (0, 1, 1)))
-    return tuple(Thread(ctas[n], tuple(_thread(source, n))) for n in range(count))
+    clustered = source.random() < 0.2
+    return tuple(Thread(ctas[n], tuple(_thread(source, n)), ctas[n] // 2 if clustered else -1) for n in range(count))
 
 
 def _ticket(source: random.Random, most: int) -> Iterator[Operation]:
@@ -180,9 +207,14 @@ def _thread(source: random.Random, n: int) -> list[Operation]:
 
 def _data(source: random.Random, guard: tuple[str, int, bool] | None) -> Operation:
     place = source.choice(DATA if source.random() < 0.4 else DATA[:1])
+    if source.random() < 0.05:
+        place = source.choice(FLAGS)
+    strong = source.random() < 0.08
     if source.random() < 0.5:
-        return Operation(WRITE, place, source.choice((1, 2)), guard=guard)
-    return Operation(READ, place, guard=guard)
+        order = source.choice(("relaxed", "release")) if strong else WEAK
+        return Operation(WRITE, place, source.choice((1, 2)), order, guard=guard)
+    order = source.choice(("relaxed", "acquire")) if strong else WEAK
+    return Operation(READ, place, 0, order, guard=guard)
 
 
 def _raise(source: random.Random, flag: str) -> Operation:
@@ -203,7 +235,184 @@ def _look(source: random.Random, flag: str, result: str) -> Operation:
 def _fence(source: random.Random, chance: float) -> list[Operation]:
     if source.random() > chance:
         return []
-    return [Operation(FENCE, order=source.choice(("acq_rel", "sc", "sc")), scope=source.choice(("gpu", "gpu", "cta")))]
+    return [
+        Operation(
+            FENCE,
+            order=source.choice(("acq_rel", "sc", "sc")),
+            scope=source.choice(("gpu", "gpu", "gpu", "cta", "cluster")),
+        )
+    ]
+
+
+# -- protocols --------------------------------------------------------------------------------------------------------
+def protocol_program(source: random.Random) -> Program:
+    """What kernels do with atomics, of two or three threads, with up to three things wrong."""
+    count = source.choice((2, 2, 3))
+    ctas = source.choice((range(3), range(3), (0, 0, 0), (0, 1, 1), (0, 0, 1)))
+    alike = source.random() < 0.4
+    made = source.choice(_PROTOCOLS)(source, count)
+    if any(o.kind == BARRIER for own in made for o in own):
+        ctas = (0, 0, 1)
+    alike = alike and len(set(made)) == 1
+    for _ in range(source.choice((0, 0, 1, 1, 2, 3))):
+        n = source.randrange(count)
+        broken = _broken(source, made[n])
+        made = [broken if alike or k == n else own for k, own in enumerate(made)]
+    clustered = source.random() < 0.25
+    return tuple(Thread(ctas[n], own, ctas[n] // 2 if clustered else -1) for n, own in enumerate(made))
+
+
+_Steps = tuple[Operation, ...]
+
+
+def _released(source: random.Random, flag: str, value: int) -> list[Operation]:
+    """A flag is raised."""
+    what = source.choice(("store", "fence", "atomic", "both"))
+    if what == "store":
+        return [Operation(WRITE, flag, value, "release")]
+    if what == "fence":
+        return [_full(source), Operation(WRITE, flag, value, "relaxed")]
+    fence = [_full(source)] if what == "both" else []
+    return [*fence, Operation(ATOMIC, flag, value, "relaxed" if fence else "release", what="exch")]
+
+
+def _awaited(source: random.Random, flag: str, value: int) -> list[Operation]:
+    if source.random() < 0.5:
+        return [Operation(READ, flag, 0, "acquire", until=value)]
+    return [Operation(READ, flag, 0, "relaxed", until=value), _full(source)]
+
+
+def _full(source: random.Random) -> Operation:
+    return Operation(FENCE, order=source.choice(("acq_rel", "sc")), scope="gpu")
+
+
+def _guarded(made: list[Operation], register: str, value: int) -> list[Operation]:
+    return [o._replace(guard=(register, value, True)) for o in made]
+
+
+def _drawn_ticket(source: random.Random, place: str, register: str) -> list[Operation]:
+    if source.random() < 0.5:
+        return [Operation(ATOMIC, place, 1, "acq_rel", result=register, what="add")]
+    return [_full(source), Operation(ATOMIC, place, 1, "relaxed", result=register, what="add"), _full(source)]
+
+
+def _places(source: random.Random, count: int) -> list[_Steps]:
+    """Tickets are places; the last one to arrive looks at them."""
+    ticket = Operation(ATOMIC, "f", 1, "relaxed", result="t", what="add")
+    own = [ticket, Operation(WRITE, "s", 1, counted="t")]
+    if source.random() < 0.6:
+        own += _drawn_ticket(source, "g", "c")
+        last = [Operation(READ, f"s{n}") for n in range(count)]
+        own += _guarded(last, "c", count - 1)
+    return [tuple(own)] * count
+
+
+def _last(source: random.Random, count: int) -> list[_Steps]:
+    """Each leaves something, the last one takes it."""
+    made = []
+    for n in range(count):
+        rest = [Operation(READ, SLOTS[k]) for k in range(count) if k != n]
+        if source.random() < 0.3:
+            rest.append(Operation(WRITE, "f", 0))
+        own = [Operation(WRITE, SLOTS[n], 1), *_drawn_ticket(source, "f", "t"), *_guarded(rest, "t", count - 1)]
+        made.append(tuple(own))
+    return made
+
+
+def _lock(source: random.Random, count: int) -> list[_Steps]:
+    spins = source.random() < 0.5
+    body = [Operation(READ, "x"), Operation(WRITE, "x", 1)][source.randrange(2) :]
+    fences = source.random() < 0.5
+    order = "relaxed" if fences else "acquire"
+    taken = [Operation(ATOMIC, "f", 1, order, result="" if spins else "l", what="cas", until=0 if spins else -1)]
+    left = source.choice((Operation(WRITE, "f", 0, "release"), Operation(ATOMIC, "f", 0, "release", what="exch")))
+    if fences:
+        left = left._replace(order="relaxed")
+        body = [_full(source), *body, _full(source)]
+    body.append(left)
+    return [(*taken, *(body if spins else _guarded(body, "l", 0)))] * count
+
+
+def _queue(source: random.Random, count: int) -> list[_Steps]:
+    """One fills places, the others take one each."""
+    tasks = source.randint(1, count - 1)
+    gives = [Operation(WRITE, SLOTS[n], n + 1) for n in range(tasks)] + _released(source, "g", 1)
+    takes = [*_awaited(source, "g", 1), Operation(ATOMIC, "f", 1, "relaxed", result="t", what="add")]
+    took = [Operation(READ, "s", counted="t"), Operation(WRITE, "s", 7, counted="t")][: source.choice((1, 2))]
+    if tasks < count - 1 or source.random() < 0.3:
+        took = _guarded(took, "t", 0)
+    return [tuple(gives), *[(*takes, *took)] * (count - 1)]
+
+
+def _message(source: random.Random, count: int) -> list[_Steps]:
+    """Something goes from one to the next, and maybe back."""
+    first = [Operation(WRITE, "x", 1), *_released(source, "f", 1)]
+    second = [*_awaited(source, "f", 1), source.choice((Operation(READ, "x"), Operation(WRITE, "x", 2)))]
+    if count == 2:
+        if source.random() < 0.6:
+            second += _released(source, "g", 1)
+            first += [*_awaited(source, "g", 1), Operation(WRITE, "x", 1)]
+        return [tuple(first), tuple(second)]
+    if source.random() < 0.5:
+        return [tuple(first), tuple(second), (*_awaited(source, "f", 1), Operation(READ, "x"))]
+    second += _released(source, "g", 1)
+    return [tuple(first), tuple(second), (*_awaited(source, "g", 1), Operation(WRITE, "x", 1))]
+
+
+def _barriered(source: random.Random, count: int) -> list[_Steps]:
+    """Two threads of a CTA meet, one of them has told a third, or hears of it."""
+    meets = Operation(BARRIER)
+    if source.random() < 0.5:
+        first, second = [Operation(WRITE, "x", 1), meets], [meets, *_released(source, "f", 1)]
+    else:
+        first, second = (
+            [meets, source.choice((Operation(READ, "x"), Operation(WRITE, "x", 2)))],
+            [Operation(WRITE, "x", 1), meets],
+        )
+        return [tuple(first), tuple(second), (Operation(READ, "y"),)][:count]
+    looks = Operation(READ, "f", 0, "acquire", result="a")
+    return [tuple(first), tuple(second), (looks, *_guarded([Operation(READ, "x")], "a", 1))][:count]
+
+
+_PROTOCOLS = (_places, _places, _last, _last, _lock, _queue, _message, _barriered)
+
+
+def _broken(source: random.Random, own: _Steps) -> _Steps:
+    """The same with something wrong, or only different."""
+    at = source.randrange(len(own))
+    o = own[at]
+    changes: list[list[Operation]] = []
+    if o.kind != BARRIER and o.until < 0 and len(own) > 1:
+        changes.append([])
+    if o.kind == FENCE:
+        changes += [[o._replace(scope="cta")], [o._replace(scope="cluster")], [o._replace(order="acq_rel")]]
+    elif o.place:
+        if o.order != WEAK:
+            changes += [[o._replace(scope="cta")], [o._replace(scope="cluster")], [o._replace(order="relaxed")]] * 2
+            if o.kind != ATOMIC and o.until < 0:
+                changes.append([o._replace(order=WEAK)])
+        else:
+            changes.append([o._replace(order="relaxed")])
+        if o.guard:
+            changes += [[o._replace(guard=None)], [o._replace(guard=(o.guard[0], o.guard[1], not o.guard[2]))]]
+        if not o.counted and o.until < 0:
+            place = source.choice((*DATA[:1], *FLAGS))
+            changes.append([o, source.choice((Operation(READ, place), Operation(WRITE, place, 1)))])
+    if (
+        at + 1 < len(own)
+        and BARRIER not in (o.kind, own[at + 1].kind)
+        and not own[at + 1].guard
+        and not own[at + 1].counted
+    ):
+        return (*own[:at], own[at + 1], o, *own[at + 2 :]) if source.random() < 0.2 else _with(source, own, at, changes)
+    return _with(source, own, at, changes)
+
+
+def _with(source: random.Random, own: _Steps, at: int, changes: list[list[Operation]]) -> _Steps:
+    return (*own[:at], *source.choice(changes), *own[at + 1 :]) if changes else own
+
+
+STRONG_FAMILIES = {"strong": strong_program, "protocols": protocol_program}
 
 
 # -- judging ----------------------------------------------------------------------------------------------------------
@@ -211,24 +420,45 @@ class Judged(NamedTuple):
     """What the model and wsemu say of a program."""
 
     program: Program
-    races: bool
+    found: Found
     verdict: str
+    """empty of one that was not enumerated"""
     codes: tuple[str, ...]
+    space: str
     complaint: str
 
+    @property
+    def can(self) -> str:
+        """What the model says, in words."""
+        if not self.found.known:
+            return "not enumerated"
+        return " and ".join(["races"] * self.found.racing + ["hangs"] * self.found.hanging) or "is right"
+
     def __str__(self) -> str:
-        return f"{self.complaint}: {notation(self.program)}: {'races' if self.races else 'cannot race'}, {self.codes}"
+        return f"{self.complaint}: {notation(self.program)} in {self.space} memory: {self.can}, {self.codes}"
 
 
-def verdict(program: Program, engine: Any = "vm") -> tuple[str, tuple[str, ...]]:
+def verdict(program: Program, engine: Any = "vm", space: str = "global") -> tuple[str, tuple[str, ...]]:
     """wsemu's verdict, and the codes of its findings."""
-    source, grid, warps = ptx(program)
-    report = wsemu.check(wsemu.load_ptx(source)["k"], grid, 32 * warps, (np.zeros(8, np.uint32),), engine=engine)
+    source, grid, warps = ptx(program, space)
+    cluster = 2 if any(thread.cluster >= 0 for thread in program) else None
+    grid += grid % 2 if cluster else 0
+    kernel = wsemu.load_ptx(source)["k"]
+    report = wsemu.check(kernel, grid, 32 * warps, (np.zeros(16, np.uint32),), cluster=cluster, engine=engine)
     return report.verdict, tuple(sorted({finding.code for finding in report.findings if finding.severity == "error"}))
 
 
-def judged_strong(program: Program, engine: Any = "vm") -> Judged:
-    races = explore(program).racing
-    said, codes = verdict(program, engine)
-    complaint = "missed" if races and said == "verified" else "false alarm" if not races and said == "failed" else ""
-    return Judged(program, races, said, codes, complaint)
+def judged_strong(program: Program, engine: Any = "vm", space: str = "global") -> Judged:
+    found = explore(program, up_to_wrong=True)
+    if not found.known:
+        return Judged(program, found, "", (), space, "")
+    said, codes = verdict(program, engine, space)
+    complaint = "missed" if found.wrong and said == "verified" else ""
+    complaint = "false alarm" if not found.wrong and said == "failed" else complaint
+    return Judged(program, found, said, codes, space, complaint)
+
+
+def space_for(program: Program, source: random.Random) -> str:
+    """Where its places lie: one CTA may have them in shared memory."""
+    alone = len({thread.cta for thread in program}) == 1
+    return "shared" if alone and source.random() < 0.5 else "global"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
+import numpy as np
 import pytest
 
+import wsemu
 from tests.properties.memory_model import explore, notation, parse
-from tests.properties.strong_programs import judged_strong, strong_program, verdict
+from tests.properties.strong_programs import STRONG_FAMILIES, judged_strong, space_for, verdict
 
 PASSING = "P0@0: W x 1; {} | P1@{}: {}; ?a=1 R x"
 
@@ -99,6 +102,57 @@ def test_a_counter_of_one_is_touched_plainly_by_another(line: str, engine: str) 
     assert verdict(program, engine) == ("failed", ("race",))
 
 
+@pytest.mark.parametrize(("line", "right"), [
+    ("P0@0/0: W x 1; W f 2 release cluster | P1@1/0: R f acquire cluster until 2; R x", True),
+    ("P0@0/0: W x 1; W f 2 release cluster | P1@1/0: R y | P2@2/1: R f acquire cluster until 2; R x", False),
+    ("P0@0/0: W x 1; F sc cluster; A add f 2 relaxed gpu | P1@1/0: R f relaxed gpu until 2; F sc cluster; R x", True),
+    ("P0@0/0: W x 1; F sc cta; A add f 2 relaxed gpu | P1@1/0: R f relaxed gpu until 2; F sc cluster; R x", False),
+    ("P0@0/0: W x 1; W f 2 release gpu | P1@1/0: R f relaxed cluster until 2; F acq_rel cluster; R x", True),
+    ("P0@0/0: A add f 1 relaxed cluster -> t | P1@1/0: A add f 1 relaxed cluster -> t; ?t=1 R x", True),
+    ("P0@0/0: A add f 1 relaxed cluster -> t | P1@1/0: R y | P2@2/1: A add f 1 relaxed cluster -> t", False),
+])  # fmt: skip
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_scopes_of_clusters(line: str, right: bool, engine: str) -> None:
+    program = parse(line)
+    assert explore(program).wrong != right
+    assert verdict(program, engine)[0] == ("verified" if right else "failed")
+
+
+@pytest.mark.parametrize(("line", "right"), [
+    ("P0@0: W x 1; W f 1 release cta | P1@0: R f acquire cta until 1; R x", True),
+    ("P0@0: W f 0; W f 1 release cta | P1@0: R f acquire cta until 1; R x", False),
+])  # fmt: skip
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_messages_in_shared_memory_of_a_launch_without_arrays(line: str, right: bool, engine: str) -> None:
+    program = parse(line)
+    assert explore(program).wrong != right
+    assert verdict(program, engine, "shared")[0] == ("verified" if right else "failed")
+
+
+RANKED = """
+.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 memory)
+{
+.reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<4>;
+ld.param.u64 %rd1, [memory]; mov.u32 %r1, %cluster_ctarank; mov.u32 %r2, %tid.x;
+setp.ne.u32 %p1, %r2, 0; @%p1 bra END;
+setp.eq.u32 %p1, %r1, 0; @%p1 bra FIRST;
+WAIT: ld.acquire.gpu.global.u32 %r3, [%rd1+4]; setp.ne.u32 %p1, %r3, 1; @%p1 bra WAIT;
+ld.global.u32 %r4, [%rd1]; bra END;
+FIRST: st.global.u32 [%rd1], 5; st.release.gpu.global.u32 [%rd1+4], 1;
+END: ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_what_ranks_in_a_cluster_decide_is_not_tried_without_them(engine: Any) -> None:
+    kernel = wsemu.load_ptx(RANKED)["k"]
+    assert wsemu.check(kernel, 2, 32, (np.zeros(8, np.uint32),), cluster=2, engine=engine).verdict == "incomplete"
+
+
 @pytest.mark.parametrize(("fence", "decided"), [("", False), ("F acq_rel gpu; ", False), ("F sc gpu; ", True)])
 def test_store_buffering_is_decided_where_it_cannot_come_about(fence: str, decided: bool) -> None:
     """Where both see nothing, both write the data: with `fence.sc` that cannot be."""
@@ -111,11 +165,18 @@ def test_store_buffering_is_decided_where_it_cannot_come_about(fence: str, decid
     assert said == ("verified" if decided else "incomplete")
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_random_programs(seed: int) -> None:
-    source = random.Random(f"strong {seed}")
+def test_more_than_are_looked_at_are_not_called_all() -> None:
+    found = explore(parse("P0@0: A add f 1 -> a | P1@1: A add f 1 -> b | P2@2: A add f 1 -> c"), most=100)
+    assert not found.whole
+    assert not found.known
+
+
+@pytest.mark.parametrize("family", STRONG_FAMILIES)
+@pytest.mark.parametrize("seed", range(2))
+def test_random_programs(seed: int, family: str) -> None:
+    source = random.Random(f"{family} {seed}")
     for k in range(8):
-        program = strong_program(source)
+        program = STRONG_FAMILIES[family](source)
         assert parse(notation(program)) == program
-        judged = judged_strong(program, "reference" if k == 0 else "vm")
+        judged = judged_strong(program, "reference" if k == 0 else "vm", space_for(program, source))
         assert not judged.complaint, judged

@@ -13,6 +13,7 @@ from wsemu import cuda
 from wsemu.launch.explore import decide
 
 FENCE_BEFORE, FENCE_AFTER = True, True
+WIDE = True
 OFF = 0
 
 
@@ -31,8 +32,10 @@ def by_ticket(x: Any, partial: Any, count: Any, y: Any) -> None:
         for k in range(64):
             total += sums[k]
         partial[cuda.blockIdx.x] = total
-        if FENCE_BEFORE:
+        if FENCE_BEFORE and WIDE:
             cuda.threadfence()
+        elif FENCE_BEFORE:
+            cuda.threadfence_block()
         ticket[0] = cuda.atomic.inc(count, 0, cuda.gridDim.x - 1 - OFF)
     cuda.syncthreads()
     if ticket[0] == cuda.gridDim.x - 1 - OFF:
@@ -107,6 +110,48 @@ def test_a_reduction_by_the_last_cta_is_decided_by_who_is_last(function: Any, ct
 @pytest.mark.parametrize("function", [by_ticket, kernels.last_block], ids=lambda f: f.__name__)
 def test_what_is_broken_is_not(function: Any, parts: dict[str, Any]) -> None:
     assert report(function, **parts).verdict == "failed"
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_fence_of_the_cta_alone_tells_the_last_one_nothing(engine: Any) -> None:
+    found = report(by_ticket, 2, engine, WIDE=False)
+    assert (found.verdict, {f.code for f in found.findings}) == ("failed", {"race"})
+
+
+LAST = """
+.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 memory, .param .u64 count)
+{
+.reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<6>;
+ld.param.u64 %rd1, [memory]; ld.param.u64 %rd2, [count]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x;
+setp.ne.u32 %p1, %r2, 0; @%p1 bra END;
+mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd1, %rd3; st.global.u32 [%rd3], 5;
+FENCE
+atom.relaxed.gpu.global.add.u32 %r3, [%rd2], 1;
+FENCE
+setp.ne.u32 %p1, %r3, 3; @%p1 bra END;
+ld.global.u32 %r4, [%rd1]; ld.global.u32 %r5, [%rd1+4]; ld.global.u32 %r6, [%rd1+8]; add.u32 %r4, %r4, %r5;
+add.u32 %r4, %r4, %r6; st.global.u32 [%rd1+16], %r4;
+END: ret;
+}
+"""
+
+
+@pytest.mark.parametrize("order", ["sc", "acq_rel"])
+@pytest.mark.parametrize(("scope", "cluster", "verdict"), [
+    ("cta", None, "failed"), ("cluster", None, "failed"), ("gpu", None, "verified"), ("cta", 4, "failed"),
+    ("cluster", 2, "failed"), ("cluster", 4, "verified"),
+])  # fmt: skip
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_fences_have_to_reach_the_ctas_that_arrive(
+    order: str, scope: str, cluster: int | None, verdict: str, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    kernel = wsemu.load_ptx(LAST.replace("FENCE", f"fence.{order}.{scope};"))["k"]
+    arguments = np.zeros(8, np.uint32), np.zeros(1, np.uint32)
+    assert wsemu.check(kernel, 4, 32, arguments, cluster=cluster, engine=engine).verdict == verdict
 
 
 @pytest.mark.parametrize("function", [early_ones_store, more_than_the_last, by_its_number], ids=lambda f: f.__name__)

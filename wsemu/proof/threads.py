@@ -24,22 +24,27 @@ Barriers, exits and warp-wide operations give and take as in `happens_before.py`
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import (
     ACQUIRES,
     ADDRESS_WRAPPED,
+    ALL,
     AS_STORE,
     ATOMIC,
     BOTH_WAYS,
+    CLUSTER_WIDE,
     FIRST_ARRAY,
     LANES,
     LOCAL,
     NAMES,
     NO_STORE,
+    OF_CLUSTER,
+    OF_CTA,
+    ONLY_READ,
     OPERATIONS,
     READ,
     RELEASES,
@@ -67,12 +72,20 @@ Thread = int
 Place = tuple[int, int]
 """(CTA of shared memory or -1, address)"""
 _NOTHING: frozenset[Before] = frozenset()
+_REDUCES, _COPIES = -2, -3
+"""who touched a place: copies, that add to it, and others"""
+_NEVER = 1 << 30
+"""an interval that no warp comes to"""
 _WIDE = -1
 """who gave, where all CTAs may take it"""
+_OF_CTA, _OF_CLUSTER, _OF_ALL = range(3)
+"""how far a fence or a strong access reaches"""
+_SCOPED = {OF_CTA: _OF_CTA, OF_CLUSTER: _OF_CLUSTER, 0: _OF_ALL}
+"""what the code of a strong access says of its scope -> how far it goes"""
 _FENCES = ("fence.cta", "fence.gpu", "fence.sys")
 _ROWS = (
     "fenced", "pending", "own", "seen", "behind", "forced", "meeting", "exited", "barrier", "given", "places",
-    "observed",
+    "observed", "copies",
 )  # fmt: skip
 """what is known besides what threads know"""
 _ROUNDS = 8
@@ -104,20 +117,27 @@ class Entry(NamedTuple):
     number: int
     """of its event"""
     size: int
-    narrow: bool
-    """an atomic that names a scope without the other CTAs: launches in clusters are not tried"""
+    reach: int
+    """of an atomic: how far its scope goes"""
+    pc: int
+    agent: bool = False
+    """made by an asynchronous copy: nobody knows of it but by its column"""
 
-    def meets(self, other: Entry, of_cta: int) -> bool:
-        """Whether two atomics are atomic with each other (PTX ISA, "Morally strong operations")."""
-        together = self.thread // of_cta == other.thread // of_cta or not (self.narrow or other.narrow)
-        return self.kind == other.kind == ATOMIC and self.size == other.size and together
+    def of_one(self, other: Entry) -> bool:
+        """Whether two are atomics of one width, which may be atomic with each other."""
+        alike = self.size == other.size and self.agent == other.agent
+        return self.kind == other.kind == ATOMIC and alike
 
     def covers(self, earlier: Entry) -> bool:
         """Whether who comes after this, or is atomic with it, need not be judged against an earlier access."""
         same = self.thread == earlier.thread and self.kind == earlier.kind
-        return same and (
-            self.kind == READ
-            or (self.column == earlier.column and self.size == earlier.size and self.narrow >= earlier.narrow)
+        return (
+            same
+            and not (self.agent or earlier.agent)
+            and (
+                self.kind == READ
+                or (self.column == earlier.column and self.size == earlier.size and self.reach <= earlier.reach)
+            )
         )
 
 
@@ -140,7 +160,7 @@ class Location:
     observed: dict[int, int] = field(default_factory=dict)
     """column -> count"""
     given: dict[int, Rows] = field(default_factory=dict)
-    """`_WIDE` or a CTA -> what was released"""
+    """`_WIDE`, a CTA, or `-2 -` a cluster -> what was released"""
 
     written: Rows | None = None
     """what the `fence.sc` before writes there knew"""
@@ -187,7 +207,7 @@ class _Touch(NamedTuple):
 
 _TABLES = (
     "rows", "fenced", "pending", "own", "seen", "last", "columns", "counts", "given", "exited", "behind", "forced",
-    "meeting", "cells", "touched", "touched_keys", "before", "gathered",
+    "meeting", "cells", "touched", "touched_keys", "before", "gathered", "loads", "groups",
 )  # fmt: skip
 """of `Knowledge`, each of which a copy has of its own"""
 
@@ -197,10 +217,12 @@ class Knowledge:
 
     def __init__(
         self, program: Program, ctas: int, threads: int, shared: Shared, *, lockstep: bool, uncounted: Iterable[int],
-        ordered: Container[int],
+        ordered: Container[int], cluster_of: Callable[[int], int] = int, others: bool = False,
     ) -> None:  # fmt: skip
         """`threads` of a CTA; `lockstep`: a warp is one thread, of which each lane's operations count for all;
-        `ordered` are the strong accesses whose order is tried: others order nothing."""
+        `ordered` are the strong accesses whose order is tried: others order nothing.  `cluster_of`: of a CTA; `others`:
+        there are CTAs that are not followed, too."""
+        self.clusters = {c: -2 - cluster_of(c) for c in range(ctas)}
         self.program, self.lockstep, self.uncounted = program, lockstep, frozenset(uncounted)
         self.ordered = ordered
         self.code = program.code.tolist()
@@ -245,14 +267,35 @@ class Knowledge:
         """strong accesses before now, in program order and by barriers"""
         self.gathered: dict[tuple[int, int], frozenset[Before]] = {}
         """the same of the open generation of a (CTA, barrier)"""
-        self.alone = ctas == 1
+        one = len(set(self.clusters.values())) == 1
+        self.everywhere = _OF_ALL if others or not one else _OF_CTA if ctas == 1 else _OF_CLUSTER
+        """how far what goes to all threads has to reach"""
+        self.by_clusters = len(set(self.clusters.values())) < ctas and any(
+            (NAMES[fields[0]] == "fence.cta" and fields[6] == CLUSTER_WIDE)
+            or (OPERATIONS[NAMES[fields[0]]].kind == "atomic" and fields[7] & OF_CLUSTER)
+            for fields in self.code
+        )
+        """whether it matters who is in one cluster"""
         self.apart: frozenset[int] = frozenset()
         """arrays of which each CTA has places of its own, by its number"""
         self.unclear: tuple[int, ...] = ()
         """instructions of which lanes store to one place together"""
+        self.asynchronous = program.asynchronous
+        """then what threads do to shared memory is judged by an engine, see `launch/explore/replays.py`"""
+        self.loads: dict[tuple[Thread, int], tuple[int, ...]] = {}
+        """(thread, instruction) -> the columns of copies that it has issued last, of which a phase will be told"""
+        self.groups: dict[tuple[Thread, bool], tuple[tuple[int, ...], ...]] = {}
+        """(thread, whether they are bulk ones) -> the same of copies that it has to wait for, group by group; the last
+        ones are in none yet"""
+        self.told: frozenset[int] = frozenset()
+        """columns of copies that `cp.async.mbarrier.arrive` tells of: who knows of them then is not followed"""
+        self.loose: tuple[int, ...] = ()
+        """instructions of an access and of a copy that may be ordered in ways that are not followed"""
         self._rules: dict[str, Callable[[Made], None]] = {
             "arrive": self._arrive, "sync": self._sync, "complete": self._complete, "exit": self._exit,
             "warp": self._warp, **dict.fromkeys(_FENCES, self._fence),
+            "arrive_on": self._arrive_on, "await": self._await, "init": self._init,
+            "credit": self._credit, "commit": self._commit, "landed": self._land,
         }  # fmt: skip
 
     def copy(self) -> Self:
@@ -275,6 +318,8 @@ class Knowledge:
         for number, one in enumerate(made, first):
             if one.event.kind == "access":
                 yield from self._access(one, number)
+            elif one.event.kind == "copy":
+                yield from self._copy(one.event, number)
             elif one.event.kind in self._rules:
                 self._rules[one.event.kind](one)
 
@@ -387,20 +432,18 @@ class Knowledge:
     # -- fences and strong accesses ------------------------------------------------------------------------------------
     def _fence(self, made: Made) -> None:
         event = made.event
-        wide = event.kind != "fence.cta"
-        part = self.code[event.pc][7]
+        part, reach = self.code[event.pc][7], self._reach(event)
+        whole = reach >= self.everywhere
         threads = self._threads(event, event.place & ALL_LANES)
         for thread in threads:
             if part != RELEASES:
-                self._acquire(event, thread, wide, (self.last[thread],) if part == ACQUIRES and thread in self.last else
-                              tuple(p for t, p in self.seen if t == thread) if part != ACQUIRES else ())  # fmt: skip
+                self._acquire(event, thread, reach, self._places_of(thread, part))
         if part in (SEQUENTIAL, BOTH_WAYS):
-            sequential = part == SEQUENTIAL and (wide or self.alone)
+            sequential = part == SEQUENTIAL and whole
             for thread in threads:
                 known = self.before.get(thread, _NOTHING)
-                fenced = wide or self.alone
                 self.before[thread] = frozenset(
-                    b._replace(fence=b.fence or fenced, sequential=b.sequential or sequential) for b in known
+                    b._replace(fence=b.fence or whole, sequential=b.sequential or sequential) for b in known
                 )
         elif part == ACQUIRES:
             for thread in threads:
@@ -411,7 +454,7 @@ class Knowledge:
                 )
         if part == ACQUIRES:
             return
-        sequential = part == SEQUENTIAL and (wide or self.alone)
+        sequential = part == SEQUENTIAL and whole
         for thread in threads if sequential else ():
             self._take(event.cta, [thread], self.forced.get(thread, _NO_ROW))
         rows = self._giving(event, threads)
@@ -422,14 +465,31 @@ class Knowledge:
         for thread, row in zip(threads, rows, strict=True):
             table = self.pending if part == RELEASES else self.fenced
             held = dict(table.get(thread, {}))
-            for to in (_WIDE, event.cta) if wide else (event.cta,):
+            for to in self._within(event.cta, reach):
                 held[to] = _joined(held[to], row) if to in held else row
             table[thread] = held
 
-    def _acquire(self, event: Event, thread: Thread, wide: bool, places: Iterable[Place]) -> None:
+    def _places_of(self, thread: Thread, part: int) -> tuple[Place, ...]:
+        """The places of whose reads by a thread a fence takes what they saw."""
+        if part == ACQUIRES:
+            return (self.last[thread],) if thread in self.last else ()
+        return tuple(place for own, place in self.seen if own == thread)
+
+    def _reach(self, event: Event) -> int:
+        """How far a fence goes."""
+        if event.kind != "fence.cta":
+            return _OF_ALL
+        return _OF_CLUSTER if self.code[event.pc][6] == CLUSTER_WIDE else _OF_CTA
+
+    def _within(self, cta: int, reach: int) -> tuple[int, ...]:
+        """To whom a thread of a CTA gives, and from whom it takes, by what reaches so far."""
+        return (cta, self.clusters[cta], _WIDE)[: reach + 1]
+
+    def _acquire(self, event: Event, thread: Thread, reach: int, places: Iterable[Place]) -> None:
+        given_to = self._within(event.cta, reach)
         for place in places:
             for to, row in self.seen.get((thread, place), {}).items():
-                if to == event.cta or (wide and to == _WIDE):
+                if to in given_to:
                     self._take(event.cta, [thread], row)
 
     def _strong(self, event: Event, thread: Thread, place: Place, wrote: bool) -> tuple[int, int]:
@@ -510,24 +570,24 @@ class Knowledge:
         store, size = access_shape(name)
         atomic = OPERATIONS[name].kind == "atomic"
         strong = atomic and event.pc in self.ordered
-        narrow = atomic and bool(fields[7] & SCOPES)
+        reach = _SCOPED[fields[7] & SCOPES] if atomic else _OF_CTA
         first = event.cta * self.of_cta + event.warp * LANES
         touched: dict[Place, Thread] = {}
         for lane, address in made.addresses:
             address &= ~ADDRESS_WRAPPED
             segment = address >> SEGMENT_SHIFT
-            if segment == LOCAL:
+            if segment == LOCAL or (segment == SHARED and self.asynchronous):
                 continue
             thread = first + lane
             own = event.cta if segment == SHARED else -1
             wrote = bool(made.wrote >> lane & 1) and not (atomic and fields[7] & NO_STORE)
             writes = wrote if atomic else store
             for start in range(address, address + size, self.grain):
-                if self._matters((own, start), thread, writes, not atomic or narrow):
+                if self._matters((own, start), thread, writes, not atomic or reach < self.everywhere):
                     if store and not atomic and touched.setdefault((own, start), thread) != thread:
                         self.unclear = (*self.unclear, event.pc)
                     kind = ATOMIC if atomic else WRITE if store else READ
-                    entry = Entry(thread, event.interval, kind, 0, 0, number, size, narrow)
+                    entry = Entry(thread, event.interval, kind, 0, 0, number, size, reach, event.pc)
                     yield from self._check(event.cta, (own, start), entry, writes)
                     if strong and start == address:  # what it observes is known behind it
                         column, count = self._strong(event, thread, (own, start), wrote)
@@ -546,8 +606,8 @@ class Knowledge:
             touch = _Touch(
                 thread if before.thread == thread else -1, self.step, writes or before.writes, plain or before.plain
             )
-            again = before.thread != thread or before.step != self.step
-            if again and touch.writes and touch.plain:
+            again = before.thread != thread or before.step != self.step or thread == _COPIES
+            if again and touch.writes and (touch.plain or (before.thread == _REDUCES != thread)):
                 self.shared.common.add(place)
                 self.shared.grown = True
                 return True
@@ -566,7 +626,8 @@ class Knowledge:
         self.touched_keys[place[0]] = self.touched_keys.get(place[0], 0) ^ now
 
     def _known(self, cta: int, entry: Entry, thread: Thread) -> bool:
-        if entry.thread == thread or (self.lockstep and entry.thread // LANES == thread // LANES):
+        own = entry.thread == thread or (self.lockstep and entry.thread // LANES == thread // LANES)
+        if own and not entry.agent:
             return True
         row = self.rows[cta][thread - cta * self.of_cta]
         observed = entry.column and entry.column < len(row) and entry.written <= row[entry.column]
@@ -577,9 +638,22 @@ class Knowledge:
         written, read = self.cells.get(place, ((), ()))
         against = (*written, *read) if writes else written
         for other in against:
-            apart = other.number != entry.number and not entry.meets(other, self.of_cta)
-            if apart and not self._known(cta, other, entry.thread):
-                yield Race(other, entry, place[1])
+            apart = other.number != entry.number and not (entry.of_one(other) and self._include(entry, other))
+            if not apart:
+                continue
+            if not self._known(cta, other, entry.thread):
+                if other.column in self.told:
+                    self.loose = other.pc, entry.pc
+                else:
+                    yield Race(other, entry, place[1])
+            elif entry.agent > other.agent:  # whether a proxy fence lies between them is not followed
+                self.loose = other.pc, entry.pc
+
+    def _include(self, one: Entry, other: Entry) -> bool:
+        """Whether two scopes include each other's threads (PTX ISA, "Morally strong operations")."""
+        cta, beside = one.thread // self.of_cta, other.thread // self.of_cta
+        apart = _OF_CTA if cta == beside else _OF_CLUSTER if self.clusters[cta] == self.clusters[beside] else _OF_ALL
+        return min(one.reach, other.reach) >= apart
 
     def _remember(self, place: Place, entry: Entry, writes: bool) -> None:
         """Later accesses must come after this one."""
@@ -590,6 +664,112 @@ class Knowledge:
             self.cells[place] = (*(e for e in written if not entry.covers(e)), entry), read
         else:
             self.cells[place] = (entry,), ()
+
+    # -- phases and copies ---------------------------------------------------------------------------------------------
+    def _phase(self, event: Event) -> tuple[int, int]:
+        """A phase of an mbarrier among what can be given to."""
+        return event.cta, event.place << 32 | event.generation
+
+    def _arrive_on(self, made: Made) -> None:
+        event = made.event
+        if NAMES[self.code[event.pc][0]] == "cp.async.arrive":  # it tells of copies alone
+            for thread in self._threads(event, event.lanes):
+                self.told |= {c for group in self.groups.get((thread, False), ()) for c in group}
+            return
+        for table in (self.given, self.gathered, self.meeting):
+            table.pop((event.cta, event.place << 32 | event.generation - 2), None)
+        self._give(event._replace(place=self._phase(event)[1]), waits=False)
+
+    def _await(self, made: Made) -> None:
+        event = made.event
+        key, threads = self._phase(event), self._threads(event, event.lanes)
+        if key in self.given:
+            self._take(event.cta, threads, self.given[key][0])
+            self._meet(threads, self.gathered.get(key, _NOTHING))
+            self._know_fences(threads, *self.meeting.get(key, (_NO_ROW, _NO_ROW)))
+
+    def _init(self, made: Made) -> None:
+        """A new mbarrier, also where one was."""
+        cta, place = made.event.cta, made.event.place
+        for table in (self.given, self.gathered, self.meeting):
+            for key in [key for key in table if key[0] == cta and key[1] >> 32 == place]:
+                del table[key]
+
+    def _copy(self, event: Event, number: int) -> Iterator[Race]:
+        """A copy is issued, and made: what it does to arrays, as its threads know of others then."""
+        name = NAMES[self.code[event.pc][0]]
+        kind = ATOMIC if name == "bulk.reduce" else WRITE
+        for thread in self._threads(event, event.lanes):
+            for start, does in ((event.generation, READ), (event.place, kind)):
+                if start >> SEGMENT_SHIFT < FIRST_ARRAY:
+                    continue
+                column = 0
+                for at in range(start - start % self.grain, start + event.amount, self.grain):
+                    place = -1, at
+                    if not self._matters_to_copy(place, does):
+                        continue
+                    column = column or self._copies(name, thread, event.pc)
+                    entry = Entry(thread, _NEVER, does, column, 1, number, 0, _OF_ALL, event.pc, agent=True)
+                    yield from self._check(event.cta, place, entry, does != READ)
+                    written, read = self.cells.get(place, ((), ()))
+                    self.cells[place] = (written, (*read, entry)) if does == READ else ((*written, entry), read)
+
+    def _copies(self, name: str, thread: Thread, pc: int) -> int:
+        """A column for a copy of a thread."""
+        self.width += 1
+        column = self.width - 1
+        if name == "bulk.load":
+            self.loads[thread, pc] = (*self.loads.get((thread, pc), ()), column)
+        else:
+            key = thread, name.startswith("bulk")
+            *groups, loose = self.groups.get(key, ((),))
+            self.groups[key] = (*groups, (*loose, column))
+        return column
+
+    def _matters_to_copy(self, place: Place, kind: int) -> bool:
+        """As `_matters`, of a copy: reductions are atomic among themselves alone."""
+        before = self.touched.get(place)
+        reduces = kind == ATOMIC and (before is None or before.thread == _REDUCES)
+        if reduces:
+            return self._matters(place, _REDUCES, writes=True, plain=False)
+        return self._matters(place, _COPIES, kind != READ, plain=True)
+
+    def _credit(self, made: Made) -> None:
+        """Bytes of copies have come: their phase is told of these, and of nothing else."""
+        event = made.event
+        columns = [c for thread in self._threads(event, event.lanes) for c in self.loads.pop((thread, event.pc), ())]
+        if columns:
+            row = np.zeros(self.width, np.int32)
+            row[columns] = 1
+            given, syncs, uncounted = self.given.get(self._phase(event), (_NO_ROW, (), False))
+            self.given[self._phase(event)] = _joined(given, row), syncs, uncounted
+
+    def _commit(self, made: Made) -> None:
+        """A group is made of the copies that none has."""
+        bulk = NAMES[self.code[made.event.pc][0]].startswith("bulk")
+        for thread in self._threads(made.event, made.event.lanes):
+            if (thread, bulk) in self.groups:
+                self.groups[thread, bulk] = (*self.groups[thread, bulk], ())
+
+    def _land(self, made: Made) -> None:
+        """Threads have waited for all of their copies but the last groups: they know of these, and of nothing else."""
+        event = made.event
+        fields = self.code[event.pc]
+        bulk = NAMES[fields[0]].startswith("bulk")
+        if bulk and fields[7] & ONLY_READ:  # of what was read in shared memory
+            return
+        for thread in self._threads(event, event.lanes):
+            *groups, loose = self.groups.pop((thread, bulk), ((),))
+            if not bulk and fields[7] & ALL:
+                groups, loose = [*groups, loose], ()
+            kept = groups[len(groups) - event.generation :] if event.generation < len(groups) else groups
+            kept = [] if not event.generation else kept
+            columns = [column for group in groups[: len(groups) - len(kept)] for column in group]
+            self.groups[thread, bulk] = (*kept, loose)
+            if columns:
+                row = np.zeros(self.width, np.int32)
+                row[columns] = 1
+                self._take(event.cta, [thread], row)
 
     # -- comparing -----------------------------------------------------------------------------------------------------
     def key(self, alike: Sequence[bytes] | None = None) -> bytes:
@@ -625,6 +805,7 @@ class _Key:
     def __init__(self, known: Knowledge, order: Sequence[int]) -> None:
         self.known = known
         self.rank = {cta: rank for rank, cta in enumerate(order)} | {-1: -1}
+        self.rank |= {cluster: cluster for cluster in known.clusters.values()}
         self.alive = [(cta, w) for cta in order for w in range(known.warps) if (cta, w) not in known.gone]
         self.living = {cta for cta, _ in self.alive}
 
@@ -653,7 +834,7 @@ class _Key:
         """The CTAs in an order that does not depend on what they are called, as far as they differ: by what they know
         of which accesses, and by who knows of theirs; round after round by what those are who know (colour
         refinement, as graphs are compared)."""
-        known, ctas = self.known, len(self.rank) - 1
+        known, ctas = self.known, len(self.known.rows)
         entries: dict[tuple[int, int, int, int], int] = {}
         for place, cell in known.cells.items():
             if place[0] >= 0 and place[0] not in self.living:
@@ -687,7 +868,7 @@ class _Key:
     def _owned(self) -> tuple[Rows, list[int], Any]:
         """What threads of CTAs that have not ended know, and all other rows, with the CTA whose each is, or the last,
         and a number that tells rows of one CTA apart."""
-        known, last = self.known, len(self.rank) - 1
+        known, last = self.known, len(self.known.rows)
         blocks, owners, numbers = [], list[int](), list[int]()
         for cta, w in self.alive:
             blocks.append(known._wide(cta, known.width)[w * LANES : (w + 1) * LANES, : known.width])
@@ -711,6 +892,8 @@ class _Key:
         of_cta, kind = self.known.of_cta, _ROWS.index(what)
         if what in ("fenced", "pending", "behind", "forced"):
             return key // of_cta, hash((kind, key % of_cta, min(to, 0)))
+        if what == "copies":
+            return key[0] // of_cta, hash((kind, key[0] % of_cta, key[1], to))
         if what in ("own", "seen"):
             return key[0] // of_cta, hash((kind, key[0] % of_cta, key[1][1], min(to, 0)))
         if what == "exited":
@@ -759,7 +942,11 @@ class _Key:
         known, rank, thread, place = self.known, self.rank, self._thread, self._place
         by_thread = {"fenced": known.fenced, "pending": known.pending}
         by_both = {"own": known.own, "seen": known.seen}
-        there = {_WIDE, *self.living}  # what is given to a CTA that has ended is nobody's
+        there = {
+            _WIDE,
+            *self.living,
+            *(known.clusters[cta] for cta in self.living),
+        }  # what is given to a CTA that has ended is nobody's
         tables: dict[str, dict[tuple[Any, int], Rows]] = {
             **{name: {(thread(t), rank[to]): row
                       for t, rows in table.items() for to, row in rows.items() if to in there}
@@ -775,6 +962,10 @@ class _Key:
             "barrier": {((self._barrier(key), tuple(tuple(map(thread, s)) for s in syncs)), 0): row
                         for key, (row, syncs, _) in known.given.items() if key[0] in self.living},
         }  # fmt: skip
+        tables["copies"] = {
+            ((thread(t), bulk), n): self._row(columns) for (t, bulk), groups in known.groups.items()
+            for n, columns in enumerate(groups) if t // known.of_cta in self.living
+        }  # fmt: skip
         given, places, observed = {}, {}, {}
         for at, location in known.locations.items():
             if at[0] >= 0 and at[0] not in self.living:
@@ -786,6 +977,11 @@ class _Key:
             row[list(location.observed)] = list(location.observed.values())
             observed[place(at), 0] = row
         return {**tables, "given": given, "places": places, "observed": observed}
+
+    def _row(self, columns: Iterable[int]) -> Rows:
+        row = np.zeros(self.known.width, np.int32)
+        row[list(columns)] = 1
+        return row
 
     def _hash_cells(self, hashed: Any, table: Rows) -> None:
         """Add who, of those whose rows the table has, knows of the accesses that later ones must come after."""
@@ -808,7 +1004,7 @@ class _Key:
             told ^= hash((
                 self._place(place),
                 frozenset([
-                    (digests[e.thread, e.mark, e.column, e.written], e.kind, e.size, e.narrow) for e in written
+                    (digests[e.thread, e.mark, e.column, e.written], e.kind, e.size, e.reach) for e in written
                 ]),
                 frozenset([(digests[e.thread, e.mark, e.column, e.written], e.size) for e in read]),
             ))  # fmt: skip

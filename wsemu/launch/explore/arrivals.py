@@ -108,7 +108,7 @@ class Arrivals:
         x, y, z = bound.configuration.block
         begin = functools.partial(
             Knowledge, bound.program, 1, x * y * z, lockstep=bound.settings.lockstep,
-            uncounted=uncounted_barriers(bound.program), ordered=ordered,
+            uncounted=uncounted_barriers(bound.program), ordered=ordered, others=bound.configuration.ctas > 1,
         )  # fmt: skip
         self.begin = begin
         self.shared = Shared()

@@ -261,7 +261,7 @@ class Messages:
 
     def _lay(self, state: State, place: Place, value: bytes) -> None:
         """Memory as a CTA sees it: what others have written, what it wrote itself, and what it is to read."""
-        flat, own = self.content.copy(), np.concatenate(state.image)
+        flat, own = self.content.copy(), _flat(state.image)
         mine = self.owner == state.cta
         for at, cta in self.writer.items():
             if cta == state.cta:
@@ -316,7 +316,7 @@ class Messages:
 
     def _note(self, state: State, before: int) -> None:
         """What a CTA has written, for the others."""
-        wrote, flat = state.knowledge.wrote, np.concatenate(state.image)
+        wrote, flat = state.knowledge.wrote, _flat(state.image)
         own = {at for w in wrote[:before] for at in range(w.start, w.start + w.size)}
         for w in wrote[before:]:
             there = slice(w.start, w.start + w.size)
@@ -447,6 +447,11 @@ def _together(known: bytes, masks: list[set[int]]) -> set[int]:
     """The bytes that some messages, a bit each, tell of."""
     bits = np.flatnonzero(np.unpackbits(np.frombuffer(known, np.uint8)))
     return set[int]().union(*(masks[n] for n in bits.tolist()))
+
+
+def _flat(image: list[Any]) -> Any:
+    """The bytes of all arrays, of which a launch need not have any."""
+    return np.concatenate([np.zeros(0, np.uint8), *image])
 
 
 def _equal(one: list[Any], other: list[Any]) -> bool:
