@@ -3,8 +3,9 @@ both engines."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from wsemu.model.data import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -128,6 +129,10 @@ GRID_PLACE = -3
 """the same of the barrier of the grid"""
 OF_GROUPS = {CLUSTER_PLACE: "cluster", GRID_PLACE: "grid"}
 """what CTAs meet in there"""
+
+
+WARPGROUP = "warpgroup"
+"""`kind` of a wait for other warps of a warpgroup, at `wgmma.commit_group`"""
 
 
 class ObjectWait(NamedTuple):

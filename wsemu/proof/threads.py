@@ -24,11 +24,11 @@ Barriers, exits and warp-wide operations give and take as in `happens_before.py`
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import (
     ACQUIRES,
     ADDRESS_WRAPPED,
