@@ -247,7 +247,7 @@ class Search:
             before.sampled = sampled
 
     def _comes_round(self, way: list[Node], last: Node) -> None:
-        """A state is there again: threads may go round for ever, or all of them do nothing else than wait, as lanes that
+        """A state is there again: threads may go round for ever, or all of them only wait, as lanes that
         wait at one instruction do one after another."""
         for node in (*way, last):
             if self._all_wait(node):
