@@ -25,7 +25,7 @@ BROKEN: dict[str, list[tuple[dict[str, Any], str]]] = {
 
 def report(name: str, ctas: int = 4, **parts: Any) -> wsemu.Report:
     cluster = kernels.CLUSTERS[name]
-    options = {"cluster": cluster} if cluster else {}
+    options: dict[str, Any] = {"cluster": cluster} if cluster else {}
     kernel = variant(getattr(kernels, name), **parts)
     return wsemu.check(kernel, ctas, 64, kernels.arguments(name, ctas), **options)
 
