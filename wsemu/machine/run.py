@@ -1291,8 +1291,7 @@ class Launch:
     def _run_once(self) -> tuple[Outcome, bool]:
         """The outcome, and whether it holds; if not, what led astray is changed for the next time."""
         workers = self._workers()
-        machines = [self._ready(number, workers) for number in range(workers)]
-        statuses = self._statuses(machines)
+        machines, statuses = self._on_machines(workers)
         if layout.WRITTEN in statuses:
             self.watch = replace(self.watch, stored=None)
             self.pristine = self._copies() | self.pristine  # those that were not expected to be written still hold it
@@ -1349,22 +1348,25 @@ class Launch:
             return min(cores(), self.grouping.number) if large else 1
         return max(1, min(self.workers, self.grouping.number))
 
-    def _statuses(self, machines: list[Machine]) -> list[int]:
+    def _on_machines(self, workers: int) -> tuple[list[Machine], list[int]]:
+        """The machines that the CTAs were spread over, after their runs, and why each stopped."""
         groups = self.grouping.number
+        first = self._ready(0, workers)
         if self.only:
-            each = (machines[0].run(cta, cta + 1, self.budget) for cta in self.only)
-            return [next((status for status in each if status != layout.DONE), layout.DONE)]
-        if len(machines) == 1:
+            each = (first.run(cta, cta + 1, self.budget) for cta in self.only)
+            return [first], [next((status for status in each if status != layout.DONE), layout.DONE)]
+        if workers == 1:
             bounds = (groups - 1, -1) if self.descending else (0, groups)
-            return [machines[0].run(*bounds, self.budget, step=-1 if self.descending else 1)]
-        workers = len(machines)
-        bounds_ = [groups * k // workers for k in range(workers + 1)]
+            return [first], [first.run(*bounds, self.budget, step=-1 if self.descending else 1)]
         stop = threading.Event()
 
-        runs: list[Callable[[], int]] = [
-            functools.partial(m.run, bounds_[k], bounds_[k + 1], self.budget, stop) for k, m in enumerate(machines)
-        ]
-        return _on_all(runs, stop)
+        def one(number: int) -> tuple[Machine, int]:
+            machine = self._ready(number, workers) if number else first
+            begin, end = groups * number // workers, groups * (number + 1) // workers
+            return machine, machine.run(begin, end, self.budget, stop)
+
+        ran = _on_all([functools.partial(one, number) for number in range(workers)], stop)
+        return [machine for machine, _ in ran], [status for _, status in ran]
 
     def _collide(self, machines: list[Machine]) -> bool:
         numbers = range(FIRST_ARRAY, FIRST_ARRAY + len(self.segments))
