@@ -671,8 +671,16 @@ class Machine:
         if self.clusters:
             state["shortcuts"] = 0
 
-    def run(self, first: int, last: int, budget: int, stop: threading.Event | None = None, step: int = 1) -> int:
-        """Run groups from first up to, not including, last; returns the status.
+    def run(
+        self,
+        first: int,
+        last: int,
+        budget: int,
+        stop: threading.Event | None = None,
+        step: int = 1,
+        each: Callable[[int], None] | None = None,
+    ) -> int:
+        """Run groups from first up to, not including, last; returns the status.  `each` is told how many have run.
 
         Looks up between slices, so that Ctrl-C gets through, and gives compiled code what it stops for.
         """
@@ -687,6 +695,8 @@ class Machine:
                 self._provide(status, self.planes)
             elif status != layout.BUDGET or budget <= 0 or (stop is not None and stop.is_set()) or self._worn():
                 return status
+            elif each is not None:
+                each(abs(int(state["group"]) - first))
 
     def _provide(self, status: int, planes: Planes) -> None:
         state = self.state[0]
@@ -1187,12 +1197,14 @@ class Launch:
         shape: tuple[int, int, int] = (1, 1, 1),
         clusters: bool = False,
         only: tuple[int, ...] = (),
+        each: Callable[[int, int], None] | None = None,
     ) -> None:
         """`rows` are the parameter rows, `segments` the bytes of each array with whether it may be written, `budget`
         the warp instructions after which the run ends; `arch` says what accesses cost. A large launch without atomics
         spreads its CTAs over `workers` threads (default: the cores); `descending` runs the last CTA first. Neither
         changes the outcome.  Grouping of CTAs of this `shape`, which divides the grid, are alive at once; in `clusters`
         they access each other's shared memory.  `only` these CTAs are run, in this order, where there are any.
+        `each` is told now and then how many CTAs have run, of how many.
         """
         if len(program.code) > MAX_INSTRUCTIONS:
             raise UsageError(f"`{program.name}` has {len(program.code):,} instructions: at most {MAX_INSTRUCTIONS:,}")
@@ -1202,6 +1214,7 @@ class Launch:
         self.ctas = grid[0] * grid[1] * grid[2]
         self.most = most_ctas(self.ctas, budget)
         self.workers, self.descending, self.arch, self.only = workers, descending, arch, only
+        self.each = each
         self.grouping, self.clusters = _grouping(grid, shape), clusters
         self._check_groups()
         self.read_only = self.watch.read_only and _image_of(ProgramKey(program)).has_read_only_loads
@@ -1355,18 +1368,32 @@ class Launch:
         if self.only:
             each = (first.run(cta, cta + 1, self.budget) for cta in self.only)
             return [first], [next((status for status in each if status != layout.DONE), layout.DONE)]
+        told = self._told(workers)
         if workers == 1:
             bounds = (groups - 1, -1) if self.descending else (0, groups)
-            return [first], [first.run(*bounds, self.budget, step=-1 if self.descending else 1)]
+            return [first], [first.run(*bounds, self.budget, step=-1 if self.descending else 1, each=told[0])]
         stop = threading.Event()
 
         def one(number: int) -> tuple[Machine, int]:
             machine = self._ready(number, workers) if number else first
             begin, end = groups * number // workers, groups * (number + 1) // workers
-            return machine, machine.run(begin, end, self.budget, stop)
+            return machine, machine.run(begin, end, self.budget, stop, each=told[number])
 
         ran = _on_all([functools.partial(one, number) for number in range(workers)], stop)
         return [machine for machine, _ in ran], [status for _, status in ran]
+
+    def _told(self, workers: int) -> list[Callable[[int], None] | None]:
+        """What each worker tells of how many groups of its own have run: the first one passes on the sum."""
+        each, done = self.each, [0] * workers
+        if each is None:
+            return [None] * workers
+
+        def tell(number: int, groups: int) -> None:
+            done[number] = groups
+            if number == 0:
+                each(sum(done) * self.grouping.members, self.ctas)
+
+        return [functools.partial(tell, number) for number in range(workers)]
 
     def _collide(self, machines: list[Machine]) -> bool:
         numbers = range(FIRST_ARRAY, FIRST_ARRAY + len(self.segments))
