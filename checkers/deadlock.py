@@ -13,13 +13,13 @@ section 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wsemu.checkers import held_back, object_waits, phase_waits, setmaxnreg, words
 from wsemu.checkers.phase_waits import Ledger
 from wsemu.evidence.places import CALLS, lanes_text
 from wsemu.model.control_flow import reachable
+from wsemu.model.data import dataclass
 from wsemu.model.finding import Finding, Site, Step, with_role
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _what(places: Places, group: Group) -> str:
     """`barrier 2`, `` `full[1]` phase 2``."""
     if group.barrier >= 0:
         return f"barrier {group.barrier}"
-    name = words.named(places, group.address, group.pc)
+    name = words.named(places, group.address, group.pc) + phase_waits.buffer(places, group.address)
     return f"{name} phase {group.phase}" if group.phase >= 0 else name
 
 
@@ -235,7 +235,7 @@ def _title(waits: _Waits, registers: dict[int, int]) -> str:
 def _lacking(waits: _Waits, group: Group) -> str:
     """`` `full[1]`, phase 2: 4,096 bytes missing, 0 arrivals missing: warp 3 has exited``."""
     places, ledger = waits.places, waits.ledger
-    name = words.named(places, group.address, group.pc)
+    name = words.named(places, group.address, group.pc) + phase_waits.buffer(places, group.address)
     phase = f", phase {group.phase}" if group.phase >= 0 else ""
     text = f"{name}{phase}{places.in_cta(places.outcome.cta)}: {ledger.lacks(group.address, group.phase)}"
     if ledger.state(group.address) is None:
@@ -443,6 +443,9 @@ def _help(waits: _Waits) -> str:
         parity = phase_waits.first_parity(waits.ledger, own)
         if late := phase_waits.missed(waits.ledger, first.address, first.phase, first.pc, first.warps):
             return late
+        phases = [(g.pc, g.address, g.phase, g.warps) for g in waits.groups if g.barrier < 0]
+        if early := phase_waits.skipped(waits.ledger, phases):
+            return early
         help_ = phase_waits.help_for(waits.ledger, first.address, first.phase, first.pc)
         return f"{help_}; {parity}" if parity else help_
     if not cycle and (role := places.role([starved[0].pc])):

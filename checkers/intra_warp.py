@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from wsemu.checkers.conflict import ACCESSES, LANES_APART, Conflict, conflict, lane_range, step
 from wsemu.evidence.places import lanes_text
-from wsemu.evidence.schedule import Access, culprit, reading
+from wsemu.evidence.readings import culprit, reading
+from wsemu.evidence.schedule import Access
 from wsemu.model.finding import Finding
 from wsemu.model.isa import SEGMENT_SHIFT
 from wsemu.model.outcome import Detail
@@ -86,22 +87,34 @@ def _help(found: Conflict, witness: Witness | None) -> str:
     places, one, two = found.places, found.first.access, found.second.access
     if left_out := witness and _left_out(found, witness):
         return left_out
-    in_branch = places.in_branch(one.pc, two.pc)
+    in_branch, (barrier, who) = places.in_branch(one.pc, two.pc), _barrier(found)
     together = found.hazard == "write-after-write" or not (in_branch or places.in_branch(two.pc, one.pc))
     if found.one_place or (found.one_text and together and not found.in_loop and found.hazard != "read-after-write"):
         return f"several lanes update `{found.text}`: use `cuda.atomic`, or give each lane its own element"
     if found.one_statement:
-        return "keep the loaded value in a variable, add `cuda.syncwarp()` and store it after that"
+        return f"keep the loaded value in a variable, add {barrier} and store it after that"
     if found.apart and found.first.iteration == found.second.iteration:
         text = f"put {places.near(two.pc, one.pc)} into an `if` of its own behind that of {places.near(one.pc, two.pc)}"
-        return f"{text}, and `cuda.syncwarp()` between the two, where all lanes meet"
+        return f"{text}, and {barrier} between the two, where all {who} meet"
     behind = ", behind its branch" * in_branch
-    text = f"add `cuda.syncwarp()` {places.after(one.pc, two.pc)}{behind}, where all lanes meet"
+    text = f"add {barrier} {places.after(one.pc, two.pc)}{behind}, where all {who} meet"
     if places.leaves(one.pc, two.pc):
         return f"{text}: none may return before it"
-    if found.hazard == "read-after-write" and found.one_text and not found.in_loop:
+    if found.hazard == "read-after-write" and found.one_text and not found.in_loop and who == "lanes":
         return f"{text}; or pass the value on with `cuda.shfl_sync`, without memory"
     return f"{text}{found.again}"
+
+
+def _barrier(found: Conflict) -> tuple[str, str]:
+    """What lets lanes wait for each other, and who waits: threads of all warps, where these race at the same lines."""
+    places, one, two = found.places, found.first.access, found.second.access
+    lines = {places.line(one.pc), places.line(two.pc)}
+    across = any(
+        {places.line(raw.pc), places.line(raw.other_pc)} == lines and raw.detail.get("other_cta", raw.cta) == raw.cta
+        for raw in places.outcome.findings
+        if raw.code == "race" and raw.other_pc >= 0
+    )
+    return ("`cuda.syncthreads()`", "threads") if across else ("`cuda.syncwarp()`", "lanes")
 
 
 def _left_out(found: Conflict, witness: Witness) -> str:

@@ -59,12 +59,18 @@ def _early(raw: RawFinding, places: Places) -> Finding:
     name, phase = words.mbarrier(raw, places), raw.detail["phase"]
     noun, (first, second) = words.noun(places, raw.pc), _two(raw, places)
     there = places.near(raw.pc, raw.other_pc)
+    counts = words.operation(places, raw.pc) == "cp.async.arrive" and raw.other_pc >= 0 and first == "another lane"
+    swap = (
+        f"put {there} before the arrive on {places.near(raw.other_pc, raw.pc)}: it adds to the count the arrival that "
+        "it makes later, and comes too late for the phase that the arrive completes"
+    )
     return words.finding(
         raw, places,
         f"{name}: the {noun} of phase {phase} can be counted into phase {phase - 1}: {second} does not wait for "
         f"{first}",
         f"{noun} by {words.who(raw, places)}, phase {phase}",
         [f"nothing orders (1), which phase {phase - 1} needs, before (2): if {first} is late, (2) takes its place"],
+        swap if counts else
         f"let all that execute (2) wait, before {there}, for phase {phase - 1} of {name}, or for an mbarrier on which "
         "who executes (1) arrives after it (full and empty)",
         f"{words.noun(places, raw.other_pc)} by {words.other(raw, places)}, phase {phase - 1}",

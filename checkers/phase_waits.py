@@ -4,11 +4,11 @@ it went instead.  A part of `deadlock`; no checker itself."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
 from wsemu.model.control_flow import reachable
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import NOINC
 
 if TYPE_CHECKING:
@@ -237,6 +237,37 @@ def missed(ledger: Ledger, address: int, phase: int, pc: int, warps: Sequence[in
         f"wait on {ledger.places.near(pc, pc)} comes too late; let phase {phase - 1} wait for {who}, with an arrival "
         "of it after each of its waits, or ask for the parity of the phase that is open"
     )
+
+
+def buffer(places: Places, address: int) -> str:
+    """` (buffer 1 empty)`: what an mbarrier of a `Pipeline` tells, which has one array for all; nothing for others."""
+    name = places.element(address, 0).partition("[")[0]
+    made = (state for state in places.outcome.phases if "pipeline" in places.patterns(state.init_pc))
+    own = sorted(state.address for state in made if places.element(state.address, 0).partition("[")[0] == name)
+    if address not in own or len(own) % 2:
+        return ""
+    stage, stages = own.index(address), len(own) // 2
+    return f" (buffer {stage % stages} {'full' if stage < stages else 'empty'})"
+
+
+def skipped(ledger: Ledger, waits: Iterable[tuple[int, int, int, Sequence[int]]]) -> str:
+    """A pointer where someone asks for a phase without having seen the one before it, which is over: (instruction,
+    mbarrier, phase, warps) of those that wait."""
+    places = ledger.places
+    for pc, address, phase, warps in waits:
+        state, told = ledger.state(address), {warp for _, warp in ledger.seen}
+        begun = state is None or state.pending < state.expected or state.tx
+        if begun or not (ledger.complete and phase > 0 and "parity" in words.full_name(places, pc)):
+            continue
+        for warp in told & {*warps}:
+            seen, name = ledger.seen.get((address, warp), -1), words.named(places, address, pc)
+            if seen < phase - 1:
+                return (
+                    f"{places.who(ledger.cta, warp)} waits on {places.near(pc, pc)} for phase {phase} of {name}, and "
+                    f"has not waited for phase {phase - 1}, which is complete: let it ask for the parity of that one "
+                    "first; in a ring of n buffers the parity changes every n rounds, `i // n & 1`"
+                )
+    return ""
 
 
 def first_parity(ledger: Ledger, waits: Iterable[tuple[int, int]]) -> str:

@@ -1,8 +1,9 @@
 """`wsemu ...` and `python FILE ...` as they are typed, without the second that a new process takes to start.
 
 A command runs in this process and finds what a new one would: its own `sys.argv`, working folder, environment, output,
-settings, filters of warnings and random numbers, no source line and no module of an earlier program.  Afterwards all is
-as before.  What is about the process itself (signals, file descriptors, what gets imported) is tested in one.
+settings, filters of warnings and random numbers, no source line and no module of an earlier program, and a machine that
+is compiled: what a first start says of that is left out.  Afterwards all is as before.  What is about the process
+itself (signals, file descriptors, what gets imported) is tested in one.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 from wsemu.cli import main
 from wsemu.frontend.python.source import _of_code
 from wsemu.launch import hooks
+from wsemu.machine.build import COMPILING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -55,7 +57,7 @@ def _done(argv: list[str], run: Callable[[], None], cwd: Path | None, environmen
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         with _as_a_new_process(argv, cwd or Path.cwd(), environment), _writing_to(out.fileno(), err.fileno()):
             code = contextvars.Context().run(_exit_code, run)
-        return CompletedProcess(argv, code, _read(out), _read(err))
+        return CompletedProcess(argv, code, _read(out), _read(err).replace(f"{COMPILING}\n", ""))
 
 
 def _read(file: IO[bytes]) -> str:

@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wsemu.machine import build
-from wsemu.model import settings
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # what tests share is `tests.NAME`
+if sys.dont_write_bytecode:
+    # Not beside the sources, then; but a thousand modules need not be compiled in each process of each run.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", "")
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".pytest_cache" / "bytecode"))
+
+from wsemu.machine import build  # noqa: E402 - finds and leaves bytecode as was said above
+from wsemu.model import settings  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # what tests share is `tests.NAME`
 
 MOST_PROCESSES = 8
 """of a run: each takes seconds to start"""
@@ -47,12 +53,6 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 settings.FIX_BUDGET = 0.0  # edits are tried where a test is about them: others need not wait
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """The processes that tests start find all modules compiled, also where Python is told to write no bytecode."""
-    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-        os.environ.setdefault("PYTHONPYCACHEPREFIX", str(config.rootpath / ".pytest_cache" / "bytecode"))
 
 
 @pytest.hookimpl(wrapper=True)

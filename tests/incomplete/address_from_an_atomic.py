@@ -18,4 +18,4 @@ def address_from_an_atomic(x, length, found):
             found[place] = i
 
 
-address_from_an_atomic[1, 64](np.arange(64) % 2, np.zeros(1, np.int32), np.zeros(16, np.int64))
+address_from_an_atomic[1, 16](np.arange(16) % 2, np.zeros(1, np.int32), np.zeros(4, np.int64))

@@ -21,4 +21,4 @@ def work_queue(counter, x, y):
         y[task, lane] = 2 * x[task, lane]
 
 
-work_queue[2, 64](np.zeros(1, np.int32), np.ones((10, 32), np.int64), np.zeros((10, 32), np.int64))
+work_queue[2, 64](np.zeros(1, np.int32), np.ones((4, 32), np.int64), np.zeros((4, 32), np.int64))

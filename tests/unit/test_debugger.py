@@ -106,6 +106,17 @@ def test_breakpoints_are_set_listed_and_cleared() -> None:
     assert said[-1] == "sums has ended"
 
 
+def test_a_breakpoint_has_a_condition() -> None:
+    said = session(f"b {LOOP} if j == 2 and total > 5;b;c;p j;q", thread="2")
+    assert f"breakpoints: {LOOP} if j == 2 and total > 5" in said
+    assert said[-1] == "2"
+
+
+def test_out_goes_on_to_the_caller() -> None:
+    said = session("s;o;q", waits="c", breakpoints=frozenset({LOOP}))
+    assert [line.split()[1] for line in said if line.startswith("test_")] == ["sums,", "twice,", "sums,"]
+
+
 @pytest.mark.parametrize(
     ("command", "answer"),
     [

@@ -5,6 +5,7 @@ eps is float32's 2 ** -23, the error ||result - FFT(x)|| / ||FFT(x)||; MOST_ERRO
 
 from __future__ import annotations
 
+import functools
 import math
 import runpy
 from pathlib import Path
@@ -55,13 +56,18 @@ PASSES = [(128, 1), (128, 32), (128, 64), (256, 1), (256, 16), (256, 32)]
 """radix, done: the first pass, and later ones; of 8192 points, two tiles"""
 
 
+@functools.cache
+def passed(version, radix, done):
+    """(report, result) of one of PASSES."""
+    return launch(version, radix, done, random_points(8192))
+
+
 @pytest.mark.parametrize(("radix", "done"), PASSES)
 @pytest.mark.parametrize("version", fft.VERSIONS)
 def test_a_pass_is_verified_and_right(version, radix, done):
-    x = random_points(8192)
-    report, result = launch(version, radix, done, x, grid=1)
+    report, result = passed(version, radix, done)
     assert report.verdict == "verified", report
-    assert distance(result, one_pass(radix, done, x)) <= C * EPS * math.log2(radix)
+    assert distance(result, one_pass(radix, done, random_points(8192))) <= C * EPS * math.log2(radix)
 
 
 def test_a_pass_on_the_reference_engine():
@@ -72,20 +78,20 @@ def test_a_pass_on_the_reference_engine():
     assert distance(result, one_pass(256, 1, x)) <= C * EPS * math.log2(256)
 
 
-@pytest.mark.parametrize("grid", [3, 5, 9])
+@pytest.mark.parametrize("grid", [3, 5])
 @pytest.mark.parametrize("version", fft.VERSIONS)
 def test_tiles_are_shared_among_any_number_of_ctas(version, grid):
-    """8 tiles: CTAs with unequal numbers of them, and one with none."""
-    x = random_points(32768)
-    report, result = launch(version, 128, 256, x, grid=grid)
+    """4 tiles: CTAs with unequal numbers of them, and one with none."""
+    x = random_points(16384)
+    report, result = launch(version, 128, 128, x, grid=grid)
     assert report.verdict == "verified", report
-    assert distance(result, one_pass(128, 256, x)) <= C * EPS * math.log2(128)
+    assert distance(result, one_pass(128, 128, x)) <= C * EPS * math.log2(128)
 
 
 @pytest.mark.parametrize(("radix", "done"), PASSES)
 @pytest.mark.parametrize("version", fft.VERSIONS)
 def test_warps_meet_no_bank_twice_and_waste_no_sector(version, radix, done):
-    report, _ = launch(version, radix, done, random_points(8192))
+    report, _ = passed(version, radix, done)
     assert report.findings == []
     assert report.counters.bank_conflicts == 0
     assert report.counters.coalesced == 1
@@ -93,35 +99,27 @@ def test_warps_meet_no_bank_twice_and_waste_no_sector(version, radix, done):
 
 def test_the_specialized_version_brings_each_point_through_shared_memory_once():
     """1 wavefront for 16 points on the way in, one on the way out; global traffic stays the same."""
-    x = random_points(8192)
-    plain, staged = (launch(version, 128, 64, x)[0].counters for version in fft.VERSIONS)
+    plain, staged = (passed(version, 128, 64)[0].counters for version in fft.VERSIONS)
     assert staged.global_load_sectors == plain.global_load_sectors
     assert staged.global_store_sectors == plain.global_store_sectors == 8 * 8192 // 32
     assert staged.shared_store_wavefronts == plain.shared_store_wavefronts + 8192 // 16
     assert staged.shared_load_wavefronts == plain.shared_load_wavefronts + 8192 // 16
 
 
-@pytest.mark.parametrize(("n", "batch"), [(16384, 1), (16384, 3), (32768, 1), (65536, 1), (65536, 2)])
-@pytest.mark.parametrize("version", fft.VERSIONS)
-def test_transforms_equal_numpy(version, n, batch):
+@pytest.mark.parametrize(("n", "batch"), [(16384, 3), (32768, 1), (65536, 1)])
+def test_transforms_equal_numpy_and_both_versions_round_alike(n, batch):
     """The error of all points together, and six times that for the worst point, in units of their root mean square."""
     x = random_points(batch, n)
-    result, right = fft.fft(version, x), np.fft.fft(x.astype(np.complex128))
-    assert distance(result, right) <= C * EPS * math.log2(n)
-    assert np.abs(result - right).max() <= 6 * C * EPS * math.log2(n) * np.sqrt(np.mean(np.abs(right) ** 2))
-
-
-@pytest.mark.parametrize("version", fft.VERSIONS)
-def test_both_versions_round_alike(version):
-    x = random_points(1, 16384)
-    assert np.array_equal(fft.fft(version, x), fft.fft("reference", x))
+    results, right = [fft.fft(version, x) for version in fft.VERSIONS], np.fft.fft(x.astype(np.complex128))
+    assert all(np.array_equal(result, results[0]) for result in results)
+    assert distance(results[0], right) <= C * EPS * math.log2(n)
+    assert np.abs(results[0] - right).max() <= 6 * C * EPS * math.log2(n) * np.sqrt(np.mean(np.abs(right) ** 2))
 
 
 def test_a_wave_becomes_one_point():
-    n = 16384
-    for k in (0, 1, 127, 128, 12345):
-        x = np.exp(2j * np.pi * (k * np.arange(n) % n) / n).astype(np.complex64)
-        found = np.abs(fft.fft("specialized", x.reshape(1, n))[0])
+    n, ks = 16384, np.array([0, 127, 128, 12345])
+    waves = np.exp(2j * np.pi * (ks[:, None] * np.arange(n) % n) / n).astype(np.complex64)
+    for k, found in zip(ks, np.abs(fft.fft("specialized", waves)), strict=True):
         assert found.argmax() == k
         assert abs(found[k] - n) <= C * EPS * math.log2(n) * n
 

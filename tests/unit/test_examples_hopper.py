@@ -33,6 +33,7 @@ def main(program: str) -> Any:
     return runpy.run_path(str(EXAMPLES / f"{program}.py"))["main"]
 
 
+@cache
 def report(name: str) -> Any:
     """Of the launch of a kernel; what is wrong with it is raised as an error, or its result is."""
     found: list[Any] = []

@@ -10,7 +10,6 @@ import pytest
 
 from tests import commands
 from wsemu.app.ptx_launch import Options, argument
-from wsemu.machine.build import COMPILING
 from wsemu.model.errors import UsageError
 
 FILE = Path(__file__).resolve().parents[1] / "ptx" / "launching.sm_90.ptx"
@@ -29,7 +28,7 @@ def test_a_verified_launch_and_its_results(tmp_path):
     done = wsemu("check", FILE, *SAXPY, *ARGUMENTS, "--out", out)
     assert done.returncode == 0, done.stdout
     assert "saxpy[grid 4, block 32]  verified: deadlock-free and race-free in every schedule" in done.stdout
-    assert done.stderr.replace(f"{COMPILING}\n", "") == ""
+    assert done.stderr == ""
     with np.load(out) as results:
         assert results.files == ["arg0", "arg1"]
         assert np.array_equal(results["arg1"], 2 * results["arg0"] + np.arange(128, dtype=np.float32))

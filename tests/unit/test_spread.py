@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -43,14 +44,21 @@ def test_small(n):
 """
 
 
-@pytest.fixture
-def program(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("fill_sizes.py").write_text(PROGRAM)
-    Path("other_sizes.py").write_text("BAD = 33\n")
-    Path("fuzzed.py").write_text(TEST)
-    yield Path("fill_sizes.py")
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Of the program; what runs it is started once."""
+    made = tmp_path_factory.mktemp("spread")
+    (made / "fill_sizes.py").write_text(PROGRAM)
+    (made / "other_sizes.py").write_text("BAD = 33\n")
+    (made / "fuzzed.py").write_text(TEST)
+    yield made
     spread.dismiss()
+
+
+@pytest.fixture
+def program(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    return Path("fill_sizes.py")
 
 
 class Unreliable(Executor):
@@ -69,6 +77,7 @@ class Unreliable(Executor):
         return lost
 
 
+@functools.cache
 def bundle_of(kind, file, function):
     process = spread.Process(spread.Bundle(kind, file, function))
     hello = process.hello()
@@ -119,7 +128,8 @@ def test_a_campaign_is_the_same_by_its_processes_and_by_an_executor(program, tmp
     assert here.done == 60
 
 
-def test_sources_outside_of_the_working_folder_are_not_sent(program, tmp_path, monkeypatch):
+def test_sources_outside_of_the_working_folder_are_not_sent(tmp_path, monkeypatch):
+    (tmp_path / "fill_sizes.py").write_text(PROGRAM)
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
     with pytest.raises(UsageError, match="outside of the working folder"):

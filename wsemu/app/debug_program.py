@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
-from wsemu.app import config, program
+from wsemu.app import editor, program
+from wsemu.app.chosen import configured
 from wsemu.app.debugger import Debugger
 from wsemu.app.exit_codes import USAGE
 from wsemu.launch.hooks import around, hooked
@@ -16,23 +18,34 @@ if TYPE_CHECKING:
 
 
 def run(file: Any, arguments: Sequence[str], given: dict[str, Any], options: dict[str, Any]) -> int:
-    """`wsemu debug`: run a program, stepping through its launches; returns the exit code of `wsemu run`."""
+    """`wsemu debug`: run a program, stepping through its launches; returns the exit code of `wsemu run`.
+
+    With `dap` an editor steps through them, else somebody at a terminal.
+    """
     printer = Printer()
     try:
-        chosen, known = config.configured(file, given)
+        chosen, known = configured(file, given)
     except UsageError as error:
         printer.error(error)
         return USAGE
+    adapter = editor.on_standard_streams() if options.get("dap") else None
     lines = frozenset(options["breakpoints"])
     number = options["launch"]
     counted = [0]
 
     def wanted(kernel: Any) -> bool:
-        if not known.wants(kernel.__name__):
+        if not known.wants(kernel.__name__) or (adapter is not None and adapter.left):
             return False
         counted[0] += 1
         return number is None or counted[0] == number
 
     debugger = Debugger(wanted, options["cta"], options["thread"], lines, "c" if lines else "s")
-    with hooked(around, debugger):
-        return program.run(file, arguments, known, quiet=True, printer=printer, limit=chosen.limit)
+    with contextlib.ExitStack() as stack:
+        if adapter is not None:
+            stack.enter_context(adapter.running(debugger))
+            printer = Printer()  # it writes to what stands for standard output now
+        stack.enter_context(hooked(around, debugger))
+        code = program.run(file, arguments, known, quiet=True, printer=printer, limit=chosen.limit)
+    if adapter is not None:
+        adapter.ended(code)
+    return code

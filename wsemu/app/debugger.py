@@ -6,21 +6,21 @@ running again from the start up to the stop before.  The session works on copies
 
 from __future__ import annotations
 
-import ast
 import linecache
 import os
 import struct
 import sys
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from wsemu.app.breakpoints import Breakpoint, Breakpoints, answer, filled_in, holds, shown
 from wsemu.frontend.python.compile import argument_type, compile_kernel
 from wsemu.launch.binding import bind
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import as_declared
 from wsemu.model import settings
+from wsemu.model.data import dataclass, field, replace
 from wsemu.model.errors import UsageError
 from wsemu.model.isa import FIRST_ARRAY, LOCAL, OFFSET_MASK, PRINTED, SEGMENT_SHIFT, SHARED
 from wsemu.reference import run as reference
@@ -36,9 +36,10 @@ LANES = 32
 HELP = """\
 n(ext)           the next statement of this function, or of its caller
 s(tep)           the next statement, also of a function that is called
+o(ut)            on to the caller of this function
 c(ontinue)       on to a breakpoint, or to the end
 back             the statement before
-b(reak) [LINE]   stop where a line begins; without one, list them
+b(reak) [LINE [if EXPR]]   stop where a line begins (if EXPR is true there); without one, list them
 clear LINE       no longer
 p EXPR           an expression of the variables; arrays are as they are now
 vars             all variables of the function
@@ -49,22 +50,27 @@ q(uit)           leave the launch: it runs, checked, to its end
 """
 
 
-class _Restart(Exception):
+class Restart(Exception):
     """The run is to begin again."""
 
 
-class _Quit(Exception):
+class Quit(Exception):
     """The session is over."""
 
 
 @dataclass(slots=True)
-class _Here:
+class Here:
     """Where the thread stands."""
 
     stop: Stop
     span: Span
-    depth: int
+    calls: tuple[Span, ...]
+    """that led there, the outermost first"""
     variables: dict[str, Any]
+
+    @property
+    def depth(self) -> int:
+        return len(self.calls)
 
 
 @dataclass(slots=True)
@@ -79,15 +85,17 @@ class Session:
     write: Callable[[str], object]
     cta: int = 0
     thread: int = 0
-    breakpoints: set[int] = field(default_factory=set)
+    breakpoints: Breakpoints = field(default_factory=Breakpoints)
     waits: str = "s"
-    """what it goes on to: s, n, c, or `replay`"""
+    """what it goes on to: s, n, o, c, or `replay`"""
     depth: int = 0
     count: int = 0
     """stops of the thread so far"""
     target: int = 0
     """of a replay: the stop to go to"""
     values: list[list[int]] = field(default_factory=list)
+    hits: list[int] = field(default_factory=list)
+    """stops at breakpoints, by their count"""
 
     def run(self) -> None:
         """Step through the launch until it ends or is left."""
@@ -100,9 +108,9 @@ class Session:
                     dynamic_shared=self.configuration.dynamic_shared, budget=settings.current().budget,
                     races=False, recycling=False, initialised=False, read_only=False, stopped=self.stopped,
                 )  # fmt: skip
-            except _Restart:
+            except Restart:
                 continue
-            except _Quit:
+            except Quit:
                 return
             self.write(f"{self.program.name} has ended")
             return
@@ -121,91 +129,118 @@ class Session:
             return
         self.count += 1
         pc = run.group.pc
-        span = self.program.spans[self.program.span_of[pc]]
-        depth = len(self.program.stack_of[pc])
-        if not self._wanted(stop, span, depth):
+        spans = self.program.spans
+        span, calls = spans[self.program.span_of[pc]], self.program.stack_of[pc]
+        point = self.breakpoints.at(span)
+        if point is None and not stop.breaks and not self._waited_for(len(calls)):
             return
         bits = iter([value[0] & (1 << 64) - 1 for value in self.values])
         memory = _Memory(run)
         variables = {name: _value(how, bits, memory) for name, how in stop.variables}
-        self._talk(_Here(stop, span, depth, variables))
+        here = Here(stop, span, tuple(spans[number] for number in calls), variables)
+        broken = stop.breaks or self._breaks(point, here)
+        if broken and (not self.hits or self.hits[-1] < self.count):
+            self.hits.append(self.count)
+        if self._waited_for(here.depth) or (broken and self.waits != "replay"):
+            self.talk(here)
 
-    def _wanted(self, stop: Stop, span: Span, depth: int) -> bool:
-        if self.waits == "replay":
-            return self.count >= self.target
-        at_break = span.line in self.breakpoints or stop.breaks
-        return at_break or self.waits == "s" or (self.waits == "n" and depth <= self.depth)
+    def _waited_for(self, depth: int) -> bool:
+        """Whether this is a stop without a breakpoint, too."""
+        match self.waits:
+            case "replay":
+                return self.count >= self.target
+            case "n":
+                return depth <= self.depth
+            case "o":
+                return depth < self.depth
+        return self.waits == "s"
+
+    def _breaks(self, point: Breakpoint | None, here: Here) -> bool:
+        if point is None or (point.condition and not holds(point.condition, here.variables)):
+            return False
+        if point.log and self.waits != "replay":
+            self.write(filled_in(point.log, here.variables))
+        return not point.log
 
     # -- the user's side ----------------------------------------------------------------------------------------------
-    def _talk(self, here: _Here) -> None:
+    def talk(self, here: Here) -> None:
+        """Take commands until the thread goes on."""
         self.depth = here.depth
         self._where(here)
         while True:
             try:
                 words = self.read().split(maxsplit=1)
             except EOFError:
-                raise _Quit from None
+                raise Quit from None
             name, rest = (words[0], words[1] if len(words) > 1 else "") if words else ("n", "")
             if self._goes_on(name, rest, here):
                 return
 
-    def _goes_on(self, name: str, rest: str, here: _Here) -> bool:
+    def _goes_on(self, name: str, rest: str, here: Here) -> bool:
         """Execute a command; whether the thread goes on then."""
         match name:
-            case "n" | "next" | "s" | "step" | "c" | "continue":
+            case "n" | "next" | "s" | "step" | "o" | "out" | "c" | "continue":
                 self.waits = name[0]
                 return True
             case "back":
-                self._again(max(1, self.count - 1))
+                self.again(max(1, self.count - 1))
             case "b" | "break" | "clear":
                 self._breakpoint(name, rest)
             case "p" | "print":
-                self.write(_evaluated(rest, here.variables))
+                self.write(answer(rest, here.variables))
             case "vars" | "locals":
                 for variable, value in here.variables.items():
-                    self.write(f"{variable} = {_shown(value)}")
+                    self.write(f"{variable} = {shown(value)}")
             case "thread":
-                self._thread(rest)
+                self.go_to(rest)
             case "w" | "where":
                 self._where(here)
             case "l" | "list":
                 self._list(here.span)
             case "q" | "quit":
-                raise _Quit
+                raise Quit
             case "h" | "help":
                 self.write(HELP.rstrip())
             case _:
                 self.write(f"no command `{name}`: `h` lists them")
         return False
 
-    def _again(self, target: int) -> None:
+    def again(self, target: int) -> NoReturn:
+        """Run anew, up to a stop."""
         self.waits, self.target = "replay", target
-        raise _Restart
+        raise Restart
 
     def _breakpoint(self, name: str, rest: str) -> None:
-        if rest and not rest.isdecimal():
+        line, _, condition = rest.partition(" if ")
+        if rest and not line.strip().isdecimal():
             self.write(f"`{name} {rest}`: give the number of a line")
         elif not rest:
-            self.write(f"breakpoints: {', '.join(map(str, sorted(self.breakpoints))) or 'none'}")
+            self.write(f"breakpoints: {self.breakpoints}")
         elif name == "clear":
-            self.breakpoints.discard(int(rest))
+            self.breakpoints.clear(int(line))
         else:
-            self.breakpoints.add(int(rest))
+            self.breakpoints.set(Breakpoint(int(line), condition=condition.strip()))
 
-    def _thread(self, rest: str) -> None:
+    def go_to(self, rest: str) -> None:
+        """To another thread, `T [CTA]`, from the start of the launch."""
         try:
             thread, *cta = rest.split()
             self.thread = linear(thread, self.configuration.block, "thread")
             self.cta = linear(cta[0], self.configuration.grid, "CTA") if cta else self.cta
+            self.hits = []
         except (ValueError, UsageError) as error:
             self.write(str(error) if isinstance(error, UsageError) else "give a thread, and maybe a CTA: `thread 3 0`")
             return
-        self._again(1)
+        self.again(1)
 
-    def _where(self, here: _Here) -> None:
+    @property
+    def who(self) -> str:
+        """The thread, in words."""
         block, grid = self.configuration.block, self.configuration.grid
-        who = f"thread {_axes(self.thread, block)} of CTA {_axes(self.cta, grid)}"
-        self.write(f"{os.path.basename(here.span.file)}:{here.span.line} {here.stop.function}, {who}")
+        return f"thread {_axes(self.thread, block)} of CTA {_axes(self.cta, grid)}"
+
+    def _where(self, here: Here) -> None:
+        self.write(f"{os.path.basename(here.span.file)}:{here.span.line} {here.stop.function}, {self.who}")
         self.write(f"-> {linecache.getline(here.span.file, here.span.line).rstrip()}")
 
     def _list(self, span: Span) -> None:
@@ -284,19 +319,6 @@ def _number(dtype: np.dtype[Any], bits: int) -> Any:
     return dtype.type(bits if dtype.kind == "u" else _signed(bits))
 
 
-def _shown(value: Any) -> str:
-    return np.array_repr(value) if isinstance(value, np.ndarray) else str(value)
-
-
-def _evaluated(text: str, variables: dict[str, Any]) -> str:
-    """An expression of the variables as text, or what is wrong with it."""
-    try:
-        ast.parse(text.strip(), mode="eval")
-        return _shown(eval(text, {"np": np}, variables))  # the user's own words, in the user's own process
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-
-
 def _axes(index: int, extents: tuple[int, int, int]) -> str:
     place = index % extents[0], index // extents[0] % extents[1], index // (extents[0] * extents[1])
     return str(place[0]) if extents[1:] == (1, 1) else str(place)
@@ -330,6 +352,11 @@ class Debugger:
     read: Callable[[], str] = _line
     write: Callable[[str], object] = print
     sessions: int = 0
+    session: Callable[..., Session] = Session
+    points: Breakpoints = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.points = Breakpoints.of_lines(self.breakpoints)
 
     def __call__(
         self, kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], run: Callable[[], Any]
@@ -357,10 +384,10 @@ class Debugger:
             rows, memory, _ = bind(replace(made.program, constant_arrays=named), _copied(arguments), names)
             return rows, memory.segments
 
-        Session(
+        self.session(
             made.program, configuration, begin, self.read, self.write,
             linear(self.cta, configuration.grid, "CTA"), linear(self.thread, configuration.block, "thread"),
-            set(self.breakpoints), self.waits,
+            self.points, self.waits,
         ).run()  # fmt: skip
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import linecache
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wsemu.model.data import dataclass, field
+from wsemu.model.settings import current
 from wsemu.report.diagnostic import display_path
 
 if TYPE_CHECKING:
@@ -57,11 +58,10 @@ class Fixes:
             self._write(found, printer)
 
     def _cures(self) -> Iterator[Cure]:
-        """For each kernel an edit that cures all of its launches; one edit of each file."""
+        """For each kernel an edit that cures all of its launches, and breaks no other one; one edit of each file."""
         files: set[str] = set()
         for reports in self.reports.values():
-            known = [report.cures() for report in reports]
-            cure = next((c for c in known[0] if all(other.is_cured_by(c) for other in reports[1:])), None)
+            cure = _of_all(reports)
             if cure is not None and cure.file not in files:
                 files.add(cure.file)
                 yield cure
@@ -81,6 +81,20 @@ class Fixes:
             else:
                 path.write_text(cure.applied(now), encoding="utf-8")
                 printer.text(f"edited `{name}`: {cure.says}")
+
+
+def _of_all(reports: list[Report]) -> Cure | None:
+    """The first edit that cures some launches of a kernel, and breaks none that came before them or after."""
+    first, *others = reports
+
+    def right(cure: Cure) -> bool:
+        return all(other.is_cured_by(cure) for other in others) and not first.breaks_with(cure)
+
+    known = first.cures()
+    found = next(filter(right, known), None)
+    if found is None and any(map(first.breaks_with, known)):  # launches that came after it
+        found = next(filter(right, first.cures(budget=current().fix_budget)), None)
+    return found
 
 
 def _agreed(question: str) -> bool:

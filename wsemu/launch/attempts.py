@@ -11,9 +11,7 @@ import contextlib
 import hashlib
 import linecache
 import math
-import sys
 import time
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,15 +19,19 @@ import numpy as np
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compiled, compiled_anew
 from wsemu.launch.examined import judged, ran_with_orders
+from wsemu.launch.passed import launches, site
 from wsemu.launch.running import bind_launch
 from wsemu.model.codes import CODES
+from wsemu.model.data import dataclass, field, replace
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS
 from wsemu.model.launch_shape import configure
 from wsemu.model.own import is_own
+from wsemu.repair.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     import numpy.typing as npt
 
@@ -47,7 +49,7 @@ MOST_KEPT = 64 << 20
 """bytes of arrays that a report keeps as they were before the launch: of larger ones no edit is tried"""
 _LONGER = 20
 """times the warp instructions of the launch that one with an edit may execute"""
-_AT_LEAST = 200_000
+_AT_LEAST = 500_000
 
 
 class Attempted(NamedTuple):
@@ -76,12 +78,12 @@ class Launched:
     """of each segment"""
     instructions: int
     """warp instructions that it executed, if each CTA did what the first one could"""
+    site: tuple[str, int] | None
+    """the file and line of the user's that launches"""
     amiss: int
     """places of errors, as the machine noted them"""
     suppressed: bool
     """some are accepted"""
-    site: tuple[str, int] | None = None
-    """the file and line of the user's that launches"""
     checking: bool = False
     """the launch is made as it was"""
     expected: dict[str, Any] = field(default_factory=dict)
@@ -105,7 +107,7 @@ class Launched:
         stopped = ran.places.outcome.status != "done"
         return cls(
             kernel, arguments, uninitialized, captured, ran.bound, ran.before, done * x * y * z if stopped else done,
-            _amiss(ran.bound.program, ran.places.outcome), bool(ran.report.suppressed), _site(),
+            site(), _amiss(ran.bound.program, ran.places.outcome), bool(ran.report.suppressed),
         )  # fmt: skip
 
     def __reduce__(self) -> Any:
@@ -176,6 +178,26 @@ class Launched:
             for array in self.captured:
                 array.blank = False
 
+    def held(self) -> Launched:
+        """The launch with all of its arrays to be as they were before it, those that it only loads from as they are."""
+        pairs = zip(self.bound.segments, self.before, strict=True)
+        before = [data.copy() if data is now and writable else data for (now, writable), data in pairs]
+        return replace(self, before=before, _known={})
+
+    def passed(self) -> Sequence[Launched]:
+        """Launches that were verified before, of this kernel, and of others from the same files."""
+        return [Launched(**parts, amiss=0, suppressed=False).held() for parts in launches(self.kernel, self._is_near)]
+
+    def _is_near(self, program: Program) -> bool:
+        """Whether some code of a program is from the files that this kernel's is from."""
+        own = {span.file for span in self.bound.program.spans if not is_own(span.file)}
+        return any(span.file in own for span in program.spans)
+
+    def as_it_was(self, texts: dict[str, tuple[Any, str]], code: str = "") -> Attempted | None:
+        """The launch, perhaps with other source or PTX; afterwards all arrays hold what they hold now."""
+        with self.again():
+            return self.attempt_code(code) if code else self.attempt(texts, lambda _: None)
+
     def _stored(self) -> Iterator[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]]:
         """The segments that the launch stored to: as they are, and as they were before it."""
         for (now, _), before in zip(self.bound.segments, self.before, strict=True):
@@ -194,6 +216,13 @@ class Launched:
                 return False
         return done is not None and done.report.verdict == "verified"
 
+    def breaks(self, cure: Cure) -> bool:
+        """Whether a launch that was verified, perhaps after this one, is not with these edits."""
+        if any(edit.kind == "launch" for edit in cure.edits):
+            return any(other.site == self.site for other in self.passed())
+        verified = [o for o in self.passed() if (done := o.as_it_was({})) and done.report.verdict == "verified"]
+        return not all(other.is_verified_with(cure) for other in verified)
+
     def repeated(self) -> Attempted | None:
         """The launch made as it was, inside `again`."""
         self.checking = True
@@ -211,10 +240,23 @@ class Launched:
         with contextlib.ExitStack() as stack:
             try:
                 for file, (tree, text) in texts.items():
-                    stack.enter_context(edited(file, tree, text))
+                    source = "".join(linecache.getlines(file))
+                    assigned = stack.enter_context(edited(file, tree, text))
+                    if assigned:
+                        stack.enter_context(self._rebound(Text(file, source, tree), assigned))
                 return self._attempt(look)
             except (WsemuError, SyntaxError, ValueError, ArithmeticError, RecursionError):
                 return None
+
+    def _rebound(self, text: Text, assigned: Sequence[tuple[ast.Assign, ast.Assign]]) -> AbstractContextManager[None]:
+        """Other values at the top of the kernel's own file."""
+        from wsemu.frontend.python.source import source_of
+        from wsemu.launch.constants import rebound
+
+        function = getattr(self.kernel, "py_func", self.kernel)
+        if source_of(function).file != text.file:
+            raise ValueError("another module's values")
+        return rebound(function.__globals__, text, assigned)
 
     def code(self) -> tuple[str, str, int, int, dict[int, str]] | None:
         """Of a kernel in PTX its file's text and path, its first and last line, and the files that its lines name by
@@ -273,16 +315,6 @@ class Launched:
             if a.name in names and 0 not in a.shape
             for data in (bound.segments[a.segment - FIRST_ARRAY][0],)
         )
-
-
-def _site() -> tuple[str, int] | None:
-    """The innermost line outside of wsemu, which launches."""
-    frame = sys._getframe()
-    while frame.f_back is not None:
-        frame = frame.f_back
-        if not is_own(frame.f_code.co_filename):
-            return frame.f_code.co_filename, frame.f_lineno
-    return None
 
 
 def _amiss(program: Program, outcome: Outcome) -> int:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from wsemu.launch import passed
 from wsemu.launch.arguments import described, is_blank, prepared, unwritten
 from wsemu.launch.code import Code
 from wsemu.launch.examined import examined
@@ -18,6 +18,7 @@ from wsemu.launch.hooks import around, keeping, observers, passed_over, refused,
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
 from wsemu.model.codes import checkers_named, finding_codes
+from wsemu.model.data import replace
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError, check_int, hide_internal_frames
 from wsemu.model.file_names import short
 from wsemu.model.launch_shape import configure
@@ -250,6 +251,8 @@ def _examine(
         for keep in keeping if not isinstance(kernel, Code) else ():
             if launched is not None:
                 keep(report, launched)
+    if report.verdict == "verified" and done.initial is not None and more is None:
+        passed.keep(kernel, arguments, blank, captured, done)
     if places.outcome.status == "done" and not chosen.wants(report.kernel):
         return report  # nobody asked for it, and it did what others need
     for look in traceable:

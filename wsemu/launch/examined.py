@@ -37,6 +37,8 @@ class Examined(NamedTuple):
     report: Report
     before: list[Any]
     """the bytes of each segment before it, None where they were not kept; of a launch with findings"""
+    initial: Callable[[], list[Any]] | None = None
+    """what makes them of another one; None where it is like the one before it"""
 
 
 def examined(
@@ -124,7 +126,7 @@ def judged(
         report = report.model_copy(update={"inputs": inputs(bound, before)})
     if alone:
         keep(bound, outcome, notes, report)
-    return Examined(bound, places, trace, report, before)
+    return Examined(bound, places, trace, report, before, initial)
 
 
 def _again(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:

@@ -8,24 +8,22 @@ import mmap
 import os
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from wsemu.machine import build as native
 from wsemu.machine import state as layout
 from wsemu.machine.matrix.shapes import BUFFER, shapes
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS, WIDTHS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
-from wsemu.machine.memory.shadow_planes import POOL, ROOM, Planes, Suspects, collide, joined, overlapping
+from wsemu.machine.memory.shadow_planes import POOL, ROOM, Planes, collide, joined, overlapping
 from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.control_flow import CTA_COST, flow_lengths
+from wsemu.model.data import dataclass, replace
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.grid import Grouping, window
 from wsemu.model.isa import (
@@ -74,13 +72,18 @@ from wsemu.model.sums import rounds_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import ThreadPoolExecutor
 
+    import numpy.typing as npt
+
+    from wsemu.machine.memory.shadow_planes import Suspects
     from wsemu.model.grid import Extent
     from wsemu.model.outcome import EventKind
 
+    Bytes = npt.NDArray[np.uint8]
+
 Rows = dict[int, tuple[str, int | float | bool]]
 """register row -> (type, value): what a launch puts into parameter rows"""
-Bytes = npt.NDArray[np.uint8]
 SLICES = (20_000_000, 4_000_000, 1_000_000)
 """warp instructions between two looks at the outside world (about a tenth of a second), by width: as many intervals may
 begin meanwhile"""
@@ -1141,6 +1144,8 @@ _keeping = threading.Lock()
 @functools.cache
 def _pool(process: int) -> ThreadPoolExecutor:
     """Threads of this process for launches that are spread over the cores; the one that asks works, too."""
+    from concurrent.futures import ThreadPoolExecutor  # most launches run on one core
+
     return ThreadPoolExecutor(max(1, cores() - 1), "wsemu")
 
 
@@ -1148,6 +1153,8 @@ def _on_all(calls: list[Callable[[], _T]], stop: threading.Event | None = None) 
     """What these return, which run at once; interrupted, it waits for them after `stop` is set."""
     if len(calls) == 1:
         return [calls[0]()]
+    from concurrent.futures import wait
+
     futures = [_pool(os.getpid()).submit(call) for call in calls[1:]]
     try:
         first = calls[0]()

@@ -51,6 +51,7 @@ from wsemu.machine.state import (
     MIDWAY,
     READ_SO_FAR,
     REFINE,
+    SCRIPTED,
     STACK,
     STACK_OVERFLOW,
     TRAP,
@@ -886,6 +887,9 @@ def wakes(m, warp, w):
 @compiled
 def somebody_passes(m):
     """Whether lanes of a warp go past a join, since nobody can go on otherwise: those of the lowest such warp."""
+    for w in range(m.warp_count):
+        if warp_at(m.warps, w).alive and warp_at(m.warps, w).waits == SCRIPTED:  # it may be let go
+            return False
     for w in range(m.warp_count):
         warp = warp_at(m.warps, w)
         if warp.alive == 0 or warp.waits != AWAITS:

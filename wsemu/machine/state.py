@@ -11,9 +11,10 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from wsemu.model.outcome import EventKind
 
 BARRIERS = 16
@@ -217,6 +218,7 @@ EVENT = record(kind=1, cta=1, warp=1, interval=1, pc=1, place=1, generation=1, l
 EVENT_KINDS: tuple[EventKind, ...] = (
     "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access",
     "init", "inval", "arrive_on", "expect", "credit", "await", "phase", "copy", "landed", "proxy",
+    "commit",
 )  # fmt: skip
 ACQUIRED = record(address=1, member=1, warp=1, lane=1, interval=1, grain=1, cells=128)
 """a tensor map that a lane has acquired in an interval: of the bytes at multiples of 1 << grain the last write, as the

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from wsemu.model.finding import Finding, Record
+from wsemu.model.finding import Finding
+from wsemu.model.record import Record
 
 Kind = Literal[
-    "insert", "call", "move", "argument", "delete", "pair", "split", "unguard", "return", "stage", "bound", "compare",
-    "index", "swap", "size", "pad", "atomic", "fill", "load", "guard", "launch",
+    "insert", "call", "move", "argument", "constant", "delete", "pair", "split", "unguard", "return", "stage", "bound",
+    "compare", "index", "swap", "size", "pad", "atomic", "fill", "load", "guard", "launch",
 ]  # fmt: skip
 """insert      a statement that synchronises
 call        another function with the same arguments
 move        a statement to another place
 argument    an id, count, parity or number of bytes
+constant    a number at the top of the file, or of a pattern that is made there
 delete      a statement that synchronises, or that leaves early
 pair        one statement here, another one there
 split       a statement moved out of an `if`, in two

@@ -148,7 +148,9 @@ class _Others(NamedTuple):
         """As many threads as the findings say that a barrier counts."""
         node, block = self.part(self.launch.block, 0), self.report.block
         wanted = [n for n in self.numbers if n % _WARP == 0 and _WARP <= n <= _MOST_THREADS and n != block[0]]
-        for rank, count in enumerate(dict.fromkeys([*wanted, block[0] + _WARP]) if block[1:] == (1, 1) else ()):
+        for rank, count in enumerate(
+            dict.fromkeys([*wanted, *(block[0] + n * _WARP for n in (1, 2, 3))]) if block[1:] == (1, 1) else ()
+        ):
             if node is not None and count <= _MOST_THREADS:
                 yield self.written(node, str(count), 0.5 * rank, count, block=(count, 1, 1))
 

@@ -198,6 +198,7 @@ def _where(place: Place, report: Any) -> str:
 def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trials:
     """Try edits of a kernel's PTX; `seconds` is the time for it."""
     run = Search(launched, report, clock() + seconds)
+    run.remember(seconds)
     with launched.again():
         stopped = repeats(run, seconds)
         if stopped:
@@ -213,11 +214,13 @@ def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trial
             run.tried += 1
             attempted = launched.attempt_code(source)
             if attempted is not None and is_cure(attempted.report, report) and run.keeps(attempted):
-                run.cures.append(Tried((candidate,), source, attempted, run.tried))
-                enough = min(enough, score + 2)
+                made = run.settled(Tried((candidate,), source, attempted, run.tried), {}, source)
+                if made is not None:
+                    run.cures.append(made)
+                    enough = min(enough, score + 2)
     cures = _described(run, ranked(run, launched.expected), text.path)
     groups = causes.by_edit(report.findings, [cures[0].findings]) if cures else causes.by_edge(report.findings)
-    return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.stopped)
+    return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.why(cures))
 
 
 def _described(run: Search, best: list[Tried], path: str) -> list[Cure]:
@@ -234,7 +237,7 @@ def _described(run: Search, best: list[Tried], path: str) -> list[Cure]:
                 diff=[],
                 proof=tried.attempted.report.proof,
                 findings=[*range(len(run.report.findings))],
-                drops=tried.attempted.stores < max(first.stores, run.stores),
+                drops=tried.drops or tried.attempted.stores < max(first.stores, run.stores),
                 results=number,
                 differs=differs(first.results, tried.attempted.results) if number else "",
                 expected=agrees(tried.attempted.results, run.launched.expected),

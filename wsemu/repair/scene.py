@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
+from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.language.cuda_names import FUNCTIONS as CUDA
 from wsemu.language.ptx_names import FUNCTIONS as PTX
 from wsemu.model.cure import Edit
+from wsemu.model.data import dataclass, field
 from wsemu.repair.text import Piece, Text
 
 if TYPE_CHECKING:
@@ -151,6 +152,17 @@ class Scene:
         """Whether the kernel knows of other CTAs of its cluster."""
         names = {last_name(call) for call in self.called()}
         return any("cluster" in name for name in names) or "mapa" in names
+
+    def number(self, node: ast.expr) -> int | None:
+        """The value of a number, or of a name that gets one at the top of the file."""
+        if isinstance(node, ast.Name) and node.id in self.text.assigned:
+            node = self.text.assigned[node.id].node
+        return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+
+    @cached_property
+    def uses(self) -> Counter[str]:
+        """How often the functions name something."""
+        return Counter(n.id for f in self.functions for n in ast.walk(f) if isinstance(n, ast.Name))
 
     # -- statements ----------------------------------------------------------------------------------------------------
     @cached_property

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import time
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from wsemu.evidence import causes
 from wsemu.model.cure import Change, Cure, Edit, Trials
-from wsemu.repair import host, shapes, synchronisation, values
+from wsemu.model.data import dataclass, field
+from wsemu.repair import constants, host, shapes, synchronisation, values
 from wsemu.repair.scene import Candidate, Scene
 from wsemu.repair.text import Text
 
@@ -39,43 +40,49 @@ ENOUGH = 4
 """cures, after which only edits as likely as the last one are tried"""
 _DEPTH = 3
 """edits of a cure"""
+_OF_PASSED = 8
+"""so much less than the whole time is for making launches again that were verified before"""
 _NEARBY = 5
 """cures that are tried on launches of other sizes"""
+_GROUPS = 3
+"""of copies, of which so many may be left under way"""
+_ALL_GROUPS = re.compile(r"(cp_async_(?:bulk_)?wait_group(?:_read)?)\(0\)")
 _BRANCHES = 3
 """edits that make some errors vanish, from which a second search starts"""
 _BY_CODE = {
-    "race": "insert move call stage argument split unguard atomic index return pair swap delete compare bound guard",
-    "intra-warp-race": "insert move call argument split atomic unguard index return guard compare delete swap",
-    "uninitialized-read": "insert move call compare bound fill index argument unguard swap stage pair guard",
-    "deadlock": "argument call return delete insert move compare bound split unguard stage index pair guard",
-    "barrier-recycling": "stage insert compare call pair move argument bound split unguard delete",
+    "race": "insert move call stage argument constant split unguard atomic index return pair swap delete compare bound "
+    "guard",
+    "intra-warp-race": "insert move call argument constant split atomic unguard index return guard compare delete swap",
+    "uninitialized-read": "insert move call compare bound fill index argument constant unguard swap stage pair guard",
+    "deadlock": "argument constant call return delete insert move compare bound split unguard stage index pair guard",
+    "barrier-recycling": "stage insert compare call pair move argument constant bound split unguard delete",
     "barrier-divergence": "split unguard return move insert call argument compare delete",
-    "count-mismatch": "argument compare call",
-    "oversubscribed": "argument compare call guard delete bound",
-    "all-arrive": "call argument compare bound move insert",
-    "invalid-barrier": "argument call",
-    "dangling-arrive": "guard bound delete insert argument compare move unguard call",
-    "dangling-phase": "insert argument bound delete guard move unguard compare call split",
-    "over-arrival": "argument guard compare delete bound move",
-    "phase-alias": "argument insert move stage unguard call split index guard delete pair",
-    "phase-unobserved": "insert argument move unguard pair call",
-    "tx-mismatch": "argument insert call move delete bound compare",
-    "uncovered-expectation": "call argument move insert",
+    "count-mismatch": "argument constant compare call",
+    "oversubscribed": "argument constant compare call guard delete bound",
+    "all-arrive": "call argument constant compare bound move insert",
+    "invalid-barrier": "argument constant call",
+    "dangling-arrive": "guard bound delete insert argument constant compare move unguard call",
+    "dangling-phase": "insert argument constant bound delete guard move unguard compare call split",
+    "over-arrival": "argument constant guard compare delete bound move",
+    "phase-alias": "argument constant insert move stage unguard call split index guard delete pair",
+    "phase-unobserved": "insert argument constant move unguard pair call",
+    "tx-mismatch": "argument constant insert call move delete bound compare",
+    "uncovered-expectation": "call argument constant move insert",
     "mbarrier-uninitialized": "insert move argument compare unguard call",
     "mbarrier-reinit": "compare insert move guard delete",
     "mbarrier-lifetime": "insert move delete compare",
-    "mbarrier-clobber": "index size bound argument move compare",
-    "mbarrier-range": "argument",
+    "mbarrier-clobber": "index size constant bound argument move compare",
+    "mbarrier-range": "argument constant",
     "proxy": "insert move unguard split call",
     "proxy-war": "insert move unguard split call",
     "tensormap-proxy": "insert move unguard call",
-    "async-outlives-cta": "insert move unguard argument call",
+    "async-outlives-cta": "insert move unguard argument constant call",
     "dsmem-relaxed-exit": "call insert move",
-    "copy-size": "argument index",
-    "setmaxnreg": "argument call move",
-    "tensor-map": "index argument",
-    "out-of-bounds": "bound compare swap index load size stage argument guard",
-    "misaligned": "index argument size pad swap",
+    "copy-size": "argument index constant",
+    "setmaxnreg": "argument constant call move",
+    "tensor-map": "index constant argument",
+    "out-of-bounds": "bound compare swap index constant load size stage argument guard",
+    "misaligned": "index constant argument size pad swap",
     "read-only-written": "call move insert",
     "cluster-barrier": "delete call guard move unguard split insert",
     "dsmem-before-start": "insert move call",
@@ -83,13 +90,22 @@ _BY_CODE = {
     "remote-mbarrier": "argument call",
     "scope": "argument call insert",
     "undefined-shuffle": "return split unguard move argument",
-    "bank-conflict": "pad swap index",
+    "bank-conflict": "pad constant swap index",
     "uncoalesced": "swap index",
 }
 """code -> kinds of edits, the likeliest first"""
 _STEP = 1.0
 """how much farther each kind is than the one before it"""
-_RANK: dict[Kind, int] = {"return": 1, "pair": 1, "compare": 1, "index": 2, "fill": 3, "load": 3, "guard": 4}
+_RANK: dict[Kind, int] = {
+    "constant": 1,
+    "return": 1,
+    "pair": 1,
+    "compare": 1,
+    "index": 2,
+    "fill": 3,
+    "load": 3,
+    "guard": 4,
+}
 """kinds of edits that come after others which are cures, too"""
 _WEAK = 3
 """how much farther behind edits are that do something else than was meant"""
@@ -99,7 +115,7 @@ _DANGLING = frozenset(("dangling-arrive", "dangling-phase"))
 """codes of launches that may have left out some of their work"""
 _CUT_SHORT = frozenset("deadlock out-of-bounds barrier-divergence count-mismatch invalid-barrier misaligned".split())
 """codes of launches that store less, or more, than they should"""
-_REPLACES = frozenset(("argument", "index", "swap", "atomic", "stage"))
+_REPLACES = frozenset(("argument", "constant", "index", "swap", "atomic", "stage"))
 """kinds of edits whose place is the mistake"""
 _EXPLAINED = 12
 """findings of a launch that edits are drawn from"""
@@ -131,6 +147,7 @@ class Launched(Protocol):
     """A launch that can be made again."""
 
     expected: dict[str, Any]
+    site: tuple[str, int] | None
 
     def sources(self) -> dict[str, tuple[str, frozenset[int]]]:
         """The user's files that the kernel's code comes from, and the lines that it has there."""
@@ -160,6 +177,12 @@ class Launched(Protocol):
     def repeated(self) -> Attempted | None:
         """The launch as it was, made again; None where it cannot be."""
 
+    def passed(self) -> Sequence[Launched]:
+        """Launches that were verified before, and whose code comes from the same files."""
+
+    def as_it_was(self, texts: dict[str, tuple[Any, str]], code: str = "") -> Attempted | None:
+        """The launch by itself, perhaps with other source or PTX."""
+
     def attempt(self, texts: dict[str, tuple[Any, str]], look: Callable[[Any], Any]) -> Attempted | None:
         """The launch with other source: file -> its tree as it is, and the text; `look` is shown the report while that
         is what can be read."""
@@ -177,6 +200,10 @@ class Tried(NamedTuple):
     """that is edited, where no change says so"""
     fails: int = 0
     """launches of neighbouring sizes that are not verified with it"""
+    changes: int = 0
+    """launches that were verified before, and leave other results with it"""
+    drops: bool = False
+    """one of them stores less with it"""
 
 
 @dataclass()
@@ -200,6 +227,10 @@ class Search:
     """of its threads, where none of them lie outside of an array, and it comes to its end"""
     known: set[str] = field(default_factory=set)
     """texts that were tried"""
+    passed: list[tuple[Launched, Attempted]] = field(default_factory=list)
+    """launches that were verified before"""
+    breaking: int = 0
+    """edits that would be cures, and break one of these"""
 
     def over(self) -> bool:
         """Whether time or edits are used up."""
@@ -229,8 +260,8 @@ class Search:
     def of_launches(self) -> None:
         """Try other launches of the kernel as it is."""
         known = self.launched.launch()
-        if known is None:
-            return
+        if known is None or any(launched.site == self.launched.site for launched, _ in self.passed):
+            return  # what stands there is right for another launch
         source, line, file = known
         file = next((name for name in self.texts if os.path.abspath(name) == os.path.abspath(file)), file)
         try:
@@ -250,6 +281,19 @@ class Search:
                 self.texts.setdefault(file, text)
                 made = Tried((other.candidate,), text.edited(other.candidate.pieces), attempted, self.tried)
                 self.cures.append(made._replace(file=file))
+
+    def relax(self) -> None:
+        """Try to leave groups of copies under way, where a wait for all of them is a cure."""
+        for tried in sorted(self.cures, key=lambda tried: sum(c.near for c in tried.edits)):
+            only, file = tried.edits[0], tried.edits[0].edit.changes[0].file if not tried.file else ""
+            if len(tried.edits) > 1 or not _ALL_GROUPS.search(only.edit.says) or only.edit.kind != "insert":
+                continue
+            for n in range(_GROUPS, 0, -1):
+                found = len(self.cures)
+                self.attempt(file, self.texts[file], (_of_groups(only, n),), self.report)
+                if len(self.cures) > found:
+                    return
+            return
 
     def nearby(self) -> None:
         """Try the best cures on launches of neighbouring sizes: one may fit this size alone."""
@@ -297,10 +341,38 @@ class Search:
                 return
             found = len(self.cures)
             self.attempt(name, base, (*before, candidate), report)
-            if len(self.cures) > found and self.right(self.cures[-1]) is not False:
-                last = self.cures[-1]
+            last = self.cures[-1] if len(self.cures) > found else None
+            if last is not None and not last.drops and self.right(last) is not False:
                 farther = 6 if rank_of(last) > 1 or any(c.odd > 0 for c in last.edits) else 4
                 enough = min(enough, score + farther * _STEP) if len(self.cures) < ENOUGH else score
+
+    def remember(self, seconds: float) -> None:
+        """Make launches again that were verified before; `seconds` is the time for the search."""
+        started = clock()
+        for launched in self.launched.passed():
+            done = launched.as_it_was({})
+            if done is not None and done.report.verdict == "verified":
+                self.passed.append((launched, done))
+            if _OF_PASSED * (clock() - started) > seconds:
+                return
+
+    def why(self, cures: Sequence[Cure]) -> str:
+        """Why there is no cure, or not a better one."""
+        if cures or not self.breaking:
+            return self.stopped
+        edits = f"{self.breaking} would be" if self.breaking > 1 else "one would be"
+        return f"{edits}, and break{'s' * (self.breaking == 1)} a launch that is verified now"
+
+    def settled(self, tried: Tried, texts: dict[str, tuple[Any, str]], code: str = "") -> Tried | None:
+        """A cure, with how many of the launches that were verified before do something else with it; None where it
+        breaks one of them."""
+        done = [launched.as_it_was(texts, code) for launched, _ in self.passed]
+        if any(now is None or now.report.verdict != "verified" for now in done):
+            self.breaking += 1
+            return None
+        pairs = [(now, was) for now, (_, was) in zip(done, self.passed, strict=True) if now is not None]
+        changes = sum(digest(now.results) != digest(was.results) for now, was in pairs)
+        return tried._replace(changes=changes, drops=any(now.stores < was.stores for now, was in pairs))
 
     def right(self, tried: Tried) -> bool | None:
         """Whether a cure leaves what is expected; None where nothing is."""
@@ -316,12 +388,14 @@ class Search:
             return
         self.known.add(source)
         self.tried += 1
-        attempted = self.launched.attempt({file: (self.texts[file].tree, source)}, self._look(report))
+        texts = {file: (self.texts[file].tree, source)}
+        attempted = self.launched.attempt(texts, self._look(report))
         if attempted is None:
             return
         made = Tried(edits, source, attempted, self.tried)
         if is_cure(attempted.report, self.report) and self.keeps(attempted):
-            self.cures.append(made)
+            cure = self.settled(made, texts)
+            self.cures += [cure] if cure is not None else []
         elif attempted.seen is not None and attempted.seen < keys_of(report.errors):
             self.partly.append(made)
 
@@ -345,6 +419,21 @@ class Search:
         return look
 
 
+def _of_groups(candidate: Candidate, n: int) -> Candidate:
+    """An edit that waits for all groups, so that it leaves n under way."""
+
+    def put(text: str) -> str:
+        return _ALL_GROUPS.sub(rf"\g<1>({n})", text)
+
+    edit = candidate.edit
+    changes = [change.model_copy(update={"text": put(change.text)}) for change in edit.changes]
+    return candidate._replace(
+        edit=edit.model_copy(update={"says": put(edit.says), "changes": changes}),
+        pieces=tuple(piece._replace(text=put(piece.text)) for piece in candidate.pieces),
+        near=candidate.near - 0.1 * n,
+    )
+
+
 def clock() -> float:
     """The time that a search counts: of this process alone, so that a busy machine tries no fewer edits."""
     return time.process_time()
@@ -359,15 +448,17 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
         except SyntaxError:
             continue
     findings = report.findings
+    run.remember(seconds)
     with launched.again():
         stopped = repeats(run, seconds)
         if stopped:
             return Trials(groups=causes.by_edge(findings), stopped=stopped)
         run.run()
+        run.relax()
         run.nearby()
     cures = described(run, ranked(run, launched.expected), launched.expected)
     groups = causes.by_edit(findings, [cures[0].findings], _replaced(cures[0])) if cures else causes.by_edge(findings)
-    return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.stopped)
+    return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.why(cures))
 
 
 def repeats(run: Search, seconds: float) -> str:
@@ -439,7 +530,7 @@ def ordered(scene: Scene) -> list[tuple[float, Candidate]]:
     """The edits of a file with how far they are, in no order."""
     if not scene.hot and not scene.functions:
         return []
-    found = [c for module in (synchronisation, values, shapes) for c in module.edits(scene)]
+    found = [c for module in (synchronisation, values, constants, shapes) for c in module.edits(scene)]
     kinds = [(n, _BY_CODE.get(code, "").split()) for n, code in enumerate(scene.codes)]
     base: dict[str, float] = {}
     for n, names in kinds:
@@ -463,7 +554,9 @@ def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
         rarity = -kinds.count(digest(tried.attempted.results))
         return (
             right is False,
-            _leaves_out(tried) or tried.attempted.stores < max(most, run.stores) // 2,
+            _leaves_out(tried) or tried.drops or tried.attempted.stores < max(most, run.stores) // 2,
+            tried.drops,
+            tried.changes if _leaves_out(tried) else 0,
             tried.fails,
             len(tried.edits),
             rank_of(tried),
@@ -531,6 +624,7 @@ def described(run: Search, best: list[Tried], expected: dict[str, Any]) -> list[
                 proof=tried.attempted.report.proof,
                 findings=gone,
                 drops=(_leaves_out(tried) and not run.stores)
+                or tried.drops
                 or tried.attempted.stores < max(first.attempted.stores, run.stores),
                 results=number,
                 differs=differs(first.attempted.results, tried.attempted.results) if number else "",

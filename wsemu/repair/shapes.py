@@ -351,9 +351,10 @@ def arrays(scene: Scene) -> Iterator[Candidate]:
             yield made
         for rank, part in enumerate(parts):
             wanted = [1, 2, 4, 8]
-            if isinstance(part, ast.Constant) and type(part.value) is int:
-                wanted += [n + 1 - part.value for n in scene.numbers if part.value <= n < 4 * part.value + 64]
-                wanted += [-part.value % 4, -part.value % 8, -part.value % 16]
+            has = scene.number(part)
+            if has is not None:
+                wanted += [n + by - has for n in scene.numbers for by in (0, 1) if has <= n < 4 * has + 64]
+                wanted += [-has % 4, -has % 8, -has % 16]
             for n, by in enumerate(sorted({w for w in wanted if w > 0})):
                 made = _grown(scene, part, by, "size")
                 if made:

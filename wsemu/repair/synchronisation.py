@@ -7,6 +7,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from wsemu.repair.scene import FENCES, GIVES, SYNCHRONISES, WAITS, last_name, leaves
+from wsemu.repair.values import free_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,6 +152,11 @@ def _statements(scene: Scene) -> list[tuple[str, ...]]:
     if {"phase-alias", "phase-unobserved", "async-outlives-cta"} & {*scene.codes}:
         found |= {(line,): None for line in _unwaited(scene)}
     found |= dict.fromkeys(_ended(scene))
+    named = [*scene.called("bar_sync", "barrier_sync")]
+    parts = named or any(count for hot in scene.hot for count in _of_branch(scene, hot))
+    if parts and {"race", "barrier-recycling", "uninitialized-read"} & {*scene.codes}:
+        free, name = str(free_id(scene)), last_name(named[0]) if named else "bar_sync"
+        found |= {(scene.call(name, free, count) or "",): None for count in _counts(scene)}
     present: dict[str, None] = {}
     for statement in sorted(scene.synchronising, key=scene.distance):
         call = statement.value
@@ -160,10 +166,6 @@ def _statements(scene: Scene) -> list[tuple[str, ...]]:
             present[_sibling(scene, call, name)] = None
     found |= {(line,): None for line in present}
     found |= {(line,): None for line in _unwaited(scene)}
-    named = [*scene.called("bar_sync", "barrier_sync")]
-    if named and {"race", "barrier-recycling", "uninitialized-read"} & {*scene.codes}:
-        free = str(_free(scene))
-        found |= {(scene.call(last_name(named[0]), free, count) or "",): None for count in _counts(scene)}
     guards = [scene.text.of(s.test) for s in scene.statements if isinstance(s, ast.If) and _elects(s.test)]
     for line in present:
         if guards and line.partition("(")[0].rpartition(".")[2] in GIVES:
@@ -195,9 +197,18 @@ def _lacking(scene: Scene) -> Iterator[tuple[str, ...]]:
         if len(which) > 1 and which not in given:
             yield (scene.call(last_name(call).replace("sync", "arrive"), *which) or "",)
     yield from _without_a_wait(scene)
+    yield from _not_started(scene)
     told = {"race", "scope"} & {*scene.codes} and "global" in scene.said
     if told and any("atomic" in scene.text.of(call.func) for call in scene.called()):
         yield (scene.call("threadfence") or "",)
+
+
+def _not_started(scene: Scene) -> Iterator[tuple[str, ...]]:
+    """The start of a pattern's barriers, which nobody makes."""
+    for call in scene.called("producer_acquire", "consumer_wait") if "mbarrier-uninitialized" in scene.codes else ():
+        receiver = scene.text.of(call.func).rpartition(".")[0]
+        if call.args and not any(scene.text.of(other.func) == f"{receiver}.start" for other in scene.called("start")):
+            yield (f"{receiver}.start({scene.text.of(call.args[0])})",)
 
 
 def _without_a_wait(scene: Scene) -> Iterator[tuple[str, ...]]:
@@ -351,7 +362,7 @@ def paired(scene: Scene) -> Iterator[Candidate]:
         return
     sides = [sorted(scene.gaps, key=functools.partial(_end, scene, end))[:6] for end in ends]
     for count in _counts(scene):
-        free = str(_free(scene))
+        free = str(free_id(scene))
         for one in sides[0]:
             for other in sides[1]:
                 if one.suite is other.suite:
@@ -378,21 +389,25 @@ def _end(scene: Scene, end: ast.stmt, gap: Gap) -> float:
 
 
 def _counts(scene: Scene) -> list[str]:
-    """Thread counts for a barrier of two sides: those that the kernel names, then those of the CTA."""
+    """Thread counts for a barrier of some: those that the kernel names, those of the branch around what a finding
+    points to, those of the CTA."""
     calls = scene.called("bar_sync", "bar_arrive", "barrier_sync", "barrier_arrive")
     named = {scene.text.of(call.args[1]): None for call in calls if len(call.args) > 1}
-    return [*named, *([] if str(scene.threads) in named else [str(scene.threads)])][:2]
+    own = [*dict.fromkeys(count for hot in scene.hot for count in _of_branch(scene, hot))]
+    return [*dict.fromkeys([*own[:1], *named, str(scene.threads)])][: 2 + bool(own)]
 
 
-def _free(scene: Scene) -> int:
-    """The id of a barrier that no call of this file names by a number."""
-    used = {
-        call.args[0].value
-        for call in scene.called("bar_sync", "bar_arrive", "barrier_sync", "barrier_arrive")
-        if call.args and isinstance(call.args[0], ast.Constant)
-    }
-    constants = {n.value for n in ast.walk(scene.text.tree) if isinstance(n, ast.Constant) and type(n.value) is int}
-    return next((n for n in range(3, 16) if n not in used | constants), 15)
+def _of_branch(scene: Scene, statement: ast.stmt) -> Iterator[str]:
+    """How many threads there are in the branches around a statement, of the form `cuda.threadIdx.x < count`."""
+    inner: ast.AST = statement
+    for owner in scene.text.ancestors(statement):
+        if isinstance(owner, ast.If) and inner in owner.body:
+            match owner.test:
+                case ast.Compare(left=left, ops=[ast.Lt()], comparators=[count]) if scene.text.of(left).endswith(
+                    "threadIdx.x"
+                ) or scene.of_threads.get(scene.text.of(left)):
+                    yield scene.text.of(count)
+        inner = owner
 
 
 assert FENCES <= SYNCHRONISES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,14 +24,22 @@ class Piece(NamedTuple):
     text: str
 
 
+class Value(NamedTuple):
+    """What a name at the top of a file gets."""
+
+    statement: ast.Assign
+    node: ast.expr
+    """its part of the statement"""
+
+
 class Text:
     """A file as it is, or as an edit makes it.  SyntaxError where it is no Python."""
 
-    def __init__(self, file: str, source: str) -> None:
+    def __init__(self, file: str, source: str, tree: ast.Module | None = None) -> None:
         self.file = file
         self.source = source
         self.data = source.encode()
-        self.tree = ast.parse(source)
+        self.tree = tree or ast.parse(source)
         self.starts = [0]
         for line in self.data.splitlines(keepends=True):
             self.starts.append(self.starts[-1] + len(line))
@@ -50,6 +59,21 @@ class Text:
                 if isinstance(suite, list):
                     found.update(dict.fromkeys((part for part in suite if isinstance(part, ast.stmt)), suite))
         return found
+
+    @cached_property
+    def assigned(self) -> dict[str, Value]:
+        """The names that one statement at the top of the file gives a value, and nothing else does."""
+        found: dict[str, Value] = {}
+        names = (n for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        given = Counter(name.id for name in names)
+        for statement in self.tree.body:
+            if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+                target, value = statement.targets[0], statement.value
+                pairs = [(target, value)]
+                if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                    pairs = [*zip(target.elts, value.elts, strict=False)]
+                found |= {name.id: Value(statement, node) for name, node in pairs if isinstance(name, ast.Name)}
+        return {name: value for name, value in found.items() if given[name] == 1}
 
     # -- places --------------------------------------------------------------------------------------------------------
     def span(self, node: Any) -> tuple[int, int]:

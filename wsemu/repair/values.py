@@ -77,11 +77,14 @@ def edits(scene: Scene) -> Iterator[Candidate]:
 def arguments(scene: Scene) -> Iterator[Candidate]:
     """An id, count, parity, stage, number of bytes or of groups."""
     used = _used(scene)
+    once = {name for name, count in scene.uses.items() if count == 1} & scene.text.assigned.keys()
     for call in scene.called(*PARAMETERS):
         for argument, what in zip(call.args, PARAMETERS[last_name(call)], strict=False):
             if not what:
                 continue
             for rank, new in enumerate(_others(scene, argument, what, used)):
+                if isinstance(argument, ast.Name) and new.startswith(f"{argument.id} ") and argument.id in once:
+                    continue  # the number at the top of the file is edited
                 kind: Kind = "index" if what in ("place", "coordinates") else "argument"
                 near = 0.3 * rank + (_of_the_same(scene, call) if what == "count" else 0.0)
                 near -= 4.0 * (what == "id" and "barrier-recycling" in scene.codes)  # two groups with one barrier
@@ -253,18 +256,29 @@ def _is_stage(scene: Scene, node: ast.AST) -> bool:
 
 
 def whole_counts(scene: Scene) -> Iterator[Candidate]:
-    """The count of all barriers that have the same one, in one edit."""
+    """The count of all barriers that have the same one, or the id of all, in one edit."""
     calls = [call for call in scene.called(*_BARRIERS) if len(call.args) > 1]
-    for count in dict.fromkeys(scene.text.of(call.args[1]) for call in calls):
-        alike = [call for call in calls if scene.text.of(call.args[1]) == count]
-        if len(alike) < 2:
-            continue
-        for rank, new in enumerate(_others(scene, alike[0].args[1], "count", {})):
-            pieces = [Piece(*scene.text.span(call.args[1]), new) for call in alike]
-            lines = ", ".join(str(call.lineno) for call in alike)
-            says = f"write `{new}` in place of the count `{count}` in lines {lines}"
-            near = min(map(scene.distance, alike)) + 0.5 + 0.3 * rank
-            yield scene.candidate("argument", says, pieces, near)._replace(odd=1)
+    for n, what in enumerate(("id", "count")):
+        for old in dict.fromkeys(scene.text.of(call.args[n]) for call in calls):
+            alike = [call for call in calls if scene.text.of(call.args[n]) == old]
+            if len(alike) < 2:
+                continue
+            others = [str(free_id(scene))] if what == "id" else _others(scene, alike[0].args[1], what, {})
+            for rank, new in enumerate(others):
+                pieces = [Piece(*scene.text.span(call.args[n]), new) for call in alike]
+                lines = ", ".join(str(call.lineno) for call in alike)
+                says = f"write `{new}` in place of the {what} `{old}` in lines {lines}"
+                near = min(map(scene.distance, alike)) + 0.5 + 0.3 * rank
+                yield scene.candidate("argument", says, pieces, near)._replace(odd=int(what == "count"))
+
+
+def free_id(scene: Scene) -> int:
+    """The id of a barrier that this file names nowhere; the highest one where patterns have some of their own."""
+    used = {n.value for n in ast.walk(scene.text.tree) if isinstance(n, ast.Constant) and type(n.value) is int}
+    upwards = range(3, 16)
+    return next(
+        (n for n in (reversed(upwards) if "patterns import" in scene.text.source else upwards) if n not in used), 15
+    )
 
 
 def whole_rings(scene: Scene) -> Iterator[Candidate]:

@@ -17,7 +17,6 @@ import itertools
 import linecache
 import os
 import textwrap
-import unicodedata
 from typing import TYPE_CHECKING, Literal
 
 from wsemu.model.cure import Trials
@@ -376,6 +375,8 @@ def _cells(text: str) -> int:
 
 
 def _width(character: str) -> int:
+    import unicodedata  # most text is ASCII
+
     return 0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 

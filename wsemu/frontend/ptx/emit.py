@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Register
@@ -19,6 +18,7 @@ from wsemu.frontend.ptx.short_addresses import shortened
 from wsemu.frontend.ptx.special import SPECIALS
 from wsemu.frontend.ptx.steps import BITS, RESULT, Steps
 from wsemu.frontend.ptx.syntax import Address, Both, Instruction, Name, Not, Number, Operand, Sink, Vector
+from wsemu.model.data import dataclass, field
 from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import enum
 import sys
-from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
@@ -31,6 +30,7 @@ from wsemu.frontend.python.values import (
 from wsemu.frontend.python.walker import Walker
 from wsemu.language.numbers import NumberType, boolean, complex128, float64, int64, uint64
 from wsemu.language.promotion import number_type
+from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.program import Parameter, Program
 from wsemu.model.tensor_map import TensorMap

@@ -19,7 +19,7 @@ from wsemu.model.program import Span
 from wsemu.model.remembered import Text, remember, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 class Source:
@@ -181,9 +181,17 @@ def _source_of(function: FunctionType) -> Source:
 class _Edited:
     """The functions of a file that an edit changes in some of its statements."""
 
-    def __init__(self, changed: dict[tuple[int, int], Function], below: int, shift: int) -> None:
+    def __init__(
+        self,
+        changed: dict[tuple[int, int], Function],
+        below: int,
+        shift: int,
+        assigned: Sequence[tuple[ast.Assign, ast.Assign]] = (),
+    ) -> None:
         self.changed = changed
         """by where they stand in the file as it is"""
+        self.assigned = assigned
+        """statements at the top of the file that give names values: as they are, and as they read now"""
         self.below, self.shift = below, shift
         """from this line on everything stands so many lines lower"""
 
@@ -196,16 +204,17 @@ class _Edited:
 
 
 @contextlib.contextmanager
-def edited(file: str, before: ast.Module, text: str) -> Iterator[None]:
-    """Inside, `file`, whose tree is `before`, reads as `text`, and so do its functions.  SyntaxError and ValueError
-    where that is no Python, or has other functions.  Nothing that was compiled before knows of it."""
+def edited(file: str, before: ast.Module, text: str) -> Iterator[Sequence[tuple[ast.Assign, ast.Assign]]]:
+    """Inside, `file`, whose tree is `before`, reads as `text`, and so do its functions; gives the statements at its top
+    that give names values and are others now.  SyntaxError and ValueError where that is no Python, or has other
+    functions.  Nothing that was compiled before knows of it."""
     lines = [*io.StringIO(text)]  # as files are read: at line feeds alone
     made = _changed(before, linecache.getlines(file), lines)
     known = linecache.cache.get(file)
     linecache.cache[file] = (len(text), None, lines, file)
     _edited[file] = made
     try:
-        yield
+        yield made.assigned
     finally:
         del _edited[file]
         linecache.cache.pop(file)
@@ -237,7 +246,12 @@ def _changed(before: ast.Module, old: list[str], new: list[str]) -> _Edited:
     ]
     if any(type(one) is not type(other) for one, other in pairs):
         raise ValueError("an edit of functions")
-    return _Edited({(one.lineno, one.col_offset): other for one, other in pairs}, last + 1, shift)
+    assigned = [
+        (one, other)
+        for one, other in zip([body[n] for n in touched], after.body, strict=True)
+        if isinstance(one, ast.Assign) and isinstance(other, ast.Assign) and ast.dump(one) != ast.dump(other)
+    ]
+    return _Edited({(one.lineno, one.col_offset): other for one, other in pairs}, last + 1, shift, assigned)
 
 
 def _functions(tree: ast.AST) -> Iterator[Function]:

@@ -95,18 +95,16 @@ class Polls:
     asked for."""
 
     def __init__(self, session: Session, loops: dict[int, int]) -> None:
-        self.session, self.loops = session, loops
+        self.__dict__.update(session=session, loops=loops)
+
+    session: Session
+    loops: dict[int, int]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.session, name)
 
-    @property
-    def named(self) -> Any:
-        return self.session.named
-
-    @named.setter
-    def named(self, named: Any) -> None:
-        self.session.named = named
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.session, name, value)
 
     def asks(self, cta: int) -> list[Ask]:
         all_ = self.session.asks(cta)

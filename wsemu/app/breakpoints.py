@@ -1,0 +1,113 @@
+"""Breakpoints of `wsemu debug`: lines, conditions on them, and what is written instead of stopping."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.model.data import dataclass, field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wsemu.model.program import Span
+
+_FIELD = re.compile(r"\{([^{}]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Breakpoint:
+    """A line at which the thread stops."""
+
+    line: int
+    file: str = ""
+    """its real path; empty: of whatever file"""
+    condition: str = ""
+    """an expression of the variables: it stops where that is true"""
+    log: str = ""
+    """text that is written instead of stopping, with expressions in braces"""
+
+    def __str__(self) -> str:
+        return f"{self.line} if {self.condition}" if self.condition else str(self.line)
+
+
+@dataclass(slots=True)
+class Breakpoints:
+    """Those of a session, by file and line."""
+
+    points: dict[tuple[str, int], Breakpoint] = field(default_factory=dict)
+
+    @classmethod
+    def of_lines(cls, lines: Iterable[int]) -> Breakpoints:
+        """One for each line, of whatever file."""
+        return cls({("", line): Breakpoint(line) for line in lines})
+
+    def set(self, point: Breakpoint) -> None:
+        """One more, in the place of another one there."""
+        self.points[point.file, point.line] = point
+
+    def clear(self, line: int) -> None:
+        """None at this line, of whatever file."""
+        self.points.pop(("", line), None)
+
+    def in_file(self, file: str, points: Iterable[Breakpoint]) -> None:
+        """Those of a file, in the place of all that it had."""
+        self.points = {key: point for key, point in self.points.items() if key[0] != file}
+        for point in points:
+            self.set(point)
+
+    def at(self, span: Span) -> Breakpoint | None:
+        """The one at a place; None for most."""
+        if not self.points:
+            return None
+        found = self.points.get(("", span.line))
+        return found or self.points.get((os.path.realpath(span.file), span.line))
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, sorted(self.points.values(), key=lambda point: point.line))) or "none"
+
+
+def evaluated(text: str, variables: dict[str, Any]) -> Any:
+    """The value of an expression of the variables; raises whatever is wrong with it."""
+    ast.parse(text.strip(), mode="eval")
+    return eval(text.strip(), {"np": np}, variables)  # the user's own words, in the user's own process
+
+
+def holds(condition: str, variables: dict[str, Any]) -> bool:
+    """Whether a condition holds; one that cannot be evaluated does, so that the user sees it."""
+    try:
+        return bool(evaluated(condition, variables))
+    except Exception:
+        return True
+
+
+def filled_in(text: str, variables: dict[str, Any]) -> str:
+    """Text with the values of the expressions that it has in braces."""
+    return _FIELD.sub(lambda found: answer(found[1], variables), text)
+
+
+def answer(text: str, variables: dict[str, Any]) -> str:
+    """The value of an expression as text, or what is wrong with it."""
+    try:
+        return shown(evaluated(text, variables))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def shown(value: Any) -> str:
+    """A value as text."""
+    return np.array_repr(value) if isinstance(value, np.ndarray) else str(value)
+
+
+def statement_lines(file: str) -> list[int]:
+    """The lines of a file at which statements begin, in order; none if it cannot be read."""
+    try:
+        with open(file, encoding="utf-8") as text:
+            tree = ast.parse(text.read())
+    except (OSError, SyntaxError, ValueError):
+        return []
+    return sorted({node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt)})

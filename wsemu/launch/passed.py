@@ -1,0 +1,80 @@
+"""Launches that were verified: a few small ones of each kernel are kept, and an edit that breaks one is no cure.
+
+What the arrays of a launch held before it the engine keeps anyway; here it is only held on to.  A launch whose like is
+known costs a look into a dictionary.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from wsemu.model.own import is_own
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wsemu.launch.examined import Examined
+    from wsemu.model.program import Program
+
+_MOST = 4
+"""launches of a kernel, each of another shape or of other numbers"""
+_BYTES = 1 << 20
+"""of the arrays of one"""
+_MADE_AGAIN = 6
+"""launches that an edit is tried with"""
+
+_kept: weakref.WeakKeyDictionary[Any, dict[Any, tuple[weakref.ref[Any], dict[str, Any]]]] = weakref.WeakKeyDictionary()
+"""function, or code of PTX -> what a launch is like -> a reference to the kernel, and what `Launched` is made of"""
+
+
+def keep(
+    kernel: Any, arguments: Sequence[Any], uninitialized: tuple[str, ...], captured: list[Any], done: Examined
+) -> None:
+    """Hold on to a verified launch, if it is small, and the first one of its like."""
+    known = _kept.setdefault(getattr(kernel, "py_func", kernel), {})
+    if len(known) >= _MOST or done.initial is None:
+        return
+    like = (done.bound.configuration, *map(_like, arguments))
+    if like in known or sum(data.nbytes for data, _ in done.bound.segments) > _BYTES:
+        return
+    before, instructions = done.initial(), done.report.counters.warp_instructions
+    if all(data is not None for data in before):
+        known[like] = weakref.ref(kernel), {
+            "arguments": arguments, "uninitialized": uninitialized, "captured": captured, "bound": done.bound,
+            "before": before, "instructions": instructions, "site": site(),
+        }  # fmt: skip
+
+
+def _like(value: Any) -> Any:
+    """What arguments of launches are alike by: arrays by their shapes and types, numbers by themselves."""
+    if hasattr(value, "shape"):
+        return value.shape, str(getattr(value, "dtype", ""))
+    return value if isinstance(value, (bool, int, float, complex)) else type(value)
+
+
+def launches(kernel: Any, wanted: Callable[[Program], bool]) -> list[dict[str, Any]]:
+    """What `Launched` is made of, of launches of this kernel, and of others of the wanted programs that are from the
+    same run of a file; the kernel comes first."""
+    own = getattr(kernel, "py_func", kernel)
+    space = getattr(own, "__globals__", None)
+    alike = [f for f in [*_kept] if f is not own and space is not None and _lives(f, space)]
+    found = [{"kernel": ref(), **parts} for f in (own, *alike) for ref, parts in [*_kept.get(f, {}).values()]]
+    return [parts for parts in found if parts["kernel"] and wanted(parts["bound"].program)][:_MADE_AGAIN]
+
+
+def _lives(function: Any, space: dict[str, Any]) -> bool:
+    """Whether a function is from the module with these names, or another one that is imported, as it is."""
+    own = getattr(function, "__globals__", None)
+    return own is not None and (own is space or getattr(sys.modules.get(own.get("__name__")), "__dict__", None) is own)
+
+
+def site() -> tuple[str, int] | None:
+    """The innermost line outside of wsemu, which launches."""
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if not is_own(frame.f_code.co_filename):
+            return frame.f_code.co_filename, frame.f_lineno
+    return None
