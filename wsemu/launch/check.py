@@ -228,12 +228,17 @@ def _examine(
     arguments = prepared(kernel, arguments)
     fresh = unwritten(kernel, arguments)
     blank = (*uninitialized, *fresh)
+    done: Examined | None = None
     try:
-        done = examined(kernel, configuration, arguments, chosen, workers, blank, more)
+        way = _deeper(kernel, arguments, chosen)
+        if way is None:
+            done = examined(kernel, configuration, arguments, chosen, workers, blank, more)
     except UnsupportedError as error:
         way = _second_way(kernel, arguments, chosen, error)
         if way is None:
             raise
+    if done is None:
+        assert way is not None
         return _examine(way.kernel, configuration, way.arguments, chosen, workers, uninitialized, more, raised)
     _tell(done, raised)
     report, places, trace = done.report, done.places, done.trace
@@ -260,6 +265,18 @@ def _examine(
     for observer in observers:
         observer(report)
     return report
+
+
+def _deeper(kernel: Any, arguments: Sequence[Any], chosen: Settings) -> Way | None:
+    """The other form of a kernel whose functions call themselves, which Numba-CUDA compiles for any depth."""
+    if not chosen.numba_ptx or isinstance(kernel, Code) or not hasattr(kernel, "py_func"):
+        return None
+    from wsemu.frontend.python.functions import TOO_DEEP
+    from wsemu.launch.compiled import compiled
+
+    traps = compiled(kernel, arguments, chosen.fma).program.traps
+    why = next((trap for trap in traps if trap.startswith(TOO_DEEP)), None)
+    return None if why is None else _second_way(kernel, arguments, chosen, UnsupportedError(why))
 
 
 def _second_way(kernel: Any, arguments: Sequence[Any], chosen: Settings, error: UnsupportedError) -> Way | None:

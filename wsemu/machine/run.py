@@ -52,6 +52,7 @@ from wsemu.model.limits import COSTS
 from wsemu.model.matrix import TENSOR_CORES, WGMMA
 from wsemu.model.outcome import (
     MOST_FINDINGS,
+    WARPGROUP,
     AccessCount,
     BarrierState,
     Event,
@@ -138,6 +139,7 @@ _BULK = {
     *(OPCODE[name] for name in WGMMA),
 }
 """operations in the asynchronous proxy"""
+_OF_WARPGROUPS = frozenset(range(FIRST_GROUP_OPERATION, N_OPERATIONS))
 _needed = functools.lru_cache(maxsize=256)(needed)
 _grouping = functools.lru_cache(maxsize=256)(Grouping)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
@@ -479,7 +481,11 @@ class Machine:
                 4 if self.image.opcodes & _BULK else 2,
             )
         size = LANES * (vectors + sets * bits)
-        self.known = _untouched((LANES * count + (layout.CTA_ROWS + 2) * members + 2) * size)
+        rows = LANES * count + (layout.CTA_ROWS + 2) * members + 2
+        if not self.image.opcodes.isdisjoint(_OF_WARPGROUPS):
+            state["group_rows"] = members * (self.cta_warps // 4) * (layout.KEPT_GROUPS + 1)
+            rows += int(state["group_rows"])
+        self.known = _untouched(rows * size)
         state["known"], state["apart"] = address_of(self.known), watch.apart
         state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, 8 * size
         state["agent_bits"] = bits
@@ -886,6 +892,14 @@ class Machine:
             if row[0] == _GRID_WAIT:
                 yield ObjectWait(w, mask, pc, "barrier of the grid", -1, members - len(missing), members, ctas)
 
+    def _warpgroup_waits(self) -> Iterator[ObjectWait]:
+        """The warps that stand at a `wgmma.commit_group` which others of their warpgroup have not made."""
+        for w, pc, mask, row in self._parked():
+            if row[0] == _COMMIT:
+                first = w - w % self.cta_warps % 4
+                committed = [int(n) for n in self.warps["committed"][first : first + 4]]
+                yield ObjectWait(w, mask, pc, WARPGROUP, -1, sum(n >= committed[w - first] for n in committed), 4)
+
     def _elsewhere(self, member: int) -> list[tuple[int, int, int]]:
         """(CTA, warp, instruction) of warps that wait in the other CTAs of the group."""
         group = int(self.state[0]["group"])
@@ -945,7 +959,7 @@ class Machine:
             if self.image.asynchronous:
                 result.phases = self._phases()
                 result.phase_waits = [w._replace(warp=w.warp - first) for w in self._phase_waits() if own(w.warp)]
-                waits = [*self._object_waits(), *self._cluster_waits(), *self._grid_waits()]
+                waits = [*self._object_waits(), *self._cluster_waits(), *self._grid_waits(), *self._warpgroup_waits()]
                 result.object_waits = [w._replace(warp=w.warp - first) for w in waits if own(w.warp)]
             result.elsewhere = self._elsewhere(member)
         return result
@@ -987,6 +1001,7 @@ def _bits(mask: int) -> list[int]:
 
 _APART = (layout.HELD, layout.AWAITS)
 _WAITS = tuple(OPCODE[name] for name in WAITS)
+_COMMIT = OPCODE["wgmma.commit"]
 _CLUSTER_WAIT, _GRID_WAIT = OPCODE["cluster.wait"], OPCODE["grid.wait"]
 _THIN_ROWS = (
     "joined_pc", "used_pc", "reach", "cover", "waited", "waited_first", "waited_pc", "expects", "expects_pc",

@@ -54,6 +54,7 @@ from wsemu.machine.state import (
     SCRIPTED,
     STACK,
     STACK_OVERFLOW,
+    STANDS,
     TRAP,
     UNTRACKED,
     UNUSED_SHIFT,
@@ -101,8 +102,6 @@ PROXY, INIT_FENCE = OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]
 SHOW = OPCODE["show"]
 EXITS, ENDS = 2, 3
 """see sync/cluster.py"""
-STANDS = 101
-"""see sync/mbarrier.py: lanes wait"""
 FIRST_FENCE_EVENT = EVENT_KINDS.index("fence.cta")
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 BARRIERS = 16
 CTA_ROWS = 5 * BARRIERS + 1
+KEPT_GROUPS = 8
+"""groups of `wgmma` of a warpgroup of which it is kept what came before, see matrix/warpgroup.py"""
 """of `lane_clocks`, that belong to one CTA"""
 STACK = 64
 """entries of a warp's divergence stack that branches may fill"""
@@ -70,6 +72,8 @@ AWAITS = 17
 """`waits` of a warp of which some lanes wait for a phase of an mbarrier or for registers, and no others can run"""
 SCRIPTED = 18
 """`waits` of a warp that stands before an ordered access until the host lets a lane go; see memory/ordered.py"""
+STANDS = 101
+"""lanes wait at an operation of kind `async`"""
 YIELDED = 100
 """a warp waits, has ended, or its turn is over; never leaves `run`"""
 WARP = record(
@@ -103,6 +107,8 @@ WARP = record(
     cluster_passed=1,  # the same of the phase before, if they have not waited
     multiplied=1,  # what tells the wgmma that it has executed in this CTA, with their operands, from others; 0: none
     multiplied_pc=1,  # the last of them
+    committed=1,  # groups of wgmma
+    closed=1,  # of the first warp of a warpgroup: groups that all four have committed
     flying=10,  # by commits since, up to OLDEST_GROUP: which wgmma of those with a mark are under way
     unfenced=1,  # which wgmma, of those with a mark, have registers that were touched since the last fence
     served=1,  # lanes that have made the ordered access before which the warp stands
@@ -380,6 +386,7 @@ MACHINE = record(
     row_vectors=1,  # of 32 intervals in it
     row_bits=1,  # of 32 * 64 asynchronous operations, in all sets
     agent_bits=1,  # in one set
+    group_rows=1,  # rows that belong to warpgroups, see matrix/warpgroup.py
     operations=1,  # asynchronous ones so far, by warps
     relying=1,  # 1: there was a fence.proxy: until then nobody relies on anything, and that is not joined
     releases=1,  # 1: rows have what was released to the tensormap proxy

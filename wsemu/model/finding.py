@@ -304,6 +304,8 @@ class Counters(Record):
     ideal_shared_atomic_wavefronts: int = 0
     uncounted_atomics: int = 0
     """executions of atomics on shared memory, by warps, that no rule tells the wavefronts of"""
+    uncounted_tiles: int = 0
+    """executions, by warps, of tensor copies and of `wgmma`, whose wavefronts in shared memory are not counted"""
     global_load_sectors: int = 0
     global_store_sectors: int = 0
     ideal_global_load_sectors: int = 0

@@ -131,6 +131,10 @@ OF_GROUPS = {CLUSTER_PLACE: "cluster", GRID_PLACE: "grid"}
 """what CTAs meet in there"""
 
 
+WARPGROUP = "warpgroup"
+"""`kind` of a wait for other warps of a warpgroup, at `wgmma.commit_group`"""
+
+
 class ObjectWait(NamedTuple):
     """Lanes of a warp that wait at an instruction for an object of a kind that its engine does not know by itself."""
 

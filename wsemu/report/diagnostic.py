@@ -193,6 +193,8 @@ def _figures(report: Report) -> list[str]:
     if counters.uncounted_atomics:
         n = counters.uncounted_atomics
         figures.append(f"{n:,} shared atomic{'s' * (n != 1)} whose conflicts are not counted")
+    if counters.uncounted_tiles:
+        figures.append(f"{counters.uncounted_tiles:,} tensor copies or `wgmma` whose conflicts are not counted")
     if counters.coalesced is not None:
         figures.append(f"{counters.coalesced:.0%} coalesced")
     if report.residency is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Register
 from wsemu.frontend.assemble.graph import Instruction as GraphInstruction
 from wsemu.frontend.ptx.literals import bits_of
+from wsemu.frontend.ptx.refusals import remedy
 from wsemu.frontend.ptx.short_addresses import shortened
 from wsemu.frontend.ptx.special import SPECIALS
 from wsemu.frontend.ptx.steps import BITS, RESULT, Steps
@@ -414,5 +415,7 @@ class Emitter(Steps):
 
     def _trap(self, what: str, at: int) -> None:
         traps = self.graph.traps
-        traps.append(f"{what} is not modelled ({self.source.place(at)})")
+        given = self.instruction
+        told = remedy(given.opcode, given.modifiers, what) if given is not None else ""
+        traps.append(f"{what} is not modelled{f'; {told}' if told else ''} ({self.source.place(at)})")
         self.leave("trap", len(traps) - 1)
