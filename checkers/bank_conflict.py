@@ -12,13 +12,13 @@ Reference: `limits.COSTS` has the rules and their sources; `costs.shared_cost` c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from wsemu.checkers.access_pattern import by_lane, by_place, costliest_first, mask, stride, tally
 from wsemu.evidence.places import Places, lanes_text
+from wsemu.model.data import dataclass
 from wsemu.model.finding import Finding, Site
 from wsemu.model.isa import LOOP, SERIAL, SWAP
 from wsemu.model.limits import COSTS, limits

@@ -19,7 +19,7 @@ import numpy as np
 
 from wsemu.checkers.deadlock import warps_text
 from wsemu.evidence.places import CALLS, Places, lanes_text
-from wsemu.evidence.schedule import culprit
+from wsemu.evidence.readings import culprit
 from wsemu.model.finding import Finding, Site
 from wsemu.model.isa import NAMES
 from wsemu.model.outcome import Detail

@@ -18,7 +18,7 @@ import numpy as np
 
 from wsemu.checkers import words
 from wsemu.evidence.places import Places, lanes_text
-from wsemu.evidence.schedule import culprit
+from wsemu.evidence.readings import culprit
 from wsemu.model.finding import Finding
 from wsemu.model.grid import Grouping
 from wsemu.model.isa import SEGMENT_SHIFT, SHARED

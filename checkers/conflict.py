@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.schedule import Access, Witness
+from wsemu.model.data import dataclass, replace
 from wsemu.model.finding import with_role
 from wsemu.model.isa import ATOMIC, READ, SCOPES, SEGMENT_SHIFT, WRITE
 from wsemu.model.outcome import ALL_LANES

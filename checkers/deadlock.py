@@ -13,13 +13,13 @@ section 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wsemu.checkers import held_back, object_waits, phase_waits, setmaxnreg, words
 from wsemu.checkers.phase_waits import Ledger
 from wsemu.evidence.places import CALLS, lanes_text
 from wsemu.model.control_flow import reachable
+from wsemu.model.data import dataclass
 from wsemu.model.finding import Finding, Site, Step, with_role
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
         sites=sorted(_unique(sites), key=lambda site: (site.file, site.line, site.column)),
         notes=_unique(notes),
         help=(held_back.remedy(places, held[0]) if held else _REGISTERS if registers else "")
-        or next((object_waits.help_for(wait) for wait in outcome.object_waits if wait.missing), "")
+        or next((object_waits.help_for(wait) for wait in outcome.object_waits if object_waits.leads(wait)), "")
         or _elsewhere(places, [g for g in waits.starved if g.barrier >= 0], waits.states, waits.groups)
         or _help(waits),
         steps=[step for warp in held for step in held_back.steps(places, warp)]
@@ -225,7 +225,7 @@ def _title(waits: _Waits, registers: dict[int, int]) -> str:
         budget = setmaxnreg.budget(waits.places)
         return f"{text}: {budget}" if budget.startswith("needs") else text
     objects = waits.places.outcome.object_waits
-    if objects and (not waits.groups or objects[0].missing):
+    if objects and (not waits.groups or object_waits.leads(objects[0])):
         return object_waits.message(waits.places, objects[0])
     if not waits.groups:
         return f"no warp{waits.places.in_cta(waits.places.outcome.cta)} can go on"

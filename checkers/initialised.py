@@ -12,13 +12,13 @@ is `bounds.track_initialised`.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
 from wsemu.evidence.places import Places, lanes_text
-from wsemu.evidence.schedule import culprit, reading
+from wsemu.evidence.readings import culprit, reading
+from wsemu.model.data import replace
 from wsemu.model.finding import Finding
 from wsemu.model.isa import FIRST_ARRAY, LOCAL, READ
 from wsemu.model.outcome import Detail

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from wsemu.checkers.conflict import ACCESSES, LANES_APART, Conflict, conflict, lane_range, step
 from wsemu.evidence.places import lanes_text
-from wsemu.evidence.schedule import Access, culprit, reading
+from wsemu.evidence.readings import culprit, reading
+from wsemu.evidence.schedule import Access
 from wsemu.model.finding import Finding
 from wsemu.model.isa import SEGMENT_SHIFT
 from wsemu.model.outcome import Detail

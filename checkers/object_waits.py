@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.evidence.places import lanes_text
 from wsemu.model.isa import step_word
+from wsemu.model.outcome import WARPGROUP
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -14,11 +15,19 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import ObjectWait
 
 
+def leads(wait: ObjectWait) -> bool:
+    """Whether this wait says more of the cause than those for barriers and phases beside it."""
+    return bool(wait.missing) or wait.kind == WARPGROUP
+
+
 def message(places: Places, wait: ObjectWait) -> str:
     """`warp 1 waits for latch 0, which has 1 of 2`."""
     if wait.missing:
         counted = f"at which {wait.arrived} of {wait.expected} CTAs have arrived"
         return f"{_who(places, wait)} for {named(wait)}, {counted}: {_missing(places, wait)}"
+    if wait.kind == WARPGROUP:
+        come = f"{wait.arrived} of its {wait.expected} warps have come there"
+        return f"{_who(places, wait)} at `wgmma.commit_group` for the warpgroup: {come}"
     return f"{_who(places, wait)} for {named(wait)}, which has {wait.arrived} of {wait.expected}"
 
 
@@ -38,6 +47,8 @@ def help_for(wait: ObjectWait) -> str:
     """What to look for."""
     if wait.missing:
         return "let every CTA of the launch come to each `sync` of the grid, its thread 0 too, before it ends"
+    if wait.kind == WARPGROUP:
+        return "let all four warps of the warpgroup come to it, before they wait for each other in another way"
     return f"look for what {named(wait)} still lacks: {wait.expected - wait.arrived} more, before or beside the wait"
 
 

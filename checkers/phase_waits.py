@@ -4,11 +4,11 @@ it went instead.  A part of `deadlock`; no checker itself."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
 from wsemu.model.control_flow import reachable
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import NOINC
 
 if TYPE_CHECKING:

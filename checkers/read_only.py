@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from wsemu.checkers.conflict import ACCESSES
 from wsemu.evidence.places import lanes_text
-from wsemu.evidence.schedule import Access, around, numbered, reading
+from wsemu.evidence.readings import around, numbered, reading
+from wsemu.evidence.schedule import Access
 from wsemu.model.finding import Finding
 from wsemu.model.isa import ATOMIC
 from wsemu.model.outcome import Detail

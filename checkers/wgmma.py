@@ -9,10 +9,10 @@ Reference: PTX ISA, "wgmma.mma_async", "wgmma.fence", "wgmma.wait_group".
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
+from wsemu.model.data import replace
 from wsemu.model.isa import OPCODE
 from wsemu.model.outcome import Detail
 

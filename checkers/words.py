@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.evidence.places import lanes_text
-from wsemu.evidence.schedule import culprit
+from wsemu.evidence.readings import culprit
 from wsemu.model.finding import Finding
 from wsemu.model.isa import NAMES
 

@@ -49,8 +49,9 @@ else:
 
 
 def declare_device(name: str, sig: Any, link: Any = None, use_cooperative: bool = False, abi: str = "numba") -> Any:
-    """A function that is not Python: a kernel that calls it is not modelled, unless Numba-CUDA compiles it."""
+    """A function that is not Python: PTX that is linked, else the kernel that calls it takes Numba-CUDA's compiler."""
     given = {"link": link} if link is not None else {}
+    given |= {"abi": abi} if abi != "numba" else {}
     return Foreign("declare_device")(name, sig, **given)
 
 

@@ -174,7 +174,8 @@ def _has_table(folder: Path) -> bool:
 
 def _chosen(config: pytest.Config, given: Mapping[str, Any]) -> _Chosen | None:
     """What the project's pyproject.toml and these options say; pytest.UsageError where that is wrong."""
-    from wsemu.app.config import checked, find
+    from wsemu.app.config import checked
+    from wsemu.app.pyproject import find
     from wsemu.model.errors import UsageError
 
     try:

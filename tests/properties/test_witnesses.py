@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu.evidence.schedule import numbered
+from wsemu.evidence.readings import numbered
 from wsemu.launch.hooks import starting
 from wsemu.launch.replay.run import follow
 from wsemu.model.bound import Bound

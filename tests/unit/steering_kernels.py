@@ -190,9 +190,10 @@ def checked_twice(flag: Any, mutex: Any, table: Any, y: Any) -> None:
 
 
 def variant(function: Any, **parts: Any) -> Any:
-    """A kernel of this module with other parts."""
+    """A kernel with other values of its module's globals."""
+    names = {**function.__globals__, **parts}
     changed = types.FunctionType(
-        function.__code__, {**globals(), **parts}, function.__name__, function.__defaults__, function.__closure__
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
     )
     return cuda.jit(changed)
 

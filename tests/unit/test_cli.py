@@ -298,8 +298,7 @@ def test_of_a_deep_recursion_a_few_calls_are_shown(tmp_path, capsys):
 @pytest.mark.parametrize("format_", ["text", "json"])
 def test_a_program_that_takes_its_output_away(tmp_path, taken, format_):
     (tmp_path / "program.py").write_text(f"{HEADER}{taken}\ngood[2, 32](x)\n")
-    command = [sys.executable, "-m", "wsemu.cli", "check", "--format", format_, "program.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = wsemu("check", "--format", format_, "program.py", cwd=tmp_path)
     assert done.returncode == 0
     assert "verified" in done.stdout + done.stderr
 

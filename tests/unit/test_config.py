@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wsemu.app import config
-from wsemu.app.config import Configuration, Suppress, configured
+from wsemu.app import pyproject
+from wsemu.app.chosen import Chosen, configured
+from wsemu.app.config import Configuration, Suppress
 from wsemu.launch.hooks import observers
 from wsemu.model import settings
 from wsemu.model.errors import UsageError
@@ -198,7 +199,7 @@ def test_a_file_that_cannot_be_read_has_a_message(program, tmp_path):
     (tmp_path / "pyproject.toml").write_bytes(b"[tool.wsemu]\n# \xff\n")
     with pytest.raises(UsageError, match=r"pyproject\.toml is not UTF-8: byte 15"):
         configured(file, {})
-    (tmp_path / "pyproject.toml").write_bytes(b"#" * (config.LARGEST + 1))
+    (tmp_path / "pyproject.toml").write_bytes(b"#" * (pyproject.LARGEST + 1))
     with pytest.raises(UsageError, match="has 1,048,577 bytes: wsemu reads at most 1,048,576"):
         configured(file, {})
 
@@ -371,3 +372,9 @@ def test_a_suppressed_deadlock_is_not_verified(program):
 def test_every_field_of_a_suppression_is_documented():
     assert set(Suppress.model_fields) == {"code", "file", "reason", "line", "function", "array"}
     assert re.findall(r"\w+(?= = )", table()) == ["code", "file", "reason"]
+
+
+def test_without_a_table_the_defaults_of_the_model_hold(tmp_path):
+    defaults = Configuration()
+    chosen = Chosen(*(getattr(defaults, name) for name in Chosen._fields))
+    assert configured(tmp_path / "program.py", {}) == (chosen, defaults.settings())

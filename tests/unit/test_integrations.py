@@ -44,6 +44,7 @@ def project(tmp_path):
     shutil.copy(GOOD, folder / "kernels" / "good.py")
     shutil.copy(BROKEN, folder / "kernels" / "wrong.py")
     (folder / "setup.py").write_text("raise SystemExit('not a kernel')\n")
+    (folder / "pyproject.toml").write_text("[tool.wsemu]\nfix-budget = 0\n")
     return folder
 
 

@@ -103,7 +103,7 @@ def test_a_recorded_tensor_map(tmp_path: Path) -> None:
     (text, structure, raw) = LaunchFile.read(tmp_path / "m.json").args
     again = argument(text.replace("m.0.npy", str(tmp_path / "m.0.npy")))
     assert again.fields == map_.fields
-    assert structure == "{i32:1, m.1.npy, null}"
+    assert structure == "{i32:1, same:0, null}"
     assert raw == "bytes:01"
 
 
@@ -250,3 +250,91 @@ def test_a_pointer_is_set_to_an_array(engine: Any) -> None:
     assert {finding.code for finding in report.errors} == {"out-of-bounds"}
     module.set({"from": y})  # which the launch writes
     assert wsemu.check(module.only(), 1, 32, (), engine=engine).verdict == "verified"
+
+
+GATHER = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry gather(.param .u64 tables, .param .u64 out)
+{
+.reg .b32 %r<4>; .reg .b64 %d<9>; .reg .f32 %f<4>;
+ld.param.u64 %d1, [tables]; ld.param.u64 %d2, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;
+mul.wide.u32 %d3, %r2, 8; add.u64 %d1, %d1, %d3; ld.global.u64 %d5, [%d1];
+mul.wide.u32 %d6, %r1, 4; add.u64 %d5, %d5, %d6; ld.global.f32 %f1, [%d5];
+mul.wide.u32 %d3, %r2, 128; add.u64 %d2, %d2, %d3; add.u64 %d2, %d2, %d6; st.global.f32 [%d2], %f1;
+ret;
+}
+"""
+"""row i of `out` is what pointer i of a table points to: an argument of grouped GEMMs"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_list_is_memory_with_pointers(engine: Any) -> None:
+    kernel = wsemu.load_ptx(GATHER).only()
+    a, b, out = np.arange(32, dtype=np.float32), np.ones(32, np.float32), np.zeros((3, 32), np.float32)
+    assert wsemu.check(kernel, 3, 32, ([a, b, a], out), engine=engine).verdict == "verified"
+    assert np.array_equal(out, [a, b, a])
+    outside = wsemu.check(kernel, 3, 32, ([a, b[:16], a], out), engine=engine)
+    assert [finding.message for finding in outside.findings] == ["load of 4 bytes outside `tables[1]`"]
+    racing = wsemu.check(kernel, 3, 32, ([a, out[0], a], out), engine=engine)
+    assert "race" in {finding.code for finding in racing.findings}
+    short = wsemu.check(kernel, 3, 32, ([a, b], out), engine=engine)
+    assert short.findings[0].message == "load of 8 bytes outside `tables`"
+
+
+def test_lists_hold_structures_numbers_and_maps() -> None:
+    kernel = wsemu.load_ptx(GATHER).only()
+    a, out = np.arange(32, dtype=np.float32), np.zeros((2, 32), np.float32)
+    assert wsemu.check(kernel, 2, 32, ([(a,), (a, np.int32(3))], out)).verdict == "verified"
+    map_ = wsemu.TensorMap(np.zeros((8, 32), np.float32), [8, 32])
+    assert wsemu.check(kernel, 1, 32, ([a, map_, np.int32(7), None, [a, a]], out)).verdict == "verified"
+    with pytest.raises(UsageError, match="an empty list"):
+        wsemu.check(kernel, 1, 32, ([], out))
+    with pytest.raises(UsageError, match="has a field"):
+        wsemu.check(kernel, 1, 32, ([7], out))
+
+
+def test_arrays_share_memory_in_a_launch_file_as_they_did(tmp_path: Path) -> None:
+    x = np.arange(96, dtype=np.float32).reshape(3, 32)
+    wsemu.save_launch(tmp_path / "t.json", GATHER, "gather", 3, 32, [[x, x, x.copy()], np.zeros((3, 32), np.float32)])
+    assert LaunchFile.read(tmp_path / "t.json").args == ("[t.0.npy, same:0.0, t.1.npy]", "t.2.npy")
+    assert wsemu.check_like(tmp_path / "t.json").verdict == "verified"
+    wsemu.save_launch(tmp_path / "t.json", GATHER, "gather", 2, 32, [[x[1], x[2]], x])
+    given = LaunchFile.read(tmp_path / "t.json").args
+    assert (
+        given[0]
+        == "[view(t.0.npy, f32[32], offset=128, strides=[4]), view(same:0.0, f32[32], offset=256, strides=[4])]"
+    )
+    assert {finding.code for finding in wsemu.check_like(tmp_path / "t.json").findings} == {"race"}
+
+
+def test_a_map_of_a_part_of_an_array_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wsemu.app.ptx_launch import arguments_of
+
+    monkeypatch.chdir(tmp_path)
+    part = np.zeros((8, 64), np.float32)[2::2, 16:48]
+    map_ = wsemu.TensorMap(part, [2, 32])
+    wsemu.save_launch("m.json", PTX, "add", 1, 32, [map_, np.uint32(1), part])
+    again, _, other = arguments_of(LaunchFile.read(Path("m.json")).args)
+    assert (again.fields, again.array.strides) == (map_.fields, part.strides)
+    assert np.shares_memory(again.array, other)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("same:3", "no such array was given before; there is same:0"),
+        ("view(same:0)", "a view has an array, and a type with a shape"),
+        ("view(same:0, f32[33])", "does not lie in the 128 bytes"),
+        ("view(same:0, f32[2,4], offset=96, strides=[32,4])", "does not lie in the 128 bytes"),
+        ("view(same:0, f32[4], start=3)", "no option `start=3`"),
+        ("[f32[4]:ones", "lacks `]` at its end"),
+    ],
+)
+def test_what_is_wrong_with_a_part_of_memory_is_said(text: str, said: str) -> None:
+    from wsemu.app.ptx_launch import arguments_of
+
+    with pytest.raises(UsageError) as caught:
+        arguments_of(["f32[32]:ones", text])
+    assert said in str(caught.value)

@@ -153,7 +153,7 @@ def test_patterns_import_only_what_kernels_and_their_objects_need(name):
     ("library", "users"),
     [
         ("rich", {"wsemu.report.terminal"}),
-        ("typer", {"wsemu.app.command_line", "wsemu.app.options"}),
+        ("typer", {"wsemu.app.command_line", "wsemu.app.declared", "wsemu.app.options"}),
         ("hypothesis", {"wsemu.strategies", "wsemu.campaign.strategies", "wsemu.campaign.worker"}),
     ],
 )

@@ -247,3 +247,40 @@ def test_a_kernel_that_is_not_read_goes_the_second_way(monkeypatch: pytest.Monke
     assert launching.check(stepped, 1, 1, (np.zeros(4), 2)).verdict == "verified"
     assert way.arguments[0][0] == 1
     assert takeover.suspended in hooks.aside
+
+
+@cuda.jit("int64(int64)", device=True)
+def fib(n):
+    if n < 2:
+        return n
+    return fib(n - 1) + fib(n - 2)
+
+
+@cuda.jit
+def recursive(x):
+    i = cuda.grid(1)
+    x[i] = fib(i)
+
+
+FIBS = [0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610]
+
+
+@pytest.mark.usefixtures("numba_compiles")
+def test_recursion_is_as_deep_as_numba_cuda_compiles_it() -> None:
+    x = np.zeros(16, np.int64)
+    launching.check(recursive, 1, 16, (x,)).assert_clean()
+    assert x.tolist() == FIBS
+
+
+def test_recursion_goes_the_second_way_where_it_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    way = Way()
+    monkeypatch.setattr(launching, "_second_way", lambda *_: way)
+    assert launching.check(recursive, 1, 1, (np.zeros(4, np.int64),)).verdict == "verified"
+    assert way.arguments[0][0] == 1
+    monkeypatch.setattr(launching, "_second_way", lambda *_: None)
+    x = np.zeros(8, np.int64)
+    launching.check(recursive, 1, 8, (x,)).assert_clean()
+    assert x.tolist() == FIBS[:8]
+    report = launching.check(recursive, 1, 16, (np.zeros(16, np.int64),))
+    assert report.verdict == "incomplete"
+    assert "recursion deeper than 10 calls of `fib`" in report.notes[0]

@@ -10,6 +10,11 @@ import pytest
 import wsemu
 from tests.unit import steering_kernels as kernels
 from wsemu import cuda
+from wsemu.launch.explore.sessions import make_session
+from wsemu.launch.running import bind_launch
+from wsemu.model.isa import ATOMICS, NAMES
+from wsemu.model.launch_shape import configure
+from wsemu.model.settings import Settings
 
 if TYPE_CHECKING:
     pass
@@ -219,3 +224,25 @@ def test_an_order_that_fails_is_looked_for_where_not_all_are_tried(engine, monke
     report = wsemu.check(first_warp_knows_its_place, 4, 64, arguments, engine=engine)
     assert report.verdict == "failed"
     assert [finding.code for finding in report.findings] == ["race"]
+
+
+# -- going back --------------------------------------------------------------------------------------------------------
+@cuda.jit
+def writes_where_the_count_says(count, y):
+    if cuda.threadIdx.x == 0 and cuda.atomic.add(count, 0, 1) == 1:
+        y[count.shape[0] + 3] = 1
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_what_was_found_is_found_again_from_where_it_was_put_back_to(engine: Any) -> None:
+    """An order is gone twice where there is news: an error on it must not count as known by then."""
+    settings = Settings(engine=engine)
+    arguments = (kernels.ints(1) + 1, kernels.ints(2))
+    bound, _ = bind_launch(writes_where_the_count_says, configure(1, 32), arguments, settings)
+    atomic = [pc for pc, fields in enumerate(bound.program.code.tolist()) if NAMES[fields[0]] in ATOMICS]
+    session = make_session(bound, frozenset(atomic), frozenset())
+    for _ in range(2):
+        session.start()
+        (ask,) = session.asks(0)
+        assert [raw.code for raw in session.go(ask).findings] == ["out-of-bounds"]
+    session.close()

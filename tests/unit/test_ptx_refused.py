@@ -95,6 +95,41 @@ def test_lanes_meet_before_what_is_not_modelled_and_all_come_to():
     assert not report.findings
 
 
+GATHERED = "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes"
+PIXELS = "cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_tx::bytes"
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("tex.2d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r2,%r2}];", "read the array itself by its address"),
+        ("suld.b.2d.b32.trap %r4, [%rd1, {%r2,%r2}];", "access the array itself by its address"),
+        ("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32;", "compile it for sm_90a, where `wgmma` is"),
+        (GATHERED + " [%r3], [%rd1, {%r2,%r2,%r2,%r2,%r2}], [%r3];",
+         "copy each row by a tensor copy of its own"),
+        (PIXELS + " [%r3], [%rd1, {%r2,%r2,%r2}], [%r3], {%h1};",
+         "copy the pixels by tiled maps"),
+        ("wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f1,%f2,%f3,%f4}, %rd1, %rd2, %r1, 0, 1, 1, 1, 0, 0;",
+         "multiply by the dense matrix"),
+    ],
+)  # fmt: skip
+def test_what_is_not_modelled_has_a_remedy(what, told):
+    report = run(text(what))
+    assert report.verdict == "incomplete"
+    assert not report.findings
+    assert f"is not modelled; {told}" in report.notes[0]
+
+
+def test_memory_that_a_thread_allocates_is_refused_with_a_remedy():
+    malloc = ".extern .func (.param .b64 r) malloc(.param .b64 n);"
+    body = "{ .param .b64 n; st.param.b64 [n], 16; .param .b64 r; call.uni (r), malloc, (n); ld.param.b64 %rd7, [r]; }"
+    report = run(text(body, outside=malloc))
+    assert report.verdict == "incomplete"
+    assert (
+        "`malloc`, which is defined elsewhere, is not modelled; pass an array that the host has made" in report.notes[0]
+    )
+
+
 # -- fences between proxies ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", PROXIES)
 def test_a_fence_between_proxies_is_kept_and_says_nothing(kind):

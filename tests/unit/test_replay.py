@@ -19,7 +19,7 @@ from tests.properties.programs import check_interpreted, free, skeleton
 from tests.test_programs import BROKEN, FAIL, INCOMPLETE, ROOT, programs, run
 from wsemu import cuda, ptx
 from wsemu.cli import main
-from wsemu.evidence.schedule import numbered
+from wsemu.evidence.readings import numbered
 from wsemu.launch.hooks import observers, starting
 from wsemu.launch.replay.machine import ReplayError
 from wsemu.launch.replay.run import Replay, follow

@@ -218,7 +218,6 @@ def test_an_operand_outside_shared_memory() -> None:
         (1, "proxy"),  # no proxy fence before
         (2, "race"),  # no barrier before
         (3, "race"),  # written before the wait
-        (4, "race"),  # written after a wait, while other warps may still read
     ],
 )
 def test_reads_are_live_from_issue_to_wait(mode: int, code: str) -> None:
@@ -227,8 +226,10 @@ def test_reads_are_live_from_issue_to_wait(mode: int, code: str) -> None:
     assert "wgmma" in "".join(finding.message for finding in report.findings)
 
 
-def test_what_all_have_waited_for_may_be_written() -> None:
-    report, _, _ = product(5)
+@pytest.mark.parametrize("mode", [4, 5])
+def test_what_was_waited_for_may_be_written(mode: int) -> None:
+    """W14: by the warp that has waited, for all four; or behind a barrier."""
+    report, _, _ = product(mode)
     assert report.verdict == "verified", report
 
 
@@ -239,14 +240,40 @@ def test_a_wgmma_that_nobody_waits_for() -> None:
     assert "wgmma.wait_group" in found.help
 
 
-@pytest.mark.parametrize(("mode", "found"), [(0, set()), (1, {"race"}), (2, set())])
-def test_a_stage_is_given_back_after_the_wait_that_covers_it(mode: int, found: set[str]) -> None:
-    x = np.random.default_rng(0).integers(-4, 5, (4, 64, 64)).astype(np.float16)
-    d = np.zeros(4096, np.float32)
-    ring = wsemu.load_ptx(TESTS / "ptx" / "wgmma_ring.sm_90a.ptx")["ring"]
-    report = wsemu.check(ring, 1, 160, (x.view(np.uint8), d, 4, mode))
-    assert errors(report) == found
-    assert report.verdict == ("failed" if found else "verified"), report
+RING = (TESTS / "ptx" / "wgmma_ring.sm_90a.ptx").read_text(encoding="utf-8")
+GIVEN_BACK: dict[int, set[str]] = {
+    0: set(), 1: {"race"}, 2: set(),
+    3: set(), 4: set(), 5: {"race", "phase-alias"}, 6: {"race", "phase-alias"}, 7: {"deadlock"}, 8: {"race"},
+}  # fmt: skip
+"""mode of the ring -> errors"""
+
+
+def given_back(mode: int, text: str = RING, engine: Any = "vm", steps: int = 4) -> Any:
+    """The ring with a mode."""
+    x = np.random.default_rng(0).integers(-4, 5, (steps, 64, 64)).astype(np.float16)
+    kernel = wsemu.load_ptx(text)["ring"]
+    return wsemu.check(kernel, 1, 160, (x.view(np.uint8), np.zeros(4097, np.float32), steps, mode), engine=engine)
+
+
+@pytest.mark.parametrize("mode", GIVEN_BACK)
+def test_a_stage_is_given_back_after_the_wait_that_covers_it(mode: int) -> None:
+    report = given_back(mode)
+    assert errors(report) == GIVEN_BACK[mode]
+    assert report.verdict == ("failed" if GIVEN_BACK[mode] else "verified"), report
+
+
+@pytest.mark.parametrize("mode", [4, 6, 7])
+def test_w14_both_engines_know_of_the_other_warps_of_a_warpgroup(mode: int) -> None:
+    """A `wgmma` is over when all four warps have issued it and its reads are made."""
+    reports = [given_back(mode, engine=engine, steps=3) for engine in ("vm", "reference")]
+    said = [report.model_dump(exclude={"seconds"}) for report in reports]
+    assert said[0] == said[1]
+    assert errors(reports[0]) == GIVEN_BACK[mode]
+
+
+def test_w14_a_warp_that_does_not_come_is_named() -> None:
+    found = next(finding for finding in given_back(7).findings if finding.code == "deadlock")
+    assert "at `wgmma.commit_group` for the warpgroup: 3 of its 4 warps have come there" in str(found)
 
 
 # -- registers ---------------------------------------------------------------------------------------------------------

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import os
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from wsemu.model.data import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

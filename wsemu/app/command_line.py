@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import sys
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
-from wsemu import __version__
-from wsemu.app import front_page
+from wsemu.app.declared import ProgramCommand, app, command
 from wsemu.app.options import (
     All,
     Arch,
@@ -59,108 +53,10 @@ from wsemu.app.options import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 
-class _Made(Mapping[str, Any]):
-    """The commands by name, each made ready when it is asked for: a start pays for its own alone."""
-
-    def __init__(self, declared: dict[str, typer.Typer]) -> None:
-        self._declared, self._made = declared, dict[str, Any]()
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            self._made[name] = typer.main.get_command(self._declared[name])
-        return self._made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._declared)
-
-    def __len__(self) -> int:
-        return len(self._declared)
-
-
-class _Commands(TyperGroup):
-    """The commands; what is wrong with their options is said as every other error is: `error: ...`, without the control
-    characters of a word that is given."""
-
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.commands = _COMMANDS  # type: ignore[assignment]
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The page that `wsemu --help` prints without us."""
-        formatter.write(front_page.page())
-
-    def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        with _cleaned():
-            return super().make_context(*args, **kwargs)
-
-    def invoke(self, ctx: Any) -> Any:
-        with _cleaned():
-            return super().invoke(ctx)
-
-
-@contextlib.contextmanager
-def _cleaned() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        is_help = type(error).__name__ == "NoArgsIsHelpError"  # its message is no user's, and has lines
-        if isinstance(getattr(error, "message", None), str) and not is_help:
-            from wsemu.report.diagnostic import clean
-
-            error.message = clean(error.message)  # type: ignore[attr-defined]
-            error.show = functools.partial(_show, error)  # type: ignore[attr-defined]
-        raise
-
-
-def _show(error: Any, file: IO[str] | None = None) -> None:
-    """What typer writes for a wrong option, in wsemu's words: usage, where help is, and one line that begins small."""
-    context = getattr(error, "ctx", None)
-    lines = [context.get_usage(), f"try `{context.command_path} --help`", ""] if context else []
-    message = str(error.format_message())
-    said = message[:1].lower() + message[1:].rstrip(".")
-    typer.echo("\n".join([*lines, f"error: {said}"]), file=file or sys.stderr)
-
-
-app = typer.Typer(
-    cls=_Commands,
-    add_completion=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-_DECLARED: dict[str, typer.Typer] = {}
-_COMMANDS = _Made(_DECLARED)
-
-
-def command(name: str, **options: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Declares the command of this name; `options` are those of typer."""
-
-    def declare(function: Callable[..., None]) -> Callable[..., None]:
-        one = _DECLARED[name] = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        one.command(name, short_help=front_page.COMMANDS[name], **options)(function)
-        return function
-
-    return declare
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"wsemu {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Run warp-specialized GPU kernels on a CPU and say whether they are correct."""
-
+__all__ = ["app"]
 
 _LAUNCH = ("entry", "grid", "block", "arg", "dynamic_shared", "cluster", "set", "link", "out", "like")
 """options of a launch, for PTX files alone"""
@@ -177,16 +73,6 @@ Programs that import `numba.cuda` run as they are, with or without Numba-CUDA an
 launched as options say, which may stand behind FILE then, or as a launch file (.json) does, which can be FILE itself,
 as can a folder of them."""
 _RUN = "Run FILE, as `check` does, and say little: errors, and one line at the end."
-
-
-class _Command(TyperCommand):
-    """A command that runs a program: what follows FILE is for the program, but not where that is PTX."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        with contextlib.suppress(Exception):  # what is wrong with them is reported when they are parsed in earnest
-            given, _, _ = self.make_parser(ctx).parse_args(list(args))
-            ctx.allow_interspersed_args = str(given.get("file")).lower().endswith(".ptx")
-        return super().parse_args(ctx, args)
 
 
 def _checking(*, quiet: bool) -> Callable[..., None]:
@@ -267,8 +153,8 @@ def _options_among(arguments: list[str], context: typer.Context) -> list[str]:
     return [name for name in (argument.partition("=")[0] for argument in own) if name.startswith("-") and name in names]
 
 
-command("check", cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_CHECK)(_checking(quiet=False))
-command("run", cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_RUN)(_checking(quiet=True))
+command("check", cls=ProgramCommand, context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_CHECK)(_checking(quiet=False))
+command("run", cls=ProgramCommand, context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_RUN)(_checking(quiet=True))
 
 
 @command(
@@ -318,7 +204,7 @@ def replay(
     raise typer.Exit(replay_program.run(witness, program, budget))
 
 
-@command("trace", cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES)
+@command("trace", cls=ProgramCommand, context_settings=_PROGRAM, epilog=_EXIT_CODES)
 def trace(
     context: typer.Context,
     file: File,
@@ -359,7 +245,7 @@ def trace(
     raise typer.Exit(trace_program.run(file, arguments or [], given, wanted, _launch(context)))
 
 
-@command("debug", cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES)
+@command("debug", cls=ProgramCommand, context_settings=_PROGRAM, epilog=_EXIT_CODES)
 def debug(
     context: typer.Context,
     file: File,
@@ -389,7 +275,7 @@ def debug(
     raise typer.Exit(debug_program.run(file, arguments or [], given, how))
 
 
-@command("lean", cls=_Command, context_settings=_PROGRAM, epilog=_EXIT_CODES)
+@command("lean", cls=ProgramCommand, context_settings=_PROGRAM, epilog=_EXIT_CODES)
 def lean(
     context: typer.Context,
     file: File,

@@ -42,7 +42,7 @@ def check(
     `launch` are options of the launch of a PTX file, `misplaced` options of wsemu among the arguments of a program.
     With `module` FILE is the name of a module, as for `python -m`.
     """
-    from wsemu.app import config
+    from wsemu.app.chosen import configured
     from wsemu.report.sink import sink
 
     name = str(file) if module else ""
@@ -51,7 +51,7 @@ def check(
         if module:
             file = source_of_module(name)
         targets = _targets(file, arguments, launch)
-        chosen, settings = config.configured(file, given)
+        chosen, settings = configured(file, given)
     except UsageError as error:
         with sink(str(given.get("format", "text"))) as printer:
             printer.error(error)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from wsemu.app.pyproject import FILE, kind
 from wsemu.model.codes import checkers_named, finding_codes
 from wsemu.model.errors import UsageError
 from wsemu.model.limits import limits
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Format = Literal["text", "json", "github", "sarif"]
-FILE = "pyproject.toml"
-LARGEST = 1 << 20
-"""bytes of a file that is read for its table"""
 
 
 def _hyphenated(name: str) -> str:
@@ -187,53 +185,6 @@ def _suppressions(entries: Sequence[Suppress], written: Path) -> Iterator[Suppre
         )
 
 
-def configured(program: Path, given: Mapping[str, Any]) -> tuple[Configuration, Settings]:
-    """What holds for a program: `given` by the command line (keys as in the file), else by the nearest pyproject.toml
-    that has the table, else the defaults.  UsageError names the file, the key and what it may be."""
-    path, table = find(program)
-    if path is not None:
-        checked(table, f"{path.name}: [tool.wsemu]")
-    chosen = checked({**table, **given}, "the command line")
-    return chosen, chosen.settings(path)
-
-
-def find(program: Path) -> tuple[Path | None, dict[str, Any]]:
-    """The nearest pyproject.toml with `[tool.wsemu]`, from the program's folder upwards, and that table."""
-    for folder in program.resolve().parents:
-        path = folder / FILE
-        if path.is_file():
-            table = read(path)
-            if table is not None:
-                return path, table
-    return None, {}
-
-
-def read(path: Path) -> dict[str, Any] | None:
-    """`[tool.wsemu]` of a file, unchecked; None where it has none.  UsageError where it is no TOML."""
-    try:
-        size = path.stat().st_size
-        text = path.read_text(encoding="utf-8") if size <= LARGEST else ""
-    except OSError as error:
-        raise UsageError(f"{path.name} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path.name} is not UTF-8: byte {error.start}") from None
-    if size > LARGEST:
-        raise UsageError(f"{path.name} has {size:,} bytes: wsemu reads at most {LARGEST:,}")
-    import tomllib  # where there is no such file, it is not needed
-
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path.name} is not TOML: {str(error)[:1].lower()}{str(error)[1:]}") from None
-    except (RecursionError, ValueError):
-        raise UsageError(f"{path.name} is not TOML that can be read: nested too deeply, or a number too long") from None
-    tool = document.get("tool", {})
-    table = tool.get("wsemu") if isinstance(tool, dict) else None
-    if table is not None and not isinstance(table, dict):
-        raise UsageError(f"{path.name}: `tool.wsemu` is {_kind(table)}: write the table `[tool.wsemu]`")
-    return table
-
-
 def checked(table: Mapping[str, Any], where: str) -> Configuration:
     """The model of a table; UsageError starts with `where` and names the first key that is wrong."""
     if not table:
@@ -260,7 +211,7 @@ def _explanation(error: ErrorDetails) -> str:
     if error["type"] == "value_error":
         return f"{entry}`{key}`: {error['ctx']['error']}"
     value = error["input"]
-    given = _quoted(value) if isinstance(value, (str, int, float)) else _kind(value)
+    given = _quoted(value) if isinstance(value, (str, int, float)) else kind(value)
     item = f" has an item {given}" if len(path) > (3 if entry else 1) else f" is {given}"
     return f"{entry}`{key}`{item}: give {_wanted(error)}"
 
@@ -293,11 +244,6 @@ def _quoted(value: Any) -> str:
     """A value as text, short and on one line."""
     text = ascii(value).replace("'", '"') if isinstance(value, str) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _kind(value: Any) -> str:
-    names = {dict: "a table", list: "a list", str: "a string", bool: "true or false", int: "an integer"}
-    return names.get(type(value), f"a {type(value).__name__}")
 
 
 FORMATS: tuple[str, ...] = get_args(Format)

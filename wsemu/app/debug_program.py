@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from wsemu.app import config, editor, program
+from wsemu.app import editor, program
+from wsemu.app.chosen import configured
 from wsemu.app.debugger import Debugger
 from wsemu.app.exit_codes import USAGE
 from wsemu.launch.hooks import around, hooked
@@ -23,7 +24,7 @@ def run(file: Any, arguments: Sequence[str], given: dict[str, Any], options: dic
     """
     printer = Printer()
     try:
-        chosen, known = config.configured(file, given)
+        chosen, known = configured(file, given)
     except UsageError as error:
         printer.error(error)
         return USAGE

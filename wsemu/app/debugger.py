@@ -10,7 +10,6 @@ import linecache
 import os
 import struct
 import sys
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -19,8 +18,9 @@ from wsemu.app.breakpoints import Breakpoint, Breakpoints, answer, filled_in, ho
 from wsemu.frontend.python.compile import argument_type, compile_kernel
 from wsemu.launch.binding import bind
 from wsemu.launch.code import Code
-from wsemu.launch.compiled import as_declared
+from wsemu.launch.compiled import as_declared, linked_files
 from wsemu.model import settings
+from wsemu.model.data import dataclass, field, replace
 from wsemu.model.errors import UsageError
 from wsemu.model.isa import FIRST_ARRAY, LOCAL, OFFSET_MASK, PRINTED, SEGMENT_SHIFT, SHARED
 from wsemu.reference import run as reference
@@ -373,7 +373,12 @@ class Debugger:
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         types = tuple(argument_type(value, name) for name, value in zip(names, arguments, strict=True))
         made = compile_kernel(
-            function, types, fma=settings.current().fma, debug=bool(kernel.options.get("debug")), stepping=True
+            function,
+            types,
+            fma=settings.current().fma,
+            debug=bool(kernel.options.get("debug")),
+            stepping=True,
+            link=linked_files(kernel),
         )
 
         def begin() -> tuple[Any, Any]:

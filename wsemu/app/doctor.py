@@ -123,13 +123,14 @@ def _gpu() -> Item:
 
 def _configuration(program: Path | None) -> Item:
     """The pyproject.toml that counts, and whether it is right."""
-    from wsemu.app import config
+    from wsemu.app.chosen import configured
+    from wsemu.app.pyproject import FILE, find
     from wsemu.model.errors import UsageError
 
-    start = program or Path.cwd() / config.FILE
+    start = program or Path.cwd() / FILE
     try:
-        path, table = config.find(start)
-        config.configured(start, {})
+        path, table = find(start)
+        configured(start, {})
     except UsageError as error:
         return Item("bad", "configuration", str(error))
     if path is None:

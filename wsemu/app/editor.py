@@ -15,13 +15,13 @@ import os
 import queue
 import sys
 import threading
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
 from wsemu.app.breakpoints import Breakpoint, Breakpoints, answer, evaluated, shown, statement_lines
 from wsemu.app.debugger import Here, Quit, Session
+from wsemu.model.data import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import linecache
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.settings import current
 from wsemu.report.diagnostic import display_path
 

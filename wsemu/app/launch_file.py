@@ -9,6 +9,7 @@ Arguments are those of `--arg`; files lie beside the launch's own.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import re
 import shutil
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import ValidationError
 
-from wsemu.app.ptx_launch import REPEATED, TYPES, Options, argument, setting
+from wsemu.app.ptx_launch import REPEATED, TYPES, Options, arguments_of, setting
 from wsemu.launch.check import check
 from wsemu.launch.ptx.launch_form import LaunchForm
 from wsemu.launch.ptx.module import load_ptx
@@ -26,7 +27,9 @@ from wsemu.model.errors import UsageError
 from wsemu.model.tensor_map import FILLS, INTERLEAVES, SWIZZLES, TensorMap
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
 
     from wsemu.launch.result import Report
 
@@ -94,7 +97,7 @@ def check_like(file: str | Path, ptx: str | Path | None = None, **options: Any) 
     kernel = module[launch.entry] if launch.entry else module.only()
     if not (block := launch.block or kernel.block):
         raise UsageError(f'`{path}` says no block, nor does `{kernel.__name__}`: add `"block": [256]`')
-    arguments = [argument(_beside(text, path), number) for number, text in enumerate(launch.args)]
+    arguments = arguments_of(_beside(text, path) for text in launch.args)
     given: dict[str, Any] = {"dynamic_shared": launch.dynamic_shared, "cluster": launch.cluster or None, **options}
     return check(kernel, launch.grid, block, arguments, **given)
 
@@ -125,7 +128,7 @@ def save_launch(
     else:
         beside.write_text(ptx, encoding="utf-8")
     names = iter(range(1 << 30))
-    texts = [_written(value, path, names) for value in args]
+    texts = _texts(args, path, names)
     extents = [[int(n) for n in (x if isinstance(x, (tuple, list)) else (x,))] for x in (grid, block, cluster or ())]
     launch: dict[str, Any] = {
         "ptx": beside.name, "entry": entry, "grid": extents[0], "block": extents[1], "dynamic_shared": dynamic_shared,
@@ -134,7 +137,7 @@ def save_launch(
     if cluster:
         launch["cluster"] = extents[2]
     if variables:
-        launch["set"] = {name: _written(value, path, names) for name, value in variables.items()}
+        launch["set"] = {name: _texts([value], path, names)[0] for name, value in variables.items()}
     LaunchFile.model_validate(launch)
     path.write_text(json.dumps(launch, indent=2) + "\n", encoding="utf-8")
 
@@ -142,16 +145,78 @@ def save_launch(
 _SCALARS = {numpy: ptx for ptx, numpy in reversed(TYPES.items())}
 
 
-def _written(value: Any, path: Path, names: Any) -> str:
-    """An argument as text; arrays go to files."""
+def _texts(values: Sequence[Any], path: Path, names: Iterator[int]) -> list[str]:
+    """Arguments as text; arrays go to files."""
+    ways = [(str(number), value) for number, value in enumerate(values)]
+    arrays = _arrays([found for way, value in ways for found in _held(value, way)], path, names)
+    return [_written(value, way, path, arrays) for way, value in ways]
+
+
+def _held(value: Any, way: str) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """The arrays in an argument, and the way to each."""
     if isinstance(value, TensorMap):
-        return _tensor_map(value, path, names)
+        yield way, value.array
+    elif isinstance(value, np.ndarray):
+        yield way, value
+    elif isinstance(value, (tuple, list)):
+        for n, part in enumerate(value):
+            yield from _held(part, f"{way}.{n}")
+
+
+def _arrays(held: Sequence[tuple[str, npt.NDArray[Any]]], path: Path, names: Iterator[int]) -> dict[str, str]:
+    """The way to each array -> its text: those that share memory do so there."""
+    bounds = {way: np.lib.array_utils.byte_bounds(array) for way, array in held}
+    groups: list[tuple[int, int, list[tuple[str, npt.NDArray[Any]]]]] = []
+    for way, array in sorted(held, key=lambda item: bounds[item[0]]):
+        low, high = bounds[way]
+        if groups and low < groups[-1][1]:
+            groups[-1] = (groups[-1][0], max(high, groups[-1][1]), [*groups[-1][2], (way, array)])
+        else:
+            groups.append((low, high, [(way, array)]))
+    order = {way: n for n, (way, _) in enumerate(held)}
+    texts: dict[str, str] = {}
+    for low, high, members in sorted(groups, key=lambda group: min(order[way] for way, _ in group[2])):
+        texts |= _shared(sorted(members, key=lambda member: order[member[0]]), low, high, path, names)
+    return texts
+
+
+def _shared(
+    members: Sequence[tuple[str, npt.NDArray[Any]]], low: int, high: int, path: Path, names: Iterator[int]
+) -> dict[str, str]:
+    """The texts of arrays in one stretch of memory, of which the first one has the file."""
+    (first, array), *others = members
+    name = f"{path.stem}.{next(names)}.npy"
+    if array.flags.c_contiguous and all(_alike(array, other) for _, other in others):
+        np.save(path.with_name(name), array, allow_pickle=False)
+        return {first: name} | {way: f"same:{first}" for way, _ in others}
+    held = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
+    np.save(path.with_name(name), held, allow_pickle=False)
+    return {way: _view(one, low, name if way == first else f"same:{first}", path) for way, one in members}
+
+
+def _alike(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    interfaces = [array.__array_interface__ for array in (one, other)]
+    return interfaces[0] == interfaces[1]
+
+
+def _view(array: npt.NDArray[Any], low: int, memory: str, path: Path) -> str:
+    """An array as a part of memory that begins at `low`."""
+    if array.dtype.name not in _SCALARS or min(array.strides, default=0) < 0:
+        what = "records" if array.dtype.name not in _SCALARS else "axes that run backwards"
+        raise UsageError(f"an array of {what} that shares memory cannot be written to `{path}`: pass a copy")
+    shape, offset = ",".join(map(str, array.shape)), array.__array_interface__["data"][0] - low
+    return f"view({memory}, {_SCALARS[array.dtype.name]}[{shape}], offset={offset}, strides={[*array.strides]})"
+
+
+def _written(value: Any, way: str, path: Path, arrays: Mapping[str, str]) -> str:
+    """An argument, or a field of one, as text."""
+    if isinstance(value, TensorMap):
+        return _tensor_map(value, arrays[way], path)
     if isinstance(value, np.ndarray):
-        name = f"{path.stem}.{next(names)}.npy"
-        np.save(path.with_name(name), value, allow_pickle=False)
-        return name
-    if isinstance(value, tuple):
-        return "{" + ", ".join(_written(part, path, names) for part in value) + "}"
+        return arrays[way]
+    if isinstance(value, (tuple, list)):
+        inside = ", ".join(_written(part, f"{way}.{n}", path, arrays) for n, part in enumerate(value))
+        return f"{{{inside}}}" if isinstance(value, tuple) else f"[{inside}]"
     if value is None:
         return "null"
     if isinstance(value, (bytes, bytearray)):
@@ -163,12 +228,13 @@ def _written(value: Any, path: Path, names: Any) -> str:
     raise UsageError(f"an argument of type {type(value).__name__} cannot be written to `{path}`: give NumPy numbers")
 
 
-def _tensor_map(map_: TensorMap, path: Path, names: Any) -> str:
-    fields, array = map_.fields, np.ascontiguousarray(map_.array)
-    if fields.strides != TensorMap(array, fields.box[::-1]).fields.strides or fields.address:
-        raise UsageError(f"a tensor map of parts of its array cannot be written to `{path}`: pass a contiguous one")
+def _tensor_map(map_: TensorMap, array: str, path: Path) -> str:
+    fields = map_.fields
+    if fields.address or fields.extents != map_.array.shape[::-1]:
+        raise UsageError(f"a tensor map of parts of its array cannot be written to `{path}`: pass that part")
     options = [f"box={[*fields.box[::-1]]}", f"element_strides={[*fields.steps[::-1]]}", f"type={fields.type}"]
+    options += [f"strides={[*fields.strides[::-1]]}"] * (fields.strides != map_.array.strides[-2::-1])
     options += [f"swizzle={SWIZZLES[fields.swizzle]}"] * bool(fields.swizzle)
     options += [f"interleave={INTERLEAVES[fields.interleave]}"] * bool(fields.interleave)
     options += [f"fill={FILLS[fields.nan]}"] * fields.nan
-    return f"tmap({_written(array, path, names)}, {', '.join(options)})"
+    return f"tmap({array}, {', '.join(options)})"

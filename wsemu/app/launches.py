@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app.exit_codes import FAILED, INCOMPLETE
 from wsemu.launch.check import not_run
 from wsemu.launch.hooks import hooked, observers, refused, starting
+from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UnsupportedError
 from wsemu.model.finding import MOST_SHOWN
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from wsemu.app import config, program
+from wsemu.app import program
+from wsemu.app.chosen import configured
 from wsemu.app.exit_codes import USAGE
 from wsemu.launch.hooks import hooked, keeping
+from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UsageError
 from wsemu.repair.lean import Layout, Need, Part, layouts, needs, shared_wavefronts
 from wsemu.report.terminal import Printer
@@ -86,7 +87,7 @@ def run(file: Path, arguments: Sequence[str], given: Mapping[str, Any]) -> int:
     """Run a program, and say what its proofs do not need; returns the exit code of the program's check."""
     printer = _Quiet()
     try:
-        _, settings = config.configured(file, given)
+        _, settings = configured(file, given)
     except UsageError as error:
         printer.error(error)
         return USAGE

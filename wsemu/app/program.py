@@ -10,7 +10,6 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from wsemu.app import endings
 from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERRUPTED, USAGE
 from wsemu.app.launches import Launches
 from wsemu.app.program_file import is_ptx, refusal
@@ -104,18 +103,25 @@ def _ran(
         printer.text(f"interrupted {launches.so_far}", "warning")
         return INTERRUPTED, None
     except SystemExit as exit_:
-        return endings.stopped(exit_, launches), None
+        return _endings().stopped(exit_, launches), None
     except Enough:
         raise
     except BrokenPipeError as error:
         if error.errno is not None:  # of the pipe that all is written to; else raised by the program
             raise
-        return endings.raised(error, launches, file), None
+        return _endings().raised(error, launches, file), None
     except WsemuError as error:
-        return endings.refused(error, launches, file), error
+        return _endings().refused(error, launches, file), error
     except BaseException as error:  # what a program raises need be no Exception
-        return endings.raised(error, launches, file), None
+        return _endings().raised(error, launches, file), None
     return 0, None
+
+
+def _endings() -> Any:
+    """What tells of programs that end otherwise than by their last line: few do."""
+    from wsemu.app import endings
+
+    return endings
 
 
 def _execute(file: Path, arguments: Sequence[str], module: str) -> None:
@@ -152,7 +158,7 @@ def _nothing(file: Path, settings: _settings.Settings) -> str:
 def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any]) -> int:
     """Run `file` on the emulator, then its launches on a GPU with the `options` of `crosscheck.compare`; returns the
     exit code of `wsemu crosscheck`."""
-    from wsemu.app import config
+    from wsemu.app.chosen import configured
     from wsemu.launch.crosscheck import Recorder, compare
 
     if is_ptx(file):
@@ -160,7 +166,7 @@ def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any]) ->
         return USAGE
     recorder, printer = Recorder(), Printer()
     try:
-        chosen, settings = config.configured(file, {})
+        chosen, settings = configured(file, {})
     except UsageError as error:
         printer.error(error)
         return USAGE

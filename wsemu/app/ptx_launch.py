@@ -7,6 +7,11 @@ f32[64,64]:x.npy
 x.npy                             an array as it is in the file
 {i32:7, f32[8]:zeros}             a structure by value, of such fields; an array is a pointer in it
 bytes:0700000000000000            a structure by its bytes, in hexadecimal
+[f32[8]:zeros, f32[4]:ones]       a pointer to memory that holds such fields, one behind the other; an array is a
+                                  pointer in it
+same:0  same:2.1                  the array that argument 0 is, or that stands in field 1 of argument 2, once more
+view(same:0, f32[4,8], offset=64, strides=[128,4])
+                                  a part of an array's memory, in bytes
 tmap(f16[64,64], box=[64,8], swizzle=128B)
                                   a tensor map of an array, with the options of `wsemu.TensorMap`
 null                              a null pointer
@@ -17,22 +22,26 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wsemu.launch.ptx.module import load_ptx
+from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
 from wsemu.model.tensor_map import TensorMap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
     from wsemu.launch.ptx.module import PtxKernel
+
+    _Made = dict[str, npt.NDArray[Any]]
+    """the way to an argument, or to a field of one -> its array"""
 
 TYPES = {
     **{f"{letter}{bits}": f"{word}{bits}" for letter, word in (("i", "int"), ("s", "int"), ("u", "uint"))
@@ -119,7 +128,7 @@ def run(file: Path, words: Sequence[str]) -> None:
         launch = kernel[grid, threads, 0, dynamic, _extent(options.cluster, "cluster")]
     else:
         launch = kernel[grid, threads, 0, dynamic]
-    arguments = [argument(text, number) for number, text in enumerate(options.arg)]
+    arguments = arguments_of(options.arg)
     launch(*arguments)
     if options.out:
         _save(Path(options.out), kernel, arguments)
@@ -131,7 +140,7 @@ def setting(text: str, number: int = 0) -> tuple[str, Any]:
     if not equals or not name.strip():
         raise UsageError(f"`--set {text}` is not understood: write NAME=VALUE, such as `--set scale=f32:2`")
     try:
-        return name.strip(), argument(value, number)
+        return name.strip(), argument(value, number, {}, "0")
     except UsageError as error:
         raise UsageError(str(error).replace("`--arg ", f"`--set {name}=", 1)) from None
 
@@ -152,16 +161,36 @@ def _bytes(text: str) -> int:
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-def argument(text: str, number: int = 0) -> Any:
-    """The argument that a text describes; `number` is its position, and the seed of random numbers without one.
+def arguments_of(texts: Iterable[str]) -> list[Any]:
+    """The arguments of a launch: `same:0` is an array of another one."""
+    made: _Made = {}
+    return [argument(text, number, made, str(number)) for number, text in enumerate(texts)]
+
+
+def argument(text: str, number: int = 0, made: _Made | None = None, way: str = "") -> Any:
+    """The argument that a text describes; `number` is its position, and the seed of random numbers without one; `made`
+    are the arrays of the launch so far, to which its own come at `way`.
 
     UsageError names the text and what may be written.
     """
-    text = text.strip()
+    made = {} if made is None else made
+    value = _argument(text.strip(), number, made, way)
+    if isinstance(value, (np.ndarray, TensorMap)):
+        made[way] = value.array if isinstance(value, TensorMap) else value
+    return value
+
+
+def _argument(text: str, number: int, made: _Made, way: str) -> Any:
     if text.startswith("{"):
-        return _structure(text, number)
+        return tuple(_fields(text, "}", number, made, way))
+    if text.startswith("["):
+        return _fields(text, "]", number, made, way)
     if text.startswith("tmap("):
-        return _tensor_map(text, number)
+        return _tensor_map(text, number, made, way)
+    if text.startswith("view("):
+        return _view(text, number, made, way)
+    if text.startswith("same:"):
+        return _same(text, made)
     if text == "null":
         return None
     if text.startswith("bytes:"):
@@ -267,11 +296,50 @@ def _matching(array: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, .
     return array
 
 
-def _structure(text: str, number: int) -> tuple[Any, ...]:
-    """`{...}`: fields between commas, which may be structures themselves."""
-    if not text.endswith("}"):
-        raise UsageError(f"`--arg {text}` lacks `}}` at its end")
-    return tuple(argument(part, RANDOM * (number + 1) + n) for n, part in enumerate(_parts(text, text[1:-1])))
+def _fields(text: str, end: str, number: int, made: _Made, way: str) -> list[Any]:
+    """`{...}` and `[...]`: fields between commas, which may be structures themselves."""
+    if not text.endswith(end):
+        raise UsageError(f"`--arg {text}` lacks `{end}` at its end")
+    parts = enumerate(_parts(text, text[1:-1]))
+    return [argument(part, RANDOM * (number + 1) + n, made, f"{way}.{n}") for n, part in parts]
+
+
+def _same(text: str, made: _Made) -> npt.NDArray[Any]:
+    """`same:1.0`: an array that was made before."""
+    found = made.get(text.removeprefix("same:").strip())
+    if found is None:
+        known = ", ".join(f"same:{way}" for way in made) or "none"
+        raise UsageError(f"`--arg {text}`: no such array was given before; there is {known}")
+    return found
+
+
+def _view(text: str, number: int, made: _Made, way: str) -> npt.NDArray[Any]:
+    """`view(same:0, f32[4,8], offset=64, strides=[128,4])`: of the memory of an array, from its first byte on."""
+    example = "write `view(same:0, f32[4,8], offset=64, strides=[128,4])`"
+    parts = _parts(text, text[len("view(") : -1]) if text.endswith(")") else []
+    options = dict(_option(part, ("offset", "strides"), text, example) for part in parts[2:])
+    match = _ARGUMENT.match(parts[1].strip()) if len(parts) > 1 else None
+    array = argument(parts[0], number, made, f"{way}.of") if match else None
+    if match is None or match["shape"] is None or match["value"] or not isinstance(array, np.ndarray):
+        raise UsageError(f"`--arg {text}`: a view has an array, and a type with a shape: {example}")
+    dtype = _dtype(match["type"], text)
+    shape, offset = _shape(match["shape"], dtype, text), options.get("offset", "0")
+    strides = tuple(_extents(options["strides"], text)) if "strides" in options else None
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    reach = max(sum((n - 1) * step for n, step in zip(shape, strides, strict=False)) if strides else 0, 0)
+    whole = dtype.itemsize + reach if strides else int(np.prod(shape)) * dtype.itemsize
+    if (strides and len(strides) != len(shape)) or not offset.isdecimal() or int(offset[:18]) + whole > array.nbytes:
+        raise UsageError(f"`--arg {text}`: it does not lie in the {array.nbytes:,} bytes of that array")
+    return np.ndarray(shape, dtype, array.reshape(-1).view(np.uint8), int(offset), strides)
+
+
+def _option(part: str, known: Sequence[str], text: str, example: str) -> tuple[str, str]:
+    """`name=value`"""
+    name, equals, value = (word.strip() for word in part.partition("="))
+    if not equals or name not in known:
+        raise UsageError(f"`--arg {text}`: no option `{part.strip()}`: {', '.join(known)}; {example}")
+    return name, value
 
 
 def _parts(text: str, inside: str) -> list[str]:
@@ -292,7 +360,7 @@ _LISTS, _WORDS = ("box", "strides", "element_strides"), ("swizzle", "interleave"
 """options of a tensor map: lists of numbers, and words"""
 
 
-def _tensor_map(text: str, number: int) -> TensorMap:
+def _tensor_map(text: str, number: int, made: _Made, way: str) -> TensorMap:
     """`tmap(...)`: an array, then options."""
     example = "write `tmap(f16[64,64], box=[64,8], swizzle=128B)`"
     if not text.endswith(")"):
@@ -300,11 +368,9 @@ def _tensor_map(text: str, number: int) -> TensorMap:
     first, *others = _parts(text, text[len("tmap(") : -1])
     options: dict[str, Any] = {}
     for part in others:
-        name, equals, value = (word.strip() for word in part.partition("="))
-        if not equals or name not in (*_LISTS, *_WORDS):
-            raise UsageError(f"`--arg {text}`: no option `{part.strip()}`: {', '.join((*_LISTS, *_WORDS))}; {example}")
+        name, value = _option(part, (*_LISTS, *_WORDS), text, example)
         options[name] = _extents(value, text) if name in _LISTS else None if value == "none" else value
-    array = argument(first, number)
+    array = argument(first, number, made, way)
     if not isinstance(array, np.ndarray) or "box" not in options:
         raise UsageError(f"`--arg {text}`: a tensor map has an array and a box: {example}")
     return TensorMap(array, options.pop("box"), **options)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from wsemu.app.launch_file import save_launch
 from wsemu.launch.ptx.module import load_ptx
+from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
 from wsemu.model.tensor_map import SWIZZLES, TensorMap
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsemu.app import config, program
+from wsemu.app import program
+from wsemu.app.chosen import configured
 from wsemu.app.commands import launch_words
 from wsemu.app.exit_codes import USAGE
 from wsemu.launch.hooks import hooked, traceable
 from wsemu.launch.tracing import build
+from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
 from wsemu.report.diagnostic import display_path
 from wsemu.report.terminal import Printer
@@ -88,7 +89,7 @@ def run(
         if wanted.output is not None and wanted.output.suffix not in OUTPUTS:
             raise UsageError(f"`{wanted.output}` is neither {' nor '.join(OUTPUTS)}: its name says what to write")
         arguments = launch_words(file, arguments, launch)
-        _, settings = config.configured(file, given)
+        _, settings = configured(file, given)
     except UsageError as error:
         printer.error(error)
         return USAGE

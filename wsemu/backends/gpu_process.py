@@ -15,13 +15,13 @@ import sys
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from wsemu.backends import numba_cuda
+from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UsageError
 from wsemu.model.tensor_map import TensorMap
 

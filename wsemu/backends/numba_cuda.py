@@ -80,7 +80,9 @@ def dispatcher(kernel: Any, threads: int = 0) -> Any:
     bound = 0 if threads <= _BOUNDS[0] // 2 else next(bound for bound in _BOUNDS if threads <= bound)
     found = _dispatchers.get((id(kernel), bound))
     if found is None:
-        function = getattr(kernel, "py_func", kernel)
+        body = rebound(getattr(kernel, "py_func", kernel))
+        found = _dispatchers.get((id(kernel), bound))  # made meanwhile, if it calls itself
+    if found is None:
         options = dict(getattr(kernel, "options", {}))
         if not isinstance(kernel, Declared) or kernel.device:
             options["device"] = True
@@ -88,7 +90,7 @@ def dispatcher(kernel: Any, threads: int = 0) -> Any:
             options["extensions"] = [*options.get("extensions", ()), _Arguments()]
             if bound:
                 options.setdefault("launch_bounds", bound)
-        found = _dispatchers[id(kernel), bound] = kernel, numba_cuda().jit(**options)(rebound(function))
+        found = _dispatchers[id(kernel), bound] = kernel, numba_cuda().jit(**options)(body)
     return found[1]
 
 

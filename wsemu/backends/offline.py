@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.backends import numba_cuda
+from wsemu.model.data import dataclass
 from wsemu.model.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ import os
 import queue
 import threading
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wsemu.campaign import spread
 from wsemu.campaign.results import Batch, Failure, Outcome, Results
 from wsemu.campaign.spread import Bundle, Died, Process
+from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ import linecache
 import signal
 import threading
 import time
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -33,6 +32,7 @@ from wsemu.launch.compiled import nothing_compiled
 from wsemu.launch.hooks import starting, traceable
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
+from wsemu.model.data import dataclass, field, replace
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.isa import FIRST_ARRAY
 from wsemu.model.own import is_own

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.file_names import short
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ its neighbours on both sides, as are twice and thrice a tile or depth; 0, 1 and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import NAMES, OPERATIONS
 from wsemu.model.launch_shape import LaunchConfiguration
 

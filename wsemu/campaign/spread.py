@@ -28,10 +28,10 @@ import threading
 import time
 from collections import Counter, defaultdict
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ import inspect
 import itertools
 import random
 import time
-from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal
 
 from wsemu.campaign.sizes import Reading, edges, read, smaller, thinned
 from wsemu.launch.hooks import observers, starting
 from wsemu.launch.result import CheckFailed, Report
+from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError
 
 if TYPE_CHECKING:

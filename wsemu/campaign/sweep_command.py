@@ -32,7 +32,7 @@ def command(
 ) -> int:  # fmt: skip
     """Sweep a function, with these `--size`s, and tell what came of it; `options` are those of `Sweep.run`, `jobs`
     processes, or the cluster at `on`, try the sizes."""
-    from wsemu.app.config import configured
+    from wsemu.app.chosen import configured
     from wsemu.host import takeover
     from wsemu.model.settings import using
 

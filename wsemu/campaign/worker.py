@@ -254,7 +254,7 @@ class _Mutants:
 
 def main(file: str, name: str, kind: str = "fuzz", options: str = "") -> None:
     """Serve until there are no more requests."""
-    from wsemu.app.config import configured
+    from wsemu.app.chosen import configured
     from wsemu.host import takeover
     from wsemu.model.settings import using
 

@@ -6,22 +6,21 @@ one before the launch changes them, and the compiled program as a whole: it also
 
 from __future__ import annotations
 
-import hashlib
 import linecache
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import Field
 
-from wsemu.model.finding import Record
 from wsemu.model.own import own_name
+from wsemu.model.record import Record
 from wsemu.model.settings import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
+    from pydantic import Field
 
     from wsemu.model.bound import Bound, BoundArray
     from wsemu.model.program import Program
@@ -36,7 +35,7 @@ class Lines(Record):
     file: str
     """its name alone; from `wsemu/` on for wsemu's own patterns"""
     function: str
-    first: int = Field(ge=1)
+    first: Annotated[int, Field(ge=1)]
     lines: list[str]
     """hash of each line, without blanks at its end"""
 
@@ -178,4 +177,6 @@ def _contents(array: BoundArray, segment: npt.NDArray[np.uint8]) -> npt.NDArray[
 
 
 def _digest(data: bytes, digits: int = _WHOLE) -> str:
+    import hashlib  # only what fails is hashed
+
     return hashlib.sha256(data).hexdigest()[:digits]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from wsemu.evidence.source_view import Loop, SourceView, view
 from wsemu.model.control_flow import loop_numbers, successors
+from wsemu.model.data import dataclass, field
 from wsemu.model.file_names import short
 from wsemu.model.finding import Site, Step, with_role
 from wsemu.model.grid import Grouping

@@ -8,10 +8,11 @@ from __future__ import annotations
 import functools
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.evidence.source_view import iteration, ordinal
+from wsemu.evidence.witness_clocks import Clocks, Knowledge
+from wsemu.model.data import dataclass
 from wsemu.model.isa import ADDRESS_WRAPPED, LANES, MULTICASTS, NAMES, OFFSET_MASK, step_word
 from wsemu.model.outcome import ALL_LANES, EventKind
 from wsemu.proof.happens_before import HappensBefore, uncounted_barriers
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
 
     from wsemu.evidence.places import Places
     from wsemu.model.finding import Step
-    from wsemu.model.outcome import Event, RawFinding, Trace
+    from wsemu.model.outcome import Event, Trace
 
-Knowledge = dict[int, int]
-"""warp -> the last of its intervals known to happen before now"""
 _ENDS_INTERVAL = ("arrive", "sync", "warp", "fence.cta", "fence.gpu", "fence.sys", "arrive_on", "await")
 OF_PHASES: tuple[EventKind, ...] = ("init", "inval", "arrive_on", "expect", "credit", "await")
 """what warps do to mbarriers; a copy's credit is where it is issued"""
@@ -86,7 +85,7 @@ class Witness:
         """whether schedules are those of the run: which operations others need is not told by warps' clocks then"""
         self.uncounted = uncounted_barriers(places.program)
         self.endings = {(e.cta, e.warp, e.interval): n for n, e in enumerate(self.events) if e.kind in _ENDS_INTERVAL}
-        self._clocks: dict[int, _Clocks] = {}
+        self._clocks: dict[int, Clocks] = {}
 
     # -- which execution ----------------------------------------------------------------------------------------------
 
@@ -258,13 +257,13 @@ class Witness:
 
     # -- what the warps knew ------------------------------------------------------------------------------------------
 
-    def clocks(self, cta: int) -> _Clocks:
+    def clocks(self, cta: int) -> Clocks:
         """What the warps of a CTA knew of each other."""
         if cta not in self._clocks:
             silent = relaxed(self.places.program) if self.asynchronous else frozenset()
             clusters = self.places.cluster_of
             order = PhaseOrder(False, self.uncounted, silent, clusters) if self.asynchronous else None
-            self._clocks[cta] = _Clocks(self.events, cta, order or HappensBefore(False, self.uncounted))
+            self._clocks[cta] = Clocks(self.events, cta, order or HappensBefore(False, self.uncounted))
         return self._clocks[cta]
 
     def known(self, cta: int, warp: int, interval: int) -> Knowledge:
@@ -477,105 +476,3 @@ class Witness:
             counts[key] += begins
             found.append(counts[key])
         return found
-
-
-class _Clocks:
-    """What the warps of a CTA knew of each other at each of their operations; read on only as far as it is asked."""
-
-    def __init__(self, events: list[Event], cta: int, order: HappensBefore) -> None:
-        self._cta = cta
-        self._order = order
-        self._rest = (event for event in events if event.cta == cta)
-        self._intervals: defaultdict[int, list[int]] = defaultdict(list)
-        """warp -> its intervals so far that have an operation, one after another"""
-        self._known: defaultdict[int, list[Knowledge]] = defaultdict(list)
-        """what it knew in each of them"""
-        self._learns: set[int] = set()
-        """warps whose last operation was a sync, or a wait for a phase: nothing else tells a warp of others"""
-
-    def of(self, warp: int, interval: int) -> Knowledge:
-        """What a warp knew in an interval, or at its end if it has none as late; of itself it need not be true."""
-        intervals = self._intervals[warp]
-        while not intervals or intervals[-1] < interval:
-            event = next(self._rest, None)
-            if event is None:
-                return self._now(warp)
-            self._apply(event)
-        return self._known[warp][bisect_left(intervals, interval)]
-
-    def knows(self, event: Event, warp: int) -> int:
-        """The last interval of a warp that the warp of an operation knew of just before it."""
-        return event.interval if event.warp == warp else self.of(event.warp, event.interval).get(warp, 0)
-
-    def _apply(self, event: Event) -> None:
-        warp, intervals = event.warp, self._intervals[event.warp]
-        if event.kind not in ("complete", "phase") and (not intervals or intervals[-1] < event.interval):
-            known = self._known[warp]
-            known.append(self._now(warp) if warp in self._learns or not known else known[-1])
-            intervals.append(event.interval)
-            self._learns.discard(warp)
-        if event.kind in ("sync", "await"):
-            self._learns.add(warp)
-        self._order.apply(event)
-
-    def _now(self, warp: int) -> Knowledge:
-        return {other: last for (_, other), last in self._order.clock((self._cta, warp)).items()}
-
-
-_MOST_READINGS = 16
-"""that are kept of one trace"""
-
-
-def reading(places: Places, trace: Trace, ctas: Iterable[int]) -> Witness:
-    """The part of a trace that is of some CTAs; made once for all findings about them."""
-    wanted = frozenset(ctas)
-    if wanted not in trace.readings:
-        if len(trace.readings) == _MOST_READINGS:
-            del trace.readings[next(iter(trace.readings))]
-        trace.readings[wanted] = Witness(places, trace, wanted)
-    found: Witness = trace.readings[wanted]
-    return found
-
-
-def around(places: Places, *ctas: int) -> Iterable[int]:
-    """The CTAs whose operations a schedule of an operation in each of some CTAs has: theirs; where racing accesses
-    decide what warps do, those that ran in between, too."""
-    return range(min(ctas), max(ctas) + 1) if places.steered() else ctas
-
-
-def culprit(raw: RawFinding, places: Places) -> Step:
-    """The operation that is wrong in itself, as the only step: it is reached when the CTA runs in order."""
-    does = step_word(NAMES[int(places.program.code[raw.pc, 0])])
-    place: dict[str, Any] = {}
-    if places.verb(raw.pc) == "barrier":
-        place = {name: raw.detail.get(name) for name in ("barrier", "generation")}
-    elif "address" in raw.detail:
-        place = {"what": places.accessed(raw.pc, raw.detail["address"])}
-    elif "index" in raw.detail and places.counts_bytes(raw.pc):
-        place = {"what": f"byte {raw.detail['index']} of {places.program.array_of[raw.pc]}"}
-    return places.step(raw.pc, raw.cta, raw.warp, does, mark="(1)", **place)
-
-
-def numbered(steps: list[Step]) -> list[str]:
-    """The lines of a schedule, numbered and aligned: those of its steps that are shown."""
-    shown = [step for step in steps if step.shown]
-    ctas = len({step.cta for step in shown}) > 1
-    rows = [_cells(step, ctas) for step in shown]
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    lines = []
-    for number, row in enumerate(rows, 1):
-        cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
-        lines.append(f"{number:>{len(str(len(rows)))}} {cells[0]}  {cells[1]} " + "  ".join(cells[2:]).rstrip())
-    return lines
-
-
-def _cells(step: Step, ctas: bool) -> list[str]:
-    """Who, what it does, to what, where, and the rest."""
-    who = f"CTA {step.cta} warp {step.warp}" if ctas else f"warp {step.warp}"
-    what = step.what if step.barrier is None else f"barrier {step.barrier}"
-    what += "" if step.generation is None else f" gen {step.generation}"
-    rest = [step.when, step.mark]
-    if step.arrived is not None:
-        count = f"{step.arrived}/{step.expected}" if step.expected else f"{step.arrived} arrived"
-        rest.insert(0, f"{count} complete" if step.arrived == step.expected else count)
-    return [who, step.does, what, f":{step.line}", "  ".join(text for text in rest if text)]

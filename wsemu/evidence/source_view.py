@@ -11,11 +11,11 @@ import functools
 import linecache
 import operator
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wsemu.language import cuda_names as cuda
 from wsemu.language import ptx_names as ptx
+from wsemu.model.data import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,7 +6,6 @@ docstring; calling it, or computing with it, is an error that says so.
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
@@ -204,6 +203,8 @@ def functions(module: str, group: str, table: dict[str, str]) -> dict[str, Any]:
 
 def unknown(where: str, name: str, known: Iterable[str]) -> str:
     """Message for a name that `where` lacks, with the nearest ones it has."""
+    import difflib
+
     near = difflib.get_close_matches(name, sorted(known), n=2, cutoff=0.6)
     hint = f"; did you mean {' or '.join(f'`{n}`' for n in near)}?" if near else ""
     return f"{where} has no attribute `{name}`{hint}"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 
 from wsemu.language.numbers import NumberType
 from wsemu.model.errors import KernelError, UnsupportedError
 
 NAT = -(1 << 63)
-_SECONDS = {
-    "W": Fraction(604800), "D": Fraction(86400), "h": Fraction(3600), "m": Fraction(60), "s": Fraction(1),
-    **{unit: Fraction(1, 1000**n) for n, unit in enumerate(("ms", "us", "ns", "ps", "fs", "as"), 1)},
-}  # fmt: skip
-_MONTHS = {"Y": Fraction(12), "M": Fraction(1)}
+_SECONDS = {"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1}
+_ATTOSECONDS = {
+    **{unit: seconds * 10**18 for unit, seconds in _SECONDS.items()},
+    **{unit: 1000**n for n, unit in enumerate(("as", "fs", "ps", "ns", "us", "ms"))},
+}
+_MONTHS = {"Y": 12, "M": 1}
 TYPES: dict[str, NumberType] = {}
 """dates and durations by name"""
 
@@ -39,10 +38,10 @@ def ratio(source: NumberType, target: NumberType) -> int:
     (unit, count), (wanted, many) = (np.datetime_data(np.dtype(t.name)) for t in (source, target))
     if unit == "generic" or (unit, count) == (wanted, many):
         return 1
-    for units in (_SECONDS, _MONTHS):
+    for units in (_ATTOSECONDS, _MONTHS):
         if unit in units and wanted in units:
-            parts = units[unit] * count / (units[wanted] * many)
-            if parts.denominator == 1:
-                return int(parts)
+            parts, rest = divmod(units[unit] * count, units[wanted] * many)
+            if not rest:
+                return parts
             raise KernelError(f"a {source} does not convert to {target}", remedy="use an array of the finer unit")
     raise UnsupportedError(f"a {source} as {target}", remedy="convert it before the launch, with `astype`")

@@ -5,19 +5,19 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from wsemu.model.bound import BoundArray
+from wsemu.model.data import dataclass
 from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS, SEGMENT_SHIFT, SIZE
 from wsemu.model.program import Program
 from wsemu.model.tensor_map import MAP_BYTES, TensorMap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from wsemu.machine.run import Bytes, Rows
     from wsemu.model.program import Parameter
@@ -65,6 +65,13 @@ class Memory:
         return self._place[n]
 
 
+class Block(NamedTuple):
+    """Memory in which addresses and tensor maps stand; ways in `packed` are those from the argument on."""
+
+    memory: npt.NDArray[np.uint8]
+    packed: Packed
+
+
 @dataclass(frozen=True, slots=True)
 class Packed:
     """An argument that is passed as bytes: a number, or a structure by value."""
@@ -74,6 +81,22 @@ class Packed:
     """those whose addresses stand in it: at which byte, and the way to it in the nested tuples that were given"""
     maps: tuple[tuple[int, tuple[int, ...], TensorMap], ...] = ()
     """tensor maps that stand in it, likewise; they are encoded when their arrays have addresses"""
+    blocks: tuple[tuple[int, tuple[int, ...], Block], ...] = ()
+    """memory whose address stands in it, and that holds such bytes itself: a table of pointers"""
+
+    def all_blocks(self) -> Iterator[tuple[tuple[int, ...], Block]]:
+        """Those, and the ones whose addresses stand in these."""
+        for _, path, block in self.blocks:
+            yield path, block
+            yield from block.packed.all_blocks()
+
+    def all_arrays(self) -> Iterator[tuple[tuple[int, ...], npt.NDArray[Any]]]:
+        """Arrays that it leads to, and those of tensor maps: the way to each."""
+        yield from ((path, array) for _, path, array in self.arrays)
+        yield from ((path, map_.array) for _, path, map_ in self.maps)
+        for _, path, block in self.blocks:
+            yield path, block.memory
+            yield from block.packed.all_arrays()
 
     @property
     def mapped(self) -> Any:
@@ -112,6 +135,7 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
     read_only = [*(n for n, c in constants if not c.writable), *range(first, len(arrays))]
     memory = Memory(arrays, frozenset(read_only))
     places = {key: memory.place(n) for n, key in enumerate(wanted)}
+    _fill_blocks(arguments, places, names)
     rows: Rows = {
         p.row: (p.type, _value(p, arguments[p.argument], wanted, places))
         for p in program.parameters
@@ -145,6 +169,14 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
     return rows, memory, bound
 
 
+def _fill_blocks(arguments: Sequence[Any], places: _Places, names: Sequence[str]) -> None:
+    """Addresses of this launch come to stand in tables of pointers."""
+    for number, value in enumerate(arguments):
+        if isinstance(value, Packed):
+            for _, block in value.all_blocks():
+                block.memory[:] = np.frombuffer(_contents(block.packed, (number, ()), places, names), np.uint8)
+
+
 def _packed(arguments: Sequence[Any], key: tuple[int, tuple[int | str, ...]]) -> Packed:
     """An argument, or a part of it, that is passed as bytes."""
     value = component(arguments[key[0]], key[1])
@@ -165,7 +197,7 @@ def _contents(
     """
     whole = bytearray(given.data)
     argument, way = key
-    for at, path, _ in given.arrays:
+    for at, path, _ in (*given.arrays, *given.blocks):
         whole[at : at + 8] = _address(places[argument, (*way, *path)]).to_bytes(8, "little")
     for at, path, value in given.maps:
         address = _address(places[argument, (*way, *path)])
@@ -188,8 +220,7 @@ def _wanted(program: Program, arguments: Sequence[Any]) -> _Arrays:
                 wanted[key] = np.asarray(component(arguments[p.argument], p.component))
     for argument, value in enumerate(arguments):
         if isinstance(value, Packed):
-            wanted.update(((argument, path), array) for _, path, array in value.arrays)
-            wanted.update(((argument, path), map_.array) for _, path, map_ in value.maps)
+            wanted.update(((argument, path), array) for path, array in value.all_arrays())
     return wanted
 
 

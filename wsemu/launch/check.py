@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wsemu.launch import passed
@@ -19,6 +18,7 @@ from wsemu.launch.hooks import around, keeping, observers, passed_over, refused,
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
 from wsemu.model.codes import checkers_named, finding_codes
+from wsemu.model.data import replace
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError, check_int, hide_internal_frames
 from wsemu.model.file_names import short
 from wsemu.model.launch_shape import configure
@@ -228,12 +228,17 @@ def _examine(
     arguments = prepared(kernel, arguments)
     fresh = unwritten(kernel, arguments)
     blank = (*uninitialized, *fresh)
+    done: Examined | None = None
     try:
-        done = examined(kernel, configuration, arguments, chosen, workers, blank, more)
+        way = _deeper(kernel, arguments, chosen)
+        if way is None:
+            done = examined(kernel, configuration, arguments, chosen, workers, blank, more)
     except UnsupportedError as error:
         way = _second_way(kernel, arguments, chosen, error)
         if way is None:
             raise
+    if done is None:
+        assert way is not None
         return _examine(way.kernel, configuration, way.arguments, chosen, workers, uninitialized, more, raised)
     _tell(done, raised)
     report, places, trace = done.report, done.places, done.trace
@@ -260,6 +265,18 @@ def _examine(
     for observer in observers:
         observer(report)
     return report
+
+
+def _deeper(kernel: Any, arguments: Sequence[Any], chosen: Settings) -> Way | None:
+    """The other form of a kernel whose functions call themselves, which Numba-CUDA compiles for any depth."""
+    if not chosen.numba_ptx or isinstance(kernel, Code) or not hasattr(kernel, "py_func"):
+        return None
+    from wsemu.frontend.python.functions import TOO_DEEP
+    from wsemu.launch.compiled import compiled
+
+    traps = compiled(kernel, arguments, chosen.fma).program.traps
+    why = next((trap for trap in traps if trap.startswith(TOO_DEEP)), None)
+    return None if why is None else _second_way(kernel, arguments, chosen, UnsupportedError(why))
 
 
 def _second_way(kernel: Any, arguments: Sequence[Any], chosen: Settings, error: UnsupportedError) -> Way | None:

@@ -69,7 +69,9 @@ def compiled_anew(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
     types = tuple(argument_type(value, name) for name, value in zip(names, arguments, strict=True))
     registers = getattr(kernel, "registers", 0)
     function = getattr(kernel, "py_func", kernel)
-    made = compile_kernel(function, types, fma=fma, registers=registers, debug=_debug(kernel))
+    made = compile_kernel(
+        function, types, fma=fma, registers=registers, debug=_debug(kernel), link=linked_files(kernel)
+    )
     return Compiled(made.program, names, tuple(made.notes))
 
 
@@ -102,6 +104,12 @@ def type_of_variable(function: Any, dtypes: Sequence[np.dtype[Any]], name: str) 
 def _debug(kernel: Any) -> bool:
     """Whether a kernel was made with `debug=True`."""
     return bool(getattr(kernel, "options", {}).get("debug"))
+
+
+def linked_files(kernel: Any) -> tuple[Any, ...]:
+    """The files of the option `link` of a kernel."""
+    given = getattr(kernel, "options", {}).get("link")
+    return () if given is None else tuple(given) if isinstance(given, (list, tuple, set)) else (given,)
 
 
 def parameter_names(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ a bound where the kernel calls functions of the mathematical library, which IEEE
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ from wsemu.launch.code import Code
 from wsemu.launch.compiled import as_declared, compiled
 from wsemu.launch.result import Report
 from wsemu.model import settings
+from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError, WsemuError, hide_internal_frames
 from wsemu.model.file_names import short
 from wsemu.model.isa import BINARY_FUNCTIONS, NAMES, OPERATIONS, UNARY_FUNCTIONS

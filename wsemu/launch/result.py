@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic import PrivateAttr, model_validator
-
 from wsemu.evidence import causes
 from wsemu.evidence.fingerprint import Inputs
 from wsemu.model.cure import Cure, Trials
@@ -14,17 +12,15 @@ from wsemu.model.finding import (
     Counters,
     Extent,
     Finding,
-    Record,
     Residency,
     Scope,
     Suppressed,
     Unused,
     Verdict,
 )
+from wsemu.model.record import Record
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from wsemu.launch.attempts import Launched
     from wsemu.launch.replay.witness_file import Witness
 
@@ -70,15 +66,13 @@ class Report(Record):
     """wall-clock time of the check"""
     trials: Trials | None = None
     """what edits of the kernel do, of a report that is shown; None: none were tried"""
-    _launched: Launched | None = PrivateAttr(None)
+    _launched: Launched | None = None
     """what the launch can be made again with"""
-    _trials: Trials | None = PrivateAttr(None)
+    _trials: Trials | None = None
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _checked(self) -> None:
         if (self.verdict == "failed") != bool(self.errors) and not self.left_out:
             raise ValueError(f"verdict {self.verdict!r} with {len(self.errors)} errors")
-        return self
 
     @property
     def errors(self) -> list[Finding]:
@@ -137,10 +131,6 @@ class Report(Record):
     def breaks_with(self, cure: Cure) -> bool:
         """Whether another launch of the program, which is verified as it is, no longer is with this edit."""
         return self._launched is not None and self._launched.breaks(cure)
-
-    def __eq__(self, other: object) -> bool:
-        """Whether they say the same."""
-        return isinstance(other, Report) and self.__dict__ == other.__dict__
 
     def witness(self, finding: Finding | None = None) -> Witness:
         """The schedule of an error, the first one unless it is given, with what the launch was made of: it can be saved

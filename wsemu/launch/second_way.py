@@ -47,7 +47,8 @@ class Way(NamedTuple):
     arguments: Sequence[Any]
 
 
-_made: weakref.WeakKeyDictionary[Any, dict[Any, NumbaKernel]] = weakref.WeakKeyDictionary()
+_made: weakref.WeakKeyDictionary[Any, dict[Any, NumbaKernel | str]] = weakref.WeakKeyDictionary()
+"""function -> types of its arguments -> it as PTX, or why Numba-CUDA does not compile it"""
 
 
 def open_to(kernel: Any, arguments: Sequence[Any], error: UnsupportedError) -> Way | None:
@@ -60,19 +61,22 @@ def open_to(kernel: Any, arguments: Sequence[Any], error: UnsupportedError) -> W
         from wsemu.backends import numba_cuda, offline
 
         given = tuple(arguments)
+        programs = _made.setdefault(kernel.py_func, {})
+        key: tuple[Any, ...] = tuple(map(type, given)) if given else ()
         try:
-            key = tuple(str(numba_cuda.type_of(value)) for value in given)
-            programs = _made.setdefault(kernel.py_func, {})
+            key = (*key, *(str(numba_cuda.type_of(value)) for value in given))
             if key not in programs:
                 made = offline.compile_kernel(kernel, given, lineinfo=True)
                 programs[key] = _named(kernel, (made.ptx, *made.linked), given, error)
-            return Way(programs[key], offline.passed(given))
         except WsemuError as refused:
-            error.remedy = f"{error.remedy}; by way of Numba-CUDA: {_first_line(refused)}".lstrip("; ")
-            return None
+            programs[key] = f"by way of Numba-CUDA: {_first_line(refused)}"
         except Exception as refused:  # whatever Numba raises of a kernel that it does not take, either
-            error.remedy = f"{error.remedy}; Numba-CUDA refuses it, too: {_first_line(refused)}".lstrip("; ")
+            programs[key] = f"Numba-CUDA refuses it, too: {_first_line(refused)}"
+        made_or_why = programs[key]
+        if isinstance(made_or_why, str):
+            error.remedy = f"{error.remedy}; {made_or_why}".lstrip("; ")
             return None
+        return Way(made_or_why, offline.passed(given))
 
 
 def ask_compiled(kernel: Any, types: Sequence[Any], get: Callable[[Any], Any]) -> Any:

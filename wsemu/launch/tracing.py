@@ -6,13 +6,13 @@ The rules of the steps are those of `wsemu.launch.timeline`.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wsemu.evidence.cost_view import bank_pictures, line_costs
 from wsemu.evidence.schedule import OF_PHASES, Witness
 from wsemu.launch.timeline import Copy, Generation, Kind, Mark, Place, Step, Timeline, Warp
 from wsemu.model.codes import CHECKERS
+from wsemu.model.data import replace
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import MOST_SHOWN
 from wsemu.model.isa import LANES, NAMES, OPERATIONS, SEGMENT_SHIFT

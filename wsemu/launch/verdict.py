@@ -12,7 +12,6 @@ import functools
 import operator
 import time
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.suppressions import accepted
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
+from wsemu.model.data import replace
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Unused, Verdict
 from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, MOST_COUNT, N_CONTROL, NAMES, OPERATIONS
 from wsemu.model.outcome import MOST_FINDINGS
@@ -647,6 +647,10 @@ def _held_back(places: Places) -> Iterator[str]:
             )
 
 
+_OF_TILES = ("tensor.load", "tensor.store", "tensor.reduce", "tensor.multicast", "wgmma.m64")
+"""how operations begin that access tiles in shared memory, and of which no bank conflicts are counted"""
+
+
 def count(program: Program, outcome: Outcome) -> Counters:
     """A report's counters from an outcome."""
     mix: dict[str, int] = {}
@@ -662,6 +666,7 @@ def count(program: Program, outcome: Outcome) -> Counters:
         operation = OPERATIONS[NAMES[op]]
         mix[operation.group] = mix.get(operation.group, 0) + n
         barriers += n if operation.kind == "barrier" else 0
+        costs["uncounted_tiles"] += n if NAMES[op].startswith(_OF_TILES) else 0
     for pc, access in outcome.accesses.items():
         kind = OPERATIONS[NAMES[numbers[pc]]].kind
         costs[f"shared_{kind}_wavefronts"] += access.wavefronts

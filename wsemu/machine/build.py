@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import functools
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -85,6 +84,8 @@ def _make(name: str, made: dict[str, Part], done: Callable[[], None]) -> None:
 @contextlib.contextmanager
 def _second_process(left: deque[str], made: dict[str, Part], done: Callable[[], None]) -> Iterator[None]:
     """A process that takes parts from `left` while there are any; at the end what it has made is there."""
+    import subprocess
+
     paths = [str(cache.HOME), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-P", "-m", __spec__.name]

@@ -7,17 +7,15 @@ beside the package: it would outlive it there, and a folder without modules hide
 
 from __future__ import annotations
 
+import binascii
 import contextlib
 import functools
-import hashlib
-import importlib.util
-import json
 import os
 import re
 import struct
 import sys
-import tempfile
 import time
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +35,7 @@ ABANDONED = 3600.0
 """seconds after which a half-written file has lost its writer"""
 SETTLED = 2_000_000_000
 """nanoseconds after which a file that is written again gets another time"""
-MAGIC = b"wsemu object code 3\n"
+MAGIC = b"wsemu object code 4\n"
 Sources = dict[str, bytes]
 """module -> its text"""
 _IMPORT = re.compile(r"^(?:from[ ]+([\w.]+)[ ]+import[ ]+(\((?:[^)#]|#.*)*\)|.*)|import[ ]+(.*))$", re.MULTILINE)
@@ -107,6 +105,8 @@ def _ours(module: str) -> bool:
 
 def key_of(part: str, modules: Sources) -> str:
     """Hash of a part's name, its modules, the compiler and the CPU."""
+    import hashlib  # keys are noted
+
     digest = hashlib.sha256(MAGIC)
     fields = [part.encode(), *_surroundings()]
     for field in (*fields, *(text for name, module in modules.items() for text in (name.encode(), _digest(module)))):
@@ -116,6 +116,8 @@ def key_of(part: str, modules: Sources) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _digest(module: bytes) -> bytes:
+    import hashlib
+
     return hashlib.sha256(module).digest()
 
 
@@ -145,17 +147,15 @@ def keys() -> dict[str, str]:
     if note is None:
         return current_keys()
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        noted = json.loads(note.read_bytes())
-        if noted["files"] == _states(noted["files"]) and {*noted["keys"]} == {*ALL_PARTS}:
-            found: dict[str, str] = noted["keys"]
+        files, found = _noted(note.read_text(encoding="utf-8"))
+        if files == _states(files) and {*found} == {*ALL_PARTS}:
             return found
-    files = _files_of(_Package(HOME))
-    before = _states(files)
+    before = _states(_files_of(_Package(HOME)))
     found = current_keys()
     settled = time.time_ns() - SETTLED
-    if before == _states(files) and all(max(times) < settled for _, _, *times in before.values()):
+    if before == _states(before) and all(max(times) < settled for _, _, *times in before.values()):
         with contextlib.suppress(OSError):
-            _put(note, json.dumps({"files": before, "keys": found}).encode())
+            _put(note, _as_note(before, found).encode())
             _tidy(note.parent, "keys")
     return found
 
@@ -163,19 +163,41 @@ def keys() -> dict[str, str]:
 def _note() -> Path | None:
     """The file that keys are noted in: for this place of the package, this compiler and this CPU."""
     place = folder()
-    return place / f"vm-keys-{_here()}.bin" if place else None
+    return place / f"vm-keys-{binascii.crc32(_here().encode()):08x}.bin" if place else None
 
 
+def _as_note(files: dict[str, list[int]], found: dict[str, str]) -> str:
+    """Where it holds, a line for each file, and one for each key: JSON takes longer to load than to be done without."""
+    states = (f"file {' '.join(map(str, state))} {path}" for path, state in files.items())
+    return "\n".join([_here(), *states, *(f"key {key} {part}" for part, key in found.items())])
+
+
+def _noted(text: str) -> tuple[dict[str, list[int]], dict[str, str]]:
+    """The files and the keys of a note.  ValueError where it is none, or one of another place."""
+    lines = text.split("\n")
+    if lines[0] != _here():
+        raise ValueError("of another place")
+    files, found = {}, {}
+    for line in lines[1:]:
+        kind, rest = line.split(" ", 1)
+        if kind == "file":
+            *state, path = rest.split(" ", 4)
+            files[path] = [int(number) for number in state]
+        else:
+            key, part = rest.split(" ", 1)
+            found[part] = key
+    return files, found
+
+
+@functools.cache
 def _here() -> str:
-    """The place of the package, the compiler and the CPU, as one name, without the compiler where that can be: it takes
+    """The place of the package, the compiler and the CPU, on one line, without the compiler where that can be: it takes
     longer to load than a small launch."""
-    cpu, compiler = _cpu(), importlib.util.find_spec("llvmlite")
+    cpu, compiler = _cpu(), PathFinder.find_spec("llvmlite")
     if not cpu or compiler is None or compiler.origin is None:
         return key_of(str(HOME), {})
-    version = Path(compiler.origin).with_name("_version.py")
-    return hashlib.sha256(
-        repr((MAGIC, HOME, sys.implementation.cache_tag, cpu, version, _states([str(version)]))).encode()
-    ).hexdigest()[:32]
+    version = os.path.join(os.path.dirname(compiler.origin), "_version.py")
+    return repr((MAGIC, str(HOME), sys.implementation.cache_tag, cpu, _states([version])))
 
 
 def _cpu() -> bytes:
@@ -262,6 +284,8 @@ def write(part: str, made: Part) -> bool:
 def _put(file: Path, data: bytes) -> None:
     """Write a file as a whole, or OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
+    import tempfile
+
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix="vm-", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -288,17 +312,17 @@ def _tidy(place: Path, part: str) -> None:
 
 
 def packed(part: str, made: Part) -> bytes:
-    """The bytes of a file: the key, what was made, and a hash of both."""
+    """The bytes of a file: the key, what was made, and a checksum of both."""
     symbol, needed, code = made
     fields = (keys()[part].encode(), symbol.encode(), needed.encode(), code)
     body = MAGIC + b"".join(struct.pack("<Q", len(field)) + field for field in fields)
-    return body + hashlib.sha256(body).digest()
+    return body + _checksum(body)
 
 
 def unpacked(part: str, data: bytes) -> Part | None:
     """What `packed` made bytes of; None if it did not, or with another key."""
-    body, digest = data[:-32], data[-32:]
-    if not data.startswith(MAGIC) or hashlib.sha256(body).digest() != digest:
+    body, checksum = data[:-4], data[-4:]
+    if not data.startswith(MAGIC) or _checksum(body) != checksum:
         return None
     fields, at = [], len(MAGIC)
     while at < len(body):
@@ -307,3 +331,8 @@ def unpacked(part: str, data: bytes) -> Part | None:
         at += 8 + size
     key, symbol, needed, code = fields
     return (symbol.decode(), needed.decode(), code) if key == keys()[part].encode() else None
+
+
+def _checksum(body: bytes) -> bytes:
+    """Tells a torn file from a whole one."""
+    return struct.pack("<I", binascii.crc32(body))

@@ -18,7 +18,6 @@ import gc
 import linecache
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 import llvmlite.binding as llvm
@@ -26,6 +25,7 @@ import numpy as np
 from llvmlite import ir
 
 from wsemu.machine.memory.cell_bits import ByWidth
+from wsemu.model.data import dataclass
 
 I1, I8, I64 = (ir.IntType(n) for n in (1, 8, 64))
 PLACE = I8.as_pointer()

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from wsemu.machine import build
 from wsemu.machine.state import address_of
@@ -20,9 +19,11 @@ from wsemu.model.isa import N_OPERATIONS, NAMES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import numpy.typing as npt
+
     from wsemu.model.outcome import ObjectWait
 
-Numbers = npt.NDArray[np.int64]
+    Numbers = npt.NDArray[np.int64]
 
 
 class Family(NamedTuple):

@@ -8,24 +8,22 @@ import mmap
 import os
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from wsemu.machine import build as native
 from wsemu.machine import state as layout
 from wsemu.machine.matrix.shapes import BUFFER, shapes
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS, WIDTHS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
-from wsemu.machine.memory.shadow_planes import POOL, ROOM, Planes, Suspects, collide, joined, overlapping
+from wsemu.machine.memory.shadow_planes import POOL, ROOM, Planes, collide, joined, overlapping
 from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.control_flow import CTA_COST, flow_lengths
+from wsemu.model.data import dataclass, replace
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.grid import Grouping, window
 from wsemu.model.isa import (
@@ -54,6 +52,7 @@ from wsemu.model.limits import COSTS
 from wsemu.model.matrix import TENSOR_CORES, WGMMA
 from wsemu.model.outcome import (
     MOST_FINDINGS,
+    WARPGROUP,
     AccessCount,
     BarrierState,
     Event,
@@ -74,13 +73,18 @@ from wsemu.model.sums import rounds_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import ThreadPoolExecutor
 
+    import numpy.typing as npt
+
+    from wsemu.machine.memory.shadow_planes import Suspects
     from wsemu.model.grid import Extent
     from wsemu.model.outcome import EventKind
 
+    Bytes = npt.NDArray[np.uint8]
+
 Rows = dict[int, tuple[str, int | float | bool]]
 """register row -> (type, value): what a launch puts into parameter rows"""
-Bytes = npt.NDArray[np.uint8]
 SLICES = (20_000_000, 4_000_000, 1_000_000)
 """warp instructions between two looks at the outside world (about a tenth of a second), by width: as many intervals may
 begin meanwhile"""
@@ -135,6 +139,7 @@ _BULK = {
     *(OPCODE[name] for name in WGMMA),
 }
 """operations in the asynchronous proxy"""
+_OF_WARPGROUPS = frozenset(range(FIRST_GROUP_OPERATION, N_OPERATIONS))
 _needed = functools.lru_cache(maxsize=256)(needed)
 _grouping = functools.lru_cache(maxsize=256)(Grouping)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
@@ -476,7 +481,11 @@ class Machine:
                 4 if self.image.opcodes & _BULK else 2,
             )
         size = LANES * (vectors + sets * bits)
-        self.known = _untouched((LANES * count + (layout.CTA_ROWS + 2) * members + 2) * size)
+        rows = LANES * count + (layout.CTA_ROWS + 2) * members + 2
+        if not self.image.opcodes.isdisjoint(_OF_WARPGROUPS):
+            state["group_rows"] = members * (self.cta_warps // 4) * (layout.KEPT_GROUPS + 1)
+            rows += int(state["group_rows"])
+        self.known = _untouched(rows * size)
         state["known"], state["apart"] = address_of(self.known), watch.apart
         state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, 8 * size
         state["agent_bits"] = bits
@@ -883,6 +892,14 @@ class Machine:
             if row[0] == _GRID_WAIT:
                 yield ObjectWait(w, mask, pc, "barrier of the grid", -1, members - len(missing), members, ctas)
 
+    def _warpgroup_waits(self) -> Iterator[ObjectWait]:
+        """The warps that stand at a `wgmma.commit_group` which others of their warpgroup have not made."""
+        for w, pc, mask, row in self._parked():
+            if row[0] == _COMMIT:
+                first = w - w % self.cta_warps % 4
+                committed = [int(n) for n in self.warps["committed"][first : first + 4]]
+                yield ObjectWait(w, mask, pc, WARPGROUP, -1, sum(n >= committed[w - first] for n in committed), 4)
+
     def _elsewhere(self, member: int) -> list[tuple[int, int, int]]:
         """(CTA, warp, instruction) of warps that wait in the other CTAs of the group."""
         group = int(self.state[0]["group"])
@@ -942,7 +959,7 @@ class Machine:
             if self.image.asynchronous:
                 result.phases = self._phases()
                 result.phase_waits = [w._replace(warp=w.warp - first) for w in self._phase_waits() if own(w.warp)]
-                waits = [*self._object_waits(), *self._cluster_waits(), *self._grid_waits()]
+                waits = [*self._object_waits(), *self._cluster_waits(), *self._grid_waits(), *self._warpgroup_waits()]
                 result.object_waits = [w._replace(warp=w.warp - first) for w in waits if own(w.warp)]
             result.elsewhere = self._elsewhere(member)
         return result
@@ -984,6 +1001,7 @@ def _bits(mask: int) -> list[int]:
 
 _APART = (layout.HELD, layout.AWAITS)
 _WAITS = tuple(OPCODE[name] for name in WAITS)
+_COMMIT = OPCODE["wgmma.commit"]
 _CLUSTER_WAIT, _GRID_WAIT = OPCODE["cluster.wait"], OPCODE["grid.wait"]
 _THIN_ROWS = (
     "joined_pc", "used_pc", "reach", "cover", "waited", "waited_first", "waited_pc", "expects", "expects_pc",
@@ -1141,6 +1159,8 @@ _keeping = threading.Lock()
 @functools.cache
 def _pool(process: int) -> ThreadPoolExecutor:
     """Threads of this process for launches that are spread over the cores; the one that asks works, too."""
+    from concurrent.futures import ThreadPoolExecutor  # most launches run on one core
+
     return ThreadPoolExecutor(max(1, cores() - 1), "wsemu")
 
 
@@ -1148,6 +1168,8 @@ def _on_all(calls: list[Callable[[], _T]], stop: threading.Event | None = None) 
     """What these return, which run at once; interrupted, it waits for them after `stop` is set."""
     if len(calls) == 1:
         return [calls[0]()]
+    from concurrent.futures import wait
+
     futures = [_pool(os.getpid()).submit(call) for call in calls[1:]]
     try:
         first = calls[0]()

@@ -51,8 +51,10 @@ from wsemu.machine.state import (
     MIDWAY,
     READ_SO_FAR,
     REFINE,
+    SCRIPTED,
     STACK,
     STACK_OVERFLOW,
+    STANDS,
     TRAP,
     UNTRACKED,
     UNUSED_SHIFT,
@@ -100,8 +102,6 @@ PROXY, INIT_FENCE = OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]
 SHOW = OPCODE["show"]
 EXITS, ENDS = 2, 3
 """see sync/cluster.py"""
-STANDS = 101
-"""see sync/mbarrier.py: lanes wait"""
 FIRST_FENCE_EVENT = EVENT_KINDS.index("fence.cta")
 
 
@@ -886,6 +886,9 @@ def wakes(m, warp, w):
 @compiled
 def somebody_passes(m):
     """Whether lanes of a warp go past a join, since nobody can go on otherwise: those of the lowest such warp."""
+    for w in range(m.warp_count):
+        if warp_at(m.warps, w).alive and warp_at(m.warps, w).waits == SCRIPTED:  # it may be let go
+            return False
     for w in range(m.warp_count):
         warp = warp_at(m.warps, w)
         if warp.alive == 0 or warp.waits != AWAITS:

@@ -11,13 +11,16 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from wsemu.model.outcome import EventKind
 
 BARRIERS = 16
 CTA_ROWS = 5 * BARRIERS + 1
+KEPT_GROUPS = 8
+"""groups of `wgmma` of a warpgroup of which it is kept what came before, see matrix/warpgroup.py"""
 """of `lane_clocks`, that belong to one CTA"""
 STACK = 64
 """entries of a warp's divergence stack that branches may fill"""
@@ -69,6 +72,8 @@ AWAITS = 17
 """`waits` of a warp of which some lanes wait for a phase of an mbarrier or for registers, and no others can run"""
 SCRIPTED = 18
 """`waits` of a warp that stands before an ordered access until the host lets a lane go; see memory/ordered.py"""
+STANDS = 101
+"""lanes wait at an operation of kind `async`"""
 YIELDED = 100
 """a warp waits, has ended, or its turn is over; never leaves `run`"""
 WARP = record(
@@ -102,6 +107,8 @@ WARP = record(
     cluster_passed=1,  # the same of the phase before, if they have not waited
     multiplied=1,  # what tells the wgmma that it has executed in this CTA, with their operands, from others; 0: none
     multiplied_pc=1,  # the last of them
+    committed=1,  # groups of wgmma
+    closed=1,  # of the first warp of a warpgroup: groups that all four have committed
     flying=10,  # by commits since, up to OLDEST_GROUP: which wgmma of those with a mark are under way
     unfenced=1,  # which wgmma, of those with a mark, have registers that were touched since the last fence
     served=1,  # lanes that have made the ordered access before which the warp stands
@@ -217,6 +224,7 @@ EVENT = record(kind=1, cta=1, warp=1, interval=1, pc=1, place=1, generation=1, l
 EVENT_KINDS: tuple[EventKind, ...] = (
     "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access",
     "init", "inval", "arrive_on", "expect", "credit", "await", "phase", "copy", "landed", "proxy",
+    "commit",
 )  # fmt: skip
 ACQUIRED = record(address=1, member=1, warp=1, lane=1, interval=1, grain=1, cells=128)
 """a tensor map that a lane has acquired in an interval: of the bytes at multiples of 1 << grain the last write, as the
@@ -378,6 +386,7 @@ MACHINE = record(
     row_vectors=1,  # of 32 intervals in it
     row_bits=1,  # of 32 * 64 asynchronous operations, in all sets
     agent_bits=1,  # in one set
+    group_rows=1,  # rows that belong to warpgroups, see matrix/warpgroup.py
     operations=1,  # asynchronous ones so far, by warps
     relying=1,  # 1: there was a fence.proxy: until then nobody relies on anything, and that is not joined
     releases=1,  # 1: rows have what was released to the tensormap proxy

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from wsemu.model.finding import Finding, Record
+from wsemu.model.finding import Finding
+from wsemu.model.record import Record
 
 Kind = Literal[
     "insert", "call", "move", "argument", "constant", "delete", "pair", "split", "unguard", "return", "stage", "bound",

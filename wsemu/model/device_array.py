@@ -12,7 +12,6 @@ import weakref
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.array_utils import byte_bounds
 
 from wsemu.model.errors import UnsupportedError, UsageError
@@ -20,7 +19,9 @@ from wsemu.model.errors import UnsupportedError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Array = npt.NDArray[Any]
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
 
 
 class SupportsDLPack(Protocol):

@@ -5,27 +5,17 @@ A report is JSON: `Report.model_validate_json(report.model_dump_json()) == repor
 
 from __future__ import annotations
 
-import copy
-import functools
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
-
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    SerializerFunctionWrapHandler,
-    field_validator,
-    model_serializer,
-)
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from wsemu.model.codes import CODES
+from wsemu.model.record import Padded, Record, derived
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
+
+    from pydantic import AfterValidator, Field
 
     from wsemu.model.program import Span
 
@@ -38,56 +28,15 @@ def _severity(code: str) -> Severity:
     return CODES[code].severity
 
 
-class Record(BaseModel):
-    """Data that is JSON and does not change.
-
-    What checks it is built when it is first needed: `made` takes values as they are, and does without.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    @classmethod
-    def made(cls, **fields: Any) -> Self:
-        """What `model_construct` makes, in less time; all fields without a default are given."""
-        made: Self = _blank(cls).again(**fields)
-        return made
-
-    def again(self, **fields: Any) -> Self:
-        """A record like this one with other values of these fields, as they are; its lists are its own."""
-        data = {
-            name: value.copy() if value.__class__ in (list, dict) else value for name, value in self.__dict__.items()
-        }
-        data.update(fields)
-        record = self.__class__.__new__(self.__class__)
-        _set(record, "__dict__", data)
-        _set(record, "__pydantic_fields_set__", self.__pydantic_fields_set__ | fields.keys())
-        _set(record, "__pydantic_extra__", None)
-        _set(record, "__pydantic_private__", copy.copy(self.__pydantic_private__))
-        return record
+def _known(code: str) -> str:
+    if code not in CODES:
+        raise ValueError(f"unknown finding code {code!r}: one of {', '.join(CODES)}")
+    return code
 
 
-_R = TypeVar("_R", bound=Record)
-_set = object.__setattr__
-"""records do not change, but while they are made"""
-
-
-@functools.cache
-def _blank(cls: type[_R]) -> _R:
-    """An object with the defaults of its class."""
-    required = {name: None for name, field in cls.model_fields.items() if field.is_required()}
-    return cls.model_construct(_fields_set=set(), **required)
-
-
-def _padded(value: Any, with_: int) -> Any:
-    """An int or a short tuple as three numbers."""
-    if isinstance(value, int):
-        value = (value,)
-    return (*value, with_, with_)[:3] if isinstance(value, (tuple, list)) and len(value) < 3 else value
-
-
-Index = Annotated[tuple[int, int, int], BeforeValidator(lambda value: _padded(value, 0))]
+Index = Annotated[tuple[int, int, int], Padded(0)]
 """of a CTA in the grid: 3 means (3, 0, 0)"""
-Extent = Annotated[tuple[int, int, int], BeforeValidator(lambda value: _padded(value, 1))]
+Extent = Annotated[tuple[int, int, int], Padded(1)]
 """of a grid or block: 3 means (3, 1, 1)"""
 
 
@@ -107,7 +56,7 @@ class Site(Record):
     line: int
     column: int
     end_column: int
-    end_line: int = Field(default_factory=lambda data: data["line"])
+    end_line: int = derived(lambda data: data["line"])
     cta: Index | None = None
     warp: int | None = None
     role: str = ""
@@ -143,12 +92,12 @@ class Step(Record):
     """One step of a schedule: a warp runs until it has executed this instruction."""
 
     cta: Index
-    warp: int = Field(ge=0)
+    warp: Annotated[int, Field(ge=0)]
     does: str
     """`arrive`, `sync`, `load`, `store`, `atomic`; `exit` where others wait for the whole CTA"""
-    instruction: int = Field(ge=0)
+    instruction: Annotated[int, Field(ge=0)]
     """number of the bytecode instruction"""
-    nth: int = Field(default=0, ge=0)
+    nth: Annotated[int, Field(ge=0)] = 0
     """execution of it by the warp, from 1; 0 where that is not known"""
     line: int
     what: str = ""
@@ -180,10 +129,10 @@ class Finding(Record):
     A launch may have thousands: what explains one is made when it is first asked for, which nobody sees.
     """
 
-    code: str
+    code: Annotated[str, AfterValidator(_known)]
     message: str
     """lowercase, no full stop; stands alone"""
-    severity: Severity = Field(default_factory=lambda data: _severity(data["code"]))
+    severity: Severity = derived(lambda data: _severity(data["code"]))
     sites: list[Site] = []
     notes: list[str] = []
     help: str | None = None
@@ -198,9 +147,9 @@ class Finding(Record):
     """the whole schedule as data, for `wsemu replay`"""
     factor: float | None = None
     """of a costly access: n of an n-way bank conflict; sectors moved per sector needed"""
-    _explain: Callable[[], Finding] | None = PrivateAttr(None)
+    _explain: Callable[[], Finding] | None = None
     """what makes the rest of it; None: it is all there"""
-    _outline: Callable[[], Finding] | None = PrivateAttr(None)
+    _outline: Callable[[], Finding] | None = None
     """what makes one with its sites alone"""
 
     @classmethod
@@ -238,17 +187,14 @@ class Finding(Record):
     def _complete(self) -> None:
         explain = self._explain
         if explain is not None:
-            made = explain()
-            for name in _LATER:
-                self.__dict__.setdefault(name, getattr(made, name))
-            self.__pydantic_fields_set__.update(_LATER)
+            self._fill(explain(), _LATER)
         self._explain = self._outline = None
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             if name not in _LATER:
-                return super().__getattr__(name)
+                raise AttributeError(f"`Finding` has no attribute `{name}`")
             self._complete()
             return self.__dict__[name]
 
@@ -257,45 +203,6 @@ class Finding(Record):
         site = next((site for site in self.places if site.primary), None)
         where = f" at {os.path.basename(site.file)}:{site.line}" if site else ""
         return f"{self.severity}[{self.code}]{where}: {self.message}"
-
-    def __eq__(self, other: object) -> bool:
-        for finding in (self, other):
-            if isinstance(finding, Finding):
-                finding._complete()
-        return super().__eq__(other)
-
-    def __hash__(self) -> int:
-        self._complete()
-        return super().__hash__()
-
-    def __iter__(self) -> Any:
-        self._complete()
-        return super().__iter__()
-
-    def __repr_args__(self) -> Any:
-        self._complete()
-        return super().__repr_args__()
-
-    def __getstate__(self) -> dict[Any, Any]:
-        self._complete()
-        return super().__getstate__()
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        self._complete()
-        return super().__deepcopy__(memo)
-
-    @model_serializer(mode="wrap")
-    def _whole(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        self._complete()
-        data: dict[str, Any] = serialize(self)
-        return data
-
-    @field_validator("code")
-    @classmethod
-    def _known(cls, code: str) -> str:
-        if code not in CODES:
-            raise ValueError(f"unknown finding code {code!r}: one of {', '.join(CODES)}")
-        return code
 
 
 class Suppressed(Record):
@@ -397,6 +304,8 @@ class Counters(Record):
     ideal_shared_atomic_wavefronts: int = 0
     uncounted_atomics: int = 0
     """executions of atomics on shared memory, by warps, that no rule tells the wavefronts of"""
+    uncounted_tiles: int = 0
+    """executions, by warps, of tensor copies and of `wgmma`, whose wavefronts in shared memory are not counted"""
     global_load_sectors: int = 0
     global_store_sectors: int = 0
     ideal_global_load_sectors: int = 0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
 from wsemu.model import settings
+from wsemu.model.data import dataclass, replace
 from wsemu.model.errors import MistypedError, UsageError
 from wsemu.model.limits import WARP, limits
 

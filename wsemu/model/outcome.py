@@ -3,8 +3,9 @@ both engines."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from wsemu.model.data import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 EventKind = Literal[
     "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access",
     "init", "inval", "arrive_on", "expect", "credit", "await", "phase", "copy", "landed", "proxy",
+    "commit",
 ]  # fmt: skip
 """`complete`: a barrier's generation ends and releases its syncs; the warp is the one that completed it, place is the
 barrier; a generation without a count has `pc` of its completing operation too.  `warp`: syncwarp, shuffle, vote, match.
@@ -23,7 +25,8 @@ barrier; a generation without a count has `pc` of its completing operation too. 
 Of mbarriers, with their address as place and their phase as generation: `init` and `inval`; `arrive_on`, `expect` and
 `credit` (bytes that have come), each with its amount; `await`, a wait that was answered with true; `phase`: one
 completes.  `copy`: an asynchronous operation of so many bytes to the place, from the address that stands as generation
-(-1: it reads nothing), or zeros; `landed`: a wait for groups of them; `proxy`: a proxy fence."""
+(-1: it reads nothing), or zeros; `landed`: a wait for groups of them; `proxy`: a proxy fence;
+`commit`: a group is made of them."""
 
 Status = Literal["done", "deadlock", "budget", "fault", "trap", "stack"]
 """`fault`: the hardware would raise an illegal instruction; `trap`: an unsupported operation was reached (`fault_pc`);
@@ -126,6 +129,10 @@ GRID_PLACE = -3
 """the same of the barrier of the grid"""
 OF_GROUPS = {CLUSTER_PLACE: "cluster", GRID_PLACE: "grid"}
 """what CTAs meet in there"""
+
+
+WARPGROUP = "warpgroup"
+"""`kind` of a wait for other warps of a warpgroup, at `wgmma.commit_group`"""
 
 
 class ObjectWait(NamedTuple):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import FIELDS, N_CONTROL, NAMES, OPCODE
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 SYSTEM = "%reserved_smem_"
 """how the names of shared arrays begin that the system keeps to itself"""

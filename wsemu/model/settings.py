@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
 from wsemu.model.codes import CHECKERS
+from wsemu.model.data import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from wsemu.model.data import replace
 from wsemu.model.isa import NAMES
 from wsemu.model.matrix import FORMATS, GROUP_ROUNDS_ONCE, MMA, ROUNDS_ONCE, WGMMA
 from wsemu.model.program import Program

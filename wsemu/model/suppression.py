@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from wsemu.model.data import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ induction variables", PLDI 1992).  No sum is taken to overflow.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import (
     BLOCKS,
     LANES,

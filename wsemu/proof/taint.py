@@ -31,7 +31,8 @@ where the lanes of a warp run in lockstep there is one such mask.  What one lane
 sum for all masks (`election.py`); which lane that is decides nothing, where nothing but atomics touches its array.
 
 Detects: branches, exits, guards, addresses, barrier operands and member masks that may depend on the order of atomics;
-what is stored because of it.
+what is stored because of it.  An address of which nothing is known leads to any array of the caller, and to shared or
+local ones where the address of one was stored or went to other lanes.
 Does not detect: values that only look as if they depended on the order (`x ^ x`) or elements of one array apart from
 each other; both err on the side of a report.
 Reference: A. Sabelfeld, A. Myers, "Language-based information-flow security", IEEE JSAC 21(1), 2003 (explicit flows).
@@ -41,12 +42,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from wsemu.model.control_flow import successors
+from wsemu.model.data import dataclass
 from wsemu.model.isa import (
     ATOMICS,
     BLOCKS,
@@ -408,10 +409,10 @@ class Analysis:
         self._blocks[0].state = dict(self._regions.entry)
         work = {0}
         while work:
-            merged, self._grown = self._regions.merged, False
+            merged, self._grown = (self._regions.merged, self._regions.escaped), False
             self._flow(work)
             self._mix()
-            wider = merged != self._regions.merged
+            wider = merged != (self._regions.merged, self._regions.escaped)
             work = {
                 start for start, block in self._blocks.items()
                 if block.state is not None and (wider or (self._grown and block.reads_memory))
@@ -447,6 +448,9 @@ class Analysis:
         bits = step.array if step.kind == "alu" else 0
         for row in step.reads:
             bits |= state.get(row, 0)
+        if step.kind in ("store", "atomic", "warp"):
+            values = step.reads[step.reads[:1] == (step.address,) :]
+            self._regions.escape(_union(state, values))
         if step.kind != "alu":
             bits = self._exchange(step, bits & self._taint, self._arrays(step, state))
         elif step.reach:
@@ -465,7 +469,7 @@ class Analysis:
             return step.array
         arrays = self._regions.touched(step.array or state.get(step.address, 0))
         self._regions.check(arrays, step.reach, step.unit)
-        return arrays
+        return arrays & ~self._regions.constant if step.kind in ("store", "atomic") else arrays
 
     def _exchange(self, step: Step, bits: Bits, arrays: Bits) -> Bits:
         """The result of an instruction other than arithmetic, whose operands come from `bits`."""

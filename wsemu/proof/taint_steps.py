@@ -42,7 +42,8 @@ class Regions:
 
     def __init__(self, program: Program, first: int, segment_of: SegmentOf | None) -> None:
         self.first = first
-        self.list = [Region("constant"), Region("votes")]
+        self.list = [Region("constant"), Region("votes"), Region("global")]
+        """the third stands for arrays whose addresses are in structures or in memory"""
         constant = [array for array in program.constant_arrays if not (array.writable or array.live)]
         self.entry: State = {array.row: 1 << first for array in constant}
         """what the rows of base addresses hold"""
@@ -62,11 +63,18 @@ class Regions:
         self._declared_arrays = self.all_of("local", "shared")
         self.merged: Bits = 0
         """arrays of a space in which an access may reach past the end of its array"""
+        self.escaped: Bits = 0
+        """those of spaces of which some address went where it is not followed: into memory, or to other lanes"""
 
     @property
     def votes(self) -> Bits:
         """What barriers with a reduction (`bar.red`) hand from thread to thread."""
         return 2 << self.first
+
+    @property
+    def constant(self) -> Bits:
+        """What nothing writes, from whatever address: constant arrays, and the bytes of arguments."""
+        return 1 << self.first
 
     def _arguments(self, program: Program, segment_of: SegmentOf | None) -> None:
         segments: dict[int | None, Bits] = {}
@@ -117,13 +125,21 @@ class Regions:
                 return 1 << self.first + n
         return self.all_of(space)
 
+    def escape(self, address: Bits) -> None:
+        """An address that holds these is no longer followed."""
+        for space in self._spaces:
+            if address & space:
+                self.escaped |= space
+
     def touched(self, address: Bits) -> Bits:
-        """The arrays that an access may touch whose address holds these."""
+        """The arrays that an access may touch whose address holds these.  One of which nothing is known was loaded, or
+        passed: it leads to no shared or local array but where such an address went there."""
         mask = address >> self.first << self.first
         for space in self._spaces if mask & self.merged else ():
             if mask & space & self.merged:
                 mask |= space
-        return mask or self.everything
+        spaces = self._spaces[0] | self._spaces[1]
+        return mask or self.everything & ~(spaces & ~self.escaped)
 
     def check(self, mask: Bits, reach: int, unit: int) -> None:
         """Merge the arrays of a space if one of `mask` is smaller than `reach` bytes or ends inside a vector."""

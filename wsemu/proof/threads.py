@@ -24,14 +24,15 @@ Barriers, exits and warp-wide operations give and take as in `happens_before.py`
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import (
     ACQUIRES,
     ADDRESS_WRAPPED,
+    ALL,
     AS_STORE,
     ATOMIC,
     BOTH_WAYS,
@@ -43,6 +44,7 @@ from wsemu.model.isa import (
     NO_STORE,
     OF_CLUSTER,
     OF_CTA,
+    ONLY_READ,
     OPERATIONS,
     READ,
     RELEASES,
@@ -70,6 +72,10 @@ Thread = int
 Place = tuple[int, int]
 """(CTA of shared memory or -1, address)"""
 _NOTHING: frozenset[Before] = frozenset()
+_REDUCES, _COPIES = -2, -3
+"""who touched a place: copies, that add to it, and others"""
+_NEVER = 1 << 30
+"""an interval that no warp comes to"""
 _WIDE = -1
 """who gave, where all CTAs may take it"""
 _OF_CTA, _OF_CLUSTER, _OF_ALL = range(3)
@@ -79,7 +85,7 @@ _SCOPED = {OF_CTA: _OF_CTA, OF_CLUSTER: _OF_CLUSTER, 0: _OF_ALL}
 _FENCES = ("fence.cta", "fence.gpu", "fence.sys")
 _ROWS = (
     "fenced", "pending", "own", "seen", "behind", "forced", "meeting", "exited", "barrier", "given", "places",
-    "observed",
+    "observed", "copies",
 )  # fmt: skip
 """what is known besides what threads know"""
 _ROUNDS = 8
@@ -113,17 +119,25 @@ class Entry(NamedTuple):
     size: int
     reach: int
     """of an atomic: how far its scope goes"""
+    pc: int
+    agent: bool = False
+    """made by an asynchronous copy: nobody knows of it but by its column"""
 
     def of_one(self, other: Entry) -> bool:
         """Whether two are atomics of one width, which may be atomic with each other."""
-        return self.kind == other.kind == ATOMIC and self.size == other.size
+        alike = self.size == other.size and self.agent == other.agent
+        return self.kind == other.kind == ATOMIC and alike
 
     def covers(self, earlier: Entry) -> bool:
         """Whether who comes after this, or is atomic with it, need not be judged against an earlier access."""
         same = self.thread == earlier.thread and self.kind == earlier.kind
-        return same and (
-            self.kind == READ
-            or (self.column == earlier.column and self.size == earlier.size and self.reach <= earlier.reach)
+        return (
+            same
+            and not (self.agent or earlier.agent)
+            and (
+                self.kind == READ
+                or (self.column == earlier.column and self.size == earlier.size and self.reach <= earlier.reach)
+            )
         )
 
 
@@ -193,7 +207,7 @@ class _Touch(NamedTuple):
 
 _TABLES = (
     "rows", "fenced", "pending", "own", "seen", "last", "columns", "counts", "given", "exited", "behind", "forced",
-    "meeting", "cells", "touched", "touched_keys", "before", "gathered",
+    "meeting", "cells", "touched", "touched_keys", "before", "gathered", "loads", "groups",
 )  # fmt: skip
 """of `Knowledge`, each of which a copy has of its own"""
 
@@ -266,9 +280,22 @@ class Knowledge:
         """arrays of which each CTA has places of its own, by its number"""
         self.unclear: tuple[int, ...] = ()
         """instructions of which lanes store to one place together"""
+        self.asynchronous = program.asynchronous
+        """then what threads do to shared memory is judged by an engine, see `launch/explore/replays.py`"""
+        self.loads: dict[tuple[Thread, int], tuple[int, ...]] = {}
+        """(thread, instruction) -> the columns of copies that it has issued last, of which a phase will be told"""
+        self.groups: dict[tuple[Thread, bool], tuple[tuple[int, ...], ...]] = {}
+        """(thread, whether they are bulk ones) -> the same of copies that it has to wait for, group by group; the last
+        ones are in none yet"""
+        self.told: frozenset[int] = frozenset()
+        """columns of copies that `cp.async.mbarrier.arrive` tells of: who knows of them then is not followed"""
+        self.loose: tuple[int, ...] = ()
+        """instructions of an access and of a copy that may be ordered in ways that are not followed"""
         self._rules: dict[str, Callable[[Made], None]] = {
             "arrive": self._arrive, "sync": self._sync, "complete": self._complete, "exit": self._exit,
             "warp": self._warp, **dict.fromkeys(_FENCES, self._fence),
+            "arrive_on": self._arrive_on, "await": self._await, "init": self._init,
+            "credit": self._credit, "commit": self._commit, "landed": self._land,
         }  # fmt: skip
 
     def copy(self) -> Self:
@@ -291,6 +318,8 @@ class Knowledge:
         for number, one in enumerate(made, first):
             if one.event.kind == "access":
                 yield from self._access(one, number)
+            elif one.event.kind == "copy":
+                yield from self._copy(one.event, number)
             elif one.event.kind in self._rules:
                 self._rules[one.event.kind](one)
 
@@ -547,7 +576,7 @@ class Knowledge:
         for lane, address in made.addresses:
             address &= ~ADDRESS_WRAPPED
             segment = address >> SEGMENT_SHIFT
-            if segment == LOCAL:
+            if segment == LOCAL or (segment == SHARED and self.asynchronous):
                 continue
             thread = first + lane
             own = event.cta if segment == SHARED else -1
@@ -558,7 +587,7 @@ class Knowledge:
                     if store and not atomic and touched.setdefault((own, start), thread) != thread:
                         self.unclear = (*self.unclear, event.pc)
                     kind = ATOMIC if atomic else WRITE if store else READ
-                    entry = Entry(thread, event.interval, kind, 0, 0, number, size, reach)
+                    entry = Entry(thread, event.interval, kind, 0, 0, number, size, reach, event.pc)
                     yield from self._check(event.cta, (own, start), entry, writes)
                     if strong and start == address:  # what it observes is known behind it
                         column, count = self._strong(event, thread, (own, start), wrote)
@@ -577,8 +606,8 @@ class Knowledge:
             touch = _Touch(
                 thread if before.thread == thread else -1, self.step, writes or before.writes, plain or before.plain
             )
-            again = before.thread != thread or before.step != self.step
-            if again and touch.writes and touch.plain:
+            again = before.thread != thread or before.step != self.step or thread == _COPIES
+            if again and touch.writes and (touch.plain or (before.thread == _REDUCES != thread)):
                 self.shared.common.add(place)
                 self.shared.grown = True
                 return True
@@ -597,7 +626,8 @@ class Knowledge:
         self.touched_keys[place[0]] = self.touched_keys.get(place[0], 0) ^ now
 
     def _known(self, cta: int, entry: Entry, thread: Thread) -> bool:
-        if entry.thread == thread or (self.lockstep and entry.thread // LANES == thread // LANES):
+        own = entry.thread == thread or (self.lockstep and entry.thread // LANES == thread // LANES)
+        if own and not entry.agent:
             return True
         row = self.rows[cta][thread - cta * self.of_cta]
         observed = entry.column and entry.column < len(row) and entry.written <= row[entry.column]
@@ -609,8 +639,15 @@ class Knowledge:
         against = (*written, *read) if writes else written
         for other in against:
             apart = other.number != entry.number and not (entry.of_one(other) and self._include(entry, other))
-            if apart and not self._known(cta, other, entry.thread):
-                yield Race(other, entry, place[1])
+            if not apart:
+                continue
+            if not self._known(cta, other, entry.thread):
+                if other.column in self.told:
+                    self.loose = other.pc, entry.pc
+                else:
+                    yield Race(other, entry, place[1])
+            elif entry.agent > other.agent:  # whether a proxy fence lies between them is not followed
+                self.loose = other.pc, entry.pc
 
     def _include(self, one: Entry, other: Entry) -> bool:
         """Whether two scopes include each other's threads (PTX ISA, "Morally strong operations")."""
@@ -627,6 +664,112 @@ class Knowledge:
             self.cells[place] = (*(e for e in written if not entry.covers(e)), entry), read
         else:
             self.cells[place] = (entry,), ()
+
+    # -- phases and copies ---------------------------------------------------------------------------------------------
+    def _phase(self, event: Event) -> tuple[int, int]:
+        """A phase of an mbarrier among what can be given to."""
+        return event.cta, event.place << 32 | event.generation
+
+    def _arrive_on(self, made: Made) -> None:
+        event = made.event
+        if NAMES[self.code[event.pc][0]] == "cp.async.arrive":  # it tells of copies alone
+            for thread in self._threads(event, event.lanes):
+                self.told |= {c for group in self.groups.get((thread, False), ()) for c in group}
+            return
+        for table in (self.given, self.gathered, self.meeting):
+            table.pop((event.cta, event.place << 32 | event.generation - 2), None)
+        self._give(event._replace(place=self._phase(event)[1]), waits=False)
+
+    def _await(self, made: Made) -> None:
+        event = made.event
+        key, threads = self._phase(event), self._threads(event, event.lanes)
+        if key in self.given:
+            self._take(event.cta, threads, self.given[key][0])
+            self._meet(threads, self.gathered.get(key, _NOTHING))
+            self._know_fences(threads, *self.meeting.get(key, (_NO_ROW, _NO_ROW)))
+
+    def _init(self, made: Made) -> None:
+        """A new mbarrier, also where one was."""
+        cta, place = made.event.cta, made.event.place
+        for table in (self.given, self.gathered, self.meeting):
+            for key in [key for key in table if key[0] == cta and key[1] >> 32 == place]:
+                del table[key]
+
+    def _copy(self, event: Event, number: int) -> Iterator[Race]:
+        """A copy is issued, and made: what it does to arrays, as its threads know of others then."""
+        name = NAMES[self.code[event.pc][0]]
+        kind = ATOMIC if name == "bulk.reduce" else WRITE
+        for thread in self._threads(event, event.lanes):
+            for start, does in ((event.generation, READ), (event.place, kind)):
+                if start >> SEGMENT_SHIFT < FIRST_ARRAY:
+                    continue
+                column = 0
+                for at in range(start - start % self.grain, start + event.amount, self.grain):
+                    place = -1, at
+                    if not self._matters_to_copy(place, does):
+                        continue
+                    column = column or self._copies(name, thread, event.pc)
+                    entry = Entry(thread, _NEVER, does, column, 1, number, 0, _OF_ALL, event.pc, agent=True)
+                    yield from self._check(event.cta, place, entry, does != READ)
+                    written, read = self.cells.get(place, ((), ()))
+                    self.cells[place] = (written, (*read, entry)) if does == READ else ((*written, entry), read)
+
+    def _copies(self, name: str, thread: Thread, pc: int) -> int:
+        """A column for a copy of a thread."""
+        self.width += 1
+        column = self.width - 1
+        if name == "bulk.load":
+            self.loads[thread, pc] = (*self.loads.get((thread, pc), ()), column)
+        else:
+            key = thread, name.startswith("bulk")
+            *groups, loose = self.groups.get(key, ((),))
+            self.groups[key] = (*groups, (*loose, column))
+        return column
+
+    def _matters_to_copy(self, place: Place, kind: int) -> bool:
+        """As `_matters`, of a copy: reductions are atomic among themselves alone."""
+        before = self.touched.get(place)
+        reduces = kind == ATOMIC and (before is None or before.thread == _REDUCES)
+        if reduces:
+            return self._matters(place, _REDUCES, writes=True, plain=False)
+        return self._matters(place, _COPIES, kind != READ, plain=True)
+
+    def _credit(self, made: Made) -> None:
+        """Bytes of copies have come: their phase is told of these, and of nothing else."""
+        event = made.event
+        columns = [c for thread in self._threads(event, event.lanes) for c in self.loads.pop((thread, event.pc), ())]
+        if columns:
+            row = np.zeros(self.width, np.int32)
+            row[columns] = 1
+            given, syncs, uncounted = self.given.get(self._phase(event), (_NO_ROW, (), False))
+            self.given[self._phase(event)] = _joined(given, row), syncs, uncounted
+
+    def _commit(self, made: Made) -> None:
+        """A group is made of the copies that none has."""
+        bulk = NAMES[self.code[made.event.pc][0]].startswith("bulk")
+        for thread in self._threads(made.event, made.event.lanes):
+            if (thread, bulk) in self.groups:
+                self.groups[thread, bulk] = (*self.groups[thread, bulk], ())
+
+    def _land(self, made: Made) -> None:
+        """Threads have waited for all of their copies but the last groups: they know of these, and of nothing else."""
+        event = made.event
+        fields = self.code[event.pc]
+        bulk = NAMES[fields[0]].startswith("bulk")
+        if bulk and fields[7] & ONLY_READ:  # of what was read in shared memory
+            return
+        for thread in self._threads(event, event.lanes):
+            *groups, loose = self.groups.pop((thread, bulk), ((),))
+            if not bulk and fields[7] & ALL:
+                groups, loose = [*groups, loose], ()
+            kept = groups[len(groups) - event.generation :] if event.generation < len(groups) else groups
+            kept = [] if not event.generation else kept
+            columns = [column for group in groups[: len(groups) - len(kept)] for column in group]
+            self.groups[thread, bulk] = (*kept, loose)
+            if columns:
+                row = np.zeros(self.width, np.int32)
+                row[columns] = 1
+                self._take(event.cta, [thread], row)
 
     # -- comparing -----------------------------------------------------------------------------------------------------
     def key(self, alike: Sequence[bytes] | None = None) -> bytes:
@@ -749,6 +892,8 @@ class _Key:
         of_cta, kind = self.known.of_cta, _ROWS.index(what)
         if what in ("fenced", "pending", "behind", "forced"):
             return key // of_cta, hash((kind, key % of_cta, min(to, 0)))
+        if what == "copies":
+            return key[0] // of_cta, hash((kind, key[0] % of_cta, key[1], to))
         if what in ("own", "seen"):
             return key[0] // of_cta, hash((kind, key[0] % of_cta, key[1][1], min(to, 0)))
         if what == "exited":
@@ -817,6 +962,10 @@ class _Key:
             "barrier": {((self._barrier(key), tuple(tuple(map(thread, s)) for s in syncs)), 0): row
                         for key, (row, syncs, _) in known.given.items() if key[0] in self.living},
         }  # fmt: skip
+        tables["copies"] = {
+            ((thread(t), bulk), n): self._row(columns) for (t, bulk), groups in known.groups.items()
+            for n, columns in enumerate(groups) if t // known.of_cta in self.living
+        }  # fmt: skip
         given, places, observed = {}, {}, {}
         for at, location in known.locations.items():
             if at[0] >= 0 and at[0] not in self.living:
@@ -828,6 +977,11 @@ class _Key:
             row[list(location.observed)] = list(location.observed.values())
             observed[place(at), 0] = row
         return {**tables, "given": given, "places": places, "observed": observed}
+
+    def _row(self, columns: Iterable[int]) -> Rows:
+        row = np.zeros(self.known.width, np.int32)
+        row[list(columns)] = 1
+        return row
 
     def _hash_cells(self, hashed: Any, table: Rows) -> None:
         """Add who, of those whose rows the table has, knows of the accesses that later ones must come after."""

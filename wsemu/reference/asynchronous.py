@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wsemu.model.isa import CP_ASYNC, WAITS
 from wsemu.model.matrix import WGMMA
 from wsemu.reference.agents import bulk_copy, cp_async, map_fences, tensor_copy
-from wsemu.reference.matrix import wgmma
+from wsemu.reference.matrix import warpgroup, wgmma
 from wsemu.reference.sync import cluster_barrier, grid_barrier, mbarrier, register_pool
 
 if TYPE_CHECKING:
@@ -144,7 +144,9 @@ enter(
             "wgmma.check": wgmma.check,
             **dict.fromkeys(WGMMA, wgmma.multiply),
         },
+        {"wgmma.commit": Standing(warpgroup.may_go, warpgroup.go)},
         end=wgmma.compare_warps,
+        waits=warpgroup.waits,
     )
 )
 enter(

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.model.isa import NAMES
 from wsemu.model.outcome import Trace
+from wsemu.reference.agents.copy import report_outliving
 from wsemu.reference.memory.bounds import atomic
 from wsemu.reference.run import BudgetError, Cta, CtaGroup, Launch
 from wsemu.reference.state import Group, Region, Warp, chain
-from wsemu.reference.sync.named_barrier import StopError, report_dangling
+from wsemu.reference.sync.named_barrier import StopError
 from wsemu.reference.warp import WarpRun
 
 if TYPE_CHECKING:
@@ -95,13 +96,17 @@ class OrderedCta(Cta):
                     if run.able() and not run.asks():
                         able = True
                         run.run()
-                if not able:
+                asked = any(OrderedWarp(self, w).asks() for w in self.warps if w.alive)
+                if not able and (asked or not self.goes_past_standing()):
                     return "stands"
         except BudgetError:
             return "budget"
         except StopError as stop:
             return stop.status
-        report_dangling(self)
+        self.end()
+        if self.launch.program.asynchronous:
+            self.group.mbarriers.report_left()
+            report_outliving(self.group)
         return "done"
 
 
@@ -172,14 +177,17 @@ class OrderedRun:
             for b in own.barriers if b.arrived
         ]  # fmt: skip
         order, alive = own.launch.watch.order, [w for w in own.warps if w.alive]
-        parted = 0
-        if order.by_lanes(cta):  # no two are held for one state
+        parted, known = 0, list[Any]()
+        if own.launch.program.asynchronous:  # what knows of what depends on what it has done, which is told besides
+            known = [_objects(own)]
+        elif order.by_lanes(cta):  # no two are held for one state
             self.parted += 1
             parted = self.parted
-        known = [
-            [order.before((cta, p.warp, p.interval), (cta, w.number)) for w in alive]
-            for b in own.barriers for p in (*b.before, *b.participants)
-        ]  # fmt: skip
+        else:
+            known = [
+                [order.before((cta, p.warp, p.interval), (cta, w.number)) for w in alive]
+                for b in own.barriers for p in (*b.before, *b.participants)
+            ]  # fmt: skip
         shared = bytes(own.shared.data), bytes(own.shared.written or b"")
         return (
             parted,
@@ -193,6 +201,12 @@ class OrderedRun:
 def _copied(cta: OrderedCta) -> OrderedCta:
     common = {id(getattr(cta.launch, name)): getattr(cta.launch, name) for name in _KEPT}
     return copy.deepcopy(cta, common)
+
+
+def _objects(cta: OrderedCta) -> tuple[Any, ...]:
+    """What decides how asynchronous operations of a CTA go on."""
+    mbarriers = [(b.address, b.phase, b.pending, b.expected, b.tx) for b in cta.mbarriers.live.values()]
+    return sorted(mbarriers), vars(cta.registers), [cta.copies, cta.bulk]
 
 
 def _warp_state(warp: Warp, served: int, live: list[frozenset[int]]) -> tuple[Any, ...]:

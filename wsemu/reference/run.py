@@ -32,6 +32,7 @@ from wsemu.reference.agents.copy import Issued, report_outliving
 from wsemu.reference.agents.outstanding import Groups
 from wsemu.reference.arithmetic import from_float, unsigned
 from wsemu.reference.asynchronous import FAMILIES
+from wsemu.reference.matrix.warpgroup import Part
 from wsemu.reference.matrix.wgmma import GroupRegisters
 from wsemu.reference.memory.shadow import Options, Watch
 from wsemu.reference.memory.thread_shadow import ThreadWatch
@@ -316,8 +317,8 @@ class Cta:
         """`cp.async` of (warp, lane)"""
         self.bulk: defaultdict[tuple[int, int], Groups] = defaultdict(Groups)
         """bulk stores and reductions of (warp, lane)"""
-        self.wgmma: defaultdict[int, Groups] = defaultdict(Groups)
-        """of a warp"""
+        self.parts_of_groups: defaultdict[int, Part] = defaultdict(Part)
+        """by warp, its part of the groups of `wgmma`"""
         self.multiplied: defaultdict[int, list[tuple[int, int, int, int]]] = defaultdict(list)
         """by warp, the `wgmma` that it has executed: instruction, descriptors, whether it used the accumulator"""
         self.registers_of_groups: defaultdict[int, GroupRegisters] = defaultdict(GroupRegisters)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import LANES
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ and the shapes of launches.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from wsemu.model.data import dataclass
 from wsemu.repair.scene import FENCES, SYNCHRONISES, leaves, synchronises
 from wsemu.repair.text import Text
 from wsemu.repair.values import PARAMETERS

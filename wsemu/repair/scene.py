@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.language.cuda_names import FUNCTIONS as CUDA
 from wsemu.language.ptx_names import FUNCTIONS as PTX
 from wsemu.model.cure import Edit
+from wsemu.model.data import dataclass, field
 from wsemu.repair.text import Piece, Text
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import os
 import re
 import time
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from wsemu.evidence import causes
 from wsemu.model.cure import Change, Cure, Edit, Trials
+from wsemu.model.data import dataclass, field
 from wsemu.repair import constants, host, shapes, synchronisation, values
 from wsemu.repair.scene import Candidate, Scene
 from wsemu.repair.text import Text

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.errors import KernelError, UnsupportedError
 from wsemu.report.diagnostic import Style, clean
 

@@ -17,7 +17,6 @@ import itertools
 import linecache
 import os
 import textwrap
-import unicodedata
 from typing import TYPE_CHECKING, Literal
 
 from wsemu.model.cure import Trials
@@ -194,6 +193,8 @@ def _figures(report: Report) -> list[str]:
     if counters.uncounted_atomics:
         n = counters.uncounted_atomics
         figures.append(f"{n:,} shared atomic{'s' * (n != 1)} whose conflicts are not counted")
+    if counters.uncounted_tiles:
+        figures.append(f"{counters.uncounted_tiles:,} tensor copies or `wgmma` whose conflicts are not counted")
     if counters.coalesced is not None:
         figures.append(f"{counters.coalesced:.0%} coalesced")
     if report.residency is not None:
@@ -376,6 +377,8 @@ def _cells(text: str) -> int:
 
 
 def _width(character: str) -> int:
+    import unicodedata  # most text is ASCII
+
     return 0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 

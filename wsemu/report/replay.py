@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.evidence.schedule import numbered
+from wsemu.evidence.readings import numbered
 from wsemu.report.diagnostic import finding_lines, wrapped
 
 if TYPE_CHECKING:

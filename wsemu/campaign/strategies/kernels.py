@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from wsemu.campaign.strategies.launches import Launch, launches
 from wsemu.language import ptx_names as ptx
 from wsemu.launch.transfer import spelled
+from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
 from wsemu.model.launch_shape import Dimensions
 from wsemu.patterns.rules import WARP

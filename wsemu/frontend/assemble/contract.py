@@ -21,13 +21,13 @@ product twice, directly and through another sum.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.compound import TYPES
 from wsemu.frontend.assemble.flow import ALU, predecessors
 from wsemu.frontend.assemble.graph import Graph, Instruction, Register
 from wsemu.frontend.assemble.simplify import Blocks, assignments, remove_dead_code
+from wsemu.model.data import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

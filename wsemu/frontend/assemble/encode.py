@@ -7,7 +7,6 @@ phi moves, layout, reconvergence and encoding.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +36,7 @@ from wsemu.frontend.assemble.simplify import (
     used_registers,
     vectors,
 )
+from wsemu.model.data import replace
 from wsemu.model.isa import FIELDS, OPCODE, OPERATIONS, ROW, WAITS, first_element
 from wsemu.model.matrix import VECTORS, vector_counts
 from wsemu.model.program import Constant, Program

@@ -6,8 +6,7 @@ that nothing assigns.  The graph knows nothing of rows, reconvergence or layout:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from wsemu.model.data import dataclass, field
 from wsemu.model.program import ConstantArray, Parameter, Raised, SharedArray, Span, Stop
 
 Register = int

@@ -8,11 +8,11 @@ word.  Both cost what a load of these words does.  Source: the machine code that
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.flow import EXIT, immediate_post_dominators
 from wsemu.frontend.assemble.simplify import assignments, used_registers
+from wsemu.model.data import replace
 from wsemu.model.isa import AS_LOAD, ATOMICS, NO_STORE, OPERATIONS, OWN_SHARED, SCOPES, SERVICE, UNCOUNTED
 
 if TYPE_CHECKING:

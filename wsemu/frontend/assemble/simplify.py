@@ -5,11 +5,11 @@ The graph itself is left as it is; everything here works on copies of its blocks
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.flow import ALU, predecessors, reachable
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Phi, Register
+from wsemu.model.data import replace
 from wsemu.model.isa import SIZE, first_element
 from wsemu.model.matrix import VECTORS, vector_counts
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Register
 from wsemu.frontend.assemble.graph import Instruction as GraphInstruction
 from wsemu.frontend.ptx.literals import bits_of
+from wsemu.frontend.ptx.refusals import remedy
 from wsemu.frontend.ptx.short_addresses import shortened
 from wsemu.frontend.ptx.special import SPECIALS
 from wsemu.frontend.ptx.steps import BITS, RESULT, Steps
 from wsemu.frontend.ptx.syntax import Address, Both, Instruction, Name, Not, Number, Operand, Sink, Vector
+from wsemu.model.data import dataclass, field
 from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:
@@ -414,5 +415,7 @@ class Emitter(Steps):
 
     def _trap(self, what: str, at: int) -> None:
         traps = self.graph.traps
-        traps.append(f"{what} is not modelled ({self.source.place(at)})")
+        given = self.instruction
+        told = remedy(given.opcode, given.modifiers, what) if given is not None else ""
+        traps.append(f"{what} is not modelled{f'; {told}' if told else ''} ({self.source.place(at)})")
         self.leave("trap", len(traps) - 1)

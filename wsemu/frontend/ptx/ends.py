@@ -7,8 +7,9 @@ an `EXIT` under its predicate.  The sides of a branch that come to the end havin
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from wsemu.model.data import replace
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Block, Graph

@@ -53,7 +53,7 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
     e.clusters = _clusters(function)
     graph.registers = _registers(function)
     graph.unmodelled += [f"{what} is not modelled ({place})" for what, place in _refused(reached)]
-    _name_modules(e)
+    name_modules(e)
     e.names[0] = e.scopes[module.source.path]
     names: dict[str, Register | Place] = {
         variable.name: EntryParameter(variable, number, kind == "address")
@@ -88,7 +88,7 @@ def _place(graph: Graph, code: Instruction) -> str:
     return f"depends on the way there (line {span.line} of {PurePath(span.file).name})"
 
 
-def _name_modules(e: Emitter) -> None:
+def name_modules(e: Emitter) -> None:
     """Enter the variables and functions that are used, of each file that is reached."""
     for path, module in e.reached.modules.items():
         scope = e.scopes[path] = {}

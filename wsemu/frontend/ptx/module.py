@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from wsemu.frontend.ptx.parser import parse_file
 from wsemu.frontend.ptx.source import Source
 from wsemu.frontend.ptx.syntax import Function, Variable
+from wsemu.model.data import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.operands import Operands
@@ -33,6 +32,7 @@ from wsemu.frontend.ptx.syntax import (
     Variable,
 )
 from wsemu.frontend.ptx.tokens import DIRECTIVE, END, NAME, NUMBER, STRING
+from wsemu.model.data import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,6 @@ different depths, and meet where functions end.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.flow import Liveness, reachable
@@ -20,6 +19,7 @@ from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
 from wsemu.frontend.ptx.module import size_of
 from wsemu.frontend.ptx.steps import BITS
 from wsemu.frontend.ptx.variables import CallParameter
+from wsemu.model.data import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

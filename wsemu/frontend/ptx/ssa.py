@@ -18,7 +18,7 @@ from wsemu.frontend.assemble.graph import Instruction, Phi
 from wsemu.frontend.assemble.simplify import assignments, fixed_registers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from wsemu.frontend.assemble.graph import Block, Graph, Register
 
@@ -26,14 +26,15 @@ Values = dict["Register", "Register"]
 """register of PTX -> its value at a place"""
 
 
-def assign_once(graph: Graph) -> None:
-    """Rewrite the blocks of a graph; unreachable ones are dropped.  Nothing may lead to the first block."""
+def assign_once(graph: Graph, given: Iterable[Register] = ()) -> None:
+    """Rewrite the blocks of a graph; unreachable ones are dropped.  Nothing may lead to the first block; `given` are
+    registers that have their values before it."""
     blocks = {block.index: block for block in graph.blocks}
     kept = reachable(blocks)
     graph.blocks[:] = [block for block in graph.blocks if block.index in kept]
     blocks = {block.index: block for block in graph.blocks}
     again = {register for register, count in assignments(graph.blocks).items() if count > 1}
-    liveness = Liveness(graph.blocks, fixed_registers(graph), again)
+    liveness = Liveness(graph.blocks, fixed_registers(graph) | set(given), again)
     undefined = liveness.before(0)
     guarded = {
         register

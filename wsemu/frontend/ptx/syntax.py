@@ -6,8 +6,9 @@ those of the PTX ISA 9.0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+from wsemu.model.data import dataclass, field
 
 
 # -- operands (chapter 6) --------------------------------------------------------------------------------------------

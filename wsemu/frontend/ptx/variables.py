@@ -6,7 +6,6 @@ Addresses of the other spaces are those of the bytecode, which are generic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from wsemu.frontend.ptx.literals import bits_of
 from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
 from wsemu.frontend.ptx.syntax import Symbol
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import OFFSET_MASK, SEGMENT_SHIFT, SHARED
 from wsemu.model.program import ConstantArray, SharedArray
 from wsemu.model.program import Parameter as RegisterParameter

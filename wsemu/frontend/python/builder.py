@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from wsemu.frontend.assemble.graph import Block, Graph, Instruction, Register
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import OPERATIONS
 
 Key = tuple[str, tuple[Register, ...], int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from types import FunctionType
 from typing import Any
 
@@ -31,6 +31,7 @@ from wsemu.frontend.python.values import (
 from wsemu.frontend.python.walker import Walker
 from wsemu.language.numbers import NumberType, boolean, complex128, float64, int64, uint64
 from wsemu.language.promotion import number_type
+from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.program import Parameter, Program
 from wsemu.model.tensor_map import TensorMap
@@ -184,15 +185,17 @@ def compile_kernel(
     registers: int = 0,
     debug: bool = False,
     stepping: bool = False,
+    link: Sequence[Any] = (),
 ) -> Compiled:
     """Compile a kernel for arguments of these types; `registers` is what a thread has at launch, 0: not known;
-    with `debug` exceptions reach the host, with `stepping` each statement shows its variables.
+    with `debug` exceptions reach the host, with `stepping` each statement shows its variables; `link` has files of PTX.
 
     KernelError and UnsupportedError say what is wrong with it.
     """
     graph = Graph(function.__name__, registers=registers)
     builder = Builder(graph)
     walker = Walker(builder, debug=debug, stepping=stepping)
+    walker.linked = tuple(link)
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     values = [
         _argument(builder, walker, n, name, type_, ()) for n, (name, type_) in enumerate(zip(names, types, strict=True))
@@ -208,7 +211,16 @@ def compile_kernel(
         raise walker.locate(too_deep, walker.node) from error
     finally:
         sys.setrecursionlimit(limit)
-    return Compiled(assemble(graph, fma=fma), walker.variables, walker.notes)
+    return Compiled(assemble(graph, fma=fma, expand=_expansion(walker)), walker.variables, walker.notes)
+
+
+def _expansion(walker: Walker) -> Any:
+    """What makes steps of the compound operations of PTX, where there is some."""
+    if not walker.has_ptx:
+        return None
+    from wsemu.frontend.ptx.expand import expand
+
+    return expand
 
 
 def _argument(b: Builder, walker: Walker, n: int, name: str, type_: ArgumentType, path: tuple[int | str, ...]) -> Value:

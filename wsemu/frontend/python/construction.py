@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import functools
 import inspect
 from types import FunctionType
@@ -73,6 +72,8 @@ class Construction:
         remedy = f"its fields are {', '.join(signature.parameters)}"
         strange = next((key for key in kwargs if key not in signature.parameters), None)
         if strange is not None:
+            import difflib
+
             near = difflib.get_close_matches(strange, signature.parameters, n=1)
             said, remedy = f"no field `{strange}`", f"did you mean `{near[0]}`? {remedy}" if near else remedy
         elif said.startswith("too many"):

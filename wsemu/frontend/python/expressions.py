@@ -7,7 +7,6 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python import arithmetic, arrays, enumerations, joining, text, views
@@ -40,6 +39,7 @@ from wsemu.frontend.python.values import (
     Value,
 )
 from wsemu.language.numbers import boolean, int64
+from wsemu.model.data import replace
 from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:

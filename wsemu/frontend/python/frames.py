@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
@@ -10,6 +9,7 @@ from wsemu.frontend.assemble.graph import Block
 from wsemu.frontend.python.joining import Edge, Environment
 from wsemu.frontend.python.source import Source
 from wsemu.frontend.python.values import Static, Value
+from wsemu.model.data import dataclass, field
 
 NONE = Static(None)
 

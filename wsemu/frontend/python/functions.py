@@ -44,6 +44,8 @@ RECURSION = {0: 64, 1: 64, 2: 10}
 """self-calls in a recursive function -> how deep it is walked in place"""
 DEEP = 6
 """the same for a function that calls itself at more places"""
+TOO_DEEP = "recursion deeper than"
+"""how the trap of a call beyond that begins"""
 
 
 class Functions:
@@ -134,6 +136,11 @@ class Functions:
     def call_static(self: Walker, node: ast.Call, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Call of a host object: a library function, a device function, a class."""
         if isinstance(obj, Foreign):
+            from wsemu.frontend.python.linking import call_foreign  # few kernels are linked
+
+            made = call_foreign(self, node, obj, args)
+            if made is not None:
+                return made
             remedy = "it takes Numba-CUDA and its compiler, `pip install 'wsemu[gpu]'`; or check the kernel without it"
             raise self.unsupported(node, f"`cuda.{obj.path}` is not modelled", remedy)
         if type(obj) in (FunctionType, BuiltinFunctionType):
@@ -159,6 +166,8 @@ class Functions:
             return declared.result(self.b, self.walk_function(function, args, kwargs, node), type_)
         if isinstance(obj, KernelFunction):
             raise self.unsupported(node, f"`{obj.name}` is not modelled", "check the kernel without it")
+        if isinstance(obj, MethodType) and obj.__name__ == "from_buffer" and type(obj.__self__).__name__ == "FFI":
+            return args[0]  # cffi's pointer to an array
         if isinstance(obj, MethodType):
             return self.walk_function(_plain(obj.__func__), [Static(obj.__self__), *args], kwargs, node)
         if isinstance(obj, type) and (
@@ -283,7 +292,7 @@ class Functions:
         limit = RECURSION.get(calls_of(body, code.co_name), DEEP)
         if depth >= limit:
             traps = self.b.graph.traps
-            traps.append(f"recursion deeper than {limit} calls of `{code.co_name}`: not modelled, write a loop")
+            traps.append(f"{TOO_DEEP} {limit} calls of `{code.co_name}`: not modelled, write a loop")
             self.b.finish(self.b.block, "trap", len(traps) - 1)
             self.reachable = False
             raise Unreachable

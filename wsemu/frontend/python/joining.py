@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -28,6 +27,7 @@ from wsemu.frontend.python.values import (
 )
 from wsemu.language.numbers import NumberType
 from wsemu.language.promotion import unify
+from wsemu.model.data import dataclass, replace
 from wsemu.model.errors import KernelError, UnsupportedError
 
 Environment = dict[str, Value]

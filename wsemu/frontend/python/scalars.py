@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import operator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from wsemu.language.numbers import (
 )
 from wsemu.language.promotion import number_type
 from wsemu.language.times import NAT, is_date, is_time, ratio
+from wsemu.model.data import replace
 from wsemu.model.errors import KernelError, UnsupportedError
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ or something that exists only then (a module, a function, a dtype, `None`).  Typ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import EnumMeta
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from wsemu.frontend.assemble.graph import Register
 from wsemu.language.numbers import NumberType
+from wsemu.model.data import dataclass
 
 
 class Value:

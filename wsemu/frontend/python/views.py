@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from wsemu.frontend.python.values import (
     Value,
 )
 from wsemu.language.numbers import int64
+from wsemu.model.data import replace
 from wsemu.model.errors import KernelError, UnsupportedError
 
 

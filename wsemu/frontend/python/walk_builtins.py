@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from wsemu.frontend.python.values import (
 )
 from wsemu.language.numbers import boolean, int32, int64, uint64
 from wsemu.language.promotion import number_type, same, select
+from wsemu.model.data import dataclass
 
 if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker

@@ -53,6 +53,10 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         """exceptions reach the host, as with Numba's option of that name"""
         self.stepping = stepping
         """each statement shows its variables to a debugger"""
+        self.linked: tuple[Any, ...] = ()
+        """files of `link=`"""
+        self.has_ptx = False
+        """whether a function of them is in the graph"""
         self.env: Environment = {}
         self.frames: list[Frame] = []
         self.reachable = True

@@ -11,9 +11,10 @@ import numpy as np
 
 from wsemu.checkers import registry
 from wsemu.evidence.places import Places
-from wsemu.launch.explore.nodes import Result
+from wsemu.launch.explore.nodes import Reached, Result
+from wsemu.launch.explore.replays import followed, judged, made
 from wsemu.launch.explore.samples import DEPTH
-from wsemu.launch.explore.search import Search
+from wsemu.launch.explore.search import Search, is_warning
 from wsemu.launch.explore.session import Ask, Session
 from wsemu.launch.explore.sessions import make_session
 from wsemu.launch.explore.together import Together, together
@@ -43,6 +44,8 @@ _SEEN = (
     "make (2) only when an atomic has returned what another one left behind (1), in every order: a fence between (1) "
     "and the atomic that tells of it, and one between the atomic that sees that and (2)"
 )
+_BY_BARRIERS = frozenset("race intra-warp-race mbarrier-lifetime mbarrier-uninitialized".split())
+"""codes that say that nothing orders two operations, of launches with asynchronous ones"""
 _SHOWN = 12
 """accesses of an order that are told"""
 
@@ -65,10 +68,11 @@ def feasible(bound: Bound, places: Places) -> bool:
     """Whether the orders of a launch can be told apart: all that it does is followed thread by thread, and nothing but
     atomics steers it, whatever it executes."""
     looking = set(SCHEDULES) <= set(bound.settings.checkers)
-    known = not bound.program.asynchronous and not bound.program.unmodelled
+    program, cluster = bound.program, math.prod(bound.configuration.cluster)
+    known = not program.unmodelled and (not program.asynchronous or (followed(program) and cluster == 1))
     # each CTA runs by itself there, and does not know its rank
-    ranked = any(name.startswith(("cluster", "nclusterid")) for name in bound.program.specials)
-    apart = math.prod(bound.configuration.cluster) == 1 or not ranked
+    ranked = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
+    apart = cluster == 1 or not ranked
     return looking and known and apart and _by_atomics(bound, places)
 
 
@@ -96,8 +100,8 @@ def by_arrivals(bound: Bound, places: Places, known: dict[int, int], *, left: li
     """Whether all orders end well of a launch whose CTAs each arrive at a counter, once."""
     from wsemu.launch.explore.arrivals import Arrivals
 
-    if _scopes(bound) and math.prod(bound.configuration.grid) > 1:
-        return None  # they need not be atomic with each other
+    if (_scopes(bound) and math.prod(bound.configuration.grid) > 1) or bound.program.asynchronous:
+        return None  # they need not be atomic with each other; copies are not followed there
     kinds = [OPERATIONS[NAMES[op]].kind for op in bound.program.code[:, 0].tolist()]
     logged = frozenset(pc for pc, kind in enumerate(kinds) if kind in _ACCESSES)
     ordered = _ordered(bound, places, frozenset(pc for pc, kind in enumerate(kinds) if kind == "atomic"))
@@ -144,13 +148,17 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
     lockstep = bound.settings.lockstep
     apart = _apart(bound, session, ordered)
     try:
-        if (said := _by_messages(bound, places, session, apart, begin)) is not None:
+        asynchronous = bound.program.asynchronous
+        if not asynchronous and (said := _by_messages(bound, places, session, apart, begin)) is not None:
             return said
         search = Search(
             session, lambda shared: begin(shared, lockstep=lockstep), apart=apart,
-            reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE), named=_named(bound),
+            reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
+            named=None if asynchronous else _named(bound),
         )  # fmt: skip
         result = search.run()
+        if result.decided and asynchronous:
+            _judge_histories(bound, ordered, logged, result)
         met = together(session) if result.decided and session.ctas > 1 else None
         if left is None and result.end is not None:
             session.load_memory(result.end)
@@ -161,6 +169,16 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
                 if writable:
                     data[:] = kept
         session.close()
+
+
+def _judge_histories(bound: Bound, ordered: frozenset[int], logged: frozenset[int], result: Result) -> None:
+    """Let an engine judge what each CTA did in some order, by itself."""
+    failed = judged(bound, ordered, result.ended.values())
+    if failed is not None:
+        wanted = (raw for raw in failed.findings if not is_warning(raw))
+        result.findings = [raw for raw in wanted if CHECKER_OF.get(raw.code) in (None, *bound.settings.checkers)]
+    if failed is not None and result.findings:
+        result.reached = Reached(failed.order, made(bound, ordered, logged, failed.order))
 
 
 def _with_room(said: Decided | None, met: Together | None, bound: Bound, places: Places) -> Decided | None:
@@ -298,6 +316,8 @@ class _Told:
             return self._finding(result.findings[0])
         if result.stuck:
             return self._deadlock()
+        if result.why == "barriers":
+            return Decided(findings=(self._at_barriers(),))
         if result.why == "lanes":
             return None if result.sampled is None or not result.sampled.orders else Decided(reasons=(self._why(),))
         if result.why:
@@ -329,17 +349,18 @@ class _Told:
                 "strong accesses to several places may be seen in another order than they are made, which is not tried"
                 f"{where} (a `threadfence` between them orders them)"
             )
+        if result.why == "copies":
+            lines = f"{places.where(result.unclear[0])} and line {places.line(result.unclear[1])}"
+            return f"{lines}: what a copy and another access do to one place is not decided for all orders of atomics"
         if result.why == "unclear":
             where = places.where(result.unclear[0])
             return f"{where}: lanes of one store write one place in some order of atomics: whose value stays is open"
-        if result.why == "barriers":
-            return "in one order of atomics a CTA waits at a barrier for ever" + "".join(
-                f"; {o}" for o in self._order()
-            )
         words = {
             "budget": "the step budget",
             "events": "more accesses than are followed",
             "trap": "what is not modelled",
+            "room": "more asynchronous operations than are followed",
+            "shared": "atomics in shared memory beside mbarriers or copies",
             "rounds": "a loop that waits and touches other memory meanwhile",
             "circle": "threads that may go round for ever",
             "apart": "lanes of a warp that may run ahead of the others to an atomic",
@@ -411,6 +432,8 @@ class _Told:
             "address": race.address, "kind": race.later.kind, "other_kind": race.earlier.kind, "size": race.later.size,
             "interval": two.interval, "other_interval": one.interval, "other_cta": one.cta,
         }  # fmt: skip
+        detail |= {"async": 1, "interval": 0} if race.later.agent else {}
+        detail |= {"other_async": 1, "other_interval": 0} if race.earlier.agent else {}
         lane, other = race.later.thread % LANES, race.earlier.thread % LANES
         same = one[1:3] == two[1:3]
         if same:
@@ -421,10 +444,18 @@ class _Told:
     def _finding(self, raw: RawFinding) -> Decided:
         if raw.code not in CODES or CHECKER_OF[raw.code] not in self.bound.settings.checkers:
             return Decided(reasons=(f"{self.places.where(raw.pc)}: in one order of atomics there is `{raw.code}`",))
+        if raw.code in _BY_BARRIERS and self.bound.program.asynchronous and self._fenced():
+            where = f"{self.places.where(raw.pc)}: in one order of atomics there is `{raw.code}`"
+            return Decided(reasons=(f"{where}, unless fences and atomics order it",))
         if raw.code == "barrier-recycling":
             where = self.places.where(raw.pc)
             return Decided(reasons=(f"{where}: that a barrier is used again in time is not decided for all orders",))
         return Decided(findings=(self._explained(raw),))
+
+    def _fenced(self) -> bool:
+        """Whether there are fences, so that atomics may order something."""
+        names = {NAMES[fields[0]] for fields in self.code}
+        return not names.isdisjoint(("fence.cta", "fence.gpu", "fence.sys"))
 
     # -- deadlocks ----------------------------------------------------------------------------------------------------
     def _deadlock(self) -> Decided:
@@ -482,6 +513,26 @@ class _Told:
             notes=[*notes, *self._order()],
             help="let some warp write there, in every order, before it waits itself",
             holds_in="some schedules" if self.result.reached.asks else "every schedule",
+        )
+
+    def _at_barriers(self) -> Finding:
+        """All that have not ended wait at barriers, or for phases of mbarriers."""
+        places = self.places
+        first: dict[int, tuple[int, int]] = {}
+        for cta in range(self.session.ctas):
+            for warp, pc in self.session.waits_at(cta):
+                first.setdefault(pc, (cta, warp))
+        sites = [
+            places.site(pc, f"{places.who(*who)} waits here for ever", cta=who[0], warp=who[1])
+            for pc, who in sorted(first.items())
+        ]
+        return Finding(
+            code="deadlock",
+            message=f"{places.who(*next(iter(first.values())))} waits for ever, in one order of atomics",
+            sites=sites,
+            notes=["all warps that have not ended wait at barriers or for phases of mbarriers", *self._order()],
+            help="let as many arrive there in every order",
+            holds_in="some schedules",
         )
 
     def _writers(self, ask: Ask) -> str:

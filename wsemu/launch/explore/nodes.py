@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsemu.launch.explore.samples import Sampled
 from wsemu.launch.explore.session import Ask
+from wsemu.model.data import dataclass, field
 from wsemu.proof.robust import Pair
 from wsemu.proof.threads import Knowledge, Made, Race
 
@@ -45,7 +45,11 @@ class Result:
     why: str = ""
     """for what reason nothing is decided: a status of `Moved`, `steps`, `lanes`, `weak`, `unclear`, `rounds`: a loop
     that waits touches other memory, `circle`: threads may go round for ever, `apart`: lanes of a warp may run ahead of
-    others, or `barriers`: in some order all that are left wait at barriers"""
+    others, `barriers`: in some order all that are left wait at barriers, `copies`: what a copy does to arrays meets
+    other accesses there in a way that is not followed, or `shared`: beside mbarriers and copies there are ordered
+    accesses to shared memory"""
+    ended: dict[bytes, tuple[Ask, ...]] = field(default_factory=dict)
+    """what a CTA with asynchronous operations did -> an order in which one did that"""
     pair: Pair | None = None
     """behind `weak`"""
     unclear: tuple[int, ...] = ()

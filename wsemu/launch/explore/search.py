@@ -22,6 +22,7 @@ the search begins anew when there is news.  No state of a way comes back (that i
 Where all CTAs begin alike, what they are called does not matter: states are one that differ in that alone, and whatever
 one touches in the arrays another may.
 
+What a CTA with asynchronous operations does in shared memory is judged apart, for each history of one: `replays.py`.
 Races are judged in each state by `Knowledge`; that interleavings are all that there is to try, by `proof/robust.py`.
 """
 
@@ -41,6 +42,7 @@ from wsemu.proof.threads import Knowledge, Made, Shared
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from wsemu.model.outcome import RawFinding
     from wsemu.proof.names import Named
 
 MOST_STEPS = 4_000
@@ -75,6 +77,7 @@ class Search:
         writes nothing in any case; `named` are stores where the number of a CTA leads."""
         self.session, self.begin, self.most = session, begin, MOST_STEPS
         self.apart, self.reads, self.named = apart, reads, named
+        self.asynchronous = session.asynchronous
         self.shared = Shared()
         self.users: dict[tuple[int, int], dict[tuple[int, int, int], bool]] = {}
         """place -> (CTA or `_ANY`, warp, lane) of those that touch it in an ordered way -> whether they may write"""
@@ -332,6 +335,12 @@ class Search:
             if met and max(met.values()) > MOST_LANES:
                 self.result.why = "lanes"
                 return
+        if self.asynchronous:
+            if any(ask.place[0] >= 0 for asks in node.asks for ask in asks):
+                self.result.why = "shared"
+            for cta in moved:
+                if node.status[cta] == "done" and self.session.history(cta) not in self.result.ended:
+                    self.result.ended[self.session.history(cta)] = node.reached().asks
         if any(self.apart(cta, node.asks[cta]) for cta in moved):
             self.result.why = "apart"
             self.result.reached = node.reached()
@@ -341,6 +350,8 @@ class Search:
     def _judge(self, node: Node, cta: int, moved: Moved, first: int) -> bool:
         """Whether the launch goes on from what a CTA did; else the result says why not."""
         races = list(node.knowledge.apply(cta, moved.made, first))
+        self.shared.grown |= self.session.grown
+        self.session.grown = False
         result = self.result
         if self.named and (self._meets(moved.made) or self._shares()):
             raise _NamesError
@@ -348,10 +359,12 @@ class Search:
             raise _NewsError
         if races:
             result.race = races[0]
-        elif moved.findings:
-            result.findings = moved.findings
+        elif errors := [raw for raw in moved.findings if not is_warning(raw)]:
+            result.findings = errors
         elif moved.status not in ("done", "stands"):
             result.why = moved.status
+        elif node.knowledge.loose:
+            result.why, result.unclear = "copies", node.knowledge.loose
         elif node.knowledge.unclear:
             result.why, result.unclear = "unclear", node.knowledge.unclear
         else:
@@ -384,7 +397,7 @@ class Search:
         self.result.steps += 1
         digest, memory = session.digest(cta), session.digest_memory()
         same = digest == node.digests[cta] and memory == node.digest and moved.status == node.status[cta]
-        if same and not moved.findings:  # it waits; that it knows more now makes nothing worse
+        if same and all(map(is_warning, moved.findings)):  # it waits; that it knows more now makes nothing worse
             if any(one.event.kind == "access" and one.event.pc != ask.pc for one in moved.made):
                 self.result.why, self.result.reached = "rounds", node.reached()
                 return None
@@ -403,6 +416,11 @@ class Search:
         self._touches(child.asks[cta])
         self._begin(child, (cta,))
         return None if self.result.why else child
+
+
+def is_warning(raw: RawFinding) -> bool:
+    """Whether a finding is a warning of what asynchronous operations did: the run that was made first tells of it."""
+    return raw.code in ("dangling-phase", "proxy-war")
 
 
 def _array(address: int) -> int:

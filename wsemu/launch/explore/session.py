@@ -7,6 +7,7 @@ so a state of the launch is one in which every warp has ended, waits for others,
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,7 +15,19 @@ import numpy as np
 from wsemu.machine import state as layout
 from wsemu.machine.run import Machine, Watch, _event
 from wsemu.machine.state import address_of
-from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, LANES, NAMES, ROW, SEGMENT_SHIFT, SHARED, SIZE
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    FIRST_ARRAY,
+    LANES,
+    NAMES,
+    OFFSET_MASK,
+    OPERATIONS,
+    ROW,
+    SEGMENT_SHIFT,
+    SHARED,
+    SIZE,
+    access_shape,
+)
 from wsemu.model.isa import ATOMICS as ATOMIC_NAMES
 from wsemu.proof.liveness import lane_bytes, live_rows
 from wsemu.proof.threads import Made
@@ -26,7 +39,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding
     from wsemu.proof.names import Named
 
-EVENTS = 1 << 14
+EVENTS, ASYNCHRONOUS_EVENTS = 1 << 14, 1 << 18
 """that a CTA may make between two ordered accesses"""
 
 
@@ -58,6 +71,9 @@ class Session(Protocol):
     """A launch that can be stopped before each ordered access, gone on with in any order, and put back."""
 
     ctas: int
+    asynchronous: bool
+    grown: bool
+    """whether something in shared memory turned out to matter, by which states were not told apart so far"""
     named: Named | None
     """stores to places that belong to CTAs by their numbers, where these do not tell CTAs apart"""
 
@@ -97,6 +113,9 @@ class Session(Protocol):
     def elsewhere(self, cta: int, warp: int) -> list[int]:
         """Where lanes of a warp would go on that wait for others to meet them."""
 
+    def waits_at(self, cta: int) -> list[tuple[int, int]]:
+        """(warp, instruction) of the warps of a CTA that wait at barriers, mbarriers or joins."""
+
     def operand(self, ask: Ask) -> int:
         """What an integer atomic that stands adds, or combines with."""
 
@@ -106,8 +125,29 @@ class Session(Protocol):
     def executed(self) -> int:
         """Warp instructions so far."""
 
+    def history(self, cta: int) -> bytes:
+        """Tells what a CTA did that its asynchronous operations, or its threads in shared memory, may be judged by from
+        what others do there; of launches without such operations nothing."""
+
+    def suspects(self) -> Any:
+        """Where lanes may conflict, which a run that looks there decides; nothing if it has decided."""
+
     def close(self) -> None:
         """Give memory back."""
+
+
+class Looking(NamedTuple):
+    """What a session is for, where it is not to try orders."""
+
+    races: bool = False
+    """all that an engine finds is looked for, and no CTA is put back"""
+    suspects: Any = None
+    """where a session before this one found that lanes may conflict"""
+    tells: bool = False
+    """what is done to shared memory is told, too"""
+
+
+TRYING = Looking()
 
 
 def value_at(place: tuple[int, int], memory: Any) -> bytes:
@@ -118,15 +158,26 @@ def value_at(place: tuple[int, int], memory: Any) -> bytes:
 
 _KEPT = ("state", "registers", "warps", "ctas", "barriers", "stacks", "shared", "local", "segments")
 _CLOCKS = ("clocks", "warp_clocks", "lane_clocks", "leaders", "bases", "known")
+_OBJECTS = ("mbarriers", "mbarrier_index", "groups", "known")
+"""what a CTA with asynchronous operations has besides"""
+_OF_PHASE = ("live", "word", "phase", "pending", "expected", "tx")
+_TOLD = np.array([kind not in ("fence.cta", "fence.gpu", "fence.sys", "atomic") for kind in layout.EVENT_KINDS])
+"""by kind of events: whether those in a CTA are told by them"""
+_ACCESS, _COPY = layout.EVENT_KINDS.index("access"), layout.EVENT_KINDS.index("copy")
 
 
 class VmSession:
     """The same on the VM."""
 
-    def __init__(self, bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> None:
+    def __init__(
+        self, bound: Bound, ordered: frozenset[int], logged: frozenset[int], looking: Looking = TRYING
+    ) -> None:
         """`ordered` are the instructions that wait, `logged` those whose executions are wanted."""
         configuration, chosen = bound.configuration, bound.settings
         grid = configuration.grid
+        self.looking, self.asynchronous = looking, bound.program.asynchronous
+        self.histories = [b""] * math.prod(grid)
+        self.grown = False
         self.bound, self.program = bound, bound.program
         self.ctas = grid[0] * grid[1] * grid[2]
         self.named: Named | None = None
@@ -134,8 +185,8 @@ class VmSession:
         self.initial = [data.copy() for data, _ in bound.segments]
         self.budget, self.patience = chosen.budget, min(chosen.budget, MOST_INSTRUCTIONS)
         watch = Watch(
-            races=False, initialised="initialised" in chosen.checkers, lockstep=chosen.lockstep, read_only=False,
-            uninitialized=bound.uninitialized, ordered=ordered,
+            races=looking.races, initialised="initialised" in chosen.checkers, lockstep=chosen.lockstep,
+            read_only=False, uninitialized=bound.uninitialized, ordered=ordered, suspects=looking.suspects,
         )  # fmt: skip
         options = configuration.dynamic_shared, watch, configuration.arch, 1
         self.machines = [
@@ -144,11 +195,14 @@ class VmSession:
         ]
         self.pcs = np.zeros(len(bound.program.code) + 1, np.uint8)
         self.pcs[list(logged)] = 1
-        self.events = np.zeros(EVENTS, layout.EVENT)
-        self.addresses = np.empty(LANES * EVENTS, np.int64)
+        self.room = ASYNCHRONOUS_EVENTS if self.asynchronous else EVENTS
+        self.events = np.zeros(self.room, layout.EVENT)
+        self.addresses = np.empty(LANES * self.room, np.int64)
         self.maps = [np.zeros(len(kept), np.uint8) for kept in self.machines[0].maps]
         for machine in self.machines:
             self._share(machine)
+        self.outlasting = np.zeros(len(self.machines[0].shared) // 2, bool)
+        """bytes of shared memory that some CTA had written when it stood, and read then"""
         self.parted = 0
         """states in which parts of warps had met barriers"""
         self.fresh = [self._arrays(cta) for cta in range(self.ctas)]
@@ -156,7 +210,8 @@ class VmSession:
     def _share(self, machine: Machine) -> None:
         """Let a machine log into our tables, and know what others have written."""
         state = machine.state[0]
-        state["trace"], state["trace_room"], state["trace_pcs"] = address_of(self.events), EVENTS, address_of(self.pcs)
+        state["trace"], state["trace_room"] = 0 if self.looking.races else address_of(self.events), self.room
+        state["trace_pcs"] = address_of(self.pcs)
         state["trace_addresses"] = address_of(self.addresses)
         number = 0
         for segment in machine.segments[FIRST_ARRAY:]:
@@ -174,7 +229,7 @@ class VmSession:
         self.load_memory(([data.copy() for data in self.initial], [np.zeros_like(kept) for kept in self.maps]))
         moved = []
         for cta, machine in enumerate(self.machines):
-            self.load(cta, self.fresh[cta])
+            self.load(cta, (self.fresh[cta], b""))
             state = machine.state[0]
             state["group"], state["group_end"], state["group_step"], state["group_first"] = cta, cta + 1, 1, cta
             moved.append(self._run(cta))
@@ -214,18 +269,78 @@ class VmSession:
         most = min(self.budget, self.patience)
         state["budget"], state["patience"] = most, 1 << 40
         status = machine.entry(address_of(machine.state))
+        while status in (layout.REFINE, layout.SWEEP) and machine.planes:
+            machine._provide(status, machine.planes)
+            status = machine.entry(address_of(machine.state))
         self.budget = max(self.budget - most + int(state["budget"]), 0)
         findings = [machine._finding(raw) for raw in machine.raw[: int(state["raw_count"])]]
+        if findings and not self.looking.races:  # the CTA may be put back to before them
+            machine.slots[:] = 0
         word = {layout.DONE: "done", layout.DEADLOCK: "stands"}.get(status, "budget")
         if status in (layout.FAULT, layout.TRAP, layout.STACK_OVERFLOW):
             word = {layout.FAULT: "fault", layout.TRAP: "trap", layout.STACK_OVERFLOW: "stack"}[status]
-        if int(state["trace_count"]) > EVENTS:
+        if status == layout.GROW:
+            word = "room"
+        if int(state["trace_count"]) > self.room:
             word = "events"
-        return Moved(self._made(state, unwritten), findings, word)
+        if self.looking.races:
+            return Moved([], findings, word)
+        kept = self._tell_history(cta, state) if self.asynchronous else None
+        return Moved(self._made(state, unwritten, kept), findings, word)
 
-    def _made(self, state: Any, unwritten: int) -> list[Made]:
-        count = min(int(state["trace_count"]), EVENTS)
-        rows = self.events[:count].view(np.int64).reshape(-1, self.events.itemsize // 8).tolist()
+    def _tell_history(self, cta: int, state: Any) -> Any:
+        """Take what a CTA did just now into its history: all but what it did to arrays alone, which does not matter to
+        what its threads know of each other.  Which events are not of shared memory alone."""
+        count = min(int(state["trace_count"]), self.room)
+        rows = self.events[:count].view(np.int64).reshape(count, -1)
+        used = self.addresses[: min(int(state["trace_used"]), len(self.addresses))]
+        inside = (used & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT == SHARED
+        accesses = rows[:, 0] == _ACCESS
+        some, all_ = np.zeros(count, bool), np.zeros(count, bool)
+        if accesses.any():  # in shared memory, by some of their lanes or by all
+            first = rows[accesses, 8]
+            some[accesses], all_[accesses] = (made.reduceat(inside, first) for made in (np.logical_or, np.logical_and))
+        told = _TOLD[rows[:, 0]] & (~accesses | some)
+        own = rows[told].copy()
+        own[:, [1, 3, 8]] = 0  # CTA, interval, where addresses lie
+        for column in (5, 6):  # of copies: where they go, and where they are from
+            away = (own[:, 0] == _COPY) & (own[:, column] >> SEGMENT_SHIFT != SHARED)
+            own[away, column] = -1
+        self._outlast(rows[some | (rows[:, 0] == _COPY)])
+        if len(own):
+            made = hashlib.blake2b(self.histories[cta], digest_size=16)
+            made.update(own.tobytes())
+            made.update(used[inside].tobytes())
+            self.histories[cta] = made.digest()
+        return None if self.looking.tells else ~all_
+
+    def _outlast(self, rows: Any) -> None:
+        """Note the bytes of shared memory that were read before anything was written there, since the CTA stood: they
+        have to be what they were."""
+        code, known = self.program.code, self.outlasting
+        fresh = np.zeros(len(known), bool)
+        for kind, _, _, _, pc, place, source, lanes, first, amount in rows.tolist():
+            if kind == _COPY:
+                sides = [(np.array([source]), amount, False), (np.array([place]), amount, True)]
+            else:
+                name = NAMES[int(code[pc, 0])]
+                at = self.addresses[first : first + lanes.bit_count()] & ~ADDRESS_WRAPPED
+                stores, size = access_shape(name)
+                sides = [(at, size, stores and OPERATIONS[name].kind == "store")]
+            for at, size, writes in sides:
+                at = at[at >> SEGMENT_SHIFT == SHARED] & OFFSET_MASK
+                bytes_ = (at[:, None] + np.arange(size)).ravel()
+                bytes_ = bytes_[bytes_ < len(known)]
+                if writes:
+                    fresh[bytes_] = True
+                elif not (known[bytes_] | fresh[bytes_]).all():
+                    known[bytes_] |= ~fresh[bytes_]
+                    self.grown = True
+
+    def _made(self, state: Any, unwritten: int, kept: Any = None) -> list[Made]:
+        count = min(int(state["trace_count"]), self.room)
+        chosen = self.events[:count] if kept is None else self.events[:count][kept]
+        rows = chosen.view(np.int64).reshape(-1, self.events.itemsize // 8).tolist()
         made = []
         for kind, *rest in rows:
             event = _event(layout.EVENT_KINDS[kind], *rest)
@@ -269,6 +384,17 @@ class VmSession:
         entries = self.stacks(machine, warp, 0, int(machine.warps[warp]["depth"]))
         return [resume for _, resume, mask in entries if mask & ~asks]
 
+    def waits_at(self, cta: int) -> list[tuple[int, int]]:
+        machine = self.machines[cta]
+        found = []
+        for w, warp in enumerate(machine.warps):
+            if not warp["alive"] or warp["waits"] == layout.SCRIPTED:
+                continue
+            parked = self.stacks(machine, w, 1, int(warp["parked_count"])) if warp["parked"] else []
+            whole = 0 <= warp["waits"] < layout.BARRIERS or not parked
+            found.append((w, int(warp["wait_pc"]) if whole else parked[0][1] - 1))
+        return found
+
     def operand(self, ask: Ask) -> int:
         fields = self.program.code[ask.pc]
         size = SIZE[ATOMIC_NAMES[NAMES[int(fields[0])]][1]]
@@ -281,6 +407,14 @@ class VmSession:
         data = self.machines[cta].shared if cta >= 0 else self.bound.segments[number][0]
         data[offset : offset + size] = np.frombuffer(value.to_bytes(size, "little"), np.uint8)
 
+    def history(self, cta: int) -> bytes:
+        return self.histories[cta]
+
+    def suspects(self) -> Any:
+        from wsemu.machine.memory.shadow_planes import joined
+
+        return joined([machine.planes.suspects() for machine in self.machines if machine.planes])
+
     def executed(self) -> int:
         return self.bound.settings.budget - self.budget
 
@@ -288,16 +422,40 @@ class VmSession:
     def _arrays(self, cta: int) -> list[Any]:
         machine = self.machines[cta]
         apart = bool(machine.state[0]["apart"])
-        names = [*_KEPT, *(_CLOCKS if apart else _CLOCKS[:-1])]
-        return [(name, getattr(machine, name).copy()) for name in names]
+        names = [*_KEPT, *(_CLOCKS if apart and not self.asynchronous else _CLOCKS[:-1])]
+        kept = [(name, getattr(machine, name).copy()) for name in names]
+        if not self.asynchronous:
+            return kept
+        kept += [(name, getattr(machine, name).copy()) for name in _OBJECTS]
+        agents, rows = self._used(machine)
+        return [*kept, ("agents", machine.agents[:agents].copy()), ("phases", machine.phases[:rows].copy())]
+
+    def _used(self, machine: Machine) -> tuple[int, int]:
+        """How many asynchronous operations a CTA has had, and how much of the rows of its mbarriers it has used."""
+        state = machine.state[0]
+        if not state["running"]:
+            return 0, 0
+        of_one = len(machine.phases) // len(machine.mbarriers)
+        return int(state["agent_next"] - state["base"] - 1), int(state["mbarrier_count"]) * of_one
 
     def save(self, cta: int) -> Any:
-        return self._arrays(cta)
+        return self._arrays(cta), self.histories[cta]
 
     def load(self, cta: int, saved: Any) -> None:
+        self._put_back(cta, saved[0])
+        self.histories[cta] = saved[1]
+
+    def _put_back(self, cta: int, tables: list[Any]) -> None:
         machine = self.machines[cta]
-        for name, kept in saved:
-            getattr(machine, name)[...] = kept
+        if self.asynchronous:
+            agents, rows = self._used(machine)
+            machine.agents[:agents] = 0
+            machine.phases[:rows] = 0
+        for name, kept in tables:
+            if name in ("agents", "phases"):
+                getattr(machine, name)[: len(kept)] = kept
+            else:
+                getattr(machine, name)[...] = kept
 
     def save_memory(self) -> Any:
         stored = [data.copy() if writable else data for data, writable in self.bound.segments]
@@ -336,13 +494,31 @@ class VmSession:
             alive = True
             self._digest_warp(hashed, machine, w, warp)
         if alive:
-            hashed.update(machine.shared.tobytes())
+            hashed.update(self._held(machine.shared))
             self._digest_barriers(hashed, machine)
             for number, barrier in enumerate(machine.barriers):
                 if barrier["arrived"]:
                     fields = ("expected", "arrived", "syncs", "forms", "reduces", "popc", "every", "some", "warps")
                     hashed.update(repr((number, [int(barrier[name]) for name in fields])).encode())
+            if self.asynchronous:
+                self._digest_objects(hashed, cta)
         return hashed.digest()
+
+    def _held(self, shared: Any) -> bytes:
+        """What of shared memory may be read before it is written again."""
+        if not self.asynchronous:
+            return bytes(shared.tobytes())
+        values, written = shared.reshape(2, -1)
+        return bytes(values[self.outlasting].tobytes() + written[self.outlasting].tobytes())
+
+    def _digest_objects(self, hashed: Any, cta: int) -> None:
+        """What decides how asynchronous operations go on, and how they are judged."""
+        machine = self.machines[cta]
+        state = machine.state[0]
+        live = machine.mbarriers[: int(state["mbarrier_count"])]
+        told = [[int(one[name]) for name in _OF_PHASE] for one in live]
+        hashed.update(repr((told, int(state["pool"]), self._used(machine))).encode())
+        hashed.update(machine.groups.tobytes() + self.histories[cta])
 
     def _digest_warp(self, hashed: Any, machine: Machine, w: int, warp: Any) -> None:
         depth, parked = int(warp["depth"]), int(warp["parked_count"]) if warp["parked"] else 0
@@ -365,6 +541,8 @@ class VmSession:
 
     def _digest_barriers(self, hashed: Any, machine: Machine) -> None:
         """Who knows of which operations of barriers: so it is judged whether one is used again too early."""
+        if self.asynchronous:  # the history tells it
+            return
         if machine.state[0]["by_lanes"]:  # no two are held for one state
             self.parted += 1
             hashed.update(b"parted %d" % self.parted)

@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wsemu.launch.explore.session import Session
+    from wsemu.launch.explore.session import Looking, Session
     from wsemu.model.bound import Bound
 
 
-def make_session(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> Session:
-    """`ordered` are the instructions that wait, `logged` those whose executions are wanted."""
+def make_session(
+    bound: Bound, ordered: frozenset[int], logged: frozenset[int], looking: Looking | None = None
+) -> Session:
+    """`ordered` are the instructions that wait, `logged` those whose executions are wanted; `looking`: for what it is,
+    where it is not to try orders."""
+    from wsemu.launch.explore.session import TRYING
+
     if bound.settings.engine == "reference":
         from wsemu.launch.explore.slow_session import SlowSession
 
-        return SlowSession(bound, ordered, logged)
+        return SlowSession(bound, ordered, logged, looking or TRYING)
     from wsemu.launch.explore.session import VmSession
 
-    return VmSession(bound, ordered, logged)
+    return VmSession(bound, ordered, logged, looking or TRYING)

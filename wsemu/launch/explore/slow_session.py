@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from wsemu.launch.explore.session import Ask, Moved, value_at
+from wsemu.launch.explore.session import TRYING, Ask, Looking, Moved, value_at
 from wsemu.model.grid import Grouping
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, FIRST_ARRAY, LANES, NAMES, SEGMENT_SHIFT, SHARED, SIZE
-from wsemu.model.outcome import TraceRequest
+from wsemu.model.outcome import Trace, TraceRequest
 from wsemu.proof.liveness import live_rows
 from wsemu.proof.threads import Made
 from wsemu.reference.memory.shadow import Options
@@ -20,17 +20,27 @@ if TYPE_CHECKING:
     from wsemu.proof.names import Named
 
 
+_DROPPED = ("fence.cta", "fence.gpu", "fence.sys", "atomic")
+
+
+def _shared(address: int) -> bool:
+    return (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT == SHARED
+
+
 class SlowSession:
     """The same on the reference interpreter."""
 
-    def __init__(self, bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> None:
+    def __init__(
+        self, bound: Bound, ordered: frozenset[int], logged: frozenset[int], looking: Looking = TRYING
+    ) -> None:
         configuration, chosen = bound.configuration, bound.settings
+        self.looking, self.asynchronous = looking, bound.program.asynchronous
         self.program, self.segments = bound.program, bound.segments
         self.initial = [data.copy() for data, _ in bound.segments]
         self.live = live_rows(bound.program)
         self.named: Named | None = None
         options = Options(
-            False, chosen.lockstep, True, "initialised" in chosen.checkers, False, bound.uninitialized,
+            looking.races, chosen.lockstep, True, "initialised" in chosen.checkers, False, bound.uninitialized,
             TraceRequest(logged), False,
         )  # fmt: skip
 
@@ -42,6 +52,8 @@ class SlowSession:
 
         self.run = OrderedRun(make, ordered)
         self.ctas = self.run.total
+        self.histories = [b""] * self.ctas
+        self.grown = False
         self.written = [bytes(array.written) if array.written is not None else None for array in self.run.arrays]
 
     def close(self) -> None:
@@ -50,6 +62,7 @@ class SlowSession:
     # -- moving -------------------------------------------------------------------------------------------------------
     def start(self) -> list[Moved]:
         self.load_memory((self.initial, self.written))
+        self.histories = [b""] * self.ctas
         self.run.start()
         return [self._moved(cta, self.run.ctas[cta].go_on(), ~0) for cta in range(self.ctas)]
 
@@ -75,14 +88,35 @@ class SlowSession:
 
     def _moved(self, cta: int, status: str, wrote: int) -> Moved:
         trace = self.run.trace(cta)
+        if self.asynchronous:
+            self._tell_history(cta, trace)
         made = []
         for event in trace.events:
+            if self.asynchronous and event.kind == "access" and _shared(event.place) and not self.looking.tells:
+                continue
             if event.kind != "access":
                 made.append(Made(event))
                 continue
             made.append(Made(event, tuple(trace.lane_addresses(event).items()), wrote))
             wrote = ~0
         return Moved(made, list(self.run.findings(cta)), status if trace.complete else "events")
+
+    def _tell_history(self, cta: int, trace: Trace) -> None:
+        """As on the VM."""
+        told: list[Any] = []
+        for event in trace.events:
+            if event.kind in _DROPPED or (event.kind == "access" and not _shared(event.place)):
+                continue
+            row = event._replace(cta=0, interval=0, addresses=-1)
+            if event.kind == "copy":
+                place, source = (at if _shared(at) else -1 for at in (event.place, event.generation))
+                row = row._replace(place=place, generation=source)
+            told.append(row)
+            if event.kind == "access":
+                told.append(tuple(trace.lane_addresses(event).items()))
+        if told:
+            made = hashlib.blake2b(self.histories[cta] + repr(told).encode(), digest_size=16)
+            self.histories[cta] = made.digest()
 
     # -- looking ------------------------------------------------------------------------------------------------------
     def asks(self, cta: int) -> list[Ask]:
@@ -103,6 +137,13 @@ class SlowSession:
     def elsewhere(self, cta: int, warp: int) -> list[int]:
         return self.run.elsewhere(cta, warp)
 
+    def waits_at(self, cta: int) -> list[tuple[int, int]]:
+        asked = {w for w, _, _ in self.run.asks(cta)}
+        return [
+            (w.number, w.parked[0].pc - 1 if w.waits < 0 and w.parked else w.wait_pc)
+            for w in self.run.ctas[cta].warps if w.alive and w.number not in asked
+        ]  # fmt: skip
+
     def operand(self, ask: Ask) -> int:
         fields = self.run.ctas[ask.cta].launch.code[ask.pc]
         values = self.run.ctas[ask.cta].warps[ask.warp].registers.get(fields[4])
@@ -119,10 +160,17 @@ class SlowSession:
 
     # -- keeping ------------------------------------------------------------------------------------------------------
     def save(self, cta: int) -> Any:
-        return self.run.save(cta)
+        return self.run.save(cta), self.histories[cta]
 
     def load(self, cta: int, saved: Any) -> None:
-        self.run.load(cta, saved)
+        self.run.load(cta, saved[0])
+        self.histories[cta] = saved[1]
+
+    def history(self, cta: int) -> bytes:
+        return self.histories[cta]
+
+    def suspects(self) -> Any:
+        return {}  # each lane is judged at once
 
     def save_memory(self) -> Any:
         written = [bytes(array.written) if array.written is not None else None for array in self.run.arrays]
@@ -153,4 +201,6 @@ class SlowSession:
         named = self.named
         state = self.run.state(cta, named.live if named else self.live)
         own = [self.segments[n][0][by_cta[cta]].tobytes() for n, by_cta in named.places.items()] if named else []
+        if self.asynchronous and state:
+            state = (*state, self.histories[cta])
         return hashlib.blake2b(repr((own, state)).encode(), digest_size=16).digest()

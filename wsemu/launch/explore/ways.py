@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     LANES,

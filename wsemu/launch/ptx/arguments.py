@@ -2,7 +2,8 @@
 
 An array goes to a parameter of 64 bits, and its address is passed.  A Python number takes the type of the parameter; a
 NumPy number is passed as its bytes, which have to be as many.  A structure by value is bytes, a NumPy record, or a
-tuple of fields laid out as C does, whose arrays become pointers.
+tuple of fields laid out as C does, whose arrays become pointers.  A list is memory that holds such fields, as a table
+of pointers is, and its address is passed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.launch.binding import Packed, packed_map
+from wsemu.launch.binding import Block, Packed, packed_map
 from wsemu.model.errors import UsageError
 from wsemu.model.tensor_map import MAP_ALIGNMENT, MAP_BYTES, TensorMap
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx import Parameter
 
     Arrays = list[tuple[int, tuple[int, ...], Any]]
-    """arrays and tensor maps among the fields of a structure: at which byte, and the way to it"""
+    """arrays, tensor maps and lists among the fields of a structure: at which byte, and the way to it"""
 
 POINTER = 8
 """bytes of an address"""
@@ -65,6 +66,8 @@ def fit(parameter: Parameter, where: str, value: Any) -> npt.NDArray[Any] | Pack
         return _sized(packed_map(value), parameter, where)
     if isinstance(value, tuple):
         return _structure(parameter, where, value)
+    if isinstance(value, list) and parameter.bytes == POINTER and parameter.type[0] in "bus":
+        return Packed(bytes(POINTER), blocks=((0, (), _block(value, (), where)),))
     if isinstance(value, np.generic):
         return _numpy(parameter, where, value)
     if isinstance(value, (bool, int, float)):
@@ -131,9 +134,26 @@ def _structure(parameter: Parameter, where: str, fields: tuple[Any, ...]) -> Pac
     of_map = 2 * MAP_ALIGNMENT if parameter.alignment >= 2 * MAP_ALIGNMENT else MAP_ALIGNMENT
     alignment = _lay_out(fields, (), data, arrays, where, of_map)
     data.extend(bytes(-len(data) % alignment))
-    maps = tuple(entry for entry in arrays if isinstance(entry[2], TensorMap))
-    plain = tuple(entry for entry in arrays if not isinstance(entry[2], TensorMap))
-    return _sized(Packed(bytes(data), plain, maps), parameter, where)
+    return _sized(_of(data, arrays), parameter, where)
+
+
+def _of(data: bytearray, held: Arrays) -> Packed:
+    """Bytes with what stands in them."""
+    kinds: dict[type, Arrays] = {np.ndarray: [], TensorMap: [], Block: []}
+    for entry in held:
+        kinds[next(kind for kind in kinds if isinstance(entry[2], kind))].append(entry)
+    return Packed(bytes(data), *(tuple(entries) for entries in kinds.values()))
+
+
+def _block(values: list[Any], way: tuple[int, ...], where: str) -> Block:
+    """Memory that holds these, one behind the other as in an array of C."""
+    if not values:
+        raise UsageError(f"{where} is an empty list: give what stands in that memory, or None for a null pointer")
+    data = bytearray()
+    held: Arrays = []
+    alignment = _lay_out(tuple(values), way, data, held, where, 2 * MAP_ALIGNMENT)
+    data.extend(bytes(-len(data) % alignment))
+    return Block(np.zeros(len(data), np.uint8), _of(data, held))
 
 
 def _lay_out(
@@ -163,6 +183,8 @@ def _field(value: Any, way: tuple[int, ...], where: str) -> tuple[bytearray, Arr
     """The bytes of a field, the array in it, and its alignment."""
     if value is None or (isinstance(value, np.ndarray) and not value.dtype.hasobject):
         return bytearray(POINTER), [] if value is None else [(0, way, value)], POINTER
+    if isinstance(value, list):
+        return bytearray(POINTER), [(0, way, _block(value, way, where))], POINTER
     if isinstance(value, TensorMap):
         return bytearray(MAP_BYTES), [(0, way, value)], MAP_ALIGNMENT
     if isinstance(value, np.generic) and not value.dtype.hasobject:

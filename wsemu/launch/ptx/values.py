@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from wsemu.launch.ptx.arguments import POINTER, fit
 from wsemu.launch.ptx.demangle import demangle
+from wsemu.model.data import replace
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -126,6 +126,8 @@ def _value(parameter: Parameter, name: str, value: Any) -> _Value:
         return _Value(np.zeros(POINTER, np.uint8), False, ((0, fitted),))
     if fitted.maps:
         raise UsageError(f"{where} is set to a tensor map: pass that as an argument")
+    if fitted.blocks:
+        raise UsageError(f"{where} has a list in it, which is memory with pointers: pass that as an argument")
     pointers = tuple((at, array) for at, _, array in fitted.arrays)
     return _Value(np.frombuffer(bytearray(fitted.data), np.uint8), False, pointers)
 

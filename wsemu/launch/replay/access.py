@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from wsemu.launch.replay.copies import UPDATES, ranges
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import LANES, NAMES, OFFSET_MASK, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape
 from wsemu.reference.arithmetic import unsigned
 from wsemu.reference.memory.bounds import find_segment

@@ -11,6 +11,7 @@ from wsemu.model.errors import UsageError
 from wsemu.model.grid import Grouping
 from wsemu.model.isa import LANES
 from wsemu.model.outcome import Outcome, Trace, TraceRequest
+from wsemu.reference.matrix import warpgroup
 from wsemu.reference.memory.shadow import Options
 from wsemu.reference.run import CtaGroup, Launch
 from wsemu.reference.warp import WarpRun
@@ -116,7 +117,7 @@ class Machine:
         """Run a warp until it has executed the operation of a step: the step as it was, and what an access did."""
         cta = self.cta(step)
         warp, kind = cta.warps[step.warp], _KINDS.get(step.does, "access")
-        while WarpRun(cta, warp).able():
+        while WarpRun(cta, warp).able() or self._joined_by_its_group(cta, warp):
             WarpRun(cta, warp).resume()
             here = warp.ready[-1].pc == step.instruction and kind in ("access", "copy")
             sees = look(WarpRun(cta, warp)) if here else None
@@ -133,6 +134,18 @@ class Machine:
             f"warp {step.warp} waits for barrier {barrier.number} generation {barrier.generation} at line "
             f"{self.places.line(warp.wait_pc)} before it comes to line {line}"
         )
+
+    def _joined_by_its_group(self, cta: Cta, warp: Warp) -> bool:
+        """Run the other warps of a warpgroup up to the commit of `wgmma` at which a warp waits for them; whether it
+        goes on then.  Schedules do not name them."""
+        if not warp.alive or not warpgroup.stands(cta, warp.number):
+            return False
+        for other in warpgroup.behind(cta, warp.number):
+            late = cta.warps[other]
+            while other in warpgroup.behind(cta, warp.number) and WarpRun(cta, late).able():
+                WarpRun(cta, late).resume()
+                self.advance(cta, late)
+        return WarpRun(cta, warp).able()
 
     def _as_made(self, step: Step, event: Event, cta: Cta) -> Step:
         """A step as it was executed."""

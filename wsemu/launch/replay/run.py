@@ -13,7 +13,6 @@ others                   the CTA in order, until the operation is executed that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -32,6 +31,7 @@ from wsemu.launch.replay.access import (
 from wsemu.launch.replay.machine import Machine, ReplayError, linear
 from wsemu.model import settings
 from wsemu.model.codes import CHECKERS
+from wsemu.model.data import dataclass, replace
 from wsemu.model.finding import Step
 from wsemu.model.isa import LANES, NAMES, OPERATIONS, step_word
 from wsemu.reference.run import BudgetError, Cta

@@ -85,7 +85,7 @@ class Witness(BaseModel):
         """The witness of an error of a report; UsageError for a finding without a schedule."""
         if not finding.steps or report.inputs is None:
             raise UsageError(f"`{finding.code}` of `{report.kernel}` has no schedule: no witness")
-        from wsemu.evidence.schedule import numbered
+        from wsemu.evidence.readings import numbered
 
         return cls(
             program=program, arguments=list(arguments), launch=launch, kernel=report.kernel, grid=report.grid,

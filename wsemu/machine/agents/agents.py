@@ -26,11 +26,13 @@ from wsemu.machine.sync.lane_clocks import (
     bits_of,
     cluster_row,
     cta_row,
+    group_row,
     heads,
     lane_row,
     refresh,
     row,
     separate,
+    set_bit,
     time_bits,
 )
 from wsemu.model.codes import CODE_NUMBERS
@@ -153,6 +155,8 @@ def settle(m):
         shift(m, cluster_row(m, 2 + 2 * member), words)
     shift(m, cluster_row(m, np.int64(0)), words)
     shift(m, cluster_row(m, np.int64(1)), words)
+    for number in range(m.group_rows):
+        shift(m, group_row(m, number), words)
     for number in range(m.mbarrier_count):
         b = mbarrier_at(m.mbarriers, number)
         shift(m, b.given[0], words)
@@ -202,10 +206,8 @@ def know(m, w, lane, number):
     """A lane, which shares its row with no other, knows that an agent has ended."""
     at = number - m.agent_low
     if at >= 0:
-        place, bit = lane_row(m, w, lane) + bits_of(m) + 8 * (at >> 6), np.int64(1) << (at & 63)
-        store_i64(place, load_i64(place) | bit)
-        place += 256 * m.agent_bits
-        store_i64(place, load_i64(place) | bit)
+        set_bit(lane_row(m, w, lane) + bits_of(m), at)
+        set_bit(lane_row(m, w, lane) + time_bits(m), at)
 
 
 @compiled

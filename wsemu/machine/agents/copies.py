@@ -69,7 +69,7 @@ LOAD, STORE, REDUCE = (OPCODE[f"bulk.{name}"] for name in ("load", "store", "red
 BULK_COMMIT, BULK_WAIT, PREFETCH, ZERO = (OPCODE[f"bulk.{name}"] for name in ("commit", "wait", "prefetch", "zero"))
 SEND, MULTICAST = OPCODE["bulk.send"], OPCODE["bulk.multicast"]
 COPY_SIZE = CODE_NUMBERS["copy-size"]
-COPIED, LANDED = EVENT_KINDS.index("copy"), EVENT_KINDS.index("landed")
+COPIED, LANDED, COMMITTED = (EVENT_KINDS.index(kind) for kind in ("copy", "landed", "commit"))
 WHOLE = 0xFFFF
 """mask of a bulk store that leaves out no byte"""
 
@@ -519,6 +519,7 @@ def copy_operation(address, w, pc, mask):
         return np.int64(zero_all(m, w, pc, registers, i, mask))
     if op in (COMMIT, BULK_COMMIT):
         commit(m, w, mask, np.int64(op == BULK_COMMIT))
+        log(m, np.int64(COMMITTED), w, pc, np.int64(-1), np.int64(-1), mask, np.int64(0))
     elif op in (WAIT, BULK_WAIT):
         wait_groups(m, w, pc, i, mask)
     elif op == PREFETCH:

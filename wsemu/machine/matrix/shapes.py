@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from wsemu.machine.state import (
     COUNTS_AND,
@@ -18,6 +17,9 @@ from wsemu.machine.state import (
 )
 from wsemu.model.isa import LANES
 from wsemu.model.matrix import BYTE_FLOATS, FORMATS, MMA, WGMMA, Mma
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 COLUMNS = (0, 2, 4, 6, 1, 3, 5, 7)
 N = len(COLUMNS)

@@ -3,8 +3,8 @@
 The four warps of a warpgroup must execute the same: what they did is compared when the CTA ends.  Each warp of it makes
 its own 16 rows when it issues: that is one schedule that may be.  What it reads of shared memory it reads in the
 asynchronous proxy, from its issue to the wait that covers it, in pieces of 16 bytes.  The agent is that of the lowest
-lane; all lanes wait for it.  PTX ISA, "Asynchronous warpgroup level matrix instructions"; measured rules W1 to W6, W10,
-W12.
+lane; all lanes wait for it, and for those of the other three warps (`warpgroup.py`).  PTX ISA, "Asynchronous warpgroup
+level matrix instructions"; measured rules W1 to W6, W10, W12.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.matrix.multiply import gather_lanes, step, take_a, take_b
 from wsemu.machine.matrix.shapes import RAW, SUMS
 from wsemu.machine.matrix.tiles import add_integers, load_sums, store_sums
+from wsemu.machine.matrix.warpgroup import all_have_committed, know_group, note_issue
 from wsemu.machine.memory.cell_bits import BULK
 from wsemu.machine.records import (
     agent_at,
@@ -31,7 +32,7 @@ from wsemu.machine.records import (
     warp_at,
 )
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, store_i64, store_u32
-from wsemu.machine.state import COPIES, DONE, MULTIPLIES_FLOATS
+from wsemu.machine.state import COPIES, DONE, MULTIPLIES_FLOATS, STANDS
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.machine.sync.group import own_shared
 from wsemu.machine.sync.lane_clocks import heads, refresh
@@ -65,13 +66,18 @@ PIECE = 16
 
 
 def group_operation(address, w, pc, mask):
-    """Execute a `wgmma` operation for the lanes of `mask`: a status.  Called by address."""
+    """Execute a `wgmma` operation for the lanes of `mask`: a status, or STANDS.  Called by address.
+
+    With pc -1, at the CTA's end: judge what its warps have executed.  Without lanes: whether those go on that stand.
+    """
     m = machine_at(address, 0)
     if pc < 0:
         compare_warps(m)
         return np.int64(DONE)
     warp = warp_at(m.warps, w)
     i = instruction_at(m.code, pc)
+    if mask == 0:
+        return np.int64(all_have_committed(m, w))
     if i.op >= FIRST_WGMMA:
         return np.int64(multiply(m, warp, w, pc, i, mask))
     if i.op == TRACK:
@@ -83,6 +89,8 @@ def group_operation(address, w, pc, mask):
     else:
         gather_lanes(m, warp, w, pc, mask)
         order_groups(m, warp, w, pc, i, mask)
+        if i.op == COMMIT and not all_have_committed(m, w):
+            return np.int64(STANDS)
     return np.int64(DONE)
 
 
@@ -94,6 +102,7 @@ def order_groups(m, warp, w, pc, i, mask):
         for age in range(OLDEST_GROUP - 1):
             warp.flying[OLDEST_GROUP - 1 - age] = warp.flying[OLDEST_GROUP - 2 - age]
         warp.flying[0] = 0
+        warp.committed += 1
         if m.clocks:
             commit(m, w, np.int64(1), np.int64(KIND))
     elif i.op == WAIT:
@@ -159,7 +168,7 @@ def remember(warp, pc, a, b, uses):
 
 @compiled
 def await_group(m, warp, w, pc, left, mask):
-    """All lanes know of the agents of all groups but the last `left` ones."""
+    """All lanes know of the agents of all groups but the last `left` ones, those of the warpgroup's other warps too."""
     log(m, np.int64(LANDED), w, pc, np.int64(-1), left, mask, np.int64(0))
     g = groups_at(m.groups, groups_of(m, w, np.int64(0), np.int64(KIND)))
     end = g.committed - left
@@ -178,6 +187,7 @@ def await_group(m, warp, w, pc, left, mask):
     g.first = number
     if found:
         refresh(m, w)
+    know_group(m, w, left)
     begin_interval(warp, w)
 
 
@@ -317,6 +327,7 @@ def multiply(m, warp, w, pc, i, mask):
             number = new_agent(m, w, lane, pc, np.int64(COPIES), start, size)
             base = cell_of(number, BULK + w, lane, pc)
             enter_group(m, w, np.int64(0), np.int64(KIND), number)
+            note_issue(m, w, number)
         log(m, np.int64(COPIED), w, pc, start, np.int64(-1), mask, size)
         read_all(m, w, pc, lane, a, turned_a, first, of_a, base)
         read_all(m, w, pc, lane, b, turned_b, np.int64(0), columns, base)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from wsemu.machine import state as layout
 from wsemu.machine.state import address_of
@@ -14,6 +13,8 @@ from wsemu.model.read_only import Claim, findings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
 
     from wsemu.machine.run import Machine
     from wsemu.model.outcome import RawFinding

@@ -10,7 +10,6 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from wsemu.machine import state as layout
 from wsemu.machine.memory.cell_bits import SET_NUMBERS, WARP_SHIFT
@@ -18,6 +17,12 @@ from wsemu.machine.state import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    Cells = npt.NDArray[np.int64]
+    Suspects = dict[int, tuple[int, npt.NDArray[np.uint8]]]
+    """segment -> log2 of the bytes of its cells, and a 1 for each byte where lanes of a warp may conflict"""
 
 MARGIN = 64
 """cells before and after a plane: 32 are read at once"""
@@ -35,9 +40,6 @@ KEPT_BYTES = 1 << 25
 RESTING_BYTES = 1 << 27
 """of planes that stay with their machines between launches, as far as they were touched: the next one finds memory that
 the system has given already"""
-Cells = npt.NDArray[np.int64]
-Suspects = dict[int, tuple[int, npt.NDArray[np.uint8]]]
-"""segment -> log2 of the bytes of its cells, and a 1 for each byte where lanes of a warp may conflict"""
 
 
 class Pool:

@@ -18,12 +18,12 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import ATOMIC_BIT, GENERIC
 from wsemu.machine.records import instruction_at, machine_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, popcount, store_i64, store_u32
-from wsemu.machine.state import COPIES, DONE, UNUSED_SHIFT
+from wsemu.machine.state import COPIES, DONE, STANDS, UNUSED_SHIFT
 from wsemu.machine.sync.clobber import clobbers
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.machine.sync.grid_barrier import GRID_ARRIVE, GRID_WAIT, grid_operation
 from wsemu.machine.sync.lane_clocks import clear_row, cluster_row, give_times, join_lanes, learn
-from wsemu.machine.sync.mbarrier import ARRIVALS, AWAITED, PHASES, STANDS, credit, failed, live_in, log, names_mbarriers
+from wsemu.machine.sync.mbarrier import ARRIVALS, AWAITED, PHASES, credit, failed, live_in, log, names_mbarriers
 from wsemu.machine.sync.peers import reach, report_late
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (

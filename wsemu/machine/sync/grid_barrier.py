@@ -12,10 +12,10 @@ import numpy as np
 from wsemu.machine.lowering import compiled
 from wsemu.machine.records import cta_at, record_finding
 from wsemu.machine.scalars import lowest_bit, popcount, store_u32
-from wsemu.machine.state import DONE
+from wsemu.machine.state import DONE, STANDS
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.machine.sync.lane_clocks import clear_row, cluster_row, join_lanes, learn
-from wsemu.machine.sync.mbarrier import ARRIVALS, AWAITED, PHASES, STANDS, log
+from wsemu.machine.sync.mbarrier import ARRIVALS, AWAITED, PHASES, log
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, OPCODE
 from wsemu.model.outcome import GRID_PLACE

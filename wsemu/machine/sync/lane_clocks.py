@@ -27,7 +27,7 @@ from wsemu.machine.memory.cell_bits import GENERIC
 from wsemu.machine.memory.shadow_cells import ALL, copy, join, join_bits, join_some, least, put, same_key
 from wsemu.machine.records import barrier_at, cta_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
-from wsemu.machine.state import BARRIERS, CTA_ROWS
+from wsemu.machine.state import BARRIERS, CTA_ROWS, KEPT_GROUPS
 from wsemu.machine.sync.group import enter_cta
 from wsemu.machine.sync.warp_clocks import show_agents
 from wsemu.model.codes import CODE_NUMBERS
@@ -65,6 +65,12 @@ def cluster_row(m, number):
     """Of the rows of a group: what the phases of its barrier were given, even and odd ones; of each CTA who accessed
     its shared memory, and by which instruction."""
     return row(m, LANES * m.warp_count + CTA_ROWS * m.members + number)
+
+
+@compiled
+def group_row(m, number):
+    """Of the rows that belong to warpgroups, see matrix/warpgroup.py."""
+    return cluster_row(m, 2 + 2 * m.members + number)
 
 
 @compiled
@@ -144,6 +150,12 @@ def join_rows(m, to, other):
         join(to + 256 * u, other + 256 * u)
     for u in range(m.row_vectors, m.row_vectors + kept_bits(m)):
         join_bits(to + 256 * u, other + 256 * u)
+
+
+@compiled
+def set_bit(bits, at):
+    """Let a set of asynchronous operations have one."""
+    store_i64(bits + 8 * (at >> 6), load_i64(bits + 8 * (at >> 6)) | np.int64(1) << (at & 63))
 
 
 @compiled
@@ -292,6 +304,8 @@ def clear_rows(m):
     if m.cluster_entry:
         for number in range(2 + 2 * m.members * m.clusters):
             clear_row(m, cluster_row(m, number))
+    for number in range(m.group_rows // (KEPT_GROUPS + 1)):
+        clear_row(m, group_row(m, (KEPT_GROUPS + 1) * number))
 
 
 @compiled

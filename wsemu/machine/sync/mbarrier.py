@@ -47,6 +47,7 @@ from wsemu.machine.state import (
     GROW,
     GROW_MBARRIERS,
     OUTSIDE,
+    STANDS,
     TRAP,
     UNUSED_SHIFT,
 )
@@ -119,6 +120,7 @@ INIT, INVAL, ARRIVE, EXPECT_TX, COMPLETE_TX, WAIT, WAIT_PARITY, PENDING_COUNT = 
     OPCODE[f"mbarrier.{name}"]
     for name in ("init", "inval", "arrive", "expect_tx", "complete_tx", "wait", "wait.parity", "pending_count")
 )
+GROUP_COMMIT = OPCODE["wgmma.commit"]
 ASYNC_ARRIVE, BULK_LOAD, PROXY = OPCODE["cp.async.arrive"], OPCODE["bulk.load"], OPCODE["fence.proxy"]
 TENSOR_LOAD, TENSOR_PREFETCH = OPCODE["tensor.load"], OPCODE["tensor.prefetch"]
 MAP_RELEASE, MAP_ACQUIRE = OPCODE["map.release"], OPCODE["map.acquire"]
@@ -137,8 +139,6 @@ ALIAS, SCOPE, FOREIGN = (CODE_NUMBERS[c] for c in ("phase-alias", "scope", "remo
 LOW = 0xFFFFFFFF
 MOST_LIVE = 4096
 """mbarriers of a CTA"""
-STANDS = 101
-"""lanes wait"""
 PROXY_ALL, PROXY_GLOBAL = PROXIES.index("async"), PROXIES.index("async.global")
 PROXY_CTA, PROXY_CLUSTER = PROXIES.index("async.shared::cta"), PROXIES.index("async.shared::cluster")
 
@@ -1074,8 +1074,10 @@ def ended(m, w):
         elif i.op == INC and pool_has(m, warp, i):
             take_registers(m, warp, i)
             lanes |= entry.mask
-        elif (i.op in (CLUSTER_WAIT, GRID_WAIT) and call(m.cluster_entry, m.address, w, pc, entry.mask, 1)) or (
-            i.op >= N_OPERATIONS and outside(m, w, pc, entry.mask, np.int64(1))
+        elif (
+            (i.op == GROUP_COMMIT and call(m.group_entry, m.address, w, pc, 0))
+            or (i.op in (CLUSTER_WAIT, GRID_WAIT) and call(m.cluster_entry, m.address, w, pc, entry.mask, 1))
+            or (i.op >= N_OPERATIONS and outside(m, w, pc, entry.mask, np.int64(1)))
         ):
             lanes |= entry.mask
     return lanes
@@ -1233,6 +1235,8 @@ def start_cta(m):
         warp_at(m.warps, w).held = m.registers
         warp_at(m.warps, w).multiplied = 0
         warp_at(m.warps, w).unfenced = 0
+        warp_at(m.warps, w).committed = 0
+        warp_at(m.warps, w).closed = 0
         for age in range(OLDEST_GROUP + 1):
             warp_at(m.warps, w).flying[age] = 0
     return np.int64(0)

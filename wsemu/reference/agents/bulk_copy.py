@@ -210,6 +210,7 @@ def _locate(run: WarpRun, row: int, lane: int, size: int, *, writes: bool, share
 def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     for lane in lanes_of(lanes):
         run.cta.bulk[run.warp.number, lane].commit()
+    run.launch.watch.happen("commit", run.cta.number, run.warp.number, run.group.pc, lanes=lanes)
 
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:

@@ -52,6 +52,7 @@ def _copy(run: WarpRun, copies: Copies, fields: list[int], lane: int, size: int,
 def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     for lane in lanes_of(lanes):
         run.cta.copies[run.warp.number, lane].commit()
+    run.launch.watch.happen("commit", run.cta.number, run.warp.number, run.group.pc, lanes=lanes)
 
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:

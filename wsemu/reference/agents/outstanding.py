@@ -6,7 +6,7 @@ groups are a lane's own, and complete in the order in which they were made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from wsemu.model.data import dataclass, field
 
 
 @dataclass(slots=True)

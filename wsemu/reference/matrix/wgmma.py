@@ -27,6 +27,7 @@ from wsemu.model.matrix import (
 )
 from wsemu.model.outcome import RawFinding
 from wsemu.reference.agents.copy import Issued
+from wsemu.reference.matrix import warpgroup
 from wsemu.reference.matrix.multiply import ALL_LANES, gather_lanes
 from wsemu.reference.matrix.sums import element
 from wsemu.reference.memory.bounds import check_written, locate
@@ -55,10 +56,13 @@ def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     run.cta.registers_of_groups[run.warp.number].unfenced = 0
 
 
-def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
+    """Whether the warp has to stand there, for others of its warpgroup."""
     gather_lanes(run, lanes)
-    run.cta.wgmma[run.warp.number].commit()
-    run.cta.registers_of_groups[run.warp.number].commit()
+    cta, warp = run.cta, run.warp.number
+    cta.parts_of_groups[warp].commit()
+    cta.registers_of_groups[warp].commit()
+    return warpgroup.stands(cta, warp)
 
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
@@ -66,9 +70,7 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     gather_lanes(run, lanes)
     cta, warp = run.cta, run.warp.number
     cta.registers_of_groups[warp].wait(fields[6])
-    done = cta.wgmma[warp].wait(fields[6])
-    for lane in lanes_of(run.warp.alive):
-        cta.order.landed((cta.number, warp), lane, done)
+    warpgroup.await_groups(run, fields[6])
     run.launch.watch.happen("landed", cta.number, warp, run.group.pc, -1, fields[6], lanes)
     cta.order.begin_interval((cta.number, warp))
 
@@ -183,7 +185,7 @@ def _read(run: WarpRun, lane: int, places: list[Place], first: int) -> None:
     assert isinstance(watch, ThreadWatch)
     size = PIECE * len(places)
     agent = cta.order.fork(cta.number)
-    cta.wgmma[warp].loose |= 3 << 2 * agent
+    warpgroup.issue(run, ALL_LANES & run.warp.alive, 3 << 2 * agent)
     cta.issued.append(Issued(run.group.pc, warp, lane, agent, first, size, reads=False))
     watch.happen("copy", cta.number, warp, run.group.pc, first, -1, ALL_LANES, size)
     found: list[Conflict] = []

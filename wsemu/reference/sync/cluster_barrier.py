@@ -7,9 +7,9 @@ wait takes what was given to its phase.  Who exits is not waited for any longer,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import CLUSTER_ALIGNED, RELAXED
 from wsemu.model.outcome import CLUSTER_PLACE, ObjectWait
 from wsemu.reference.state import lanes_of

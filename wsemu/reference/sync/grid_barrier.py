@@ -7,9 +7,9 @@ an arrive (cooperative_groups/details/sync.h).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.outcome import GRID_PLACE, ObjectWait
 from wsemu.reference.state import lanes_of
 from wsemu.reference.sync.thread_clocks import Clocks

@@ -5,9 +5,9 @@ A warp takes part as a whole (B3): `count_warp` is called once for each operatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import LANES
 from wsemu.model.outcome import ALL_LANES, RawFinding, Status
 from wsemu.reference.arithmetic import signed

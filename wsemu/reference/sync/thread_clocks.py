@@ -20,11 +20,11 @@ by lane from the start.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.isa import LANES, SHARED
 from wsemu.model.outcome import ALL_LANES
 from wsemu.reference.state import lanes_of

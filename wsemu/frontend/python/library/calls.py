@@ -7,13 +7,13 @@ the signature that the marker states; None stands for an argument that was left 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wsemu.frontend.python.scalars import describe, literal, number, scalar_cast
 from wsemu.frontend.python.values import ArrayValue, ComplexValue, Scalar, Static, Value
 from wsemu.language import promotion
 from wsemu.language.numbers import NumberType
+from wsemu.model.data import dataclass, field
 from wsemu.model.errors import KernelError, UnsupportedError
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python.library.asynchronous import (
@@ -19,6 +18,7 @@ from wsemu.frontend.python.values import ArrayValue, Scalar, Value
 from wsemu.language import async_names as names
 from wsemu.language.numbers import int32, uint32
 from wsemu.language.promotion import number_type
+from wsemu.model.data import replace
 from wsemu.model.isa import BULK_REDUCTIONS, DROP, EXPECT, NARROW, OFFSET_MASK, RELAXED, REMOTE
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python.library import math as library_math
@@ -26,6 +25,7 @@ from wsemu.language import cuda_names as cuda
 from wsemu.language.libdevice import TABLE, Function
 from wsemu.language.numbers import NUMBERS, NumberType, boolean, float32, float64, int32
 from wsemu.language.promotion import Signature
+from wsemu.model.data import replace
 
 if TYPE_CHECKING:
     from wsemu.language.markers import KernelFunction

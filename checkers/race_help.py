@@ -1,0 +1,272 @@
+"""What would help against a race: which edit is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.checkers import by_lanes, words
+from wsemu.checkers.conflict import VERBS, Conflict
+from wsemu.evidence.places import CALLS, lanes_text
+from wsemu.model.isa import ATOMIC, FIELDS, LANES
+
+if TYPE_CHECKING:
+    from wsemu.evidence.places import Places
+    from wsemu.evidence.schedule import Witness
+    from wsemu.model.outcome import Event
+
+
+PHASE_LANES_HELP = (
+    "put `cuda.syncwarp()` before an arrive by one lane that stands for its warp, and after a wait by one lane; or let "
+    "all lanes arrive, or wait"
+)
+
+
+def operation(places: Places, event: Event) -> str:
+    if event.kind == "arrive_on":
+        return f"{words.named(places, event.place, event.pc)} phase {event.generation}"
+    return f"barrier {event.place} generation {event.generation}"
+
+
+def between_ctas(found: Conflict) -> str:
+    """What orders CTAs of one cluster, or of a grid that meets; nothing where they are of two clusters."""
+    places, one, two = found.places, found.first.access, found.second.access
+    if places.cluster_of(one.cta) != places.cluster_of(two.cta):
+        return ""
+    what = "barrier.cluster" if places.together == "cluster" else "grid.sync"
+    sync = words.spelled(places, one.pc, what)
+    return f"add {sync} {places.after(one.pc, two.pc)}, where every thread of the {places.together} passes"
+
+
+def help_for(found: Conflict, witness: Witness | None) -> str:
+    places, one, two = found.places, found.first.access, found.second.access
+    if flag := witness and _flag(found, witness):
+        return flag
+    if found.narrow:
+        near = places.together == "cluster" and places.cluster_of(one.cta) == places.cluster_of(two.cta)
+        return f"give both a scope that takes in the other's CTA: `{'.cluster' if near else '.gpu'}`"
+    if not found.same_cta:
+        alone = "different CTAs are ordered by nothing within a launch: use atomics, or a second launch"
+        return between_ctas(found) or alone
+    if apart := witness and by_lanes.remedy(found, witness):
+        return apart
+    plain = found.first if found.second.kind == ATOMIC else found.second
+    if found.first.kind == found.second.kind == ATOMIC:
+        return f"let both cover the same bytes, or put a barrier after the atomic on {places.near(one.pc, two.pc)}"
+    if found.atomic:
+        line = places.near(plain.access.pc, two.pc)
+        what = "after" if plain is found.first else "before"
+        return f"put a barrier {what} the {VERBS[plain.kind]} on {line}; or make it atomic, where any order will do"
+    if one.pc == two.pc:
+        return "give each warp its own element, let one warp alone store, or use an atomic"
+    if found.one_place or (found.one_text and found.swapped().onward):
+        return f"several warps update `{found.text}`: use `cuda.atomic`, or let one warp alone do it"
+    if found.one_statement:
+        return "keep the loaded value in a variable, add `cuda.syncthreads()` and store it after that"
+    right = meant(found, witness)
+    if words.executed(places, "mbarrier.arrive"):
+        return _phase_help(right, witness)
+    if not named(places) and found.apart:
+        return _behind_each_other(found)
+    if not named(places):
+        one, two = right.first.access, right.second.access
+        return f"add `cuda.syncthreads()` {places.after(one.pc, two.pc)}, where every thread passes{right.again}"
+    return _named_help(right, witness)
+
+
+def _flag(found: Conflict, witness: Witness) -> str:
+    """The two warps meet at an atomic in between, but without fences."""
+    flag = atomics_between(found, witness)
+    if found.hazard != "read-after-write" or flag is None:
+        return ""
+    raised, seen = (found.places.near(witness.events[n].pc, found.raw.pc) for n in flag)
+    atomics = f"the atomics on {raised} and {seen} order" if raised != seen else f"the atomic on {raised} orders"
+    before, after = ("the first", "the second") if raised != seen else ("it", "it")
+    return (
+        f"{atomics} nothing else: put a `cuda.threadfence()` before {before} and "
+        f"after {after}, or use {'a named barrier' if found.same_cta else 'a second launch'}"
+    )
+
+
+def atomics_between(found: Conflict, witness: Witness) -> tuple[int, int] | None:
+    """Two atomics, after (1) and before (2), by which the second warp may have waited for the first."""
+    first, second = found.first, found.second
+    return witness.flag(first.access, first.position, second.access, second.position)
+
+
+def overwritten(found: Conflict, witness: Witness | None) -> bool:
+    """(2) loads what an earlier execution of (1) has stored for it, and (1) stores the next value too early."""
+    if witness is None or found.hazard != "read-after-write" or not found.same_cta or found.onward:
+        return False
+    one, two = found.first.access, found.second.access
+    known = witness.known(two.cta, two.warp, two.interval).get(one.warp, 0)
+    before = (witness.events[n] for n in witness.earlier(one, found.first.position))
+    return any(e.interval <= known and witness.reaches(e, one.address) for e in before)
+
+
+def meant(found: Conflict, witness: Witness | None) -> Conflict:
+    """The two in the order in which they are meant, where that is not how they came."""
+    turned = overwritten(found, witness) or _passed(found) or _too_early(found)
+    turned = turned or (found.backward and not _carried(found, witness))
+    return found.swapped() if turned and found.same_cta else found
+
+
+def _too_early(found: Conflict) -> bool:
+    """(1) loads what nothing has written yet: (2) is to store it."""
+    unwritten = {raw.pc for raw in found.places.outcome.findings if raw.code == "uninitialized-read"}
+    return found.hazard == "write-after-read" and not found.in_loop and found.first.access.pc in unwritten
+
+
+def _passed(found: Conflict) -> bool:
+    """A barrier stands between (1) and (2) already: the one that is missing stands between (2) and (1)."""
+    if not found.same_cta or found.one_statement or found.one_place:
+        return False
+    return found.parted and not found.swapped().parted
+
+
+def _carried(found: Conflict, witness: Witness | None) -> bool:
+    """A loop around both leads from (1) to (2), which is in a later iteration of it."""
+    if witness is None or not found.in_loop:
+        return found.in_loop
+    done = [len(witness.earlier(side.access, side.position)) for side in (found.first, found.second)]
+    return done[1] > done[0]
+
+
+def named(places: Places) -> bool:
+    """Whether a program has barriers that count a part of the CTA."""
+    code, count = places.program.code, FIELDS.index("b")
+    return any(places.verb(pc) == "barrier" and code[pc, count] for pc in range(len(code)))
+
+
+def _behind_each_other(found: Conflict) -> str:
+    """Two branches of one `if`, made into two with a barrier between them."""
+    places, (one, two) = found.places, sorted((s.access.pc for s in (found.first, found.second)), key=found.places.line)
+    text = f"put {places.near(two, one)} into an `if` of its own behind that of {places.near(one, two)}, and "
+    return f"{text}`cuda.syncthreads()` between the two{_narrower(found)}"
+
+
+def _narrower(found: Conflict) -> str:
+    sizes = found.sizes
+    return f"; or keep the {max(sizes)}-byte access off what the other warp uses" if len(sizes) > 1 else ""
+
+
+def _named_help(found: Conflict, witness: Witness | None) -> str:
+    """An edge by named barriers; or the one that exists, moved."""
+    places, first, second = found.places, found.first, found.second
+    one, two = first.access, second.access
+    there = places.near(two.pc, one.pc)
+    following = witness.next_barrier(one.cta, one.warp, one.interval) if witness else None
+    taken = witness.sync_of(following, two.warp) if witness and following else None
+    last = witness.last_barrier(two.cta, two.warp, two.interval) if witness else None
+    if following is not None and taken is not None:
+        if _is_behind(places, taken.pc, two.pc):
+            where = places.named(taken.pc, two.pc)
+            return f"sync on barrier {following.place} before {there}, not only {'on ' * (where[0] != '`')}{where}"
+        if last is not None and last.place != following.place:
+            return (
+                f"before {there}, {second.who} should sync on barrier {following.place}, not only on barrier "
+                f"{last.place}; or one of the two accesses names the wrong buffer"
+            )
+        ahead = f"{second.who} is a generation of barrier {following.place} ahead"
+        if _is_recycled(places, following.place):
+            return f"{ahead}: mend its `barrier-recycling` first"
+        return (
+            f"{ahead}: let it sync once more before {there}, "
+            f"or let {first.who} arrive once less before {places.near(one.pc, two.pc)}"
+        )
+    if {first.role, second.role} == set(CALLS):
+        return _by_calls(found)
+    kind = {"write-after-read": "an empty-buffer", "read-after-write": "a full-buffer"}.get(found.hazard, "a")
+    text = (
+        f"{first.who}: arrive on {kind} barrier {places.after(one.pc, two.pc)}; {second.who}: sync on it before {there}"
+    )
+    if len(found.sizes) > 1:
+        text += f"; or keep the {max(found.sizes)}-byte access off what the other warp uses"
+    return text
+
+
+def _phase_help(found: Conflict, witness: Witness | None) -> str:
+    """An edge by mbarriers; or the one that exists, moved."""
+    places, first, second = found.places, found.first, found.second
+    one, two = first.access, second.access
+    there = places.near(two.pc, one.pc)
+    following = witness.next_barrier(one.cta, one.warp, one.interval) if witness else None
+    taken = witness.sync_of(following, two.warp) if witness and following else None
+    if following is not None and taken is not None and _is_behind(places, taken.pc, two.pc):
+        where = places.named(taken.pc, two.pc)
+        return f"wait for {operation(places, following)} before {there}, not only {'on ' * (where[0] != '`')}{where}"
+    kind = {"write-after-read": "an empty-buffer", "read-after-write": "a full-buffer"}.get(found.hazard, "an")
+    return (
+        f"{first.who}: arrive on {kind} mbarrier {places.after(one.pc, two.pc)}; {second.who}: wait for its phase "
+        f"before {there}; or `cuda.syncthreads()` between the two, where every thread passes"
+    )
+
+
+def _is_recycled(places: Places, barrier: int) -> bool:
+    """Whether generations of a barrier run into each other: which one a warp waits for is up to the schedule then."""
+    found = (raw for raw in places.outcome.findings if raw.code == "barrier-recycling")
+    return any(raw.detail["barrier"] == barrier for raw in found)
+
+
+def phase_lanes_help(found: Conflict, witness: Witness | None) -> str:
+    """What lets one lane arrive, or wait, for all of its warp."""
+    places, (one, two) = found.places, (found.first.access, found.second.access)
+    gives = witness.next_barrier(one.cta, one.warp, one.interval) if witness else None
+    if gives is not None and gives.kind == "arrive_on" and not gives.lanes & _made_by(found, 1):
+        line = places.near(gives.pc, two.pc)
+        return (
+            f"add {meeting(places, 'make (1)')} before {line}, where {lanes_text(gives.lanes)} of {found.first.who} "
+            "arrives for it"
+        )
+    takes = witness.last_barrier(two.cta, two.warp, two.interval) if witness else None
+    if takes is not None and takes.kind == "await" and not takes.lanes & _made_by(found, 2):
+        line = places.near(takes.pc, one.pc)
+        who = f"{lanes_text(takes.lanes)} of {found.second.who}"
+        return f"add {meeting(places, 'make (2)')} behind {line}, where {who} waits for all, or let each lane wait"
+    return PHASE_LANES_HELP
+
+
+def meeting(places: Places, do: str) -> str:
+    """What lets lanes wait for each other: those of other warps, too, where a CTA has some."""
+    x, y, z = places.block
+    others = f", or `cuda.syncthreads()` where other warps {do}, too," if x * y * z > LANES else ""
+    return f"`cuda.syncwarp()`{others}"
+
+
+def _made_by(found: Conflict, number: int) -> int:
+    """The lanes that made (1) or (2), as far as the finding has them."""
+    raw = found.raw
+    if number == 2:
+        return raw.lanes
+    return (2 << raw.detail["other_last"]) - (1 << raw.detail["other_lane"])
+
+
+def _is_behind(places: Places, pc: int, other: int) -> bool:
+    """Whether an instruction stands behind another one: by lines, or on one line in the order of the program."""
+    line, beside = places.line(pc), places.line(other)
+    return line > beside or (line == beside and pc > other)
+
+
+def _by_calls(found: Conflict) -> str:
+    """The calls of transfer patterns that would order the two: those that are missing, or come too early."""
+    places, one, two = found.places, found.first.access.pc, found.second.access.pc
+    gives, waits = CALLS[found.first.role]
+    made = places.calls()
+    give = f"{found.first.who}: `{gives}()` {places.after(one, two)}"
+    wait = f"{found.second.who}: `{waits}()` before {places.near(two, one)}"
+    if gives not in made:
+        return give if waits in made else f"{give}; {wait}"
+    if waits not in made:
+        return wait
+    early = [pc for pc in made[gives] if not _is_behind(places, pc, one)]
+    late = [pc for pc in made[waits] if _is_behind(places, pc, two)]
+    if early:
+        give += f", not before it {_on(places, early[-1], one)}"
+    if late:
+        wait += f", not behind it {_on(places, late[0], two)}"
+    return give if early and not late else wait if late and not early else f"{give}; {wait}"
+
+
+def _on(places: Places, pc: int, other: int) -> str:
+    """`on line 24`, or on one line `as `start_async_dma()``."""
+    where = places.near(pc, other)
+    return f"on {where}" if where != f"line {places.line(other)}" else "on that line"

@@ -1,0 +1,109 @@
+"""Our dataclasses are those of the standard library: the same objects, made of the same source."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from typing import Any, ClassVar
+
+import pytest
+
+from wsemu.model import data
+
+
+@data.dataclass(frozen=True, slots=True)
+class Point:
+    x: int
+    y: int = 2
+    names: list[str] = data.field(default_factory=list)
+    note: str = data.field(default="", compare=False, repr=False)
+
+
+@data.dataclass(slots=True)
+class Count:
+    kind: ClassVar[str] = "count"
+    n: int = 0
+    seen: dict[str, int] = data.field(default_factory=dict, init=False)
+    twice: int = data.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.twice = 2 * self.n
+
+
+@data.dataclass(frozen=True)
+class Base:
+    a: int
+    b: int = 1
+
+
+@data.dataclass(frozen=True)
+class Derived(Base):
+    b: int = 3
+    c: Any = None
+
+
+@data.dataclass(slots=True, eq=False)
+class Same:
+    a: int
+
+
+def test_fields_have_the_values_given_or_their_defaults():
+    point = Point(1)
+    assert (point.x, point.y, point.names, point.note) == (1, 2, [], "")
+    assert Point(1).names is not Point(1).names
+    assert (Count(3).twice, Count(3).seen, Count.kind) == (6, {}, "count")
+    assert (Derived(1).b, Derived(1, 2, c=4).c, Base(1).b) == (3, 4, 1)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+        Point()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        Point(1, z=2)  # type: ignore[call-arg]
+
+
+def test_objects_compare_by_their_fields():
+    assert Point(1, note="a") == Point(1, note="b")
+    assert Point(1) != Point(2)
+    assert Base(1, 3) != Derived(1)
+    assert hash(Base(1)) == hash(Base(1))
+    assert Same(1) != Same(1)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Count())
+
+
+def test_a_frozen_object_does_not_change():
+    for change in (lambda p: setattr(p, "x", 2), lambda p: delattr(p, "x")):
+        with pytest.raises(dataclasses.FrozenInstanceError, match="'x'"):
+            change(Point(1))
+    with pytest.raises(AttributeError):
+        Count().other = 1  # type: ignore[attr-defined]
+
+
+def test_they_are_shown_copied_and_pickled():
+    point = Point(1, 3, ["a"], "b")
+    assert repr(point) == "Point(x=1, y=3, names=['a'])"
+    for copied in (copy.copy(point), copy.deepcopy(point), pickle.loads(pickle.dumps(point))):
+        assert (copied, copied.note) == (point, "b")
+    assert pickle.loads(pickle.dumps(Count(2))) == Count(2)
+    match point:
+        case Point(x, y):
+            assert (x, y) == (1, 3)
+
+
+@pytest.mark.parametrize("replace", [data.replace, dataclasses.replace])
+def test_replace_keeps_the_rest(replace):
+    changed = replace(Point(1, 3, note="n"), y=4)
+    assert (changed.x, changed.y, changed.note) == (1, 4, "n")
+    assert replace(Count(2), n=5).twice == 10
+
+
+def test_the_standard_library_knows_their_fields():
+    assert dataclasses.is_dataclass(Point)
+    assert [part.name for part in dataclasses.fields(Derived)] == ["a", "b", "c"]
+    assert dataclasses.asdict(Point(1, names=["a"])) == {"x": 1, "y": 2, "names": ["a"], "note": ""}
+    assert [part.name for part in dataclasses.fields(Base(1))] == ["a", "b"]
+    assert Point.__dataclass_fields__ is Point.__dataclass_fields__
+
+
+def test_a_dataclass_of_the_standard_library_is_replaced_too():
+    made = dataclasses.make_dataclass("Made", [("a", int)])
+    assert data.replace(made(1), a=2).a == 2

@@ -1,0 +1,39 @@
+"""What holds for a program: the command line, pyproject.toml, the defaults.
+
+Most programs are checked without either: `config`, which checks what they say, needs Pydantic and is not loaded then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wsemu.app.pyproject import find
+from wsemu.model.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+class Chosen(NamedTuple):
+    """What concerns the program as a whole, as `config.Configuration` explains it."""
+
+    format: str = "text"
+    all: bool = False
+    limit: int | None = None
+    time_limit: float | None = None
+    save_witness: str = ""
+
+
+def configured(program: Path, given: Mapping[str, Any]) -> tuple[Chosen, Settings]:
+    """What holds for a program: `given` by the command line (keys as in the file), else by the nearest pyproject.toml
+    that has the table, else the defaults.  UsageError names the file, the key and what it may be."""
+    path, table = find(program)
+    if not table and not given:
+        return Chosen(), Settings()
+    from wsemu.app.config import checked
+
+    if path is not None:
+        checked(table, f"{path.name}: [tool.wsemu]")
+    model = checked({**table, **given}, "the command line")
+    return Chosen(*(getattr(model, name) for name in Chosen._fields)), model.settings(path)

@@ -1,0 +1,132 @@
+"""How commands are declared: each is made ready when it is asked for, and says what is wrong as wsemu does."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Mapping
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from wsemu import __version__
+from wsemu.app import front_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class _Made(Mapping[str, Any]):
+    """The commands by name, each made ready when it is asked for: a start pays for its own alone."""
+
+    def __init__(self, declared: dict[str, typer.Typer]) -> None:
+        self._declared, self._made = declared, dict[str, Any]()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = typer.main.get_command(self._declared[name])
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._declared)
+
+    def __len__(self) -> int:
+        return len(self._declared)
+
+
+class _Commands(TyperGroup):
+    """The commands; what is wrong with their options is said as every other error is: `error: ...`, without the control
+    characters of a word that is given."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = _COMMANDS  # type: ignore[assignment]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The page that `wsemu --help` prints without us."""
+        formatter.write(front_page.page())
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _cleaned():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _cleaned():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _cleaned() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        is_help = type(error).__name__ == "NoArgsIsHelpError"  # its message is no user's, and has lines
+        if isinstance(getattr(error, "message", None), str) and not is_help:
+            from wsemu.report.diagnostic import clean
+
+            error.message = clean(error.message)  # type: ignore[attr-defined]
+            error.show = functools.partial(_show, error)  # type: ignore[attr-defined]
+        raise
+
+
+def _show(error: Any, file: IO[str] | None = None) -> None:
+    """What typer writes for a wrong option, in wsemu's words: usage, where help is, and one line that begins small."""
+    context = getattr(error, "ctx", None)
+    lines = [context.get_usage(), f"try `{context.command_path} --help`", ""] if context else []
+    message = str(error.format_message())
+    said = message[:1].lower() + message[1:].rstrip(".")
+    typer.echo("\n".join([*lines, f"error: {said}"]), file=file or sys.stderr)
+
+
+app = typer.Typer(
+    cls=_Commands,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+_DECLARED: dict[str, typer.Typer] = {}
+
+
+_COMMANDS = _Made(_DECLARED)
+
+
+def command(name: str, **options: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Declares the command of this name; `options` are those of typer."""
+
+    def declare(function: Callable[..., None]) -> Callable[..., None]:
+        one = _DECLARED[name] = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        one.command(name, short_help=front_page.COMMANDS[name], **options)(function)
+        return function
+
+    return declare
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"wsemu {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Run warp-specialized GPU kernels on a CPU and say whether they are correct."""
+
+
+class ProgramCommand(TyperCommand):
+    """A command that runs a program: what follows FILE is for the program, but not where that is PTX."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with contextlib.suppress(Exception):  # what is wrong with them is reported when they are parsed in earnest
+            given, _, _ = self.make_parser(ctx).parse_args(list(args))
+            ctx.allow_interspersed_args = str(given.get("file")).lower().endswith(".ptx")
+        return super().parse_args(ctx, args)

@@ -1,0 +1,57 @@
+"""The table `[tool.wsemu]` of pyproject.toml, found and read, unchecked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE = "pyproject.toml"
+LARGEST = 1 << 20
+"""bytes of a file that is read for its table"""
+
+
+def find(program: Path) -> tuple[Path | None, dict[str, Any]]:
+    """The nearest pyproject.toml with `[tool.wsemu]`, from the program's folder upwards, and that table."""
+    for folder in program.resolve().parents:
+        path = folder / FILE
+        if path.is_file():
+            table = read(path)
+            if table is not None:
+                return path, table
+    return None, {}
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """`[tool.wsemu]` of a file, unchecked; None where it has none.  UsageError where it is no TOML."""
+    try:
+        size = path.stat().st_size
+        text = path.read_text(encoding="utf-8") if size <= LARGEST else ""
+    except OSError as error:
+        raise UsageError(f"{path.name} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path.name} is not UTF-8: byte {error.start}") from None
+    if size > LARGEST:
+        raise UsageError(f"{path.name} has {size:,} bytes: wsemu reads at most {LARGEST:,}")
+    import tomllib  # where there is no such file, it is not needed
+
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path.name} is not TOML: {str(error)[:1].lower()}{str(error)[1:]}") from None
+    except (RecursionError, ValueError):
+        raise UsageError(f"{path.name} is not TOML that can be read: nested too deeply, or a number too long") from None
+    tool = document.get("tool", {})
+    table = tool.get("wsemu") if isinstance(tool, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise UsageError(f"{path.name}: `tool.wsemu` is {kind(table)}: write the table `[tool.wsemu]`")
+    return table
+
+
+def kind(value: Any) -> str:
+    """What a value of TOML is, in words."""
+    names = {dict: "a table", list: "a list", str: "a string", bool: "true or false", int: "an integer"}
+    return names.get(type(value), f"a {type(value).__name__}")

@@ -1,0 +1,59 @@
+"""What warps of a CTA know of each other, event by event."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from wsemu.proof.happens_before import HappensBefore
+
+if TYPE_CHECKING:
+    from wsemu.model.outcome import Event
+
+
+Knowledge = dict[int, int]
+"""warp -> the last of its intervals known to happen before now"""
+
+
+class Clocks:
+    """What the warps of a CTA knew of each other at each of their operations; read on only as far as it is asked."""
+
+    def __init__(self, events: list[Event], cta: int, order: HappensBefore) -> None:
+        self._cta = cta
+        self._order = order
+        self._rest = (event for event in events if event.cta == cta)
+        self._intervals: defaultdict[int, list[int]] = defaultdict(list)
+        """warp -> its intervals so far that have an operation, one after another"""
+        self._known: defaultdict[int, list[Knowledge]] = defaultdict(list)
+        """what it knew in each of them"""
+        self._learns: set[int] = set()
+        """warps whose last operation was a sync, or a wait for a phase: nothing else tells a warp of others"""
+
+    def of(self, warp: int, interval: int) -> Knowledge:
+        """What a warp knew in an interval, or at its end if it has none as late; of itself it need not be true."""
+        intervals = self._intervals[warp]
+        while not intervals or intervals[-1] < interval:
+            event = next(self._rest, None)
+            if event is None:
+                return self._now(warp)
+            self._apply(event)
+        return self._known[warp][bisect_left(intervals, interval)]
+
+    def knows(self, event: Event, warp: int) -> int:
+        """The last interval of a warp that the warp of an operation knew of just before it."""
+        return event.interval if event.warp == warp else self.of(event.warp, event.interval).get(warp, 0)
+
+    def _apply(self, event: Event) -> None:
+        warp, intervals = event.warp, self._intervals[event.warp]
+        if event.kind not in ("complete", "phase") and (not intervals or intervals[-1] < event.interval):
+            known = self._known[warp]
+            known.append(self._now(warp) if warp in self._learns or not known else known[-1])
+            intervals.append(event.interval)
+            self._learns.discard(warp)
+        if event.kind in ("sync", "await"):
+            self._learns.add(warp)
+        self._order.apply(event)
+
+    def _now(self, warp: int) -> Knowledge:
+        return {other: last for (_, other), last in self._order.clock((self._cta, warp)).items()}

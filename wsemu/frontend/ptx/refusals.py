@@ -1,0 +1,41 @@
+"""What is not modelled, and what may be done instead: said where a launch that gets there ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_BY_OPCODE = {
+    **dict.fromkeys(("tex", "tld4", "txq"), "read the array itself by its address: textures hold no memory here"),
+    **dict.fromkeys(("suld", "sust", "sured", "suq"), "access the array itself by its address, not a surface"),
+    "tcgen05": "compile it for sm_90a, where `wgmma` is",
+    "clusterlaunchcontrol": "let `%ctaid`, or a counter in global memory, say what a CTA works on",
+    "discard": "leave it out: what is there afterwards is undefined",
+}
+"""of all instructions of that name"""
+_BY_MODIFIER = {
+    **dict.fromkeys(("im2col", "im2col::w", "im2col::w::128"), "copy the pixels by tiled maps"),
+    "tile::gather4": "copy each row by a tensor copy of its own",
+    "tile::scatter4": "store each row by a tensor copy of its own",
+    **dict.fromkeys(("cta_group::1", "cta_group::2"), "let each CTA copy for itself"),
+    **dict.fromkeys(("sp", "sp::ordered_metadata"), "multiply by the dense matrix"),
+}
+"""of instructions that have it"""
+_BY_CALL = {
+    **dict.fromkeys(("malloc", "free"), "pass an array that the host has made, with a part for each thread"),
+    **dict.fromkeys(
+        ("cudaLaunchDeviceV2", "cudaGetParameterBufferV2", "cudaCDP2LaunchDeviceV2_ptsz"), "launch it from the host"
+    ),
+}
+"""of a function that is defined elsewhere"""
+
+
+def remedy(opcode: str, modifiers: Sequence[str], what: str) -> str:
+    """What may be done about an instruction that is not modelled, as `what` is told of it; nothing where that is not
+    known."""
+    for name, told in _BY_CALL.items():
+        if opcode == "call" and f"`{name}`" in what:
+            return told
+    return _BY_OPCODE.get(opcode) or next((_BY_MODIFIER[m] for m in modifiers if m in _BY_MODIFIER), "")

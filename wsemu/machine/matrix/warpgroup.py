@@ -1,0 +1,101 @@
+"""A `wgmma` as one operation of the four warps of a warpgroup, in compiled code.
+
+It is over when all four have issued it and its reads have been made: a warp's wait for a group comes, in time, after
+what each of the four did before its last `wgmma` of that group, and knows that the reads of all of them are over.  What
+they did to memory otherwise is not ordered by it.  So that nobody waits for what is not issued yet, a commit stands
+until all of the four that have not exited have committed as often.  PTX ISA, "wgmma.mma_async", "wgmma.wait_group";
+measured rule W14.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.shadow_cells import join_bits
+from wsemu.machine.records import warp_at
+from wsemu.machine.scalars import lowest_bit
+from wsemu.machine.state import KEPT_GROUPS
+from wsemu.machine.sync.lane_clocks import (
+    bits_of,
+    copy_row,
+    give_times,
+    group_row,
+    heads,
+    learn_times,
+    refresh,
+    row,
+    set_bit,
+    time_bits,
+)
+from wsemu.model.isa import LANES
+
+OPEN = 0
+"""the row of a warpgroup that says what came before its `wgmma` so far; behind it that of each group, by turns"""
+
+
+@compiled
+def first_of(m, w):
+    """The first warp of a warp's warpgroup, or -1 if that is not whole."""
+    number = w % m.cta_warps
+    return w - (number & 3) if (number | 3) < m.cta_warps else np.int64(-1)
+
+
+@compiled
+def kept(m, first, number):
+    """One of the rows of a warpgroup."""
+    of_cta = m.cta_warps >> 2
+    slot = (first // m.cta_warps) * of_cta + ((first % m.cta_warps) >> 2)
+    return group_row(m, slot * (KEPT_GROUPS + 1) + number)
+
+
+@compiled
+def note_issue(m, w, agent):
+    """A warp issues a `wgmma`, whose reads are an agent."""
+    first = first_of(m, w)
+    if first < 0:
+        return
+    to = kept(m, first, np.int64(OPEN))
+    give_times(m, to, w, warp_at(m.warps, w).alive)
+    at = agent - m.agent_low
+    set_bit(to + bits_of(m), at)
+    set_bit(to + time_bits(m), at)
+
+
+@compiled
+def all_have_committed(m, w):
+    """Whether those of a warp's warpgroup that have not exited have committed as often as it has."""
+    first = first_of(m, w)
+    if first < 0:
+        return True
+    own = warp_at(m.warps, w).committed
+    for u in range(first, first + 4):
+        other = warp_at(m.warps, u)
+        if other.alive and other.committed < own:
+            return False
+    head = warp_at(m.warps, first)
+    if head.closed < own:
+        head.closed = own
+        if m.clocks:
+            copy_row(m, kept(m, first, 1 + own % KEPT_GROUPS), kept(m, first, np.int64(OPEN)))
+    return True
+
+
+@compiled
+def know_group(m, w, left):
+    """The lanes of a warp have waited for all groups of its warpgroup but the last `left` ones; of one long ago, with
+    many under way since, they know their own part alone."""
+    first = first_of(m, w)
+    warp = warp_at(m.warps, w)
+    end = warp.committed - left
+    if first < 0 or end <= 0 or warp_at(m.warps, first).closed - end >= KEPT_GROUPS:
+        return
+    given = kept(m, first, 1 + end % KEPT_GROUPS)
+    learn_times(m, w, warp.alive, given)
+    rest = heads(m, w, warp.alive)
+    while rest:
+        to = row(m, LANES * w + lowest_bit(rest)) + bits_of(m)
+        rest &= rest - 1
+        for u in range(m.agent_bits):
+            join_bits(to + 256 * u, given + bits_of(m) + 256 * u)
+    refresh(m, w)

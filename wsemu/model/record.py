@@ -1,0 +1,304 @@
+"""`Record`: data that is JSON, with Pydantic's methods, and without Pydantic until one of them is called.
+
+To import Pydantic and to build its models takes longer than to check a small kernel, and a verified launch needs
+neither: its report is made of values that are right by construction (`Record.made`).  A record is therefore a plain
+class; the Pydantic model with the same fields, its `model`, is made when one is constructed from outside, written or
+read.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Self
+
+    from pydantic import BaseModel
+
+_P = TypeVar("_P", bound="_Plain")
+_REQUIRED = object()
+_GIVEN = "_given"
+"""where a record keeps the names of the fields that it was given"""
+_set = object.__setattr__
+"""records do not change, but while they are made"""
+
+
+class Derived(NamedTuple):
+    """A default that follows from the fields before it."""
+
+    make: Callable[[dict[str, Any]], Any]
+
+
+def derived(make: Callable[[dict[str, Any]], Any]) -> Any:
+    """The default of a field, made of the values of those before it."""
+    return Derived(make)
+
+
+class Padded:
+    """In a type: an int or a short tuple stands for three numbers, the missing ones are `with_`."""
+
+    def __init__(self, with_: int) -> None:
+        self.with_ = with_
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(self.of, handler(source))
+
+    def of(self, value: Any) -> Any:
+        if isinstance(value, int):
+            value = (value,)
+        is_short = isinstance(value, (tuple, list)) and len(value) < 3
+        return (*value, self.with_, self.with_)[:3] if is_short else value
+
+
+class _OfModel:
+    """What a class of records has from its model."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, record: Any, cls: type[Any]) -> Any:
+        return getattr(_model(cls) if record is None else record._as_model(), self.name)
+
+
+class _Plain:
+    """What Record is when it runs: the part of Pydantic's BaseModel that records have, by the same names."""
+
+    _fields: dict[str, Any] = {}
+    """name -> default, a Derived, or _REQUIRED"""
+    _kinds: dict[str, tuple[str, str]] = {}
+    """name -> type as it is written, and the module whose names it uses"""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._fields, cls._kinds = {**cls._fields}, {**cls._kinds}
+        for name, kind in cls.__annotations__.items():
+            if not name.startswith("_"):
+                cls._fields[name] = cls.__dict__.get(name, _REQUIRED)
+                cls._kinds[name] = kind, cls.__module__
+                if name in cls.__dict__:
+                    delattr(cls, name)  # a field without a value has none, not its default
+
+    # -- made
+    def __init__(self, **fields: Any) -> None:
+        self._become(_model(self.__class__)(**fields))
+
+    @classmethod
+    def model_construct(cls, _fields_set: set[str] | None = None, **fields: Any) -> Self:
+        """A record of values that are not checked."""
+        data: dict[str, Any] = {}
+        for name, default in cls._fields.items():
+            if name in fields:
+                data[name] = fields[name]
+            elif default is not _REQUIRED:
+                data[name] = default.make(data) if default.__class__ is Derived else _own(default)
+        data[_GIVEN] = frozenset(fields if _fields_set is None else _fields_set)
+        return _with(cls, data)
+
+    @classmethod
+    def made(cls, **fields: Any) -> Self:
+        """What `model_construct` makes, in less time; all fields without a default are given."""
+        record: Self = _blank(cls).again(**fields)
+        return record
+
+    def again(self, **fields: Any) -> Self:
+        """A record like this one with other values of these fields, as they are; its lists are its own."""
+        data = {name: _own(value) for name, value in self.__dict__.items()}
+        data.update(fields)
+        data[_GIVEN] |= fields.keys()
+        return _with(self.__class__, data)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A record like this one, with these values, which are not checked."""
+        record = copy.deepcopy(self) if deep else _with(self.__class__, {**self.__dict__})
+        if update:
+            record.__dict__.update(update)
+            record.__dict__[_GIVEN] |= update.keys()
+        return record
+
+    @classmethod
+    def _of(cls, model: BaseModel) -> Self:
+        record = cls.__new__(cls)
+        record._become(model)
+        return record
+
+    def _become(self, model: BaseModel) -> None:
+        _set(self, "__dict__", {**model.__dict__, _GIVEN: frozenset(model.model_fields_set)})
+
+    # -- for subclasses
+    def _complete(self) -> None:
+        """Have all fields."""
+
+    def _fill(self, other: Self, names: tuple[str, ...]) -> None:
+        """Take those of these fields that it has not got from another."""
+        for name in names:
+            self.__dict__.setdefault(name, getattr(other, name))
+        self.__dict__[_GIVEN] |= {*names}
+
+    def _checked(self) -> None:
+        """ValueError where fields that are right one by one do not go together."""
+
+    # -- compared and shown
+    def _values(self) -> dict[str, Any]:
+        """Name -> value of each field."""
+        self._complete()
+        return {name: self.__dict__[name] for name in self._fields if name in self.__dict__}
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        yield from self._values().items()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Plain) or other.__class__ is not self.__class__:
+            return NotImplemented
+        return self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash((self.__class__, *self._values().values()))
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({', '.join(f'{name}={value!r}' for name, value in self._values().items())})"
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value!r}" for name, value in self._values().items())
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._complete()
+        return self.__dict__
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            setattr(self._as_model(), name, value)  # which refuses
+        _set(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if not name.startswith("_"):
+            delattr(self._as_model(), name)  # which refuses
+        object.__delattr__(self, name)
+
+    # -- by way of the model
+    model_fields = _OfModel()
+    model_computed_fields = _OfModel()
+    model_config = _OfModel()
+    model_dump = _OfModel()
+    model_dump_json = _OfModel()
+    model_json_schema = _OfModel()
+
+    @property
+    def model_fields_set(self) -> set[str]:
+        return {*self.__dict__[_GIVEN]}
+
+    @classmethod
+    def model_validate(cls, value: Any, **options: Any) -> Self:
+        return value if isinstance(value, cls) else cls._of(_model(cls).model_validate(value, **options))
+
+    @classmethod
+    def model_validate_json(cls, text: str | bytes | bytearray, **options: Any) -> Self:
+        return cls._of(_model(cls).model_validate_json(text, **options))
+
+    def _as_model(self) -> BaseModel:
+        """The model of it, with the same values."""
+        cls, values = _model(self.__class__), self._values()
+        model = cls.__new__(cls)
+        _set(model, "__dict__", values)
+        _set(model, "__pydantic_fields_set__", self.model_fields_set)
+        _set(model, "__pydantic_extra__", None)
+        _set(model, "__pydantic_private__", None)
+        return model
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> Any:
+        """How Pydantic reads and writes a record in a model or in another record."""
+        from pydantic_core import core_schema
+
+        def read(value: Any, read_model: Callable[[Any], BaseModel]) -> Any:
+            return value if isinstance(value, cls) else cls._of(read_model(value))
+
+        schema = handler(_model(cls))
+        write = core_schema.plain_serializer_function_ser_schema(cls._as_model, return_schema=schema)
+        return core_schema.no_info_wrap_validator_function(read, schema, serialization=write)
+
+
+if TYPE_CHECKING:
+
+    class Record(BaseModel):
+        """Data that is JSON and does not change."""
+
+        @classmethod
+        def made(cls, **fields: Any) -> Self: ...
+        def again(self, **fields: Any) -> Self: ...
+        def _complete(self) -> None: ...
+        def _fill(self, other: Self, names: tuple[str, ...]) -> None: ...
+        def _checked(self) -> None: ...
+
+else:
+
+    class Record(_Plain):
+        """Data that is JSON and does not change.
+
+        What checks it is built when it is first needed: `made` takes values as they are, and does without.
+        """
+
+
+def _own(value: Any) -> Any:
+    return value.copy() if value.__class__ in (list, dict) else value
+
+
+def _with(cls: type[_P], data: dict[str, Any]) -> _P:
+    record = cls.__new__(cls)
+    _set(record, "__dict__", data)
+    return record
+
+
+_blanks: dict[Any, Any] = {}
+_models: dict[Any, type[BaseModel]] = {}
+
+
+def _blank(cls: Any) -> Any:
+    """An object with the defaults of its class."""
+    if cls not in _blanks:
+        required = {name: None for name, default in cls._fields.items() if default is _REQUIRED}
+        _blanks[cls] = cls.model_construct(_fields_set=set(), **required)
+    return _blanks[cls]
+
+
+def _model(cls: Any) -> type[BaseModel]:
+    """The Pydantic model with the fields of a record."""
+    made = _models.get(cls)
+    if made is None:
+        made = _models[cls] = _made_model(cls)
+    return made
+
+
+def _made_model(cls: Any) -> type[BaseModel]:
+    import pydantic
+
+    names = {"Field": pydantic.Field, "AfterValidator": pydantic.AfterValidator}
+    fields: dict[str, Any] = {}
+    for name, default in cls._fields.items():
+        kind, module = cls._kinds[name]
+        if default is _REQUIRED:
+            default = ...
+        elif isinstance(default, Derived):
+            default = pydantic.Field(default_factory=default.make)
+        fields[name] = (eval(kind, {**names, **vars(sys.modules[module])}), default)
+
+    def check(model: BaseModel) -> BaseModel:
+        cls._of(model)._checked()
+        return model
+
+    checks: dict[str, Any] = {}
+    if cls._checked is not Record._checked:
+        checks["_check"] = pydantic.model_validator(mode="after")(check)
+    made: type[BaseModel] = pydantic.create_model(
+        cls.__name__,
+        __config__=pydantic.ConfigDict(extra="forbid", frozen=True),
+        __doc__=cls.__doc__,
+        __module__=cls.__module__,
+        __validators__=checks,
+        **fields,
+    )
+    return made

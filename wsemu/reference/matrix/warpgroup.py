@@ -1,0 +1,106 @@
+"""A `wgmma` as one operation of the four warps of a warpgroup.
+
+It is over when all four have issued it and its reads have been made (PTX ISA: `wgmma.mma_async` is performed "across
+warpgroup", `wgmma.wait_group` signals "the completion of a preceding warpgroup operation").  So a wait comes after what
+each of the four did before its last `wgmma` of that group, in time; memory is not ordered by it, but for those reads.
+A commit stands until all that have not exited have committed as often (W14).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wsemu.model.outcome import WARPGROUP, ObjectWait
+from wsemu.reference.state import lanes_of
+from wsemu.reference.sync.thread_clocks import Clocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.reference.run import Cta
+    from wsemu.reference.state import Group
+    from wsemu.reference.warp import WarpRun
+
+WARPS = 4
+
+
+@dataclass(slots=True)
+class Issues:
+    """What a warp has issued: epochs of agents, and what came before the last of them in time."""
+
+    agents: int = 0
+    before: Clocks | None = None
+
+
+@dataclass(slots=True)
+class Part:
+    """A warp's part of the groups of its warpgroup."""
+
+    groups: list[Issues] = field(default_factory=list)
+    open: Issues = field(default_factory=Issues)
+
+    def commit(self) -> None:
+        self.groups.append(self.open)
+        self.open = Issues()
+
+
+def _others(cta: Cta, warp: int) -> range:
+    """The warps of its warpgroup, itself included; it alone where that is not whole."""
+    first = warp - warp % WARPS
+    return range(first, first + WARPS) if first + WARPS <= len(cta.warps) else range(warp, warp + 1)
+
+
+def issue(run: WarpRun, lanes: int, agents: int) -> None:
+    """A warp issues a `wgmma` whose reads have these epochs."""
+    cta, warp = run.cta, run.warp.number
+    issues = cta.parts_of_groups[warp].open
+    issues.agents |= agents
+    issues.before = issues.before or Clocks(cta.order.size(cta.number))
+    cta.order.give((cta.number, warp), lanes, issues.before)
+
+
+def await_groups(run: WarpRun, left: int) -> None:
+    """All lanes of a warp wait for all groups but the last `left` ones."""
+    cta, warp = run.cta, run.warp.number
+    parts = cta.parts_of_groups
+    end = max(len(parts[warp].groups) - left, 0)
+    done = [issues for other in _others(cta, warp) for issues in parts[other].groups[:end]]
+    agents = 0
+    for issues in done:
+        agents |= issues.agents
+        if issues.before:
+            cta.order.take_time((cta.number, warp), run.warp.alive, issues.before)
+    for lane in lanes_of(run.warp.alive):
+        cta.order.landed((cta.number, warp), lane, agents)
+
+
+def behind(cta: Cta, warp: int) -> list[int]:
+    """The warps of its warpgroup that have committed less often, and have not exited."""
+    parts = cta.parts_of_groups
+    own = len(parts[warp].groups)
+    return [w for w in _others(cta, warp) if cta.warps[w].alive and len(parts[w].groups) < own]
+
+
+def stands(cta: Cta, warp: int) -> bool:
+    """Whether a warp has to stand at its commit."""
+    return bool(behind(cta, warp))
+
+
+def may_go(run: WarpRun, group: Group) -> bool:
+    return not stands(run.cta, run.warp.number)
+
+
+def go(run: WarpRun, group: Group) -> None:
+    """Nothing is left to be done."""
+
+
+def waits(cta: Cta) -> Iterator[ObjectWait]:
+    """Who stands at a commit when nobody can go on."""
+    parts = cta.parts_of_groups
+    for warp in cta.warps:
+        for group in warp.parked:
+            if cta.launch.name_of(group.pc - 1) == "wgmma.commit":
+                own = len(parts[warp.number].groups)
+                come = sum(len(parts[w].groups) >= own for w in _others(cta, warp.number))
+                yield ObjectWait(warp.number, group.lanes, group.pc - 1, WARPGROUP, -1, come, WARPS)
