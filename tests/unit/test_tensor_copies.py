@@ -424,3 +424,35 @@ def test_a_map_in_global_memory(engine: Engine) -> None:
     assert [finding.code for finding in report("", "%rd1").findings] == ["tensor-map"]
     later = report("", "%rd2", "st.global.u32 [%rd5], %r4;")
     assert later.verdict == "verified"
+
+
+POINTED = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 map, .param .u64 out)
+{
+.reg .pred %p; .reg .b32 %r<6>; .reg .b64 %rd<6>;
+.shared .align 128 .b8 tile[128]; .shared .align 8 .b64 bar[1];
+ld.param.u64 %rd1, [map]; ld.param.u64 %rd2, [out]; cvta.to.global.u64 %rd2, %rd2;
+mov.u32 %r1, %tid.x; mov.u32 %r2, tile; mov.u32 %r3, bar; setp.ne.u32 %p, %r1, 0;
+@!%p mbarrier.init.shared.b64 [%r3], 1;
+bar.sync 0;
+@%p bra WAIT; mbarrier.arrive.expect_tx.shared.b64 _, [%r3], 128;
+cp.async.bulk.tensor.1d.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%rd1, {32}], [%r3];
+WAIT: mbarrier.try_wait.parity.shared.b64 %p, [%r3], 0; @!%p bra WAIT;
+shl.b32 %r4, %r1, 2; add.u32 %r4, %r4, %r2; ld.shared.u32 %r5, [%r4];
+mul.wide.u32 %rd3, %r1, 4; add.u64 %rd3, %rd3, %rd2; st.global.u32 [%rd3], %r5;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_kernel_takes_a_pointer_to_a_map(engine: Any, as_list: bool) -> None:
+    """As to one that the host has copied to global memory."""
+    x, out = np.arange(64, dtype=np.float32), np.zeros(32, np.float32)
+    map_: Any = wsemu.TensorMap(x, [32])
+    report = wsemu.check(wsemu.load_ptx(POINTED)["k"], 1, 32, ([map_] if as_list else map_, out), engine=engine)
+    assert report.verdict == "verified", report
+    assert np.array_equal(out, x[32:])

@@ -63,6 +63,8 @@ ENTRIES = {
     "report_entry": Made("memory.bounds", "enter_finding"),
     "shadow_entry": Made("memory.shadow", "track"),
     "conflict_entry": Made("memory.shadow", "conflict"),
+    "planned_entry": Made("memory.plans", "as_planned", loops=True),
+    "plan_entry": Made("memory.plans", "make_plan", rare=True),
     "lanes_entry": Made("memory.lane_order", "judge_lanes"),
     "known_entry": Made("memory.shadow", "not_known_one_by_one"),
     "trace_entry": Made("sync.clocks", "log_event"),
@@ -78,6 +80,7 @@ PARTS = ENTRIES | {family: Made("arithmetic.operations", "family", family) for f
 OF_WIDTH = (
     "run", "collective_entry", "exchange_entry", "matrix_entry", "group_entry", "shadow_entry", "conflict_entry",
     "lanes_entry", "known_entry", "async_entry", "copy_entry", "tensor_entry", "cluster_entry",
+    "planned_entry",
 )  # fmt: skip
 """those that look at clocks or cells: groups of many warps have others"""
 
@@ -98,7 +101,7 @@ SLOWEST = (
 """parts in the order in which they are compiled, so that two processes end together; any others come after these"""
 ALWAYS = ("run", "warp_entry", "collective_entry", "access_entry", "report_entry", "trace_entry")
 ASYNCHRONOUS = ("async_entry", "copy_entry", "guarded_entry")
-RACES = ("shadow_entry", "conflict_entry", "known_entry")
+RACES = ("shadow_entry", "conflict_entry", "known_entry", "planned_entry", "plan_entry")
 
 
 def roots(name: str) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ from wsemu.machine.state import (
     MBARRIER,
     MEMO,
     PATTERN,
+    PLAN,
+    PLAN_DUE,
     RAW,
     SEGMENT,
     SHAPE,
@@ -53,6 +55,7 @@ lane_access_at, slot_at = _viewer(LANE_ACCESS), _viewer(SLOT)
 claim_at, cta_at = _viewer(CLAIM), _viewer(CTA)
 acquired_at = _viewer(ACQUIRED)
 shape_at, weighed_at = _viewer(SHAPE), _viewer(WEIGHED)
+plan_at, plan_due_at = _viewer(PLAN), _viewer(PLAN_DUE)
 mbarrier_at, agent_at, groups_at = _viewer(MBARRIER), _viewer(AGENT), _viewer(GROUPS)
 
 

@@ -100,8 +100,9 @@ MAX_EVENTS = 1_000_000
 _T = TypeVar("_T")
 REMEMBERED = 1 << 18
 """bytes of a machine's tables up to which it is kept for the next launch of its kind"""
-_PARTLY_USED = frozenset({"raw", "slots", "known", "bases"})
-"""large tables of a machine, of which a run says what it has touched; a group's base is set when it starts"""
+_PARTLY_USED = frozenset({"raw", "slots", "known", "bases", "plans", "plans_due"})
+"""large tables of a machine, of which a run says what it has touched; a group's base is set when it starts, and plans
+stay good"""
 PARALLEL_THREADS = 1 << 16
 """threads of a launch from which its CTAs are spread over the cores"""
 STATUS: dict[int, Status] = {
@@ -390,6 +391,7 @@ class Machine:
         accesses = int(self.accesses["pattern"].max()) + 1
         self.patterns = np.zeros(2 * accesses, layout.PATTERN)
         self.weighed = np.zeros(accesses, layout.WEIGHED)
+        self.plans, self.plans_due = np.zeros(accesses, layout.PLAN), np.zeros(accesses, layout.PLAN_DUE)
         self.warps = layout.table(count, layout.WARP)
         self.barriers = layout.table(groups.members * layout.BARRIERS, layout.BARRIER)
         self.ctas = layout.table(groups.members, layout.CTA)
@@ -673,7 +675,9 @@ class Machine:
             self.matrix = aligned(BUFFER)
             state["matrix"], state["matrix_shapes"] = address_of(self.matrix), address_of(shapes())
         state["patterns"], state["weighed"] = address_of(self.patterns), address_of(self.weighed)
+        state["plans"], state["plans_due"] = address_of(self.plans), address_of(self.plans_due)
         state["shortcuts"] = N_MEMORY if model._replace(atomics=True) == COSTS["sm_90"] else 0
+        state["planned"] = state["shortcuts"] if self.watch.races else 0
         if self.clusters:
             state["shortcuts"] = 0
 
@@ -712,6 +716,7 @@ class Machine:
         self._keep = segments
         for segment, (data, _) in zip(self.segments[FIRST_ARRAY:], segments, strict=True):
             segment["host"], segment["bytes"] = address_of(data), data.nbytes
+        self.plans_due["since"] = 0
         if self.planes:
             self.planes.again()
 

@@ -35,6 +35,7 @@ from wsemu.machine.records import (
     flow_at,
     instruction_at,
     machine_at,
+    plan_due_at,
     record_finding,
     segment_at,
     warp_at,
@@ -88,10 +89,12 @@ from wsemu.model.isa import (
     N_MEMORY,
     N_WARP,
     OPCODE,
+    READ,
     SEGMENT_SHIFT,
     SERVED,
     SHARED,
     UNCOUNTED,
+    WRITE,
 )
 
 BRA, JUMP, JOIN, EXIT, TRAP_OP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
@@ -99,7 +102,10 @@ FAILED = CODE_NUMBERS["failed-assertion"]
 FIRST_BARRIER, LAST_BARRIER = OPCODE["bar.sync"], OPCODE["bar.red.or"]
 FIRST_FENCE, LAST_FENCE = OPCODE["fence.cta"], OPCODE["fence.sys"]
 PROXY, INIT_FENCE = OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]
+OFTEN = 8
+"""a plan is made after as many accesses in vain, and those times the square of how often it was made"""
 SHOW = OPCODE["show"]
+WHOLE = (1 << LANES) - 1
 EXITS, ENDS = 2, 3
 """see sync/cluster.py"""
 FIRST_FENCE_EVENT = EVENT_KINDS.index("fence.cta")
@@ -208,14 +214,12 @@ FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("
 
 
 @compiled
-def judge(registers, a, mask, bias, offset, limit, size, log_size):
-    """How the lanes of an access lie in their segment of `limit` bytes; the first lane's offset stands for all where
-    it can."""
+def judge(registers, a, mask, offset, limit, size, log_size):
+    """How the lanes of an access lie in their segment of `limit` bytes, SCATTERED where that takes a closer look; the
+    first lane's offset stands for all where it can."""
     pattern = simple_pattern(registers, a, mask, log_size)
-    if pattern == SCATTERED:
-        return lane_pattern(registers, a, mask, bias, limit - size, size) if limit >= size else np.int64(BAD)
     extent = size << 5 if pattern == UNIT else size
-    if offset < 0 or offset > limit - extent or offset & (size - 1):
+    if pattern != SCATTERED and (offset < 0 or offset > limit - extent or offset & (size - 1)):
         return np.int64(BAD)
     return pattern
 
@@ -247,8 +251,8 @@ def log_access(m, w, pc, registers, a, imm, mask, op):
 
 @compiled
 def judged_as_one(m, registers, i, mask, first, size, writes):
-    """How the lanes of an access lie in the segment of the first one's address, and what from a lane's number to its
-    offset there; BAD where each lane must be looked at."""
+    """How the lanes of an access lie in the segment of the first one's address, as `judge` has it, and what from a
+    lane's address to its offset there; BAD where each lane must be looked at."""
     number = first >> SEGMENT_SHIFT
     pattern, bias = np.int64(BAD), np.int64(0)
     if number >= SHARED and number < m.segment_count:
@@ -256,7 +260,7 @@ def judged_as_one(m, registers, i, mask, first, size, writes):
         if segment.writable or not writes:
             bias = i.imm - (number << SEGMENT_SHIFT)
             log_size = (i.aux >> 16) & 255
-            pattern = judge(registers, i.a, mask, bias, first + bias - i.imm, segment.bytes, size, log_size)
+            pattern = judge(registers, i.a, mask, first + bias - i.imm, segment.bytes, size, log_size)
     return pattern, bias
 
 
@@ -278,6 +282,41 @@ def count(m, row, registers, i, first, lanes, how, size, number):
         charge(m, row, registers + i.a, i.imm, lanes, how, size, number, i.op, service)
 
 
+@compiled
+def shape_of(i):
+    """Of a load or store, what memory/plans.py wants to know."""
+    return (i.aux >> 16) & 255 | (WRITE if i.op >= FIRST_STORE else READ) << 8
+
+
+@compiled
+def planned(m, w, pc, registers, i):
+    """Make an access whose lanes lie apart as it was planned, but for the transfer: the host address of the first
+    lane's bytes, or 0.  Where that was in vain often enough there is a plan for the next one."""
+    due = plan_due_at(m.plans_due, access_at(m.accesses, pc).pattern)
+    place, shape = registers + i.a, (i.aux >> 16) & 255 | (WRITE if i.op >= FIRST_STORE else READ) << 8
+    if due.ready:
+        host = call(m.planned_entry, m.address, w, pc, place, i.imm, shape)
+        if host:
+            return host
+    due.misses += 1
+    if due.misses > OFTEN * (1 + due.made * due.made):
+        call(m.plan_entry, m.address, pc, place, i.imm, shape)
+    return np.int64(0)
+
+
+@compiled
+def note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, writes):
+    """Judge and remember what lanes do to a segment: 0, or what the host must do before."""
+    if segment.tracked > (UNTRACKED if writes else READ_SO_FAR):
+        status = call(m.shadow_entry, m.address, w, pc, registers, bias, group, how, number)
+        if status:
+            return status
+    if segment.initialised:
+        reads = not writes or (i.op >= N_MEMORY and not exchanges(i.op))
+        track_initialised(m, pc, w, number, registers, i.a, bias, group, how, size, writes, reads)
+    return np.int64(0)
+
+
 def access(address, w, pc, registers, mask):
     """Execute the load, store or atomic at pc for the lanes of `mask`."""
     m = machine_at(address, 0)
@@ -291,8 +330,15 @@ def access(address, w, pc, registers, mask):
     first = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
     number = first >> SEGMENT_SHIFT
     pattern, bias = judged_as_one(m, registers, i, mask, first, size, writes)
+    host = np.int64(0)
+    if pattern == SCATTERED:
+        if mask == WHOLE and op < m.planned and m.resumes == 0 and m.remote == 0 and m.trace == 0:
+            host = planned(m, w, pc, registers, i)
+        if host == 0:
+            limit = segment_at(m.segments, number).bytes - size
+            pattern = lane_pattern(registers, a, mask, bias, limit, size) if limit >= 0 else np.int64(BAD)
     rest = mask & ~m.lanes_done
-    if m.resumes == 0:
+    if m.resumes == 0 and host == 0:
         m.serial += 1
         if pattern == BAD:  # other segments, out of bounds, misaligned, wrapped
             place_lanes(m, w, pc, registers, i, mask, size, n, writes)
@@ -301,6 +347,7 @@ def access(address, w, pc, registers, mask):
     m.resumes = 0
     m.lanes_done = 0
     row = access_at(m.accesses, pc)
+    delta = host - first + imm
     while rest:
         group = rest
         how = pattern
@@ -311,36 +358,22 @@ def access(address, w, pc, registers, mask):
                 continue
             how = np.int64(SCATTERED)
             bias = imm + delta - segment_at(m.segments, number).host
-        segment = segment_at(m.segments, number)
-        if segment.tracked > (UNTRACKED if writes else READ_SO_FAR):
-            status = call(m.shadow_entry, address, w, pc, registers, bias, group, how, number)
+        if host == 0:
+            segment = segment_at(m.segments, number)
+            delta = segment.host + bias
+            status = note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, writes)
             if status:
                 m.lanes_done = mask & ~rest
                 m.resumes = 1
                 return status
-        if segment.initialised:
-            track_initialised(
-                m,
-                pc,
-                w,
-                number,
-                registers,
-                a,
-                bias,
-                group,
-                how,
-                size,
-                writes,
-                not writes or (op >= N_MEMORY and not exchanges(op)),
-            )
-        if pattern == BAD:
-            set_apart(m, registers, a, bias, number, group)
-        else:
-            count(m, row, registers, i, first, group, how, size, number)
+            if pattern == BAD:
+                set_apart(m, registers, a, bias, number, group)
+            else:
+                count(m, row, registers, i, first, group, how, size, number)
         if op < N_MEMORY:
-            load_store(op, how, registers, i.d, a, segment.host + bias, group)
+            load_store(op, how, registers, i.d, a, delta, group)
         else:
-            call(m.atomic_entry, op, registers, i.d, a, i.b, i.c, segment.host + bias, group)
+            call(m.atomic_entry, op, registers, i.d, a, i.b, i.c, delta, group)
         rest &= ~group
     if pattern == BAD:
         charge_apart(m, row, size, op, (i.aux >> UNUSED_SHIFT) & SERVED)

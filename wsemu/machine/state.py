@@ -208,6 +208,26 @@ FLOW = record(count=1, lanes=1, length=1)
 ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, ideal_sectors=1, uncounted=1, pattern=1)
 """per pc of a memory access: executions, lane accesses, shared wavefronts, global sectors, what these were at best;
 executions that no rule tells the wavefronts of; and which pair of PATTERNs is its own"""
+MOST_PIECES = 128
+PLAN = record(
+    steps=32,  # of each lane's address from the first one's
+    count=1,  # of pieces
+    apart=1,  # 1: no two lanes share a cell
+    wide=1,  # 1: a piece is four cells side by side, not one
+    low=1,  # the least of the steps
+    end=1,  # the byte behind the greatest
+    grain=1,  # log2 of the bytes of a cell
+    place=1,  # SHARED, LOCAL, or FIRST_ARRAY for any array
+    boundary=1,  # of an access to an array: where in a sector the first address lies
+    cost=1,
+    ideal=1,
+    pieces=MOST_PIECES,  # where they begin, in bytes of shadow memory from the first lane's cell
+    lanes=MOST_PIECES,  # of each cell the lowest lane and the highest, as a cell has them
+)
+"""how the lanes of a load's or store's accesses lie, see memory/plans.py"""
+PLAN_DUE = record(ready=1, misses=1, made=1, since=1)
+"""whether there is a PLAN, how many accesses were not as planned since one was made, how often one was, and of how many
+executions the last time"""
 PATTERN = record(cost=1, cta=1, mask=1, addresses=32)
 """the worst execution of an access that costs more than it must; of shared memory, then of global memory"""
 WEIGHED = record(mask=1, low=1, cost=1, ideal=1, steps=32)
@@ -358,6 +378,11 @@ MACHINE = record(
     trace_used=1,  # of them
     patterns=1,  # host address of PATTERN[2 for each load or store]
     weighed=1,  # host address of WEIGHED[1 for each load or store]
+    plans=1,  # host address of PLAN[1 for each load or store]
+    plans_due=1,  # host address of PLAN_DUE[1 for each load or store]
+    planned=1,  # the first operation that plans are not for; 0: they are for none
+    planned_entry=1,
+    plan_entry=1,
     shortcuts=1,  # operations below this one may be charged by the short ways of scheduler.py
     banks=1,  # see limits.CostModel
     pass_lanes=1,  # a byte for each of the three

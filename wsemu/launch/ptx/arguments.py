@@ -3,7 +3,7 @@
 An array goes to a parameter of 64 bits, and its address is passed.  A Python number takes the type of the parameter; a
 NumPy number is passed as its bytes, which have to be as many.  A structure by value is bytes, a NumPy record, or a
 tuple of fields laid out as C does, whose arrays become pointers.  A list is memory that holds such fields, as a table
-of pointers is, and its address is passed.
+of pointers is, and its address is passed; so is that of a tensor map where an address is wanted.
 """
 
 from __future__ import annotations
@@ -62,12 +62,13 @@ def fit(parameter: Parameter, where: str, value: Any) -> npt.NDArray[Any] | Pack
         return Packed(bytes(POINTER))
     if isinstance(value, (bytes, bytearray)):
         return _sized(Packed(bytes(value)), parameter, where)
-    if isinstance(value, TensorMap):
+    if isinstance(value, TensorMap) and parameter.bytes != POINTER:
         return _sized(packed_map(value), parameter, where)
     if isinstance(value, tuple):
         return _structure(parameter, where, value)
-    if isinstance(value, list) and parameter.bytes == POINTER and parameter.type[0] in "bus":
-        return Packed(bytes(POINTER), blocks=((0, (), _block(value, (), where)),))
+    if isinstance(value, (list, TensorMap)) and parameter.bytes == POINTER and parameter.type[0] in "bus":
+        held = value if isinstance(value, list) else [value]  # a map in global memory
+        return Packed(bytes(POINTER), blocks=((0, (), _block(held, (), where)),))
     if isinstance(value, np.generic):
         return _numpy(parameter, where, value)
     if isinstance(value, (bool, int, float)):

@@ -1,0 +1,410 @@
+"""Accesses by whole warps whose lanes lie apart, as in the instruction's accesses before: two rows of a tile, a stride.
+
+A PLAN remembers how the lanes lie, the cells of shadow memory that they touch, in order, with the lanes of each, and
+what the access costs.  `as_planned` does all that `scheduler.access` does but for the transfer, in one go over the
+cells, where these are alike and in no conflict.  Where they are not, or the lanes lie otherwise, it does nothing at
+all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from wsemu.machine.arithmetic.codegen import I8, I16, I32, I64, Builder, Value, pointer, same, splat
+from wsemu.machine.lowering import compiled, emitted
+from wsemu.machine.memory.cell_bits import (
+    ACTORS,
+    ATOMIC_BIT,
+    BUT_LANES,
+    HIGH_SHIFT,
+    INTERVAL_SHIFT,
+    INTERVALS,
+    LANE_BITS,
+    LOW_SHIFT,
+    MAX_INSTRUCTIONS,
+    WARP_SHIFT,
+    WHEN,
+)
+from wsemu.machine.memory.costs import PATTERN_BYTES, sector_cost, shared_cost
+from wsemu.machine.memory.lane_access import SCATTERED, keep_steps, lane_pattern, lie_so, simple_pattern
+from wsemu.machine.memory.shadow import extended, happened, note_range, set_clashes
+from wsemu.machine.records import access_at, machine_at, pattern_at, plan_at, plan_due_at, segment_at, warp_at
+from wsemu.machine.scalars import load_i64, store_i64
+from wsemu.machine.state import PLAN, READ_SO_FAR, TRACKED, UNTRACKED
+from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
+
+FULL = (1 << LANES) - 1
+FARTHEST = 1 << 40
+PAUSE = 64
+"""accesses before the next plan where the last one was mostly wrong, times the square of how often one was made"""
+OTHER_WRITE, NOT_OWN_WRITE, OTHER_READ, NOT_OWN_READ = 1, 2, 4, 8
+
+
+def _place_of(field: str) -> Any:
+    """The address of a field of a plan."""
+    assert PLAN.fields is not None
+    offset = PLAN.fields[field][1]
+    return emitted(lambda b, plan: b.add(b.ptrtoint(plan.place, I64), I64(offset)))
+
+
+plan_steps, plan_pieces, plan_lanes = (_place_of(field) for field in ("steps", "pieces", "lanes"))
+
+
+# -- cells in pieces ---------------------------------------------------------------------------------------------------
+
+
+def _each_piece(b: Builder, pieces: Value, lanes: Value, n: Value, cells: int, body: Any) -> list[Value]:
+    """`body(offset, lanes, sums)` for each piece; it gives the next `sums`."""
+    t = ir.VectorType(I64, 4) if cells > 1 else I64
+    before, loop, end = b.block, b.function.append_basic_block("piece"), b.function.append_basic_block("pieces")
+    b.branch(loop)
+    b.position_at_end(loop)
+    j = b.phi(I64)
+    sums = [b.phi(t) for _ in range(4)]
+    offset = b.load(pointer(b, b.add(pieces, b.shl(j, I64(3))), I64))
+    own = b.load(pointer(b, b.add(lanes, b.mul(j, I64(8 * cells))), t), align=8)
+    new: list[Value] = body(offset, own, sums)
+    onward = b.add(j, I64(1))
+    j.add_incoming(I64(0), before)
+    j.add_incoming(onward, b.block)
+    for one, value in zip(sums, new, strict=True):
+        one.add_incoming(ir.Constant(t, [0] * 4 if cells > 1 else 0), before)
+        one.add_incoming(value, b.block)
+    b.cbranch(b.icmp_signed("<", onward, n), loop, end)
+    b.position_at_end(end)
+    return new
+
+
+def _scan(cells: int) -> Any:
+    def body(
+        b: Builder, writes: Value, reads: Value, pieces: Value, lanes: Value, n: Value, written: Value, read: Value
+    ) -> Value:
+        t = ir.VectorType(I64, 4) if cells > 1 else I64
+
+        def all_of(value: Value) -> Value:
+            return splat(b, value, 4) if cells > 1 else value
+
+        def differences(offset: Value, own: Value, sums: list[Value]) -> list[Value]:
+            found = []
+            for plane, first in ((writes, written), (reads, read)):
+                v = b.load(pointer(b, b.add(plane, offset), t), align=8)
+                found += [b.xor(v, all_of(first)), b.xor(v, own)]
+            return [b.or_(one, new) for one, new in zip(sums, found, strict=True)]
+
+        result = I64(0)
+        bits = (WHEN, LANE_BITS, BUT_LANES, LANE_BITS)
+        for k, one in enumerate(_each_piece(b, pieces, lanes, n, cells, differences)):
+            whole = ir.IntType(64 * cells)
+            masked = b.bitcast(b.and_(one, same(one, bits[k])), whole)
+            some = b.icmp_unsigned("!=", masked, ir.Constant(whole, 0))
+            result = b.or_(result, b.select(some, I64(1 << k), I64(0)))
+        return result
+
+    return emitted(body)
+
+
+def _fill(cells: int) -> Any:
+    def body(b: Builder, plane: Value, pieces: Value, lanes: Value, n: Value, value: Value, keep: Value) -> None:
+        def one(offset: Value, own: Value, sums: list[Value]) -> list[Value]:
+            all_of = (lambda v: splat(b, v, 4)) if cells > 1 else (lambda v: v)
+            new = b.or_(b.and_(own, all_of(keep)), all_of(value))
+            b.store(new, pointer(b, b.add(plane, offset), new.type), align=8)
+            return sums
+
+        _each_piece(b, pieces, lanes, n, cells, one)
+
+    return emitted(body)
+
+
+scan_cells, scan_fours = _scan(1), _scan(4)
+"""scan(writes, reads, pieces, lanes, n, written, read): OTHER_WRITE and so on, of all cells together: some last write
+is not that of `written`; some was not by the lanes that have the cell now; and the same of the reads, of `read`"""
+fill_cells, fill_fours = _fill(1), _fill(4)
+"""fill(plane, pieces, lanes, n, value, keep): `value`, and of each cell's own lanes the bits of `keep`, into each"""
+
+
+@compiled
+def fill(plan, cells, value, keep):
+    pieces, lanes = plan_pieces(plan), plan_lanes(plan)
+    if plan.wide:
+        fill_fours(cells, pieces, lanes, plan.count, value, keep)
+    else:
+        fill_cells(cells, pieces, lanes, plan.count, value, keep)
+
+
+@compiled
+def settled(m, w, v, floor, by_others):
+    """The accesses v of all cells happen before now, as far as lanes go too.  `by_others`: some were not by the lane
+    that alone has the cell now."""
+    if not happened(m, w, v, floor):
+        return False
+    own = (v >> WARP_SHIFT) & ACTORS == w and (v >> INTERVAL_SHIFT) & INTERVALS > warp_at(m.warps, w).synced
+    return not own or by_others == 0
+
+
+@compiled
+def touch_planned(m, w, plan, writes, reads, kind, base, floor):
+    """As `shadow.touch_alike`, of the cells of a plan."""
+    written, read = load_i64(writes), load_i64(reads)
+    pieces, lanes = plan_pieces(plan), plan_lanes(plan)
+    if plan.wide:
+        found = scan_fours(writes, reads, pieces, lanes, plan.count, written, read)
+    else:
+        found = scan_cells(writes, reads, pieces, lanes, plan.count, written, read)
+    if found & (OTHER_WRITE | OTHER_READ):
+        return False
+    shared = plan.apart ^ 1
+    written &= WHEN
+    if written and not settled(m, w, written, floor, found & NOT_OWN_WRITE | shared):
+        return False
+    read &= BUT_LANES
+    if read & ATOMIC_BIT:
+        return False
+    if kind == WRITE:
+        if read:
+            if read < 0:
+                if set_clashes(m, w, kind, base & (MAX_INSTRUCTIONS - 1), read, floor):
+                    return False
+            elif not settled(m, w, read, floor, found & NOT_OWN_READ | shared):
+                return False
+            fill(plan, reads, np.int64(0), np.int64(0))
+        fill(plan, writes, base, np.int64(LANE_BITS))
+        return True
+    if read:
+        if read < 0 or not happened(m, w, read, floor):
+            if m.by_lanes:
+                return False
+            result = extended(m, w, read, base, floor)
+            if result:
+                fill(plan, reads, result, np.int64(0))
+                return True
+        elif not settled(m, w, read, floor, found & NOT_OWN_READ | shared):
+            return False
+    fill(plan, reads, base, np.int64(LANE_BITS))
+    return True
+
+
+# -- an access ---------------------------------------------------------------------------------------------------------
+
+
+@emitted
+def some_lane_unset(b: Builder, first: Value, steps: Value, size: Value) -> Value:
+    """Whether the map of what was written lacks a byte of a lane: 1, 2, 4, 8 or 16 at its step from `first`."""
+
+    def with_words(t: Any, n: int) -> Value:
+        all_set = ir.Constant(t, int.from_bytes(bytes([1] * 8), "little") & ((1 << t.width) - 1))
+        found = all_set
+        for lane in range(LANES):
+            at = b.add(first, b.load(pointer(b, b.add(steps, I64(8 * lane)), I64)))
+            for k in range(n):
+                found = b.and_(found, b.load(pointer(b, b.add(at, I64(k * t.width // 8)), t), align=1))
+        return b.zext(b.icmp_unsigned("!=", found, all_set), I64)
+
+    function = b.function
+    end, other = function.append_basic_block("set"), function.append_basic_block("size")
+    choice, results = b.switch(size, other), []
+    for bytes_, (t, n) in {1: (I8, 1), 2: (I16, 1), 4: (I32, 1), 8: (I64, 1), 16: (I64, 2)}.items():
+        block = function.append_basic_block(f"set{bytes_}")
+        choice.add_case(I64(bytes_), block)
+        b.position_at_end(block)
+        results.append((with_words(t, n), b.block))
+        b.branch(end)
+    b.position_at_end(other)
+    b.unreachable()
+    b.position_at_end(end)
+    result = b.phi(I64)
+    for value, block in results:
+        result.add_incoming(value, block)
+    return result
+
+
+@compiled
+def dearer(m, row, place, cost):
+    """Whether an execution that costs so much is to be remembered, see `costs.keep_worst`."""
+    kept = pattern_at(m.patterns + PATTERN_BYTES * (2 * row.pattern + (place != SHARED)), 0)
+    return not (cost < kept.cost or (cost == kept.cost and m.group * m.members + m.member >= kept.cta))
+
+
+@compiled
+def judged_here(m, segment, plan):
+    """Whether races in a segment are looked for with the cells of the plan, and there is room for one more access."""
+    if segment.tracked != TRACKED or segment.grain != plan.grain or segment.watched:
+        return False
+    return m.set_count <= m.set_room and m.element_count <= m.element_room and m.record_count <= m.record_room
+
+
+@compiled
+def make_planned(m, w, pc, plan, first, log_size, kind):
+    """Judge and count an access whose lanes lie as planned; the first lane's host address, or 0."""
+    number = first >> SEGMENT_SHIFT
+    if number < SHARED or number >= m.segment_count or min(number, FIRST_ARRAY) != plan.place:
+        return np.int64(0)
+    segment = segment_at(m.segments, number)
+    offset = first - (number << SEGMENT_SHIFT)
+    size = np.int64(1) << log_size
+    if offset + plan.low < 0 or offset + plan.end > segment.bytes or offset & (size - 1):
+        return np.int64(0)
+    if kind == WRITE and (plan.apart == 0 or segment.writable == 0):
+        return np.int64(0)
+    row = access_at(m.accesses, pc)
+    cost, ideal = plan.cost, plan.ideal
+    if number >= FIRST_ARRAY and plan.boundary != first & 31:
+        return np.int64(0)
+    if cost > ideal and number != LOCAL and dearer(m, row, number, cost):
+        return np.int64(0)
+    if segment.initialised and some_lane_unset(segment.initialised + offset, plan_steps(plan), size):
+        return np.int64(0)
+    if segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED):
+        if not judged_here(m, segment, plan):
+            return np.int64(0)
+        cell = offset >> segment.grain
+        floor = m.base if number != SHARED else np.int64(0)
+        base = load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
+        if not touch_planned(m, w, plan, segment.writes + 8 * cell, segment.reads + 8 * cell, kind, base, floor):
+            return np.int64(0)
+        low = plan.low >> segment.grain
+        note_range(segment, cell + low, (plan.end >> segment.grain) - low)
+    m.serial += 1
+    row.executions += 1
+    row.lanes += LANES
+    if number == SHARED:
+        row.shared += cost
+        row.ideal_shared += ideal
+    elif number != LOCAL:
+        row.sectors += cost
+        row.ideal_sectors += ideal
+    return segment.host + offset
+
+
+def as_planned(address, w, pc, place, bias, shape):
+    """Make an access by all lanes but for the transfer: the host address of the first lane's bytes, or 0 if it is none
+    of the usual ones and nothing was done.
+
+    `place`: host address of the lanes' addresses, to which `bias` is added; `shape`: log2 of the bytes of a lane, and
+    from bit 8 on READ or WRITE.
+    """
+    m = machine_at(address, 0)
+    plan = plan_at(m.plans, access_at(m.accesses, pc).pattern)
+    first = load_i64(place)
+    if not lie_so(place, first, plan_steps(plan), np.int64(FULL)):
+        return np.int64(0)
+    return make_planned(m, w, pc, plan, first + bias, shape & 255, shape >> 8)
+
+
+# -- a plan ------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def enter_cell(plan, cell, lane):
+    """One more cell, that a lane has, in its place among those that are there."""
+    cells, lanes = plan_pieces(plan), plan_lanes(plan)
+    at = plan.count
+    while at and load_i64(cells + 8 * (at - 1)) > cell:
+        at -= 1
+    if at and load_i64(cells + 8 * (at - 1)) == cell:
+        place = lanes + 8 * (at - 1)
+        store_i64(place, (load_i64(place) & ~(31 << HIGH_SHIFT)) | lane << HIGH_SHIFT)
+        plan.apart = 0
+        return
+    for j in range(plan.count, at, -1):
+        store_i64(cells + 8 * j, load_i64(cells + 8 * (j - 1)))
+        store_i64(lanes + 8 * j, load_i64(lanes + 8 * (j - 1)))
+    store_i64(cells + 8 * at, cell)
+    store_i64(lanes + 8 * at, lane << LOW_SHIFT | lane << HIGH_SHIFT)
+    plan.count += 1
+
+
+@compiled
+def gather_pieces(plan):
+    """From cells to pieces."""
+    cells = plan_pieces(plan)
+    wide = plan.count & 3 == 0
+    for j in range(plan.count):
+        if j & 3 and load_i64(cells + 8 * j) != load_i64(cells + 8 * (j - 1)) + 1:
+            wide = False
+    plan.wide = wide
+    step = np.int64(1)
+    if wide:
+        plan.count >>= 2
+        step = np.int64(4)
+    for j in range(plan.count):
+        store_i64(cells + 8 * j, 8 * load_i64(cells + 8 * j * step))
+
+
+@compiled
+def lay_out(plan, place, size, grain):
+    """The steps of the lanes, and their cells; False if there is no plan for them."""
+    first = load_i64(place)
+    keep_steps(place, first, plan_steps(plan))
+    plan.count = 0
+    plan.apart = 1
+    plan.low = 0
+    plan.end = size
+    for lane in range(LANES):
+        step = load_i64(place + 8 * lane) - first
+        if step & (size - 1) or step > FARTHEST or step < -FARTHEST:
+            return False
+        plan.low = min(plan.low, step)
+        plan.end = max(plan.end, step + size)
+        for q in range(size >> grain):
+            enter_cell(plan, (step >> grain) + q, np.int64(lane))
+    return True
+
+
+@compiled
+def weigh_plan(m, plan, place, bias, number, size, limit, log_size, store):
+    """What it costs, as `scheduler.judge` and `costs.weigh` have it."""
+    if number == LOCAL:
+        plan.cost = 0
+        plan.ideal = 0
+        return
+    pattern = simple_pattern(place, np.int64(0), np.int64(FULL), log_size)
+    if pattern == SCATTERED:
+        pattern = lane_pattern(place, np.int64(0), np.int64(FULL), bias, limit - size, size)
+    if number == SHARED:
+        cost, ideal = shared_cost(m, place, bias, np.int64(FULL), pattern, size, store)
+    else:
+        cost, ideal = sector_cost(m, place, bias, np.int64(FULL), pattern, size)
+    plan.cost = cost
+    plan.ideal = ideal
+
+
+@compiled
+def lay_plan(m, plan, place, bias, log_size, kind):
+    """Plan for accesses like the one whose lanes' addresses lie at `place`; False where there is no plan for it."""
+    size = np.int64(1) << log_size
+    first = load_i64(place) + bias
+    number = first >> SEGMENT_SHIFT
+    if number < SHARED or number >= m.segment_count:
+        return False
+    segment = segment_at(m.segments, number)
+    plan.place = min(number, np.int64(FIRST_ARRAY))
+    plan.grain = segment.grain if segment.tracked == TRACKED else log_size
+    if plan.grain < 0 or plan.grain > log_size or log_size > plan.grain + 2:
+        return False
+    if not lay_out(plan, place, size, plan.grain):
+        return False
+    plan.boundary = first & 31
+    offset = first - (number << SEGMENT_SHIFT)
+    if offset + plan.low < 0 or offset + plan.end > segment.bytes or offset & (size - 1):
+        return False
+    bias -= number << SEGMENT_SHIFT
+    weigh_plan(m, plan, place, bias, number, size, segment.bytes, log_size, kind == WRITE)
+    gather_pieces(plan)
+    return True
+
+
+def make_plan(address, pc, place, bias, shape):
+    """Before an access that is not as planned: plan for the next one to lie like it.  Parameters as of `as_planned`."""
+    m = machine_at(address, 0)
+    row = access_at(m.accesses, pc)
+    plan, due = plan_at(m.plans, row.pattern), plan_due_at(m.plans_due, row.pattern)
+    poor = due.ready and 2 * due.misses > row.executions - due.since
+    due.since = row.executions
+    due.made += 1
+    due.misses = -PAUSE * due.made * due.made if poor else 0
+    due.ready = 0 if poor else lay_plan(m, plan, place, bias, shape & 255, shape >> 8)
+    return np.int64(0)
