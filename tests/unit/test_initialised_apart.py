@@ -14,44 +14,20 @@ from wsemu.reference import run as reference
 LANE = np.arange(32)
 
 
-@cuda.jit
-def of_1(place, written, y):
-    tile = cuda.shared.array(256, np.int8)
-    t = cuda.threadIdx.x
-    if (written >> t) & 1:
-        tile[place[t]] = 1
-    cuda.syncthreads()
-    y[t] = tile[place[t]]
+def of(dtype):
+    @cuda.jit
+    def stores_and_loads(place, written, y):
+        tile = cuda.shared.array(256, dtype)
+        t = cuda.threadIdx.x
+        if (written >> t) & 1:
+            tile[place[t]] = 1
+        cuda.syncthreads()
+        y[t] = tile[place[t]]
+
+    return stores_and_loads
 
 
-@cuda.jit
-def of_2(place, written, y):
-    tile = cuda.shared.array(256, np.int16)
-    t = cuda.threadIdx.x
-    if (written >> t) & 1:
-        tile[place[t]] = 1
-    cuda.syncthreads()
-    y[t] = tile[place[t]]
-
-
-@cuda.jit
-def of_4(place, written, y):
-    tile = cuda.shared.array(256, np.float32)
-    t = cuda.threadIdx.x
-    if (written >> t) & 1:
-        tile[place[t]] = 1
-    cuda.syncthreads()
-    y[t] = tile[place[t]]
-
-
-@cuda.jit
-def of_8(place, written, y):
-    tile = cuda.shared.array(256, np.float64)
-    t = cuda.threadIdx.x
-    if (written >> t) & 1:
-        tile[place[t]] = 1
-    cuda.syncthreads()
-    y[t] = tile[place[t]]
+of_1, of_2, of_4, of_8 = (of(dtype) for dtype in (np.int8, np.int16, np.float32, np.float64))
 
 
 @cuda.jit

@@ -13,6 +13,29 @@ from wsemu import cuda
 from wsemu.launch.explore import messages, search
 
 
+@cuda.jit(device=True)
+def looked_back(status, values, x, mine, before):
+    """The sum of what lies before a tile; what it and the tile are is told to those behind."""
+    if mine > 0:
+        values[mine, 0] = x[mine]
+        cuda.threadfence()
+        cuda.atomic.exch(status, mine, 1)
+    at = mine - 1
+    while at >= 0:
+        seen = cuda.atomic.add(status, at, 0)
+        if seen == 0:
+            continue
+        cuda.threadfence()
+        before += values[at, seen - 1]
+        if seen == 2:
+            break
+        at -= 1
+    values[mine, 1] = before + x[mine]
+    cuda.threadfence()
+    cuda.atomic.exch(status, mine, 2)
+    return before
+
+
 @cuda.jit
 def tickets_look_back(status, values, x, y, count):
     """The number of a tile is drawn: who comes first looks back to nobody."""
@@ -22,24 +45,7 @@ def tickets_look_back(status, values, x, y, count):
     cuda.syncthreads()
     mine = tile[0]
     if cuda.threadIdx.x == 0:
-        before = values[0, 0] * 0
-        if mine > 0:
-            values[mine, 0] = x[mine]
-            cuda.threadfence()
-            cuda.atomic.exch(status, mine, 1)
-        at = mine - 1
-        while at >= 0:
-            seen = cuda.atomic.add(status, at, 0)
-            if seen == 0:
-                continue
-            cuda.threadfence()
-            before += values[at, seen - 1]
-            if seen == 2:
-                break
-            at -= 1
-        values[mine, 1] = before + x[mine]
-        cuda.threadfence()
-        cuda.atomic.exch(status, mine, 2)
+        before = looked_back(status, values, x, mine, values[0, 0] * 0)
         y[mine] = before + x[mine]
 
 
@@ -47,24 +53,7 @@ def tickets_look_back(status, values, x, y, count):
 def looks_back(status, values, x, y, count):
     if cuda.threadIdx.x == 0:
         mine = cuda.blockIdx.x
-        before = x[0] * 0
-        if mine > 0:
-            values[mine, 0] = x[mine]
-            cuda.threadfence()
-            cuda.atomic.exch(status, mine, 1)
-        at = mine - 1
-        while at >= 0:
-            seen = cuda.atomic.add(status, at, 0)
-            if seen == 0:
-                continue
-            cuda.threadfence()
-            before += values[at, seen - 1]
-            if seen == 2:
-                break
-            at -= 1
-        values[mine, 1] = before + x[mine]
-        cuda.threadfence()
-        cuda.atomic.exch(status, mine, 2)
+        before = looked_back(status, values, x, mine, x[0] * 0)
         y[mine] = before + x[mine]
 
 
@@ -73,24 +62,7 @@ def sums_that_decide(status, values, x, y, count):
     """What is added up in an order that is open tells where to store."""
     if cuda.threadIdx.x == 0:
         mine = cuda.blockIdx.x
-        before = x[0] * 0
-        if mine > 0:
-            values[mine, 0] = x[mine]
-            cuda.threadfence()
-            cuda.atomic.exch(status, mine, 1)
-        at = mine - 1
-        while at >= 0:
-            seen = cuda.atomic.add(status, at, 0)
-            if seen == 0:
-                continue
-            cuda.threadfence()
-            before += values[at, seen - 1]
-            if seen == 2:
-                break
-            at -= 1
-        values[mine, 1] = before + x[mine]
-        cuda.threadfence()
-        cuda.atomic.exch(status, mine, 2)
+        before = looked_back(status, values, x, mine, x[0] * 0)
         if before > 0.5:
             y[mine] = before
 
