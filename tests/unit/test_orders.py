@@ -154,6 +154,20 @@ def test_lanes_that_wait_for_their_warp_are_not_called_a_deadlock() -> None:
     assert small.verdict != "verified"
 
 
+def test_lanes_in_lockstep_wait_for_ever_for_one_of_their_warp() -> None:
+    """Before sm_70 the lane that has the lock stands where the others have to come, which spin."""
+    arguments = kernels.ints(1), kernels.ints(1)
+    found = wsemu.check(lanes_of_a_warp_pass_a_lock_on, 1, 4, arguments, lockstep=True, budget=200_000)
+    assert found.verdict == "failed"
+    assert [finding.code for finding in found.findings] == ["deadlock"]
+
+
+def test_ctas_that_differ_in_their_number_alone_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a fence tells the cluster of a CTA is no difference where no scope is of clusters."""
+    monkeypatch.setattr("wsemu.launch.explore.search.MOST_STEPS", 200)
+    assert report("checked_twice", 4).verdict == "verified"
+
+
 @cuda.jit
 def fence_of_all_then_one_tells(data, flag, y):
     t = cuda.threadIdx.x

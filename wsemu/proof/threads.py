@@ -483,6 +483,8 @@ class Knowledge:
 
     def _within(self, cta: int, reach: int) -> tuple[int, ...]:
         """To whom a thread of a CTA gives, and from whom it takes, by what reaches so far."""
+        if not self.by_clusters:  # what is called after one CTA keeps states apart that are alike
+            return (cta, _WIDE) if reach == _OF_ALL else (cta,)
         return (cta, self.clusters[cta], _WIDE)[: reach + 1]
 
     def _acquire(self, event: Event, thread: Thread, reach: int, places: Iterable[Place]) -> None:

@@ -230,7 +230,7 @@ class Search:
                 node.asleep |= {ask}
             key = child.key(alike)
             if key in keys:
-                self.result.why, self.result.reached = "circle", child.reached()
+                self._comes_round(stack[keys.index(key) :], child)
                 return
             if self._is_news(child, key):
                 stack.append(child)
@@ -246,13 +246,39 @@ class Search:
             self.result = before
             before.sampled = sampled
 
+    def _comes_round(self, way: list[Node], last: Node) -> None:
+        """A state is there again: threads may go round for ever, or all of them only wait, as lanes that
+        wait at one instruction do one after another."""
+        for node in (*way, last):
+            if self._all_wait(node):
+                self.stand_still(node)
+                return
+        self.result.why, self.result.reached = "circle", last.reached()
+
+    def _all_wait(self, node: Node) -> bool:
+        """Whether nobody can ever do anything else: the lanes of each instruction, let go one after another, change
+        nothing and are back there."""
+        session = self.session
+        groups = {ask[:2]: [one for one in own if one.warp == ask.warp] for own in node.asks for ask in own}
+        for (cta, _), lanes in groups.items():
+            session.load(cta, node.saved[cta])
+            session.load_memory(node.memory)
+            for ask in lanes:
+                self.result.steps += 1
+                if session.go(ask).findings or session.digest_memory() != node.digest:
+                    return False
+            if session.digest(cta) != node.digests[cta]:
+                return False
+        return bool(groups)
+
     def _wander(self) -> None:
         """Learn who touches what on some way to the end; or find out that it fails."""
         self.result = Result(steps=self.result.steps)
         self.wanders = True
         try:
-            node = self.root()
-            while node is not None:
+            node, been = self.root(), set[bytes]()
+            while node is not None and (key := node.key(self.alike)) not in been:
+                been.add(key)
                 asks = [ask for own in node.asks for ask in own]
                 self.dice.shuffle(asks)
                 after = None
