@@ -355,3 +355,67 @@ def test_bytes_of_a_phase_that_stays_open_grow_with_the_rounds():
     assert report.scope is None or not report.scope.loops
     more = wsemu.check(one_phase_for_all_rounds, 1, 64, (300, floats()))
     assert {finding.code for finding in more.findings} == {"mbarrier-range"}
+
+
+@cuda.jit
+def late_store(n, x):
+    t = cuda.threadIdx.x
+    for k in range(n):
+        if t < 32:
+            x[k * 32 + t] = 1
+        elif k > 20:
+            x[(k - 20) * 32 + t - 32] = 2
+
+
+@cuda.jit
+def towards_each_other(n, x):
+    t = cuda.threadIdx.x
+    for k in range(n):
+        if t < 32:
+            x[t] = 1
+        else:
+            x[800 - k * 32 + t - 32] = 1
+
+
+@cuda.jit
+def one_at_a_far_round(n, x):
+    t = cuda.threadIdx.x
+    for k in range(n):
+        if k * 3 == 45 and t < 32:
+            x[0] = 1
+        elif t == 32:
+            x[0] = 2
+
+
+@cuda.jit
+def arrives_but_once(n, x):
+    t = cuda.threadIdx.x
+    for k in range(n):
+        if t < 32:
+            x[t] = k
+            ptx.bar_arrive(1, 64)
+            ptx.bar_sync(2, 64)
+        else:
+            ptx.bar_sync(1, 64)
+            if k != 17:
+                ptx.bar_arrive(2, 64)
+
+
+@cuda.jit
+def wraps(n, x):
+    t = cuda.threadIdx.x
+    k = np.int32(0)
+    for _ in range(n):
+        if t < 32:
+            x[(k >> 26) * 32 + t + 1024] = 1
+        else:
+            x[1024 + (k >> 27) * 32 + t - 32 + 1280] = 1
+        k = np.int32(k + np.int32(1 << 26))
+
+
+@pytest.mark.parametrize(
+    "kernel", [late_store, towards_each_other, one_at_a_far_round, arrives_but_once, wraps], ids=lambda k: k.__name__
+)
+@pytest.mark.parametrize("n", [6, 12])
+def test_what_comes_at_a_far_round_is_not_said_to_be_absent(kernel, n):
+    assert scope(kernel, n, floats(4096)).loops == []

@@ -99,6 +99,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         kernel: KernelOption = None,
         limit: Limit = None,
         time_limit: TimeLimit = None,
+        progress: ProgressOption = Progress.bar,
         all: All = None,  # noqa: A002 - the option's name
         fix_budget: FixBudget = None,
         fix: Fix = False,
@@ -121,12 +122,13 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
 
         launch = _launch(context)
         given = {name.replace("_", "-"): context.params[name] for name in context.params if name not in _LAUNCH}
-        for name in ("file", "arguments", "module", "fix", "write"):
+        for name in ("file", "arguments", "module", "fix", "write", "progress"):
             del given[name]
         given = {name: _plain(value) for name, value in given.items() if value not in (None, [], ())}
         misplaced = _options_among(arguments or [], context)
         fixing = commands.Fixing(fix or write, write)
         options: dict[str, Any] = {"quiet": quiet, "misplaced": misplaced, "fixing": fixing, "module": module}
+        options["progress"] = progress.value
         raise typer.Exit(commands.check(file, arguments or [], given, launch, **options))
 
     return checks

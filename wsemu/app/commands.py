@@ -36,6 +36,7 @@ def check(
     misplaced: Sequence[str] = (),
     module: bool = False,
     fixing: Fixing | None = None,
+    progress: str = "bar",
 ) -> int:
     """`wsemu check`, and with `quiet` `wsemu run`: the options `given` go before those of pyproject.toml.
 
@@ -64,6 +65,7 @@ def check(
             "printer": printer,
             "limit": chosen.limit,
             "time_limit": chosen.time_limit,
+            "progress": progress,
             "module": name,
         }
         if fixing.wanted:

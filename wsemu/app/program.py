@@ -10,6 +10,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
+from wsemu.app.advance import Advance
 from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERRUPTED, USAGE
 from wsemu.app.launches import Launches
 from wsemu.app.program_file import is_ptx, refusal
@@ -47,20 +48,21 @@ def run(
     saver: Saver | None = None,
     module: str = "",
     fixes: Fixes | None = None,
+    progress: str = "bar",
 ) -> int:
     """Run `file` as `__main__` with `arguments`; returns the exit code of `wsemu check`.
 
     `numba.cuda` is wsemu's meanwhile.  `quiet`, as of `wsemu run`, says nothing of verified launches; `limit` is how
     many findings are shown, `time_limit` the seconds after which the program is stopped, `saver` keeps the witnesses of
     errors, and `fixes` the edits that cure them.  With a name in `module` that module is run, of which `file` is the
-    source, as by `python -m`.
+    source, as by `python -m`.  `progress` is how a long launch shows how far it is: `bar`, `json` or `none`.
     """
     printer = printer or Printer()
     if why := refusal(file):
         printer.text(f"error: {why}", "error")
         return USAGE
     passed_over.clear()
-    launches = Launches(printer, limit, quiet, saver, fixes=fixes)
+    launches = Launches(printer, limit, quiet, saver, fixes=fixes, advance=Advance(progress))
     with launches.watched(), hooked(around, _at_breakpoints) if quiet and not around else contextlib.nullcontext():
         code, ending = _ran(file, arguments, settings, launches, time_limit, module)
     hidden = launches.swallowed(ending)

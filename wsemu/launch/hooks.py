@@ -34,6 +34,8 @@ refused: list[Callable[[Any, LaunchConfiguration, WsemuError], bool]] = []
 """called with a launch that could not be made and why; where one says True the program goes on without the launch"""
 starting: list[Callable[[Bound], None]] = []
 """called with each launch just before it runs"""
+advancing: list[Callable[[str, int, int], None]] = []
+"""called now and then while a long launch runs, with its kernel's name, its CTAs that have run, and how many it has"""
 traceable: list[Callable[[Report, Places, Tracer], None]] = []
 """called with each launch that was checked, and with what runs it again for its trace; before the observers"""
 passed_over: dict[str, None] = {}

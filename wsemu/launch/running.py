@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu.launch.arguments import is_blank
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compiled
+from wsemu.launch.hooks import advancing
 from wsemu.launch.same import as_before
 from wsemu.model.bound import Bound
 from wsemu.model.errors import UnsupportedError, UsageError, check_int
@@ -165,7 +166,7 @@ def ran(bound: Bound, workers: int | None, budget: int | None = None, only: tupl
         watch = Watch(stored=stored_segments(program, bound.arrays), **found)
         spread = _workers(bound) if workers is None else workers
         options = {**sizes, "workers": spread, "descending": chosen.cta_order == "descending", "watch": watch}
-        run = Launch(*launch_, **options, only=only)
+        run = Launch(*launch_, **options, only=only, each=_advance(program.name))
         outcome = as_before(program, run.run())
         program.derived["work"] = outcome.warp_instructions // (len(only) or configuration.ctas)
         return outcome, run.trace, run.initial
@@ -180,6 +181,18 @@ def ran(bound: Bound, workers: int | None, budget: int | None = None, only: tupl
         whole = outcome.trace or Trace()
         return outcome, whole.part, lambda: before
     raise UsageError(f'no engine {chosen.engine!r}: "vm" or "reference"')
+
+
+def _advance(name: str) -> Callable[[int, int], None] | None:
+    """Who is told how far the launch is, now and then; None: nobody."""
+    if not advancing:
+        return None
+
+    def tell(done: int, total: int) -> None:
+        for advance in advancing:
+            advance(name, done, total)
+
+    return tell
 
 
 MUCH_WORK, MUCH_MEMORY = 400_000, 1 << 23

@@ -681,8 +681,16 @@ class Machine:
         if self.clusters:
             state["shortcuts"] = 0
 
-    def run(self, first: int, last: int, budget: int, stop: threading.Event | None = None, step: int = 1) -> int:
-        """Run groups from first up to, not including, last; returns the status.
+    def run(
+        self,
+        first: int,
+        last: int,
+        budget: int,
+        stop: threading.Event | None = None,
+        step: int = 1,
+        each: Callable[[int], None] | None = None,
+    ) -> int:
+        """Run groups from first up to, not including, last; returns the status.  `each` is told how many have run.
 
         Looks up between slices, so that Ctrl-C gets through, and gives compiled code what it stops for.
         """
@@ -697,6 +705,8 @@ class Machine:
                 self._provide(status, self.planes)
             elif status != layout.BUDGET or budget <= 0 or (stop is not None and stop.is_set()) or self._worn():
                 return status
+            elif each is not None:
+                each(abs(int(state["group"]) - first))
 
     def _provide(self, status: int, planes: Planes) -> None:
         state = self.state[0]
@@ -1207,12 +1217,14 @@ class Launch:
         shape: tuple[int, int, int] = (1, 1, 1),
         clusters: bool = False,
         only: tuple[int, ...] = (),
+        each: Callable[[int, int], None] | None = None,
     ) -> None:
         """`rows` are the parameter rows, `segments` the bytes of each array with whether it may be written, `budget`
         the warp instructions after which the run ends; `arch` says what accesses cost. A large launch without atomics
         spreads its CTAs over `workers` threads (default: the cores); `descending` runs the last CTA first. Neither
         changes the outcome.  Grouping of CTAs of this `shape`, which divides the grid, are alive at once; in `clusters`
         they access each other's shared memory.  `only` these CTAs are run, in this order, where there are any.
+        `each` is told now and then how many CTAs have run, of how many.
         """
         if len(program.code) > MAX_INSTRUCTIONS:
             raise UsageError(f"`{program.name}` has {len(program.code):,} instructions: at most {MAX_INSTRUCTIONS:,}")
@@ -1222,6 +1234,7 @@ class Launch:
         self.ctas = grid[0] * grid[1] * grid[2]
         self.most = most_ctas(self.ctas, budget)
         self.workers, self.descending, self.arch, self.only = workers, descending, arch, only
+        self.each = each
         self.grouping, self.clusters = _grouping(grid, shape), clusters
         self._check_groups()
         self.read_only = self.watch.read_only and _image_of(ProgramKey(program)).has_read_only_loads
@@ -1311,8 +1324,7 @@ class Launch:
     def _run_once(self) -> tuple[Outcome, bool]:
         """The outcome, and whether it holds; if not, what led astray is changed for the next time."""
         workers = self._workers()
-        machines = [self._ready(number, workers) for number in range(workers)]
-        statuses = self._statuses(machines)
+        machines, statuses = self._on_machines(workers)
         if layout.WRITTEN in statuses:
             self.watch = replace(self.watch, stored=None)
             self.pristine = self._copies() | self.pristine  # those that were not expected to be written still hold it
@@ -1369,22 +1381,39 @@ class Launch:
             return min(cores(), self.grouping.number) if large else 1
         return max(1, min(self.workers, self.grouping.number))
 
-    def _statuses(self, machines: list[Machine]) -> list[int]:
+    def _on_machines(self, workers: int) -> tuple[list[Machine], list[int]]:
+        """The machines that the CTAs were spread over, after their runs, and why each stopped."""
         groups = self.grouping.number
+        first = self._ready(0, workers)
         if self.only:
-            each = (machines[0].run(cta, cta + 1, self.budget) for cta in self.only)
-            return [next((status for status in each if status != layout.DONE), layout.DONE)]
-        if len(machines) == 1:
+            each = (first.run(cta, cta + 1, self.budget) for cta in self.only)
+            return [first], [next((status for status in each if status != layout.DONE), layout.DONE)]
+        told = self._told(workers)
+        if workers == 1:
             bounds = (groups - 1, -1) if self.descending else (0, groups)
-            return [machines[0].run(*bounds, self.budget, step=-1 if self.descending else 1)]
-        workers = len(machines)
-        bounds_ = [groups * k // workers for k in range(workers + 1)]
+            return [first], [first.run(*bounds, self.budget, step=-1 if self.descending else 1, each=told[0])]
         stop = threading.Event()
 
-        runs: list[Callable[[], int]] = [
-            functools.partial(m.run, bounds_[k], bounds_[k + 1], self.budget, stop) for k, m in enumerate(machines)
-        ]
-        return _on_all(runs, stop)
+        def one(number: int) -> tuple[Machine, int]:
+            machine = self._ready(number, workers) if number else first
+            begin, end = groups * number // workers, groups * (number + 1) // workers
+            return machine, machine.run(begin, end, self.budget, stop, each=told[number])
+
+        ran = _on_all([functools.partial(one, number) for number in range(workers)], stop)
+        return [machine for machine, _ in ran], [status for _, status in ran]
+
+    def _told(self, workers: int) -> list[Callable[[int], None] | None]:
+        """What each worker tells of how many groups of its own have run: the first one passes on the sum."""
+        each, done = self.each, [0] * workers
+        if each is None:
+            return [None] * workers
+
+        def tell(number: int, groups: int) -> None:
+            done[number] = groups
+            if number == 0:
+                each(sum(done) * self.grouping.members, self.ctas)
+
+        return [functools.partial(tell, number) for number in range(workers)]
 
     def _collide(self, machines: list[Machine]) -> bool:
         numbers = range(FIRST_ARRAY, FIRST_ARRAY + len(self.segments))

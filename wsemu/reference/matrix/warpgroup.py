@@ -8,9 +8,9 @@ A commit stands until all that have not exited have committed as often (W14).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from wsemu.model.data import dataclass, field
 from wsemu.model.outcome import WARPGROUP, ObjectWait
 from wsemu.reference.state import lanes_of
 from wsemu.reference.sync.thread_clocks import Clocks
