@@ -102,6 +102,48 @@ def test_a_counter_of_one_is_touched_plainly_by_another(line: str, engine: str) 
     assert verdict(program, engine) == ("failed", ("race",))
 
 
+LOCKED = "P0@0: A cas f 1 acquire gpu until 0; {}W x 1; A exch f 0 release gpu | P1@{}: A cas f 1 {} until 0; W x 2"
+
+
+@pytest.mark.parametrize(("line", "right"), [
+    (LOCKED.format("R f; ", 1, "acquire gpu"), False),
+    (LOCKED.format("R f; ", 1, "acquire gpu") + "; A exch f 0 release gpu", True),
+    (LOCKED.format("R f; ", 1, "relaxed gpu") + "; A exch f 0 release gpu", False),
+    (LOCKED.format("R f; ", 0, "acquire cta") + "; A exch f 0 release cta", True),
+    (LOCKED.format("W f 1; ", 1, "acquire gpu") + "; A exch f 0 release gpu", False),
+    ("P0@0: R f; W f 1 release gpu | P1@1: R f acquire gpu -> a; ?a=1 W f 2", True),
+    ("P0@0: W f 0; W f 2 release gpu | P1@1: R f acquire gpu until 2", False),
+    ("P0@0: W f 0; W f 2 release gpu | P1@0: R f acquire gpu until 2", False),
+    ("P0@0: A add g 1; W f 0; W f 2 release gpu | P1@1: A add g 1; R f acquire gpu until 2", False),
+    ("P0@0: R g acquire gpu -> a; W f 0; W f 2 release gpu | P1@1: W g 1 release gpu; R f acquire gpu until 2", False),
+])  # fmt: skip
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_what_acquires_comes_after_plain_accesses_that_it_acquires(line: str, right: bool, engine: str) -> None:
+    """The `cas` that takes a lock comes after a plain look at it; one that fails only reads."""
+    program = parse(line)
+    assert explore(program).wrong != right
+    assert verdict(program, engine)[0] == ("verified" if right else "failed")
+
+
+TWO_LAST = (
+    "P0@0: W x 1; F sc gpu; A add f 1 -> t | P1@1: F sc gpu; A add f 1 -> t | "
+    "P2@2: A add {0} 1 -> t; F sc gpu; ?t={1} R x | P3@3: A add {0} 1 -> t; F sc gpu; ?t={1} R x"
+)
+
+
+@pytest.mark.parametrize("line", [
+    "P0@0: A add g 1 relaxed gpu -> b; ?b=0 W x 2 | P1@1: A add f 1 acquire gpu -> a; F sc gpu; W x 1",
+    "P0@0: A add g 1 relaxed gpu -> b; ?b=0 W x 2; ?b=2 R x acquire gpu | P1@1: A add f 1 acquire gpu -> a; W x 1",
+    TWO_LAST.format("g", 1),
+    TWO_LAST.format("f", 2),
+])  # fmt: skip
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_the_last_ones_at_two_counters_know_nothing_of_each_other(line: str, engine: str) -> None:
+    program = parse(line)
+    assert explore(program, up_to_wrong=True).racing
+    assert verdict(program, engine)[0] == "failed"
+
+
 @pytest.mark.parametrize(("line", "right"), [
     ("P0@0/0: W x 1; W f 2 release cluster | P1@1/0: R f acquire cluster until 2; R x", True),
     ("P0@0/0: W x 1; W f 2 release cluster | P1@1/0: R y | P2@2/1: R f acquire cluster until 2; R x", False),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import wsemu
 from tests.commands import wsemu as command
-from wsemu.repair.ptx import Text, said
+from wsemu.repair.ptx import Text, candidates, said
 from wsemu.report.terminal import render
 
 PTX = Path(__file__).resolve().parents[1] / "ptx"
@@ -35,6 +36,52 @@ def test_an_edit_of_ptx_is_proven_and_told_by_its_line(file, kernel, block, size
     assert found[0].says == cure
     assert found[0].changes == []
     assert f"help: proven: {cure}"[:40] in " ".join(render(report.helped()).split())
+
+
+def zeros(*sizes: int) -> tuple[np.ndarray, ...]:
+    return tuple(np.zeros(n, np.int32) for n in sizes)
+
+
+SLIPS: dict[str, tuple[Any, tuple[Any, ...], str, str]] = {
+    "one_round_more": (64, (*zeros(128, 128), 4), "deadlock", "`bar.arrive 1, 64`"),
+    "stencil": (32, (*zeros(32, 32), 32), "out-of-bounds", ""),
+    "warp_for_block": (64, zeros(64, 64), "race", "write `__syncthreads()` in place of `__syncwarp()` in line 34"),
+    "barrier_in_a_branch": (64, (*zeros(64, 64), 40), "barrier-divergence", "move `__syncthreads()` from line 44"),
+    "count_of_a_ring": (64, zeros(64, 64), "count-mismatch", "write the count `64` in place of `96`"),
+    "swapped": ((4, 8), (*zeros(32, 32), 4, 8), "out-of-bounds", ""),
+    "shuffle_behind_a_return": (32, (*zeros(32, 32), 20), "undefined-shuffle", ""),
+    "drained_at_once": (64, zeros(64, 1), "race", "insert `__syncthreads()`"),
+    "odd_word": (32, zeros(66, 64), "misaligned", ""),
+    "wait_behind_the_use": (32, zeros(32, 32), "race", "move `cp.async.wait_all` from line 103 to before line 102"),
+}
+"""kernel of slips.cu -> its block, its arguments, the code that is told first, and what its cure says"""
+
+
+@pytest.mark.parametrize("kernel", SLIPS)
+def test_a_slip_in_cuda_is_named_first_and_mended_where_barriers_mend_it(kernel):
+    block, arguments, code, cure = SLIPS[kernel]
+    report = wsemu.check(wsemu.load_ptx(PTX / "slips.sm_90.ptx")[kernel], 1, block, arguments)
+    cures = report.cures(budget=PLENTY)
+    first = report.helped().findings[0]
+    lines = (PTX / "slips.cu").read_text(encoding="utf-8").splitlines()
+    assert first.code == code
+    assert any(f"expect: {code}" in lines[site.line - 1] for site in first.sites)
+    assert [cure in found.says for found in cures[:1]] == ([True] if cure else [])
+
+
+def test_an_edit_of_a_line_is_one_of_all_its_copies():
+    """nvcc unrolls loops: what is said of a line is tried in each of the instructions that are of it."""
+    path = PTX / "slips.sm_90.ptx"
+    text = path.read_text(encoding="utf-8")
+    kernel = wsemu.load_ptx(path)["one_round_more"]
+    _, first, last = kernel.source()
+    places = Text.of(text, str(path), first, last, {1: "slips.cu"})
+    arrives = [p for p in places.places if p.text == "bar.arrive 2, 64;"]
+    assert len(arrives) > 1
+    report = wsemu.check(kernel, 1, 64, (*zeros(128, 128), 4))
+    edits = [changed for _, c, changed in candidates(places, report) if "in place of `bar.arrive 2, 64`" in c.edit.says]
+    assert edits
+    assert all({*changed} == {p.at for p in arrives} for changed in edits)
 
 
 @pytest.mark.parametrize(("name", "cure"), [

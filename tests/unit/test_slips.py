@@ -647,3 +647,67 @@ def last_tile_unasked(x, y, n):
             ptx.bar_sync(1, 64)
             y[i, lane] = s[lane]
             ptx.bar_arrive(2, 64)
+
+
+def test_a_barrier_comes_before_an_index_that_dodges_the_race():
+    """Each thread would read what it wrote itself: a transpose that is none."""
+
+    @cuda.jit
+    def turned(x, y):
+        s = cuda.shared.array((8, 9), F32)
+        i, j = cuda.threadIdx.x, cuda.threadIdx.y
+        s[j, i] = x[j, i]
+        y[j, i] = s[i, j]
+
+    cures = wsemu.check(turned, 1, (8, 8), (ROWS[:8].copy(), zeros(8, 8))).cures(budget=PLENTY)
+    assert "insert `cuda.syncthreads()`" in cures[0].says
+    swapped = next(cure for cure in cures if cure.edits[0].kind == "swap")
+    assert swapped.differs
+
+
+def test_a_counter_that_tells_of_stores_gets_a_fence_on_both_sides():
+    @cuda.jit
+    def in_a_variable(x, parts, count, y):
+        b = cuda.blockIdx.x
+        parts[b] = 2 * x[b]
+        ticket = cuda.atomic.add(count, 0, 1)
+        if ticket == 1:
+            y[0] = parts[0] + parts[1]
+
+    given = (zeros(2), zeros(2), np.zeros(1, I32), zeros(1))
+    cures = wsemu.check(in_a_variable, 2, 1, given).cures(budget=PLENTY)
+    assert cures[0].says.startswith("insert `cuda.threadfence()` before line ")
+    assert " and after line " in cures[0].says
+
+
+def test_accesses_outside_of_arrays_are_kept_inside_by_one_edit():
+    @cuda.jit
+    def smoothed(x, y):
+        s = cuda.shared.array(66, F32)
+        t, i = cuda.threadIdx.x, cuda.grid(1)
+        s[t + 1] = x[i]
+        if t == 0:
+            s[0] = x[i - 1] if i > 0 else x[i]
+        if t == 63:
+            s[65] = x[i + 1]
+        cuda.syncthreads()
+        y[i] = s[t] + s[t + 1] + s[t + 2]
+
+    cures = wsemu.check(smoothed, 2, 64, (zeros(100), zeros(100))).cures(budget=PLENTY)
+    assert "with 0 for what is loaded outside of an array, and no store there" in cures[0].says
+    assert cures[0].drops
+
+
+def test_an_edit_with_which_most_of_the_results_stay_away_is_none():
+    """Without its loop the kernel has no race, and does nothing."""
+
+    @cuda.jit
+    def once(x, y):
+        s = cuda.shared.array(64, F32)
+        t = cuda.threadIdx.x
+        for _ in range(1):
+            s[t // 2] = x[t]
+            y[t] = t + 1
+
+    cures = wsemu.check(once, 1, 64, (zeros(64), zeros(64))).cures(budget=PLENTY)
+    assert not any("range" in cure.says or "`0` in place of `1`" in cure.says for cure in cures)

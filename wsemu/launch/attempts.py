@@ -223,6 +223,12 @@ class Launched:
         verified = [o for o in self.passed() if (done := o.as_it_was({})) and done.report.verdict == "verified"]
         return not all(other.is_verified_with(cure) for other in verified)
 
+    def untouched(self) -> tuple[tuple[str, npt.NDArray[Any]], ...]:
+        """What the arrays that it stored to held before it, inside `again`."""
+        for now, before in self._stored():
+            now[:] = before
+        return self._results(self.bound)
+
     def repeated(self) -> Attempted | None:
         """The launch made as it was, inside `again`."""
         self.checking = True

@@ -469,6 +469,17 @@ class Knowledge:
                 held[to] = _joined(held[to], row) if to in held else row
             table[thread] = held
 
+    def _acquire_by(self, event: Event, thread: Thread, place: Place) -> None:
+        """A read that acquires comes itself after what it acquires; the fence that says so follows it in the code."""
+        fence = self.code[event.pc + 1] if event.pc + 1 < len(self.code) else None
+        if fence is None or NAMES[fence[0]] not in _FENCES or fence[7] != ACQUIRES or place not in self.locations:
+            return
+        threads = self._threads(event, ALL_LANES) if self.lockstep else [thread]
+        given = self.locations[place].given
+        for to in self._within(event.cta, self._reach(event._replace(kind=NAMES[fence[0]], pc=event.pc + 1))):
+            if to in given:
+                self._take(event.cta, threads, given[to])
+
     def _places_of(self, thread: Thread, part: int) -> tuple[Place, ...]:
         """The places of whose reads by a thread a fence takes what they saw."""
         if part == ACQUIRES:
@@ -590,6 +601,8 @@ class Knowledge:
                         self.unclear = (*self.unclear, event.pc)
                     kind = ATOMIC if atomic else WRITE if store else READ
                     entry = Entry(thread, event.interval, kind, 0, 0, number, size, reach, event.pc)
+                    if strong and start == address:
+                        self._acquire_by(event, thread, (own, start))
                     yield from self._check(event.cta, (own, start), entry, writes)
                     if strong and start == address:  # what it observes is known behind it
                         column, count = self._strong(event, thread, (own, start), wrote)

@@ -17,7 +17,7 @@ from wsemu.repair.scene import Candidate
 from wsemu.repair.search import Search, Tried, agrees, clock, differs, digest, is_cure, ranked, repeats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from wsemu.model.cure import Kind
     from wsemu.repair.search import Launched
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)(?:.*\binlined_at\s+(\d+)\s+(\d+))?")
 """the place of what follows, and where it is called from"""
 _NUMBER = re.compile(r"mov\.[bus]32\s+(%\w+),\s*(-?\d+);")
-_SYNCHRONISES = re.compile(r"(bar|barrier|mbarrier|fence|membar|cp\.async\.(wait|commit|bulk\.(wait|commit)))\b")
+_SYNCHRONISES = re.compile(r"(?:bar|barrier|mbarrier|fence|membar)\b|cp\.async\.(?:bulk\.)?(?:wait|commit)_")
+_ACTS = re.compile(r"(?:ld|st|atom|red|bar|barrier|mbarrier|cp|wgmma)\.\S+")
 _NUMBERED = re.compile(r"(bar(?:rier)?(?:\.cta)?\.(?:sync|arrive)\S*)\s+(\d+)(?:,\s*(\d+))?;")
 _SAID = {"bar.sync 0;": "__syncthreads()", "bar.warp.sync -1;": "__syncwarp()", "fence.acq_rel.gpu;": "__threadfence()"}
 _INSERTED = {
@@ -118,16 +119,20 @@ def candidates(text: Text, report: Any) -> Iterator[tuple[float, Candidate, dict
         return min((abs(place.run - run) for run in runs), default=9)
 
     syncs = [p for p in text.places if _SYNCHRONISES.match(p.text)]
-    for place in syncs:
-        yield from _changed(text, place, numbers, far(place), [*syncs])
+    for copies in _copies(syncs):
+        near = min(map(far, copies))
+        for score, candidate, changed in _changed(text, copies[0], numbers, near, [*syncs]):
+            (new,) = changed.values()
+            yield score, candidate, {place.at: new for place in copies}
+    yield from _counts(text, syncs, numbers, far)
     missing = dict.fromkeys([*_missing(codes, text), *(p.text for p in syncs)])
     gaps = [p for n, p in enumerate(text.places) if (not n or text.places[n - 1].run != p.run) and far(p) <= _NEAREST]
     for gap in gaps:
         for rank, what in enumerate(missing):
             says = f"insert {said(what)} before {_where(gap, report)}"
-            line = {gap.at: f"\t{what}\n{text.lines[gap.at]}"}
-            yield 1 + far(gap) + 1.5 * rank, _candidate("insert", says, far(gap), 1), line
-        for place in syncs:
+            lines = {other.at: f"\t{what}\n{text.lines[other.at]}" for other in _alike(text, gap)}
+            yield 1 + far(gap) + 1.5 * rank, _candidate("insert", says, far(gap), 1), lines
+        for place in () if len(_alike(text, gap)) > 1 else [copies[0] for copies in _copies(syncs) if len(copies) == 1]:
             if place.run != gap.run and abs(place.run - gap.run) <= _NEAREST:
                 says = f"move {said(place.text)} from {_where(place, report)} to before {_where(gap, report)}"
                 lines = {place.at: "", gap.at: f"\t{place.text}\n{text.lines[gap.at]}"}
@@ -142,13 +147,57 @@ def _missing(codes: list[str], text: Text) -> Iterator[str]:
     yield from (what for code in codes for what in _INSERTED.get(code, ()))
 
 
+def _copies(places: list[Place]) -> list[list[Place]]:
+    """Instructions by what they are of: those of one line that read alike are copies of one, of a loop unrolled."""
+    found: dict[tuple[str, int, str], list[Place]] = {}
+    for place in places:
+        found.setdefault((place.file, place.line, place.text), []).append(place)
+    return [*found.values()]
+
+
+def _counts(
+    text: Text, syncs: list[Place], numbers: set[int], far: Callable[[Place], float]
+) -> Iterator[tuple[float, Candidate, dict[int, str]]]:
+    """The count of a line's barriers with several ids, of a loop unrolled, in one edit."""
+    groups: dict[tuple[str, int, str, str], dict[int, str]] = {}
+    for place in syncs:
+        if (m := _NUMBERED.match(place.text)) and m[3]:
+            groups.setdefault((place.file, place.line, m[1], m[3]), {})[place.at] = m[2]
+    known = {int(count) for *_, count in groups}
+    for (_, line, name, old), ids in groups.items():
+        if len({*ids.values()}) < 2:
+            continue
+        near = 1 + min(far(place) for place in syncs if place.at in ids)
+        for n in sorted((known | {n for n in numbers if n % _WARP == 0}) - {0, int(old)}):
+            says = f"write the count `{n}` in place of `{old}` of `{name}` in line {line}"
+            lines = {at: f"{_head(text.lines[at])}{name} {identity}, {n};\n" for at, identity in ids.items()}
+            yield near + 0.2 * (n not in known), _candidate("argument", says, near, 0), lines
+
+
+def _head(line: str) -> str:
+    """The blanks and the predicate of an instruction."""
+    blanks = line[: len(line) - len(line.lstrip())]
+    return blanks + (m[0] if (m := re.match(r"@!?%\w+\s+", line.lstrip())) else "")
+
+
+def _alike(text: Text, gap: Place) -> list[Place]:
+    """Where the copies of a line begin: one for each time that its first access, or what synchronises, stands there."""
+    runs: dict[int, list[Place]] = {}
+    for place in text.places:
+        if (place.file, place.line) == (gap.file, gap.line):
+            runs.setdefault(place.run, []).append(place)
+    acts = {run: [m[0] for p in own if (m := _ACTS.match(p.text))] for run, own in runs.items()}
+    first = next((names[0] for names in acts.values() if names), "")
+    copies = [runs[run][0] for run, names in acts.items() if first in names]
+    return copies if first and len(copies) > 1 and gap in copies else [gap]
+
+
 def _changed(
     text: Text, place: Place, numbers: set[int], far: float, others: list[Place]
 ) -> Iterator[tuple[float, Candidate, dict[int, str]]]:
     """An instruction that synchronises: other numbers, another one, none."""
     where = f"line {place.line}"
-    old = text.lines[place.at]
-    head = old[: len(old) - len(old.lstrip())] + (m[0] if (m := re.match(r"@!?%\w+\s+", old.lstrip())) else "")
+    head = _head(text.lines[place.at])
 
     def put(kind: Kind, new: str, near: float) -> tuple[float, Candidate, dict[int, str]]:
         says = f"write {said(new)} in place of {said(place.text)} in {where}"

@@ -109,6 +109,10 @@ _RANK: dict[Kind, int] = {
 """kinds of edits that come after others which are cures, too"""
 _WEAK = 3
 """how much farther behind edits are that do something else than was meant"""
+_DODGES = 2
+"""how much farther behind two indices in the other order are where nothing but an order of accesses is amiss"""
+_OF_ORDER = frozenset("race intra-warp-race uninitialized-read bank-conflict uncoalesced".split())
+"""codes that may be of order alone"""
 _ELSEWHERE = frozenset(("atomic", "index", "stage"))
 """kinds of edits that are as weak where they are odd: what else is done there is not what was meant"""
 _DANGLING = frozenset(("dangling-arrive", "dangling-phase"))
@@ -177,6 +181,9 @@ class Launched(Protocol):
     def repeated(self) -> Attempted | None:
         """The launch as it was, made again; None where it cannot be."""
 
+    def untouched(self) -> Results:
+        """What the arrays held before it."""
+
     def passed(self) -> Sequence[Launched]:
         """Launches that were verified before, and whose code comes from the same files."""
 
@@ -225,6 +232,10 @@ class Search:
     """of the launch as it is"""
     stores: int = 0
     """of its threads, where none of them lie outside of an array, and it comes to its end"""
+    before: Results = ()
+    """what the arrays held before the launch"""
+    changed: int = 0
+    """elements that it changes, where it comes to its end as it is"""
     known: set[str] = field(default_factory=set)
     """texts that were tried"""
     passed: list[tuple[Launched, Attempted]] = field(default_factory=list)
@@ -401,7 +412,9 @@ class Search:
 
     def keeps(self, attempted: Attempted) -> bool:
         """Whether a launch that was right does what it did: an edit against costs, or of what is left over, may change
-        no result."""
+        no result; nor may one keep it from most of what it stores."""
+        if _changed(self.before, attempted.results) < self.changed // 2:
+            return False
         if self.report.verdict != "verified" or digest(attempted.results) == self.results:
             return True
         return {*_codes(self.report)} <= _DANGLING and attempted.stores > self.stores  # what was left out is done
@@ -469,8 +482,15 @@ def repeats(run: Search, seconds: float) -> str:
         return "the launch does something else when made again"
     run.results = digest(same.results)
     if not _CUT_SHORT & {*_codes(run.report)}:
-        run.stores = same.stores
+        run.stores, run.before = same.stores, run.launched.untouched()
+        run.changed = _changed(run.before, same.results)
     return "a launch takes too long to be made again and again" if 3 * (clock() - started) > seconds else ""
+
+
+def _changed(before: Results, after: Results) -> int:
+    """Elements that differ, as far as arrays are the same ones."""
+    pairs = [(a, b) for (_, a), (_, b) in zip(before, after, strict=False) if a.shape == b.shape]
+    return sum(int(np.count_nonzero(a != b)) for a, b in pairs)
 
 
 def _replaced(cure: Cure) -> set[tuple[str, int]]:
@@ -548,6 +568,7 @@ def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
         not _leaves_out(t) for t in run.cures
     ) else max(t.attempted.stores for t in run.cures)  # fmt: skip
     kinds = [digest(t.attempted.results) for t in run.cures if not _leaves_out(t)]
+    ordering = {*_codes(run.report)} <= _OF_ORDER
 
     def rank(tried: Tried) -> tuple[Any, ...]:
         right = agrees(tried.attempted.results, expected)
@@ -559,9 +580,9 @@ def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
             tried.changes if _leaves_out(tried) else 0,
             tried.fails,
             len(tried.edits),
-            rank_of(tried),
-            sum(c.odd for c in tried.edits),
             new_warnings(tried.attempted.report, run.report),
+            rank_of(tried) + (_DODGES if ordering and any(c.edit.kind == "swap" for c in tried.edits) else 0),
+            sum(c.odd for c in tried.edits),
             rarity if len(set(kinds)) > 1 else 0,
             max(sum(c.waits for c in tried.edits), 0),
             sum(c.near for c in tried.edits),

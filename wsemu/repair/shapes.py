@@ -30,6 +30,7 @@ def edits(scene: Scene) -> Iterator[Candidate]:
     yield from arrays(scene)
     yield from filled(scene)
     yield from guards(scene)
+    yield from all_inside(scene)
 
 
 def _block(scene: Scene, statements: list[ast.stmt], by: int) -> str:
@@ -441,6 +442,48 @@ def guards(scene: Scene) -> Iterator[Candidate]:
                 indent = scene.text.indent(statement)
                 both = piece._replace(text=f"{indent}{warp}\n{block}")
                 yield scene.candidate("guard", f"{says}, behind a `{warp}`", [both], near + 0.1, 1)
+
+
+def all_inside(scene: Scene) -> Iterator[Candidate]:
+    """A condition around all stores that lie outside of arrays, and all loads, or zeros for these, in one edit."""
+    hot = [s for s in scene.hot if isinstance(s, (ast.Assign, ast.AugAssign)) and _clean(scene, [s])]
+    if "out-of-bounds" not in scene.codes or len(hot) < 2:
+        return
+    for zeros in (True, False):
+        pieces = []
+        for statement in hot:
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+            loads = [n for n in ast.walk(statement.value) if isinstance(n, ast.Subscript) and _of_array(scene, n)]
+            text, indent = scene.text.of(statement), scene.text.indent(statement)
+            start, _ = scene.text.span(statement)
+            for load in reversed(loads) if zeros else ():
+                first, last = (at - start for at in scene.text.span(load))
+                text = f"{text[:first]}({text[first:last]} if {_limits(scene, load)[0]} else 0){text[last:]}"
+            stored = isinstance(target, ast.Subscript) and _of_array(scene, target)
+            limits = _limits(scene, target) if stored and isinstance(target, ast.Subscript) else []
+            if not zeros:
+                limits += [_limits(scene, load)[0] for load in loads]
+            condition = " and ".join(dict.fromkeys(limits))
+            if condition:
+                text = f"if {condition}:\n{indent}{_STEP}{text}"
+            if text != scene.text.of(statement) and "\n" not in scene.text.of(statement):
+                pieces.append(Piece(*scene.text.span(statement), text))
+        if len(pieces) > 1:
+            lines = ", ".join(str(statement.lineno) for statement in hot)
+            how = (
+                "with 0 for what is loaded outside of an array, and no store there"
+                if zeros
+                else "inside of arrays alone"
+            )
+            says = f"make the accesses of lines {lines} {how}"
+            yield scene.candidate("guard", says, pieces, 0.5 + 0.2 * (not zeros) - 5.0 * (len(hot) - 2))
+
+
+def _of_array(scene: Scene, node: ast.Subscript) -> bool:
+    """Whether a subscript is one of a parameter: an array of global memory."""
+    inner = (f for outer in scene.functions for f in ast.walk(outer) if isinstance(f, ast.FunctionDef))
+    parameters = {a.arg for f in inner for a in f.args.args}
+    return isinstance(node.value, ast.Name) and node.value.id in parameters and bool(_limits(scene, node))
 
 
 def _but_the_last(scene: Scene, statement: ast.stmt) -> list[str]:

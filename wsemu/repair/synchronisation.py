@@ -93,6 +93,7 @@ _NEAREST = 30
 def edits(scene: Scene) -> Iterator[Candidate]:
     """All edits of this module."""
     yield from inserted(scene)
+    yield from fenced(scene)
     yield from exchanged(scene)
     yield from moved(scene)
     yield from deleted(scene)
@@ -113,6 +114,23 @@ def inserted(scene: Scene) -> Iterator[Candidate]:
                 near = _far(scene, gap) + 1.5 * rank + 2.0 * odd
                 made = scene.candidate("insert", says, [scene.put(gap, *lines)], near, 1)
                 yield made._replace(odd=odd)
+
+
+def fenced(scene: Scene) -> Iterator[Candidate]:
+    """A fence on both sides of an atomic that tells of stores: before it for who stored, after it for who loads."""
+    if "race" not in scene.codes or "global" not in scene.said:
+        return
+    fence, none = scene.call("threadfence") or "", not any(scene.called("threadfence"))
+    for statement in scene.statements if fence else ():
+        if isinstance(statement, (ast.Assign, ast.Expr)) and ".atomic." in scene.text.of(statement):
+            suite = scene.text.suites[statement]
+            at = suite.index(statement)
+            around = [gap for gap in scene.gaps if gap.suite is suite and gap.position in (at, at + 1)]
+            if len(around) == 2 and not any(_beside(scene, gap, fence) for gap in around):
+                says = f"insert `{fence}` before line {statement.lineno} and after line {statement.end_lineno}"
+                pieces = [scene.put(gap, fence) for gap in around]
+                far = min(scene.distance(statement), 4.0) + (-6.0 if none else 0.5)
+                yield scene.candidate("insert", says, pieces, far, 2)
 
 
 def _far(scene: Scene, gap: Gap) -> float:

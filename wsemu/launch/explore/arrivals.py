@@ -70,6 +70,17 @@ class Touch(NamedTuple):
     ordered: tuple[bool, bool, bool]
     """before the arrival: whether it is released, by release and by `fence.sc`, and whether it is the arrival; after
     the last one: the same of what it acquires"""
+    counter: tuple[int, int] | None
+    """where its CTA arrives"""
+
+    def conflicts(self, other: Touch) -> bool:
+        """Whether one of two that touch the same bytes writes, and they are not atomic with each other."""
+        return (self.writes or other.writes) and not (self.atomic and self.atomic == other.atomic)
+
+    def comes_after(self, other: Touch) -> bool:
+        """Whether an access behind the last arrival at a counter comes after one before an arrival there."""
+        acquired = any(a and b for a, b in zip(self.ordered, other.ordered, strict=True))
+        return acquired and self.counter == other.counter
 
 
 def compared_alone(bound: Bound, analysis: Analysis, known: dict[int, int]) -> dict[int, list[Compared]] | None:
@@ -116,6 +127,8 @@ class Arrivals:
         """what was judged of a CTA that did this"""
         self.before: dict[tuple[int, int], list[Touch]] = {}
         """bytes -> what comes in any order"""
+        self.behind: dict[int, list[Touch]] = {}
+        """the same of what the last ones do, each at its counter"""
 
     def decided(self) -> Left | None:
         """Whether all orders end well; None where that is not decided in this way."""
@@ -300,7 +313,9 @@ class Arrivals:
             facts.append(found)
         return facts
 
-    def _touches(self, cta: int, made: Iterable[tuple[Made, Any]]) -> Iterable[tuple[tuple[int, int], Touch]]:
+    def _touches(
+        self, cta: int, ask: Ask | None, made: Iterable[tuple[Made, Any]]
+    ) -> Iterable[tuple[tuple[int, int], Touch]]:
         for one, facts in made:
             if one.event.kind != "access":
                 continue
@@ -312,7 +327,8 @@ class Arrivals:
                 if address >> SEGMENT_SHIFT in (SHARED, LOCAL):
                     continue
                 known = tuple(bool(fact) for fact in facts[lane])
-                touch = Touch(cta, store or atomic, size if atomic else 0, known)  # type: ignore[arg-type]
+                counter = None if ask is None else ask.place
+                touch = Touch(cta, store or atomic, size if atomic else 0, known, counter)  # type: ignore[arg-type]
                 for start in range(address, address + size, self.grain):
                     yield (size, start), touch
 
@@ -326,7 +342,7 @@ class Arrivals:
         facts = self._alone(made, arrival, ask, last=False)
         if facts is None:
             return False
-        for (_, start), touch in self._touches(cta, zip(made, facts, strict=True)):
+        for (_, start), touch in self._touches(cta, ask, zip(made, facts, strict=True)):
             there = self.before.setdefault((-1, start), [])
             if touch not in there:
                 there.append(touch)
@@ -337,7 +353,7 @@ class Arrivals:
         if ask is not None and ask.place in alone:
             size = self._size(ask.pc)
             for start in range(ask.place[1], ask.place[1] + size, self.grain):
-                self.before.setdefault((-1, start), []).append(Touch(cta, True, size, (False, False, False)))
+                self.before.setdefault((-1, start), []).append(Touch(cta, True, size, (False, False, False), ask.place))
 
     def _apart(self) -> bool:
         """Whether nothing conflicts of what comes in any order."""
@@ -355,15 +371,18 @@ class Arrivals:
         if facts is None:
             return False
         after = list(zip([*start, *rest], facts, strict=True))[arrival + 1 :]
-        told = hash(tuple((one.event.pc, one.addresses, f is not None and f.tobytes()) for one, f in after))
+        told = hash((ask.place, *((one.event.pc, one.addresses, f is not None and f.tobytes()) for one, f in after)))
         if told in seen:  # the same as another did, for whom all were others
             return True
         whole = True
-        for (_, at), touch in self._touches(cta, after):
+        for (_, at), touch in self._touches(cta, ask, after):
+            others = self.behind.setdefault(at, [])
+            if any(touch.conflicts(other) for other in others if other.counter != touch.counter):
+                return False  # the last ones at two counters know nothing of each other
+            if touch not in others:
+                others.append(touch)
             for other in self.before.get((-1, at), ()):
-                both = touch.atomic and touch.atomic == other.atomic
-                ordered = any(a and b for a, b in zip(touch.ordered, other.ordered, strict=True))
-                if both or ordered or not (touch.writes or other.writes):
+                if touch.comes_after(other) or not touch.conflicts(other):
                     continue
                 if other.cta != cta:
                     return False

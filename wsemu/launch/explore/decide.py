@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from wsemu.checkers import registry
 from wsemu.evidence.places import Places
 from wsemu.launch.explore.nodes import Reached, Result
+from wsemu.launch.explore.polls import Polls, polled
 from wsemu.launch.explore.replays import followed, judged, made
 from wsemu.launch.explore.samples import DEPTH
 from wsemu.launch.explore.search import Search, is_warning
@@ -139,14 +139,16 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
     kinds = [OPERATIONS[NAMES[op]].kind for op in bound.program.code[:, 0].tolist()]
     logged = frozenset(pc for pc, kind in enumerate(kinds) if kind in _ACCESSES)
     ordered = _ordered(bound, places, frozenset(pc for pc, kind in enumerate(kinds) if kind == "atomic"))
-    session = make_session(bound, ordered, logged)
+    alone = bound.settings.lockstep or bound.program.asynchronous  # an mbarrier may tell which lanes have gone on
+    polls = Polls(make_session(bound, ordered, logged), {} if alone else polled(bound.program, ordered))
+    session = cast("Session", polls)
     (x, y, z), uncounted = bound.configuration.block, uncounted_barriers(bound.program)
     begin = functools.partial(
         Knowledge, bound.program, session.ctas, x * y * z, uncounted=uncounted, ordered=ordered,
         cluster_of=clusters(bound),
     )  # fmt: skip
     lockstep = bound.settings.lockstep
-    apart = _apart(bound, session, ordered)
+    apart = _apart(bound, polls, ordered)
     try:
         asynchronous = bound.program.asynchronous
         if not asynchronous and (said := _by_messages(bound, places, session, apart, begin)) is not None:
@@ -227,17 +229,16 @@ def _by_messages(
     return _with_room(said, together(session), bound, places)
 
 
-def _apart(bound: Bound, session: Session, ordered: frozenset[int]) -> Callable[[int, list[Ask]], bool]:
+def _apart(bound: Bound, polls: Polls, ordered: frozenset[int]) -> Callable[[int, list[Ask]], bool]:
     """Whether lanes of a warp, of a CTA as it is, may come to ordered accesses in an order that is not tried: those
     that stand at one are let go one by one, and go on together."""
     leads = _leading(bound, ordered)
 
     def apart(cta: int, asks: list[Ask]) -> bool:
-        standing = Counter((ask.warp, ask.pc) for ask in asks)
         return any(
             leads(at)
-            for (warp, pc), lanes in standing.items()
-            for at in (*([pc + 1] if lanes > 1 else []), *session.elsewhere(cta, warp))
+            for warp, pc in {(ask.warp, ask.pc) for ask in asks}
+            for at in (*polls.ahead(cta, warp, pc), *polls.elsewhere(cta, warp))
         )
 
     return (lambda cta, asks: False) if bound.settings.lockstep else apart

@@ -250,6 +250,8 @@ class Messages:
         if same:
             if any(one.event.kind == "access" and one.event.pc != ask.pc for one in moved.made):
                 raise UnfitError
+            if list(knowledge.apply(cta, moved.made, state.number)):  # what is polled is written by a plain store
+                raise UnfitError
             return None
         found = self._take(child, moved)
         if wrote and ask.place[0] < 0:

@@ -91,8 +91,8 @@ class Search:
         self.dice = random.Random(0)
         self.wanders = False
         """whether it is looked who touches what, and nothing else"""
-        self.waits: set[tuple[bytes, Ask, bytes]] = set()
-        """what waited: a CTA, a lane, and what it saw"""
+        self.waits: set[tuple[bytes, Ask, bytes, object, object]] = set()
+        """what waited: a CTA, a lane, what it saw, and who had touched that"""
 
     def run(self) -> Result:
         while True:
@@ -414,7 +414,9 @@ class Search:
     def step(self, node: Node, ask: Ask) -> Node | None:
         """Where it leads to let a lane go: None where it waits, or where the search ends."""
         session, cta = self.session, ask.cta
-        waiting = node.digests[cta], ask, session.value(ask.place, node.memory) if ask.place[0] < 0 else b""
+        known, place = node.knowledge, ask.place
+        seen = session.value(place, node.memory) if place[0] < 0 else b""
+        waiting = node.digests[cta], ask, seen, known.cells.get(place), known.touched.get(place)
         if waiting in self.waits:
             return None
         session.load(cta, node.saved[cta])
@@ -423,7 +425,13 @@ class Search:
         self.result.steps += 1
         digest, memory = session.digest(cta), session.digest_memory()
         same = digest == node.digests[cta] and memory == node.digest and moved.status == node.status[cta]
+        child = Node(
+            list(node.saved), node.memory, list(node.digests), memory, list(node.status), list(node.asks),
+            node.knowledge.copy(), node.number + len(moved.made), node, ask, moved.made,
+        )  # fmt: skip
         if same and all(map(is_warning, moved.findings)):  # it waits; that it knows more now makes nothing worse
+            if not self._judge(child, cta, moved, node.number):  # what is polled may be written by a plain store
+                return None
             if any(one.event.kind == "access" and one.event.pc != ask.pc for one in moved.made):
                 self.result.why, self.result.reached = "rounds", node.reached()
                 return None
@@ -431,10 +439,7 @@ class Search:
                 self.waits.add(waiting)
             return None
         node.moves = True
-        child = Node(
-            list(node.saved), session.save_memory(), list(node.digests), memory, list(node.status), list(node.asks),
-            node.knowledge.copy(), node.number + len(moved.made), node, ask, moved.made,
-        )  # fmt: skip
+        child.memory = session.save_memory()
         if not self._judge(child, cta, moved, node.number):
             return None
         child.saved[cta], child.digests[cta], child.status[cta] = session.save(cta), digest, moved.status

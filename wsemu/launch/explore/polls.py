@@ -1,0 +1,130 @@
+"""Lanes of a warp that poll one place together, as one: a loop that does nothing but read there until it may go on.
+
+Which of them has seen what, and when, makes too many orders, and makes no difference.  A try in vain does nothing but
+teach its lane more, so it may be left out.  What a lane has read when it goes on is used by nobody, and until lanes of
+the warp have met at a barrier or a warp-wide operation none of them comes to an ordered access again, so that what
+others do does not depend on which lanes have gone on.  So whoever sees a later value than the rest of its warp could
+have seen the earlier one, and who waits for ever could have done so with the whole warp: where lanes that all read one
+value do no wrong, whatever value, others do none.  It is asked elsewhere (`decide.py`) whether lanes may run ahead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wsemu.model.control_flow import successors
+from wsemu.model.isa import LANES, NAMES, NO_STORE, OPERATIONS
+from wsemu.proof.liveness import live_rows
+from wsemu.proof.taint_steps import Decoder, Regions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wsemu.launch.explore.session import Ask, Moved, Session
+    from wsemu.model.program import Program
+
+_QUIET = ("alu", "fence", "control")
+"""kinds of operations that a loop which waits may have beside its access"""
+_ENDS = ("exit", "trap")
+
+
+def polled(program: Program, ordered: Iterable[int]) -> dict[int, int]:
+    """The accesses of loops that do nothing but make them until they may go on, none of which write -> where such a
+    loop goes on; nothing that is computed in it is used again."""
+    code = program.code.tolist()
+    found: dict[int, int] = {}
+    live: list[frozenset[int]] | None = None
+    for pc in ordered:
+        loop = _loop(code, pc) if code[pc][7] & NO_STORE and not code[pc][1] else None
+        if loop is None:
+            continue
+        live = live or live_rows(program)
+        inside, after = loop
+        decoder = Decoder(program, Regions(program, 0, None), {})
+        written = {row for at in inside for step in decoder.steps(at) for row in step.writes}
+        read = {row for at in inside for step in decoder.steps(at) for row in (*step.reads, *step.operands)}
+        later = live[after] if after < len(code) else frozenset[int]()
+        if not written & (later | (live[min(inside)] & read)):
+            found[pc] = after
+    return found
+
+
+def _loop(code: list[list[int]], pc: int) -> tuple[list[int], int] | None:
+    """The instructions of the loop around an access, and where it goes on behind it, the end of the code where it ends
+    there: with one branch that leaves it, and nothing that acts."""
+    inside, at, after = [pc], pc, -1
+    while True:
+        ways = [way for way in successors(at, code[at]) if way < len(code)]
+        if NAMES[code[at][0]] == "exit" and len(ways) == 1:
+            ways.append(len(code))  # those that may go on end
+        if len(ways) == 2:
+            back = [way for way in ways if _comes_back(code, way, pc)]
+            if after >= 0 or len(back) != 1:
+                return None
+            (at,) = back
+            after = next(way for way in ways if way != at)
+        elif len(ways) == 1:
+            (at,) = ways
+        else:
+            return None
+        if at == pc:
+            return (inside, after) if after >= 0 else None
+        name = NAMES[code[at][0]]
+        ends = name in _ENDS and not (name == "exit" and code[at][1])
+        if OPERATIONS[name].kind not in _QUIET or ends or at in inside:
+            return None
+        inside.append(at)
+
+
+def _comes_back(code: list[list[int]], at: int, pc: int) -> bool:
+    """Whether an instruction leads to the access, without a branch."""
+    seen = set[int]()
+    while at != pc:
+        if at in seen or at >= len(code) or NAMES[code[at][0]] in _ENDS:
+            return False
+        seen.add(at)
+        ways = successors(at, code[at])
+        if len(ways) != 1:
+            return False
+        (at,) = ways
+    return True
+
+
+class Polls:
+    """A session in which lanes that poll one place together go on together: of those that stand there, the first one is
+    asked for."""
+
+    def __init__(self, session: Session, loops: dict[int, int]) -> None:
+        self.__dict__.update(session=session, loops=loops)
+
+    session: Session
+    loops: dict[int, int]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.session, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.session, name, value)
+
+    def asks(self, cta: int) -> list[Ask]:
+        all_ = self.session.asks(cta)
+        return [ask for ask in all_ if ask == self._together(ask, all_)[0]]
+
+    def go(self, ask: Ask) -> Moved:
+        first, *rest = self._together(ask, self.session.asks(ask.cta))
+        moved = self.session.go(first)
+        for other in rest:
+            then = self.session.go(other)
+            moved = then._replace(made=[*moved.made, *then.made], findings=then.findings or moved.findings)
+        return moved
+
+    def _together(self, ask: Ask, asks: list[Ask]) -> list[Ask]:
+        """The lanes that go on with one."""
+        there = [other for other in asks if other[:2] == ask[:2] and other.pc == ask.pc]
+        alike = ask.pc in self.loops and len({other.place for other in there}) == 1
+        return there if alike else [ask]
+
+    def ahead(self, cta: int, warp: int, pc: int) -> list[int]:
+        """Where lanes that stand before an access may come before others of them have made it."""
+        lanes = next((asks for number, _, asks in self.session.alive(cta) if number == warp), 0)
+        return [self.loops.get(pc, pc + 1)] if (lanes & ((1 << LANES) - 1)).bit_count() > 1 else []
