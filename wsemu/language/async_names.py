@@ -220,7 +220,7 @@ _CLUSTERS = {
     "`cp_async_bulk_global_to_shared`, to the same place in each CTA of the cluster whose rank has a bit in `ctas`; in "
     f"each its own `bar[k]` is told.  {_BULK}[PTX: cp.async.bulk.multicast::cluster]",
     "cp_async_bulk_shared_to_cluster(dst, i, src, j, bytes, bar, k)": "Copies `bytes` from element `j` of `src` in the "
-    "CTA's shared memory to element `i` of `dst`, then says so to the mbarrier `bar[k]`.  "
+    "CTA's shared memory to element `i` of `dst`, then says so to the mbarrier `bar[k]`, which "
     + _SENT
     + _BULK
     + "Plain stores to `src` need a `fence_proxy_async` before.  [PTX: cp.async.bulk.shared::cluster.shared::cta]",

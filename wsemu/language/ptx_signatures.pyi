@@ -698,9 +698,9 @@ def cp_async_bulk_global_to_shared_multicast(dst: Any, i: Any, src: Any, j: Any,
 def cp_async_bulk_shared_to_cluster(dst: Any, i: Any, src: Any, j: Any, bytes: Any, bar: Any, k: Any) -> Any:
     """
     Copies `bytes` from element `j` of `src` in the CTA's shared memory to element `i` of `dst`,
-    then says so to the mbarrier `bar[k]`.  must expect its bytes.  `dst` and `bar` are of one CTA
-    of the cluster, arrays that `mapa` gave.  `bytes` and both addresses are multiples of 16.  Plain
-    stores to `src` need a `fence_proxy_async` before.  [PTX:
+    then says so to the mbarrier `bar[k]`, which must expect its bytes.  `dst` and `bar` are of one
+    CTA of the cluster, arrays that `mapa` gave.  `bytes` and both addresses are multiples of 16.
+    Plain stores to `src` need a `fence_proxy_async` before.  [PTX:
     cp.async.bulk.shared::cluster.shared::cta]
     """
 def cp_async_bulk_tensor_global_to_shared_multicast(dst: Any, i: Any, tmap: Any, coordinates: Any, bar: Any, k: Any, ctas: Any) -> Any:

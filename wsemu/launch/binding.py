@@ -8,7 +8,6 @@ import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from wsemu.model.bound import BoundArray
 from wsemu.model.data import dataclass
@@ -18,6 +17,8 @@ from wsemu.model.tensor_map import MAP_BYTES, TensorMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
 
     from wsemu.machine.run import Bytes, Rows
     from wsemu.model.program import Parameter
