@@ -186,7 +186,7 @@ X = np.zeros(32, np.float32)
         ((X, X, 1.0, np.float32(3)), "argument `n`, .u32 in PTX, is np.float32(3.0): give an int"),
         ((X, X, 1.0, None), "argument `n`, .u32 in PTX, is None: give an int"),
         ((X, X, 10**400, 1), "more than 1,024 bits"),
-        (([0.0], X, 1.0, 1), "argument `x`, .u64 in PTX, is a list: give an array, whose address is passed"),
+        (([0.0], X, 1.0, 1), "argument `x`, .u64 in PTX, has a field [0] 0.0, of type float: give fields as NumPy numbers"),
         ((np.array([None]), X, 1.0, 1), "argument `x`, .u64 in PTX, is an array of Python objects"),
         ((X, X, b"123", 1), "argument `a`, .f32 in PTX, got 3 bytes: it has 4, aligned to 4"),
     ],
@@ -207,7 +207,7 @@ def test_an_argument_that_does_not_fit(module, arguments, words):
         ((np.float32(1), (np.int16(1), "x")), "has a field [1][1] 'x', of type str"),
         (np.float32(1), "is np.float32(1.0), of 32 bits, not of 64"),
         (np.zeros(3, np.float32), "is an array float32[3]"),
-        ([1, 2], "is a list: give the structure's 8 bytes"),
+        ([1, 2], "has a field [0] 1, of type int: give fields as NumPy numbers"),
     ],
 )
 def test_a_structure_that_does_not_fit(module, value, words):
