@@ -186,7 +186,7 @@ X = np.zeros(32, np.float32)
         ((X, X, 1.0, np.float32(3)), "argument `n`, .u32 in PTX, is np.float32(3.0): give an int"),
         ((X, X, 1.0, None), "argument `n`, .u32 in PTX, is None: give an int"),
         ((X, X, 10**400, 1), "more than 1,024 bits"),
-        (([0.0], X, 1.0, 1), "argument `x`, .u64 in PTX, has a field [0] 0.0, of type float: give fields as NumPy numbers"),
+        (([0.0], X, 1.0, 1), "argument `x`, .u64 in PTX, has a field [0] 0.0, of type float: give fields as NumPy"),
         ((np.array([None]), X, 1.0, 1), "argument `x`, .u64 in PTX, is an array of Python objects"),
         ((X, X, b"123", 1), "argument `a`, .f32 in PTX, got 3 bytes: it has 4, aligned to 4"),
     ],
