@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import wsemu
+from wsemu.machine.agents import map_fences
+from wsemu.machine.memory.cell_bits import GENERIC, WARP_SHIFT
 from wsemu.model.tensor_map import decode, encode
 
 Engine = Literal["vm", "reference"]
@@ -164,6 +166,12 @@ def test_a_map_of_a_kernel_that_stores_it_is_released_and_acquired(
     assert [finding.code for finding in report.findings] == ["tensormap-proxy"] * (verdict == "failed")
     if verdict == "incomplete":
         assert "or written by an atomic or a copy of the launch, is not modelled" in str(report.notes)
+
+
+def test_what_a_copy_wrote_is_looked_up_in_no_table_of_warps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(map_fences, "writer", map_fences.writer.function)
+    agent = GENERIC << WARP_SHIFT
+    assert not map_fences.is_released.function(None, 0, 0, agent, 1)
 
 
 @pytest.mark.parametrize("operands", ["", " [%rd1]", " [%rd1], 64"])

@@ -60,6 +60,21 @@ def test_fields_have_the_values_given_or_their_defaults():
         Point(1, z=2)  # type: ignore[call-arg]
 
 
+def test_an_object_is_made_whose_class_another_thread_compiles_meanwhile():
+    @data.dataclass(slots=True)
+    class Early:
+        n: int
+
+    @data.dataclass(slots=True)
+    class Late(Early):
+        m: int
+
+    first, late = Late.__init__, Late.__new__(Late)
+    Late(1, 2)
+    first(late, 2, 3)
+    assert late == Late(2, 3)
+
+
 def test_objects_compare_by_their_fields():
     assert Point(1, note="a") == Point(1, note="b")
     assert Point(1) != Point(2)

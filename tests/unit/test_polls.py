@@ -9,6 +9,8 @@ import pytest
 
 import wsemu
 from wsemu.launch.explore import search
+from wsemu.launch.explore.polls import Polls
+from wsemu.launch.explore.session import Ask, Moved
 
 KERNEL = """
 .version 8.8
@@ -83,3 +85,25 @@ def test_what_depends_on_who_sees_what_is_not_verified(
     """Lanes that lag behind miss the flag, or see another value, or try more often."""
     monkeypatch.setattr(search, "MOST_STEPS", 100)
     assert checked(producer, look).verdict != "verified"
+
+
+class Warp:
+    """A session of a warp that polls one place; one of its lanes cannot go on."""
+
+    def __init__(self, stops: int, status: str) -> None:
+        self.stops, self.status, self.gone = stops, status, list[int]()
+
+    def asks(self, cta: int) -> list[Ask]:
+        return [Ask(cta, 0, lane, 5, (0, 0)) for lane in range(4)]
+
+    def go(self, ask: Ask) -> Moved:
+        self.gone.append(ask.lane)
+        return Moved([], [], self.status if ask.lane == self.stops else "stands")
+
+
+@pytest.mark.parametrize("status", ["events", "fault", "budget"])
+@pytest.mark.parametrize("stops", [0, 2])
+def test_a_lane_that_cannot_go_on_ends_the_move_of_all(stops: int, status: str) -> None:
+    warp: Any = Warp(stops, status)
+    assert Polls(warp, {5: 7}).go(warp.asks(0)[0]).status == status
+    assert warp.gone == list(range(stops + 1))

@@ -132,11 +132,15 @@ def _with_slots(cls: type[_T], members: dict[str, Any], fields: dict[str, Field]
 
 # -- what objects do ---------------------------------------------------------------------------------------------------
 def _first_init(self: Any, *arguments: Any, **named: Any) -> None:
-    """Compile `__init__`, and be it."""
-    cls = next(base for base in self.__class__.__mro__ if base.__dict__.get("__init__") is _first_init)
-    init = _compiled_init(cls)
-    cls.__init__ = init
-    init(self, *arguments, **named)
+    """Compile `__init__`, and be it; or be what another thread has compiled meanwhile."""
+    for base in self.__class__.__mro__:
+        init = base.__dict__.get("__init__")
+        if init is _first_init:
+            init = base.__init__ = _compiled_init(base)
+        elif "_missing" not in getattr(init, "__globals__", ()):
+            continue
+        init(self, *arguments, **named)
+        return
 
 
 def _compiled_init(cls: Any) -> Any:

@@ -114,6 +114,8 @@ class Polls:
         first, *rest = self._together(ask, self.session.asks(ask.cta))
         moved = self.session.go(first)
         for other in rest:
+            if moved.status not in ("stands", "done"):
+                break
             then = self.session.go(other)
             moved = then._replace(made=[*moved.made, *then.made], findings=then.findings or moved.findings)
         return moved

@@ -123,8 +123,10 @@ def is_known(m, w, lane, v):
 @compiled
 def is_released(m, w, lane, v, wide):
     """Whether a lane knows that a write was released, and a fence of it, which may be `wide`, acquires that: each of
-    the two has the CTA of the other in its scope."""
+    the two has the CTA of the other in its scope.  What no warp wrote is released by none."""
     u = writer(v)
+    if u >= GENERIC:
+        return False
     own = warp_at(m.warps, u).member == warp_at(m.warps, w).member
     i = instruction_at(m.code, v & (MAX_INSTRUCTIONS - 1))
     if i.op >= FIRST_STORE and i.op < N_MEMORY:
