@@ -37,6 +37,19 @@ shfl.sync.idx.b32 %hi, %hi, 0, 31, -1; mov.b64 %rd7, {%lo, %hi};}\n"""
         (SHUFFLED + ATOMIC + "st.u32 [%rd7], %r3; ld.shared.u32 %r4, [%r5];", True),
         (ATOMIC + "st.shared.u32 [%r5], %r3; ld.shared.u32 %r4, [%r5];", True),
         (ESCAPES + ATOMIC + "st.shared.u32 [%r5], %r3; ld.u32 %r4, [%rd7];", True),
+        # an address in shared memory is an offset in the window, wherever it comes from
+        (ATOMIC + "st.shared.u32 [%r5], %r3; ld.shared.u32 %r4, [8];", True),
+        (ATOMIC + "st.shared.u32 [%r5], %r3; mov.u32 %r6, 8; ld.shared.u32 %r4, [%r6];", True),
+        (ATOMIC + "st.shared.u32 [%r5], %r3; shl.b32 %r6, %r1, 2; ld.shared.u32 %r4, [%r6+4];", True),
+        (ATOMIC + "st.shared.u32 [%r5], %r3; ld.param.u32 %r6, [s+24]; ld.shared.u32 %r4, [%r6];", True),
+        (ATOMIC + "st.shared.u32 [%r5], %r3; mov.u64 %rd7, 8; cvta.shared.u64 %rd7, %rd7; ld.u32 %r4, [%rd7];", True),
+        (ATOMIC + "mov.u32 %r6, 8; st.shared.u32 [%r6], %r3; ld.shared.u32 %r4, [%r5];", True),
+        (ATOMIC + "mov.u32 %r6, 8; st.shared.u32 [%r6], %r3; ld.shared.u32 %r4, [%r6];", True),
+        (ATOMIC + "mov.u32 %r6, 8; st.shared.u32 [%r6], %r3; ld.global.u32 %r4, [%rd4];", False),
+        (
+            ATOMIC + "st.global.u32 [%rd4], %r3; cp.async.ca.shared.global [0], [%rd4], 4; ld.shared.u32 %r4, [%r5];",
+            True,
+        ),
     ],
 )
 def test_an_unknown_address_leads_to_arrays_of_the_caller_and_to_others_that_escaped(body: str, steers: bool) -> None:

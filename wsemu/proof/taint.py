@@ -467,7 +467,7 @@ class Analysis:
         """The arrays that an access may touch."""
         if step.address < 0:  # of what is no access to memory, only a barrier's reduction has one
             return step.array
-        arrays = self._regions.touched(step.array or state.get(step.address, 0))
+        arrays = self._regions.touched((step.array or state.get(step.address, 0)) | step.window)
         self._regions.check(arrays, step.reach, step.unit)
         return arrays & ~self._regions.constant if step.kind in ("store", "atomic") else arrays
 

@@ -7,7 +7,18 @@ from typing import NamedTuple, assert_never
 
 import numpy as np
 
-from wsemu.model.isa import CP_ASYNC, NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, TENSOR_RANK, access_shape, memory_shape
+from wsemu.model.isa import (
+    CP_ASYNC,
+    LOCAL,
+    NAMES,
+    OPERATIONS,
+    ROW,
+    SEGMENT_SHIFT,
+    SHARED,
+    TENSOR_RANK,
+    access_shape,
+    memory_shape,
+)
 from wsemu.model.matrix import WGMMA, vector_counts
 from wsemu.model.program import Program, SharedArray
 from wsemu.model.tensor_map import MAP_BYTES
@@ -60,6 +71,11 @@ class Regions:
         self._declared(program)
         self.everything = ((1 << len(self.list)) - 1 << first) & ~self.votes
         self._spaces = (self.all_of("local"), self.all_of("shared", "dynamic"))
+        self.entry.update((row, self._whole(space)) for row, space in self.bases.items())
+        self.entry.update(
+            (row, self.window(int(value))) for row, type_, value in program.constants if type_ == "b64"
+            if self.window(int(value))
+        )  # fmt: skip
         self._declared_arrays = self.all_of("local", "shared")
         self.merged: Bits = 0
         """arrays of a space in which an access may reach past the end of its array"""
@@ -107,9 +123,10 @@ class Regions:
                 self._add(Region(space, array.offset, _bytes(array)))
             if space in program.specials:
                 self.bases[program.specials[space]] = space
-                self.entry[program.specials[space]] = self.all_of(space)
         if "dynamic" in program.specials:
             self.entry[program.specials["dynamic"]] = self._add(Region("dynamic"))
+        self._windows = {SHARED: self._add(Region("shared")), LOCAL: self._add(Region("local"))}
+        """segment -> what stands for an address in it that is computed from none of its arrays"""
 
     def _add(self, region: Region) -> Bits:
         self.list.append(region)
@@ -123,7 +140,14 @@ class Regions:
         for n, region in enumerate(self.list):
             if region.space == space and region.offset <= offset < region.offset + region.size:
                 return 1 << self.first + n
-        return self.all_of(space)
+        return self._whole(space)
+
+    def _whole(self, space: str) -> Bits:
+        return self._spaces[space == "shared"]
+
+    def window(self, value: int) -> Bits:
+        """What an address holds of which this is a part: the space whose segment it names."""
+        return self._windows.get(value + (1 << SEGMENT_SHIFT - 1) >> SEGMENT_SHIFT, 0)
 
     def escape(self, address: Bits) -> None:
         """An address that holds these is no longer followed."""
@@ -133,8 +157,12 @@ class Regions:
 
     def touched(self, address: Bits) -> Bits:
         """The arrays that an access may touch whose address holds these.  One of which nothing is known was loaded, or
-        passed: it leads to no shared or local array but where such an address went there."""
+        passed: it leads to no shared or local array but where such an address went there, or where it is an offset in
+        that space."""
         mask = address >> self.first << self.first
+        for space, window in zip(self._spaces, (self._windows[LOCAL], self._windows[SHARED]), strict=True):
+            if mask & window:
+                mask = mask & ~window if mask & space & ~window else mask | space
         for space in self._spaces if mask & self.merged else ():
             if mask & space & self.merged:
                 mask |= space
@@ -179,6 +207,8 @@ class Step(NamedTuple):
     """bytes from the start of an array that it may go to by itself"""
     unit: int = 1
     """bytes of a vector"""
+    window: Bits = 0
+    """the space that its address is an offset in"""
     keeps: Bits = -1
     """what its result can hold: a predicate or a loaded value is no address"""
 
@@ -254,7 +284,8 @@ class Decoder:
         return Step(
             pc, kind, (address, *operands, *guards), () if kind == "store" else rows, guards[0] if guards else 0,
             address, 0 if base is None else self.regions.at(base, immediate),
-            reach=0 if base is not None else immediate + size, unit=size if count > 1 else 1, keeps=self.taint,
+            reach=0 if base is not None else immediate + size, unit=size if count > 1 else 1,
+            window=self.regions.window(fields[6]), keeps=self.taint,
         )  # fmt: skip
 
     def _barrier(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Step:
@@ -315,11 +346,14 @@ class Decoder:
             yield from self._tile(pc, name, fields, guards)
         elif name in _COPIES:
             masks = (fields[2],) if name == "bulk.multicast" else ()
-            yield from self._copy(pc, name, (*rows, *masks), guards)
+            yield from self._copy(pc, name, (*rows, *masks), guards, self.regions.window(fields[6]))
         elif name.startswith("async."):
             yield from self._send(pc, name, fields, guards)
         elif name in _FROM_NOWHERE:
-            yield Step(pc, "store", (rows[0], *guards), (), guard, rows[0], reach=UNBOUNDED, keeps=self.taint)
+            window = self.regions.window(fields[6])
+            yield Step(
+                pc, "store", (rows[0], *guards), (), guard, rows[0], reach=UNBOUNDED, window=window, keeps=self.taint
+            )
         elif name == "mbarrier.pending_count":
             yield Step(pc, "alu", (rows[0], *guards), (fields[2],), guard, keeps=self.taint)
         elif operation.result:
@@ -331,15 +365,16 @@ class Decoder:
         elif rows or guards:
             yield Step(pc, "async", guards, guard=guard, operands=rows)
 
-    def _copy(self, pc: int, name: str, rows: tuple[int, ...], guards: tuple[int, ...]) -> Iterator[Step]:
+    def _copy(self, pc: int, name: str, rows: tuple[int, ...], guards: tuple[int, ...], window: Bits) -> Iterator[Step]:
         guard = guards[0] if guards else 0
         to, source, size, *more = rows
         reach = self.constants32.get(size, UNBOUNDED)
         yield Step(pc, "load", (source, *guards), (_COPIED,), 0, source, reach=reach, keeps=self.taint)
         kind = "atomic" if name == "bulk.reduce" else "store"
         yield Step(
-            pc, kind, (to, _COPIED, *guards), (), guard, to, operands=(size, *more), reach=reach, keeps=self.taint
-        )
+            pc, kind, (to, _COPIED, *guards), (), guard, to, operands=(size, *more), reach=reach, window=window,
+            keeps=self.taint,
+        )  # fmt: skip
 
     def _send(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
         """A value that goes to shared memory, and an mbarrier that is told."""
