@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import wsemu
 from tests.unit import steering_copies as kernels
 from tests.unit.steering_kernels import variant
+from wsemu import cuda, ptx
 
 ENGINES = ("vm", "reference")
 KERNELS = ("drawn_tiles", "doubled_in_place", "last_of_parts", "first_come_waits", "summed_tiles")
@@ -74,3 +76,31 @@ def test_what_lasts_in_shared_memory_tells_states_apart() -> None:
     """A tile number that was left in shared memory before the thread stands, and is read behind that."""
     assert report("doubled_twice").verdict == "verified"
     assert "race" in {finding.code for finding in report("doubled_twice", SPREAD=2).findings}
+
+
+@cuda.jit
+def first_or_second(count, out, dangles):
+    """Who draws 1 as CTA 0 reads what another warp of it stores; CTAs may leave an arrival behind."""
+    s = cuda.shared.array(4, np.int32)
+    bar = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(bar, 0, 64)
+        s[0] = cuda.atomic.add(count, 0, 1)
+    cuda.syncthreads()
+    if dangles and t < 32:
+        ptx.mbarrier_arrive(bar, 0)
+    if s[0] == 1 and cuda.blockIdx.x == 0:
+        if t == 0:
+            s[1] = 5
+        if t == 32:
+            out[0] = s[1]
+
+
+@pytest.mark.parametrize("dangles", [0, 1])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_history_is_judged_from_the_arrays_as_they_were(engine: Any, dangles: int) -> None:
+    """Tickets count from what the arrays held; what is a warning in one order hides no error in another."""
+    arguments = np.zeros(1, np.int32), np.zeros(1, np.int32), dangles
+    found = wsemu.check(first_or_second, 2, 64, arguments, engine=engine)
+    assert "race" in {finding.code for finding in found.findings}, found.notes

@@ -214,3 +214,20 @@ def test_a_pattern_may_change_where_the_host_sees_the_same_of_it(tmp_path):
     assert any("in line 5" in cure.says for cure in reported(tmp_path, shown).cures(budget=PLENTY))
     seen = RING.replace("doubled[1, 64](", "doubled[1, RING.consumers](")
     assert not any("in line 5" in cure.says for cure in reported(tmp_path, seen, "other").cures(budget=PLENTY))
+
+
+def test_an_edit_that_stores_where_the_launch_did_not_leaves_arrays_alone():
+    """`x` and `y` exchanged is tried, too."""
+
+    @cuda.jit
+    def pick(x, y):
+        i = cuda.grid(1)
+        if i < y.size:
+            y[i] = x[3 * i + 1]
+
+    x, y = np.arange(40, dtype=F32), zeros(32)
+    report = wsemu.check(pick, 1, 32, (x, y))
+    stored = y.copy()
+    report.cures()
+    assert np.array_equal(x, np.arange(40, dtype=F32))
+    assert np.array_equal(y, stored)

@@ -90,6 +90,19 @@ def narrow(a, y):
         cuda.syncthreads()
 
 
+@cuda.jit
+def bytes_of_words(a, y):
+    """Bytes two by two, which move by one: how many words lanes share is not the same then."""
+    part = cuda.shared.array(8 * BLOCK + 8, np.uint8)
+    t = cuda.threadIdx.x
+    for k in range(8):
+        part[8 * t + k] = t + k
+    cuda.syncthreads()
+    for k in range(TURNS):
+        y[t] += part[(t >> 1) * 8 + (t & 1) + (k >= TURNS // 2)]
+        cuda.syncthreads()
+
+
 def outcome(kernel, monkeypatch, *, plans):
     """What a launch leaves behind, with plans made as soon as lanes lie apart or with none; and how many were made."""
     fill, made = execution.Machine._fill_costs, []
@@ -113,7 +126,7 @@ def outcome(kernel, monkeypatch, *, plans):
     return (repr(result), [bytes(data) for data, _ in memory.segments], repr(trace.events)), made[0]["made"].sum()
 
 
-KERNELS = (halves, wide, races, leaves_its_array, narrow)
+KERNELS = (halves, wide, races, leaves_its_array, narrow, bytes_of_words)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -271,6 +271,22 @@ def test_w14_both_engines_know_of_the_other_warps_of_a_warpgroup(mode: int) -> N
     assert errors(reports[0]) == GIVEN_BACK[mode]
 
 
+@pytest.mark.parametrize("commits", ["", "wgmma.commit_group.sync.aligned;"])
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_w14_nobody_waits_for_what_a_warp_has_not_committed(engine: str, commits: str) -> None:
+    """Warp 3 issues a `wgmma` and exits; the others commit theirs, and thread 0 writes what warp 3 may still read."""
+    program = GroupProgram(random.Random(0))
+    program.lines = ["wgmma.fence.sync.aligned;", "G 0", "setp.ge.u32 %q, %t, 96;"]
+    store = "@%p st.shared.u32 [%s+1536], %i;"
+    after = [
+        commits, "@%q bra END;", "" if commits else "wgmma.commit_group.sync.aligned;",
+        "wgmma.wait_group.sync.aligned 0;", "setp.eq.u32 %p, %t, 0;", store, "END:", "ret;", "}",
+    ]  # fmt: skip
+    text = "\n".join([*HEADER, *program.body(), *after])
+    report = checked(text, "k", (np.zeros(64, np.uint32), 1), engine=engine)
+    assert ("race" in errors(report)) == (not commits), report
+
+
 def test_w14_a_warp_that_does_not_come_is_named() -> None:
     found = next(finding for finding in given_back(7).findings if finding.code == "deadlock")
     assert "at `wgmma.commit_group` for the warpgroup: 3 of its 4 warps have come there" in str(found)

@@ -169,10 +169,12 @@ class Launched:
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
         """Launches may be made inside; afterwards all arrays hold what they hold now."""
+        before, self.before = self.before, self.held().before  # an edit may store where the launch did not
         held = [(now, now.copy()) for now, _ in self._stored()]
         try:
             yield
         finally:
+            self.before = before
             for now, data in held:
                 now[:] = data
             for array in self.captured:

@@ -50,7 +50,7 @@ def keep(
 def _like(value: Any) -> Any:
     """What arguments of launches are alike by: arrays by their shapes and types, numbers by themselves."""
     if hasattr(value, "shape"):
-        return value.shape, str(getattr(value, "dtype", ""))
+        return value.shape, getattr(value, "dtype", None)
     return value if isinstance(value, (bool, int, float, complex)) else type(value)
 
 

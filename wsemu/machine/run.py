@@ -485,7 +485,7 @@ class Machine:
         size = LANES * (vectors + sets * bits)
         rows = LANES * count + (layout.CTA_ROWS + 2) * members + 2
         if not self.image.opcodes.isdisjoint(_OF_WARPGROUPS):
-            state["group_rows"] = members * (self.cta_warps // 4) * (layout.KEPT_GROUPS + 1)
+            state["group_rows"] = members * (self.cta_warps // 4) * layout.GROUP_ROWS
             rows += int(state["group_rows"])
         self.known = _untouched(rows * size)
         state["known"], state["apart"] = address_of(self.known), watch.apart

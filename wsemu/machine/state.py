@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 BARRIERS = 16
 CTA_ROWS = 5 * BARRIERS + 1
+"""of `lane_clocks`, that belong to one CTA"""
 KEPT_GROUPS = 8
 """groups of `wgmma` of a warpgroup of which it is kept what came before, see matrix/warpgroup.py"""
-"""of `lane_clocks`, that belong to one CTA"""
+GROUP_ROWS = KEPT_GROUPS + 5
+"""of `lane_clocks`, that belong to one warpgroup"""
 STACK = 64
 """entries of a warp's divergence stack that branches may fill"""
 STACK_ROOM = STACK + 34

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
@@ -20,6 +21,7 @@ PATTERNS = _folder("patterns") + os.sep
 _FOLDERS = {"wsemu": _PACKAGE + os.sep, "wsemu/patterns": PATTERNS, "wsemu/checkers": _folder("checkers") + os.sep}
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def is_own(file: str) -> bool:
     """Whether a file is a part of wsemu."""
     return os.path.realpath(file).startswith(tuple(_FOLDERS.values()))

@@ -12,7 +12,7 @@ from wsemu.checkers import registry
 from wsemu.evidence.places import Places
 from wsemu.launch.explore.nodes import Reached, Result
 from wsemu.launch.explore.polls import Polls, polled
-from wsemu.launch.explore.replays import followed, judged, made
+from wsemu.launch.explore.replays import DiffersError, Replays, followed
 from wsemu.launch.explore.samples import DEPTH
 from wsemu.launch.explore.search import Search, is_warning
 from wsemu.launch.explore.session import Ask, Session
@@ -149,6 +149,7 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
     )  # fmt: skip
     lockstep = bound.settings.lockstep
     apart = _apart(bound, polls, ordered)
+    initial = [data.copy() for data, _ in bound.segments]
     try:
         asynchronous = bound.program.asynchronous
         if not asynchronous and (said := _by_messages(bound, places, session, apart, begin)) is not None:
@@ -160,7 +161,7 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
         )  # fmt: skip
         result = search.run()
         if result.decided and asynchronous:
-            _judge_histories(bound, ordered, logged, result)
+            _judge_histories(Replays(bound, ordered, logged, initial), result)
         met = together(session) if result.decided and session.ctas > 1 else None
         if left is None and result.end is not None:
             session.load_memory(result.end)
@@ -173,14 +174,17 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
         session.close()
 
 
-def _judge_histories(bound: Bound, ordered: frozenset[int], logged: frozenset[int], result: Result) -> None:
+def _judge_histories(replays: Replays, result: Result) -> None:
     """Let an engine judge what each CTA did in some order, by itself."""
-    failed = judged(bound, ordered, result.ended.values())
+    wanted = (None, *replays.bound.settings.checkers)
+    try:
+        failed = replays.judged(result.ended, lambda raw: not is_warning(raw) and CHECKER_OF.get(raw.code) in wanted)
+    except DiffersError:
+        result.why = "replays"
+        return
     if failed is not None:
-        wanted = (raw for raw in failed.findings if not is_warning(raw))
-        result.findings = [raw for raw in wanted if CHECKER_OF.get(raw.code) in (None, *bound.settings.checkers)]
-    if failed is not None and result.findings:
-        result.reached = Reached(failed.order, made(bound, ordered, logged, failed.order))
+        result.findings = failed.findings
+        result.reached = Reached(failed.order, replays.made(failed.order))
 
 
 def _with_room(said: Decided | None, met: Together | None, bound: Bound, places: Places) -> Decided | None:
@@ -353,6 +357,8 @@ class _Told:
         if result.why == "copies":
             lines = f"{places.where(result.unclear[0])} and line {places.line(result.unclear[1])}"
             return f"{lines}: what a copy and another access do to one place is not decided for all orders of atomics"
+        if result.why == "replays":
+            return "an order of atomics ends otherwise where it is judged: nothing is decided"
         if result.why == "unclear":
             where = places.where(result.unclear[0])
             return f"{where}: lanes of one store write one place in some order of atomics: whose value stays is open"

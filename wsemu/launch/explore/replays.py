@@ -8,16 +8,19 @@ order that has this history, with all that it looks for.  What CTAs do to arrays
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wsemu.launch.explore.session import Looking
+import numpy as np
+
+from wsemu.launch.explore.session import TRYING, Looking
 from wsemu.launch.explore.sessions import make_session
 from wsemu.model.isa import NAMES, RELAXED, REMOTE, WAIT_RELAXED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from wsemu.launch.explore.session import Ask
+    from wsemu.launch.explore.session import Ask, Moved, Session
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import RawFinding
     from wsemu.model.program import Program
@@ -46,49 +49,90 @@ def followed(program: Program) -> bool:
     return "window" not in program.specials
 
 
-def judged(bound: Bound, ordered: frozenset[int], orders: Iterable[tuple[Ask, ...]]) -> _Judged | None:
-    """What an engine finds in some orders, with the first one that fails; None where nothing does."""
-    tried: list[tuple[Ask, ...]] = []
-    for order in sorted(orders, key=len, reverse=True):
-        if any(longer[: len(order)] == order for longer in tried):
-            continue
-        tried.append(order)
-        findings = _findings(bound, ordered, order)
-        if findings:
-            return _Judged(findings, order)
-    return None
+class DiffersError(Exception):
+    """A replay of an order is not what the search saw."""
 
 
-class _Judged:
+class Judged(NamedTuple):
     """What was found in an order."""
 
-    def __init__(self, findings: list[RawFinding], order: tuple[Ask, ...]) -> None:
-        self.findings, self.order = findings, order
+    findings: list[RawFinding]
+    order: tuple[Ask, ...]
 
 
-def _findings(bound: Bound, ordered: frozenset[int], order: tuple[Ask, ...]) -> list[RawFinding]:
-    looking = Looking(races=True)
-    while True:
-        session = make_session(bound, ordered, frozenset(), looking)
+class Replays(NamedTuple):
+    """Launches whose accesses `ordered` come in orders that are given, each from the same arrays."""
+
+    bound: Bound
+    ordered: frozenset[int]
+    logged: frozenset[int]
+    """instructions whose executions belong to histories"""
+    initial: Sequence[Any]
+    """what the arrays held before the launch"""
+
+    def judged(self, ended: Mapping[bytes, tuple[Ask, ...]], matters: Callable[[RawFinding], bool]) -> Judged | None:
+        """What an engine finds in the first order that fails, of those with these histories; None where none does.
+
+        DiffersError where a replay is another run than that of the search.
+        """
+        orders: dict[tuple[Ask, ...], set[bytes]] = {}
+        for history, order in sorted(ended.items(), key=lambda entry: len(entry[1]), reverse=True):
+            longer = next((other for other in orders if other[: len(order)] == order), order)
+            orders.setdefault(longer, set()).add(history)
+        for order, histories in orders.items():
+            findings = self._findings(order, histories, matters)
+            if findings:
+                return Judged(findings, order)
+        return None
+
+    def made(self, order: tuple[Ask, ...]) -> tuple[Made, ...]:
+        """All that happens in an order, accesses to shared memory included."""
+        with self._session(Looking(tells=True), self.logged) as session:
+            return tuple(one for moved in _moves(session, order) for one in moved.made)
+
+    def _findings(
+        self, order: tuple[Ask, ...], histories: set[bytes], matters: Callable[[RawFinding], bool]
+    ) -> list[RawFinding]:
+        with self._session(TRYING, self.logged) as session:
+            wanted = _last(_moves(session, order), order, session.ctas)
+            if not histories <= {session.history(cta) for cta in range(session.ctas)}:
+                raise DiffersError
+            left = [data.copy() for data, _ in self.bound.segments]
+        looking = Looking(races=True)
+        while True:
+            with self._session(looking, frozenset()) as session:
+                moves = _moves(session, order)
+                suspects = session.suspects()
+                last = _last(moves, order, session.ctas)
+                same = [moved.status for moved in last] == [moved.status for moved in wanted]
+                same &= all(np.array_equal(a, b) for a, (b, _) in zip(left, self.bound.segments, strict=True))
+            if not suspects or looking.suspects is not None:
+                break
+            looking = Looking(True, suspects)
+        findings = [raw for moved in last for raw in moved.findings if matters(raw)]
+        if not same and not findings:
+            raise DiffersError
+        return findings
+
+    @contextmanager
+    def _session(self, looking: Looking, logged: frozenset[int]) -> Iterator[Session]:
+        """A launch whose arrays are as before it."""
+        for (data, _), kept in zip(self.bound.segments, self.initial, strict=True):
+            if data.flags.writeable:
+                data[:] = kept
+        session = make_session(self.bound, self.ordered, logged, looking)
         try:
-            last = dict(enumerate(session.start()))
-            for ask in order:
-                last[ask.cta] = session.go(ask)
-            suspects = session.suspects()
+            yield session
         finally:
             session.close()
-        if not suspects or looking.suspects is not None:
-            return [raw for moved in last.values() for raw in moved.findings]
-        looking = Looking(True, suspects)
 
 
-def made(bound: Bound, ordered: frozenset[int], logged: frozenset[int], order: tuple[Ask, ...]) -> tuple[Made, ...]:
-    """All that happens in an order, accesses to shared memory included."""
-    session = make_session(bound, ordered, logged, Looking(tells=True))
-    try:
-        found = [one for moved in session.start() for one in moved.made]
-        for ask in order:
-            found += session.go(ask).made
-        return tuple(found)
-    finally:
-        session.close()
+def _moves(session: Session, order: tuple[Ask, ...]) -> list[Moved]:
+    """What the CTAs did: each at the start, then those of the order, one by one."""
+    return [*session.start(), *(session.go(ask) for ask in order)]
+
+
+def _last(moves: Sequence[Moved], order: tuple[Ask, ...], ctas: int) -> list[Moved]:
+    """What each CTA did last: how it stands, and all that was found in it."""
+    movers = [*range(ctas), *(ask.cta for ask in order)]
+    return [*dict(zip(movers, moves, strict=True)).values()]

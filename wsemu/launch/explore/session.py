@@ -286,7 +286,9 @@ class VmSession:
         if self.looking.races:
             return Moved([], findings, word)
         kept = self._tell_history(cta, state) if self.asynchronous else None
-        return Moved(self._made(state, unwritten, kept), findings, word)
+        moved = Moved(self._made(state, unwritten, kept), findings, word)
+        self.events[: int(state["trace_count"])] = np.zeros((), layout.EVENT)  # some events leave fields as they were
+        return moved
 
     def _tell_history(self, cta: int, state: Any) -> Any:
         """Take what a CTA did just now into its history: all but what it did to arrays alone, which does not matter to

@@ -15,13 +15,14 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.shadow_cells import join_bits
 from wsemu.machine.records import warp_at
 from wsemu.machine.scalars import lowest_bit
-from wsemu.machine.state import KEPT_GROUPS
+from wsemu.machine.state import GROUP_ROWS, KEPT_GROUPS
 from wsemu.machine.sync.lane_clocks import (
     bits_of,
     copy_row,
     give_times,
     group_row,
     heads,
+    join_times,
     learn_times,
     refresh,
     row,
@@ -30,8 +31,9 @@ from wsemu.machine.sync.lane_clocks import (
 )
 from wsemu.model.isa import LANES
 
-OPEN = 0
-"""the row of a warpgroup that says what came before its `wgmma` so far; behind it that of each group, by turns"""
+COMMITTED, OWN, GROUPS = 0, 1, 5
+"""rows of a warpgroup: what came before the `wgmma` that are committed; of each warp before all of its own; of each
+group, by turns, the first as it was then"""
 
 
 @compiled
@@ -46,7 +48,7 @@ def kept(m, first, number):
     """One of the rows of a warpgroup."""
     of_cta = m.cta_warps >> 2
     slot = (first // m.cta_warps) * of_cta + ((first % m.cta_warps) >> 2)
-    return group_row(m, slot * (KEPT_GROUPS + 1) + number)
+    return group_row(m, slot * GROUP_ROWS + number)
 
 
 @compiled
@@ -55,11 +57,28 @@ def note_issue(m, w, agent):
     first = first_of(m, w)
     if first < 0:
         return
-    to = kept(m, first, np.int64(OPEN))
+    to = kept(m, first, OWN + w - first)
     give_times(m, to, w, warp_at(m.warps, w).alive)
     at = agent - m.agent_low
     set_bit(to + bits_of(m), at)
     set_bit(to + time_bits(m), at)
+
+
+@compiled
+def join_reads(m, to, other):
+    """Let a row know of the asynchronous operations whose end another one knows."""
+    for u in range(m.agent_bits):
+        join_bits(to + bits_of(m) + 256 * u, other + bits_of(m) + 256 * u)
+
+
+@compiled
+def note_commit(m, w):
+    """A warp commits what it has issued."""
+    first = first_of(m, w)
+    if first >= 0:
+        to, own = kept(m, first, np.int64(COMMITTED)), kept(m, first, OWN + w - first)
+        join_times(m, to, own)
+        join_reads(m, to, own)
 
 
 @compiled
@@ -77,7 +96,7 @@ def all_have_committed(m, w):
     if head.closed < own:
         head.closed = own
         if m.clocks:
-            copy_row(m, kept(m, first, 1 + own % KEPT_GROUPS), kept(m, first, np.int64(OPEN)))
+            copy_row(m, kept(m, first, GROUPS + own % KEPT_GROUPS), kept(m, first, np.int64(COMMITTED)))
     return True
 
 
@@ -90,12 +109,10 @@ def know_group(m, w, left):
     end = warp.committed - left
     if first < 0 or end <= 0 or warp_at(m.warps, first).closed - end >= KEPT_GROUPS:
         return
-    given = kept(m, first, 1 + end % KEPT_GROUPS)
+    given = kept(m, first, GROUPS + end % KEPT_GROUPS)
     learn_times(m, w, warp.alive, given)
     rest = heads(m, w, warp.alive)
     while rest:
-        to = row(m, LANES * w + lowest_bit(rest)) + bits_of(m)
+        join_reads(m, row(m, LANES * w + lowest_bit(rest)), given)
         rest &= rest - 1
-        for u in range(m.agent_bits):
-            join_bits(to + 256 * u, given + bits_of(m) + 256 * u)
     refresh(m, w)

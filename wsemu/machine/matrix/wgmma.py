@@ -18,7 +18,7 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.matrix.multiply import gather_lanes, step, take_a, take_b
 from wsemu.machine.matrix.shapes import RAW, SUMS
 from wsemu.machine.matrix.tiles import add_integers, load_sums, store_sums
-from wsemu.machine.matrix.warpgroup import all_have_committed, know_group, note_issue
+from wsemu.machine.matrix.warpgroup import all_have_committed, know_group, note_commit, note_issue
 from wsemu.machine.memory.cell_bits import BULK
 from wsemu.machine.records import (
     agent_at,
@@ -105,6 +105,7 @@ def order_groups(m, warp, w, pc, i, mask):
         warp.committed += 1
         if m.clocks:
             commit(m, w, np.int64(1), np.int64(KIND))
+            note_commit(m, w)
     elif i.op == WAIT:
         for age in range(i.imm + 1, OLDEST_GROUP + 1):
             warp.flying[age] = 0

@@ -21,8 +21,10 @@ def access_ordered(address, w, pc, registers, mask):
     warp = warp_at(m.warps, w)
     if m.let_go:
         lane = np.int64(1) << (m.let_go - 1)
+        status = call(m.ordered_entry, address, w, pc, registers, lane)
+        if status:  # it is made again when the host has done what it needs
+            return status
         m.let_go = 0
-        call(m.ordered_entry, address, w, pc, registers, lane)
         warp.served |= lane
     warp.asks = mask & ~warp.served
     if warp.asks == 0:

@@ -253,6 +253,8 @@ def make_planned(m, w, pc, plan, first, log_size, kind):
     cost, ideal = plan.cost, plan.ideal
     if number >= FIRST_ARRAY and plan.boundary != first & 31:
         return np.int64(0)
+    if number == SHARED and (plan.boundary ^ first) & 3:  # other lanes share words of banks
+        return np.int64(0)
     if cost > ideal and number != LOCAL and dearer(m, row, number, cost):
         return np.int64(0)
     if segment.initialised and some_lane_unset(segment.initialised + offset, plan_steps(plan), size):

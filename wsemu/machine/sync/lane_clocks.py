@@ -27,7 +27,7 @@ from wsemu.machine.memory.cell_bits import GENERIC
 from wsemu.machine.memory.shadow_cells import ALL, copy, join, join_bits, join_some, least, put, same_key
 from wsemu.machine.records import barrier_at, cta_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
-from wsemu.machine.state import BARRIERS, CTA_ROWS, KEPT_GROUPS
+from wsemu.machine.state import BARRIERS, CTA_ROWS, GROUP_ROWS, KEPT_GROUPS
 from wsemu.machine.sync.group import enter_cta
 from wsemu.machine.sync.warp_clocks import show_agents
 from wsemu.model.codes import CODE_NUMBERS
@@ -304,8 +304,9 @@ def clear_rows(m):
     if m.cluster_entry:
         for number in range(2 + 2 * m.members * m.clusters):
             clear_row(m, cluster_row(m, number))
-    for number in range(m.group_rows // (KEPT_GROUPS + 1)):
-        clear_row(m, group_row(m, (KEPT_GROUPS + 1) * number))
+    for number in range(m.group_rows):  # those of groups are copied before they are read
+        if number % GROUP_ROWS < GROUP_ROWS - KEPT_GROUPS:
+            clear_row(m, group_row(m, np.int64(number)))
 
 
 @compiled
