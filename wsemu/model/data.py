@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 import reprlib
-from _collections import _tuplegetter  # type: ignore[attr-defined]
+from collections import _tuplegetter  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
