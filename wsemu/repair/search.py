@@ -12,13 +12,13 @@ import os
 import re
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from wsemu.evidence import causes
 from wsemu.model.cure import Change, Cure, Edit, Trials
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.repair import constants, host, shapes, synchronisation, values
 from wsemu.repair.scene import Candidate, Scene
 from wsemu.repair.text import Text

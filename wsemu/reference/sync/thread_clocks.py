@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import LANES, SHARED
 from wsemu.model.outcome import ALL_LANES
 from wsemu.reference.state import lanes_of
