@@ -335,8 +335,8 @@ class Decoder:
         reach = 0 if base is not None else UNBOUNDED if immediate < 0 else immediate + size
         return Step(
             pc, kind, (address, *operands, *guards), () if kind == "store" else rows, guards[0] if guards else 0,
-            address, 0 if base is None else self.regions.at(base, immediate), reach=reach, unit=size if count > 1 else 1,
-            window=self.regions.window(fields[6]), keeps=self.taint,
+            address, 0 if base is None else self.regions.at(base, immediate), reach=reach,
+            unit=size if count > 1 else 1, window=self.regions.window(fields[6]), keeps=self.taint,
         )  # fmt: skip
 
     def _barrier(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Step:
