@@ -301,24 +301,3 @@ def test_what_steers_in_another_order_of_atomics_is_no_contents_of_all():
     assert report.scope.values == []
     for other in ((ints(1), ints(1, 9), 0, ints(4)), (ints(1), ints(1), 50, ints(4))):
         assert wsemu.check(by_the_other_order, 2, 32, other).verdict == "failed"
-
-
-@cuda.jit
-def lanes_that_store_one_value_when_last(count, x, y):
-    last = cuda.shared.array(1, np.int32)
-    t = cuda.threadIdx.x
-    if t == 0:
-        last[0] = cuda.atomic.add(count, 0, 1) == 1
-    cuda.syncthreads()
-    y[1 + cuda.grid(1)] = x[t]
-    if last[0] and cuda.blockIdx.x == 0:
-        y[0] = x[t]
-
-
-def test_lanes_that_store_one_value_in_another_order_do_so_for_these_contents():
-    report = wsemu.check(lanes_that_store_one_value_when_last, 2, 32, (ints(1), ints(), ints(65)), every=True)
-    assert report.verdict == "verified"
-    assert report.scope is not None
-    assert "x" not in report.scope.contents
-    other = (ints(1), np.arange(32, dtype=np.int32), ints(65))
-    assert wsemu.check(lanes_that_store_one_value_when_last, 2, 32, other).verdict == "failed"

@@ -138,9 +138,10 @@ def test_what_cannot_be_shown_is_run_and_says_why(kernel: Any, arrays: int, why:
 def mask_of_the_cta(x: Any) -> None:
     """Lane 10 is not in the mask in CTAs 256 to 511."""
     t = cuda.threadIdx.x
-    if t in (0, 10):
-        cuda.syncwarp(0x401 + 4 * cuda.blockIdx.x)
-        x[cuda.grid(1)] = 1
+    if t not in (0, 10):
+        return
+    cuda.syncwarp(0x401 + 4 * cuda.blockIdx.x)
+    x[cuda.grid(1)] = 1
 
 
 @cuda.jit

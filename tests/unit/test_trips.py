@@ -433,10 +433,11 @@ def through_local_memory(n, x):
 def mask_that_counts(n, x):
     """Lane 10 is in the mask for the first 256 iterations."""
     t = cuda.threadIdx.x
-    if t in (0, 10):
-        for k in range(n):
-            cuda.syncwarp(0x401 + 4 * k)
-        x[t] = 1
+    if t not in (0, 10):
+        return
+    for k in range(n):
+        cuda.syncwarp(0x401 + 4 * k)
+    x[t] = 1
 
 
 @cuda.jit

@@ -41,8 +41,7 @@ def extended(report: Report, places: Places, bound: Bound, again: Again, *, in_o
 def scope(places: Places, bound: Bound, again: Again, *, in_orders: bool = False) -> Scope:
     """What a verified launch says of others; `in_orders` as `extended` has it."""
     executed = [1] * len(places.program.code) if in_orders else [*places.outcome.executions]
-    same = None if in_orders and bound.configuration.threads > 1 else _same(places)
-    found = _contents(places, executed, same)
+    found = _contents(places, executed)
     loops: list[str] = []
     limits: list[str] = []
     for source, steered in found.steering().items():
@@ -52,13 +51,13 @@ def scope(places: Places, bound: Bound, again: Again, *, in_orders: bool = False
             except _NotShown as error:
                 limits.append(str(error))
     if loops:  # they may execute what this launch does not
-        found = _contents(places, executed, same)
+        found = _contents(places, executed)
     arrays, values, looks = _free(found, places, bound)
     return Scope(contents=arrays, values=values, loops=loops, limits=[*limits, *looks])
 
 
-def _contents(places: Places, executed: Sequence[int], same: frozenset[int] | None) -> Contents:
-    return Contents(places.program, executed, places.segment_of.get, same)
+def _contents(places: Places, executed: Sequence[int]) -> Contents:
+    return Contents(places.program, executed, places.segment_of.get, _same(places))
 
 
 def _free(found: Contents, places: Places, bound: Bound) -> tuple[list[str], list[str], list[str]]:

@@ -92,7 +92,7 @@ class Event:
     address: Value | None = None
     size: int = 0
     operands: tuple[Value, ...] = ()
-    """that steer: of a barrier id and count, of an mbarrier arrivals and bytes, of a warp-wide operation the member mask
+    """that steer: of a barrier id and count, of an mbarrier arrivals and bytes, of a warp-wide operation the members,
     and the lane that a shuffle reads"""
 
 
