@@ -15,12 +15,12 @@ induction variables", PLDI 1992).  No sum is taken to overflow.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import (
     BLOCKS,
     LANES,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 import numpy as np
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     CP_ASYNC,
     LOCAL,

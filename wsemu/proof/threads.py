@@ -24,11 +24,11 @@ Barriers, exits and warp-wide operations give and take as in `happens_before.py`
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import (
     ACQUIRES,
     ADDRESS_WRAPPED,

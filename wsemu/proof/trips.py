@@ -24,12 +24,12 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wsemu.model.control_flow import inner_loop_numbers, loop_numbers, successors
-from wsemu.model.data import dataclass
+from wsemu.model.data import NamedTuple, dataclass
 from wsemu.model.isa import DROP, LANES, LOCAL, NAMES, NOINC, SEGMENT_SHIFT, SHARED
 from wsemu.model.program import Program
 from wsemu.proof.affine import (

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from wsemu.machine import state as layout
 from wsemu.machine.run import Machine, Watch, _event
 from wsemu.machine.state import address_of
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     FIRST_ARRAY,

@@ -20,11 +20,11 @@ by lane from the start.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import LANES, SHARED
 from wsemu.model.outcome import ALL_LANES
 from wsemu.reference.state import lanes_of
