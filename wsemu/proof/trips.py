@@ -11,8 +11,9 @@ synchronisation  Barriers, counts, mbarriers and parities of a round are the sam
                  Bauer, Aiken, PLDI 2015; the formalisation in Lean is `rohany/weft-formalization`).
 accesses         Shared and local memory is accessed at the same places in all rounds.  Two accesses of rounds t and
                  t' that conflict for one t - t' conflict for all; ordered at some distance they are ordered at larger
-                 ones, by the program order of their threads.  In global memory places that move by one stride B a round meet at
-                 one distance, which must be one of those that were run; places of unequal strides must not meet later.
+                 ones, by the program order of their threads.  In global memory places that move by one stride B a
+                 round meet at one distance, which must be one of those that were run; places of unequal strides must
+                 not meet later.
 
 Does not follow: loops that end by data, by the extent of an array or by several arguments, two such loops of one thread
 one after the other, values from other lanes but `shfl` from one lane and `elect`, tensor copies and `wgmma`.  `Unfit`
