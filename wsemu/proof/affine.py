@@ -301,7 +301,7 @@ class Machine:
             first = np.full(int(warp.max()) + 1, LANES, np.int64)
             np.minimum.at(first, warp, lane)
             result = Value(first[warp])
-        elif name.startswith("shfl.idx") and guard is True:
+        elif source is not None and name.startswith("shfl.idx") and guard is True:
             value = path.state.get(fields[3], COMPUTED)
             result = self._from_lane(threads, value, source) if fields[6] == LANES - 1 else SHUFFLED
             if fields[7]:
