@@ -141,7 +141,7 @@ class OrderedRun:
         return made
 
     def findings(self, cta: int) -> list[RawFinding]:
-        return self.ctas[cta].launch.outcome.findings
+        return [*self.ctas[cta].launch.found.values()]
 
     def executed(self) -> int:
         return sum(cta.launch.outcome.warp_instructions for cta in self.ctas)
