@@ -304,8 +304,8 @@ class Machine:
         elif source is not None and name.startswith("shfl.idx") and guard is True:
             value = path.state.get(fields[3], COMPUTED)
             result = self._from_lane(threads, value, source) if fields[6] == LANES - 1 else SHUFFLED
-            if fields[7]:
-                self._write(path, fields[7], SHUFFLED, guard)
+        if name.startswith(("shfl.", "match.all.")) and fields[7]:
+            self._write(path, fields[7], SHUFFLED, guard)
         if OPERATIONS[name].result:
             self._write(path, fields[2], result, guard)
 
