@@ -1,4 +1,4 @@
-"""The first cure of a program with one slip gives what the program was meant to compute, which nobody told the search."""
+"""The first cure of a program with one slip computes what was meant, which nobody told the search."""
 
 from __future__ import annotations
 

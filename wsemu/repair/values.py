@@ -451,8 +451,9 @@ def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
         if isinstance(part, ast.Slice):
             yield from _by_one(scene, part.lower) if part.lower is not None else ()
             continue
-        stages = _stages(scene, node) if _is_stage(scene, part) else []
-        others = elsewhere[n] if stages or not scene.ordering else []
+        own, is_stage = named(texts[n]), _is_stage(scene, part)
+        stages = [text for text in _stages(scene, node) if is_stage or named(text) >= own]  # no `i % 2` for `k`
+        others = elsewhere[n] if is_stage or not scene.ordering else []
         for rank, new in enumerate(dict.fromkeys([*others, *stages])):
             if made := scene.replacement("stage", part, new, 0.4 * rank):
                 yield made._replace(odd=int(not named(new) >= named(scene.text.of(part))))
