@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
 
-
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
     from contextlib import AbstractContextManager
