@@ -14,8 +14,9 @@ it fails.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.matrix import MMA, MOVES, WGMMA
 
 LANES = 32
@@ -125,16 +126,15 @@ def _define(
 ) -> None:
     """Enter every name of `names` for every substitution of `over`; `{op}` in `meaning` is the bare name."""
     for substitution in over:
+
+        def filled(text: str, **more: str) -> str:
+            return text.format(**substitution, **more) if "{" in text else text  # noqa: B023 - called at once
+
+        types = filled(result), tuple(filled(operands).split())
         for name in names.split():
-            full = name.format(**substitution)
-            OPERATIONS[full] = Operation(
-                full,
-                kind,
-                result.format(**substitution),
-                tuple(operands.format(**substitution).split()),
-                meaning.format(op=name.split(".")[0], **substitution),
-                group.format(**substitution),
-            )
+            full = filled(name)
+            said = filled(meaning, op=name.split(".")[0])
+            OPERATIONS[full] = Operation(full, kind, *types, said, filled(group))
 
 
 _B = tuple({"b": f"b{n}", "n": str(n)} for n in (8, 16, 32, 64))

@@ -6,9 +6,10 @@ They are tried by the same kernel with another launch; the text is that of the l
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from wsemu.model.cure import Edit
+from wsemu.model.data import NamedTuple
 from wsemu.repair.scene import Candidate, last_name
 from wsemu.repair.text import Piece
 

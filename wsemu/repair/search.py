@@ -12,13 +12,13 @@ import os
 import re
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from wsemu.evidence import causes
 from wsemu.model.cure import Change, Cure, Edit, Trials
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.repair import constants, host, shapes, synchronisation, values
 from wsemu.repair.scene import Candidate, Scene
 from wsemu.repair.text import Text
@@ -117,7 +117,7 @@ _ELSEWHERE = frozenset(("atomic", "index", "stage"))
 """kinds of edits that are as weak where they are odd: what else is done there is not what was meant"""
 _DANGLING = frozenset(("dangling-arrive", "dangling-phase"))
 """codes of launches that may have left out some of their work"""
-_CUT_SHORT = frozenset("deadlock out-of-bounds barrier-divergence count-mismatch invalid-barrier misaligned".split())
+_CUT_SHORT = frozenset("deadlock barrier-divergence count-mismatch invalid-barrier misaligned".split())
 """codes of launches that store less, or more, than they should"""
 _REPLACES = frozenset(("argument", "constant", "index", "swap", "atomic", "stage"))
 """kinds of edits whose place is the mistake"""

@@ -436,8 +436,12 @@ def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
         yield made
     elsewhere = _indices_of(scene, scene.text.of(node.value), len(parts))
     for n, part in enumerate(parts):
+        own, is_stage = _names(texts[n]), _is_stage(scene, part)
+        stages = [
+            text for text in _stages(scene, node) if is_stage or _names(text) >= own
+        ]  # else `i % 2` for `i` alone
         options: list[tuple[Kind, list[str]]] = [
-            ("stage", [*elsewhere[n], *_stages(scene, node)] if _is_stage(scene, part) or not scene.ordering else []),
+            ("stage", [*elsewhere[n], *stages] if is_stage or not scene.ordering else []),
             ("index", [*_by(scene, part, 1), *_smaller(scene, part)]),
         ]
         for kind, texts_ in options:

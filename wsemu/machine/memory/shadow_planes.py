@@ -7,13 +7,14 @@ Compiled code stops when it needs more: `refine` gives a segment finer cells (an
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wsemu.machine import state as layout
 from wsemu.machine.memory.cell_bits import SET_NUMBERS, WARP_SHIFT
 from wsemu.machine.state import address_of
+from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
