@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -54,40 +52,48 @@ def folded(index, extent, mode):
     """The number of a texel, and whether it is one."""
     if mode == "wrap":
         return index % extent, np.ones(index.shape, bool)
+    if mode == "mirror":
+        return np.minimum(index % (2 * extent), 2 * extent - 1 - index % (2 * extent)), np.ones(index.shape, bool)
     return np.clip(index, 0, extent - 1), (mode != "border") | ((index >= 0) & (index < extent))
 
 
-def unit(x, mode):
-    """A normalized coordinate as `wrap` and `mirror` take it."""
-    part = x - np.floor(x)
-    return {"wrap": part, "mirror": np.where(np.floor(x) % 2, 1 - part, part)}.get(mode, x)
+def weights(fractions):
+    """Of the corners of a cell, in 256ths, as an H200 has them."""
+    x, *rest = fractions
+    if not rest:
+        return {(0,): 256 - x, (1,): x}
+    made = {}
+    for z, part in enumerate((256 - rest[1], rest[1]) if len(rest) > 1 else (256,)):
+        first = part * (256 - x) + 127 >> 8
+        for along, own in enumerate((first, part - first)):
+            near = own * (256 - rest[0]) + 128 - along >> 8
+            made |= {(along, 0, z)[: len(fractions)]: near, (along, 1, z)[: len(fractions)]: own - near}
+    return made
 
 
 def sampled(array, places, mode="clamp", linear=False, normalized=False, border=0.0):
-    """What a fetch gives: in float64, of which the tests' numbers need less."""
-    along = []
+    """What a fetch gives where sums of numbers and their weights are exact."""
+    cells = []
     for extent, x in zip(array.shape[::-1], places, strict=True):
         x = x.astype(np.float64)
-        if normalized:
-            x = unit(x, mode) * extent
-        if not linear:
-            along.append([(*folded(np.floor(x).astype(int), extent, mode), 1.0)])
-            continue
-        fixed = np.rint(x * 256).astype(int) - 128
-        first, weight = fixed >> 8, (fixed & 255) / 256
-        along.append([(*folded(first, extent, mode), 1 - weight), (*folded(first + 1, extent, mode), weight)])
+        x = np.floor(x * 2**21) / 2**21 * extent if normalized else x
+        fixed = np.floor(x * 256 + 0.5).astype(int) - 128
+        fixed = np.clip(fixed, 0, 256 * (extent - 1)) if mode == "clamp" else fixed
+        cells.append((fixed >> 8, fixed & 255) if linear else (np.floor(x).astype(int), np.zeros(x.shape, int)))
     total = 0
-    for corner in itertools.product(*along):
-        inside = np.logical_and.reduce([ok for _, ok, _ in corner])
-        texel = np.where(inside, array[tuple(index for index, _, _ in corner[::-1])].astype(np.float64), border)
-        total = total + texel * np.prod([weight for _, _, weight in corner], axis=0)
+    for corner, weight in weights([fraction for _, fraction in cells]).items():
+        ends = zip(cells, corner, array.shape[::-1], strict=True)
+        found = [folded(first + beyond, extent, mode) for (first, _), beyond, extent in ends]
+        inside = np.logical_and.reduce([ok for _, ok in found])
+        texel = np.where(inside, array[tuple(index for index, _ in found[::-1])].astype(np.float64), border)
+        total = total + texel * weight / 256
     return total
 
 
 def places_for(shape, seed, normalized=False, count=64):
-    """Coordinates inside and outside, in 32nds of a texel: products of weights and small numbers are exact."""
+    """Coordinates inside and outside, in 512ths of a texel."""
     random = np.random.default_rng(seed)
-    made = [random.integers(-32, 32 * (n + 1), count) / 32 for n in shape[::-1]]
+    made = [random.integers(-512, 512 * (n + 1), count) / 512 for n in shape[::-1]]
     return [(x / n if normalized else x).astype(f32) for x, n in zip(made, shape[::-1], strict=True)]
 
 
@@ -150,6 +156,15 @@ def test_half_floats(engine):
     assert (found.view(np.uint32) == array.astype(f32).view(np.uint32)).all()
 
 
+@pytest.mark.parametrize("mode", ["clamp", "border", "wrap"])
+def test_an_integer_coordinate_outside_gives_zeros(mode):
+    array = np.arange(1, 33, dtype=f32).reshape(4, 8)
+    x, y = np.arange(-2, 30, dtype=np.int32) % 12 - 2, np.full(32, 3, np.int32)
+    texture = wsemu.Texture(array, address=mode, normalized=mode == "wrap", border=(7, 7, 7, 7))
+    found = fetched("tex.2d.v4.f32.s32", XYZ[2], texture, [x, y])[:, 0]
+    assert (found == np.where((x >= 0) & (x < 8), 25 + x, 0)).all()
+
+
 def test_outside_of_linear_memory_is_zero():
     i = np.arange(-16, 16, dtype=np.int32)
     found = fetched("tex.1d.v4.f32.s32", "%r1", wsemu.Texture(np.arange(1, 9, dtype=f32)), [i])[:, 0]
@@ -184,6 +199,46 @@ def test_rows_may_lie_apart():
     x, y = np.arange(32, dtype=f32) % 8 + 0.5, np.arange(32, dtype=f32) // 8 + 0.5
     found = fetched("tex.2d.v4.f32.f32", XYZ[2], wsemu.Texture(whole[1:5, 4:12]), [x, y])[:, 0]
     assert (found == whole[1:5, 4:12].reshape(-1)).all()
+
+
+# -- as an H200 has it -------------------------------------------------------------------------------------------------
+def filtered_pair(first, second, x, engine="vm", **options):
+    """What the linear filter makes of two texels at x from 0.5 to 1.5."""
+    texture = wsemu.Texture(np.array([first, second]), filter="linear", **options)
+    return fetched("tex.1d.v4.f32.f32", "%r1", texture, [np.full(32, x, f32)], engine=engine)[0, 0]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("first", "second", "weight", "bits"),
+    [
+        (0.2398558408021927, -0.5997054576873779, 80, 0xBCB860BD),  # a half goes away from zero
+        (-0.00017018469225149602, -0.7800702452659607, 63, 0xBE44B586),  # cut 27 bits behind the exponent
+        (13932.0341796875, 8.884552955627441, 242, 0x444093A2),
+        (np.inf, 1.0, 0, 0x7F800000), (1.0, np.inf, 0, 0x3F800000), (np.inf, -np.inf, 128, 0x7FFFFFFF),
+        (1e-39, 1e-39, 128, 0), (-1e-39, -0.0, 128, 0x80000000), (1.5e-38, -0.0, 56, 0),
+    ],
+)  # fmt: skip
+def test_how_a_sum_of_floats_is_rounded(first, second, weight, bits, engine):
+    found = filtered_pair(f32(first), f32(second), 0.5 + weight / 256, engine)
+    assert hex(found.view(np.uint32)) == hex(bits)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_half_floats_are_filtered_as_half_floats(engine):
+    first, second = np.float16(2.29296875), np.float16(0.034698486328125)
+    found = filtered_pair(first, second, 0.5 + 250 / 256, engine)
+    assert found == 1435 * 2.0**-14
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_integers_are_filtered_as_numbers_of_sixteen_bits(engine):
+    options = {"read": "normalized", "engine": engine}
+    found = filtered_pair(np.uint8(10), np.uint8(21), 0.5 + 37 / 256, **options)
+    assert found == f32(10 * 257 * 219 + 21 * 257 * 37 + 128 >> 8) / f32(65535)
+    found = filtered_pair(np.int16(-32768), np.int16(32767), 0.5 + 55 / 256, **options)
+    assert found == f32(-18688) / f32(32767)
+    assert filtered_pair(np.int16(-32768), np.int16(-32768), 1.0, **options) == -1
 
 
 # -- surfaces ----------------------------------------------------------------------------------------------------------
@@ -297,6 +352,11 @@ def test_an_option_of_a_texture_that_there_is_not(options, told):
 def test_wide_integers_are_no_parts_of_the_largest():
     with pytest.raises(UsageError, match="only integers of 8 and 16 bits"):
         wsemu.Texture(np.zeros(8, np.int32), read="normalized")
+
+
+def test_bytes_with_sign_are_not_filtered():
+    with pytest.raises(UsageError, match="not known; give int16"):
+        wsemu.Texture(np.zeros(8, np.int8), read="normalized", filter="linear")
 
 
 def test_integers_are_not_filtered():

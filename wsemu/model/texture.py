@@ -66,7 +66,7 @@ _TYPES: dict[str, tuple[int, int | None]] = {
 }  # fmt: skip
 """elements -> how they are read as they are, and as floats"""
 _CHANNELS = (1, 2, 4)
-_LONGEST = 1 << 31
+_LONGEST = 1 << 28
 
 
 class Surface:
@@ -203,6 +203,8 @@ class Texture(Surface):
         if self.filter == "linear" and not self._floats:
             remedy = 'add `read="normalized"`' if _TYPES[name][1] is not None else "give an array of float32"
             raise UsageError(f"texture of {name}: integers are not filtered; {remedy}")
+        if self.filter == "linear" and name == "int8":
+            raise UsageError("texture of int8: how a GPU rounds what it filters of these is not known; give int16")
 
     @property
     def _floats(self) -> bool:
@@ -215,7 +217,8 @@ class Texture(Surface):
     def _reading(self) -> tuple[int, ...]:
         how = _TYPES[self.array.dtype.name][self.read == "normalized"]
         assert how is not None
-        modes = [MODES.index(mode) for mode in self.modes]
+        modes = [MODES.index(mode) for mode in self.modes[: len(self.extents)]]
+        modes += [CLAMP] * (3 - len(modes))
         if not self.normalized:
             modes = [BORDER if mode == BORDER else CLAMP for mode in modes]
         return (how, int(self.filter == "linear"), *modes, int(self.normalized))

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from wsemu.frontend.assemble.graph import TRUE
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.memory import refuse_where, spelling
 from wsemu.frontend.ptx.syntax import Address, Vector
+from wsemu.frontend.ptx.texture_filter import filtered, weighted
 from wsemu.model.isa import BY_TEXTURE, NON_COHERENT
 from wsemu.model.texture import (
     BORDER,
+    CLAMP,
     FLOATS,
     GEOMETRIES,
     HALF,
@@ -30,7 +34,7 @@ from wsemu.model.texture import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from wsemu.frontend.assemble.graph import Register
     from wsemu.frontend.ptx.emit import Emitter
@@ -133,52 +137,89 @@ class Along(NamedTuple):
     """of the second, in 256ths"""
 
 
-def _along(e: Emitter, described: Described, axis: int, x: Register, linear: Register) -> Along:
-    """Of a coordinate in f32."""
-    extent = described.extent(axis)
-    size = e.emit("cvt.rn.f32.u32", extent)
+def _along(e: Emitter, described: Described, axis: int, x: Register, linear: Register, gathers: bool = False) -> Along:
+    """Of a coordinate in f32; with `gathers` for the four texels of a cell that may lie outside."""
+    place = _in_512ths(e, described, axis, x)
+    half = e.emit("shr.s64", e.emit("add.b64", place, e.constant("b64", 1)), e.constant("b64", 1))
+    half = e.emit("sub.b64", half, e.constant("b64", 128))  # in 256ths, from the middle of the first texel
+    if not gathers:
+        half = e.emit("selp.b64", _between(e, described, axis, half), half, described.equals(Word.MODE, CLAMP, axis))
+    cell = e.emit("shr.s64", half, e.constant("b64", 8))
+    nearest = e.emit("shr.s64", place, e.constant("b64", 9))
+    first = e.emit("cvt.b32.s64", e.emit("selp.b64", cell, nearest, linear))
+    weight = e.emit("cvt.b32.s64", e.emit("and.b64", half, e.constant("b64", 255)))
+    return _addressed(e, described, axis, first, e.emit("selp.b32", weight, e.constant("b32", 0), linear))
+
+
+def _between(e: Emitter, described: Described, axis: int, half: Register) -> Register:
+    """A place between the middle of the first texel and that of the last, in 256ths."""
+    last = e.emit("sub.b64", e.emit("cvt.b64.u32", described.extent(axis)), e.constant("b64", 1))
+    above = e.emit("max.s64", half, e.constant("b64", 0))
+    return e.emit("min.s64", above, e.emit("shl.b64", last, e.constant("b64", 8)))
+
+
+_WHOLE = 21
+"""bits behind the point that a normalized coordinate keeps (measured)"""
+
+
+def _in_512ths(e: Emitter, described: Described, axis: int, x: Register) -> Register:
+    """A coordinate in 512ths of a texel, cut downwards, b64; so far outside as matters where it is far outside.
+
+    A normalized one is cut to 21 bits behind the point before it counts texels; only its place between two repetitions
+    and the next two matters where it repeats.  A nan is 0, and so is an infinity that repeats (measured)."""
     normalized = e.emit("setp.ne.b32", described.word(Word.NORMALIZED), e.constant("b32", 0))
     wraps, mirrors = (described.equals(Word.MODE, mode, axis) for mode in (WRAP, MIRROR))
-    floor = e.emit("cvt.rmi.f32.f32", x)
-    part = e.emit("sub.f32", x, floor)
-    odd = e.emit("setp.ne.b32", e.emit("and.b32", e.emit("cvt.rzi.s32.f32", floor), e.constant("b32", 1)),
-                 e.constant("b32", 0))  # fmt: skip
-    turned = e.emit("sub.f32", e.constant("b32", 0x3F800000), part)
-    folded = e.emit("selp.b32", turned, part, e.emit("and.pred", mirrors, odd))
-    x = e.emit("selp.b32", folded, x, e.emit("or.pred", wraps, mirrors))
-    u = e.emit("selp.b32", e.emit("mul.f32", x, size), x, normalized)
-    fixed = e.emit("cvt.rni.s32.f32", e.emit("mul.f32", u, e.constant("b32", 0x43800000)))
-    half = e.emit("sub.b32", fixed, e.constant("b32", 128))
-    between = e.emit("shr.s32", half, e.constant("b32", 8))
-    nearest = e.emit("cvt.rzi.s32.f32", e.emit("cvt.rmi.f32.f32", u))
-    first = e.emit("selp.b32", between, nearest, linear)
-    weight = e.emit("selp.b32", e.emit("and.b32", half, e.constant("b32", 255)), e.constant("b32", 0), linear)
-    return _addressed(e, described, axis, first, weight)
+    flushed = e.emit("ftz.f32", x)
+    number = e.emit("selp.b32", flushed, e.constant("b32", 0), e.emit("setp.eq.f32", x, x))
+    unit = _chosen(e, normalized, float(1 << _WHOLE), 512.0)
+    units = e.emit("cvt.rmi.f64.f64", e.emit("mul.f64", e.emit("cvt.f64.f32", number), unit))
+    most = _chosen(e, normalized, float(2 << _WHOLE), float(1 << 39))
+    least = _chosen(e, normalized, -float(2 << _WHOLE), -float(1 << 39))
+    within = e.emit("min.f64", e.emit("max.f64", units, least), most)
+    period = _double(e, float(2 << _WHOLE))
+    times = e.emit("cvt.rmi.f64.f64", e.emit("div.f64", units, period))
+    rest = e.emit("sub.f64", units, e.emit("mul.f64", times, period))
+    rest = e.emit("selp.b64", rest, _double(e, 0.0), e.emit("setp.eq.f64", rest, rest))
+    repeated = e.emit("selp.b64", rest, within, e.emit("or.pred", wraps, mirrors))
+    whole = e.emit("cvt.rzi.s64.f64", repeated)
+    texels = e.emit("mul.b64", whole, e.emit("cvt.b64.u32", described.extent(axis)))
+    return e.emit("selp.b64", e.emit("shr.s64", texels, e.constant("b64", _WHOLE - 9)), whole, normalized)
+
+
+def _double(e: Emitter, value: float) -> Register:
+    return e.constant("b64", int(np.float64(value).view(np.uint64)))
+
+
+def _chosen(e: Emitter, condition: Register, value: float, other: float) -> Register:
+    return e.emit("selp.b64", _double(e, value), _double(e, other), condition)
 
 
 def _addressed(e: Emitter, described: Described, axis: int, first: Register, weight: Register) -> Along:
     """Of a texel's number and the next one, which may lie outside."""
     extent = described.extent(axis)
-    wraps, border = (described.equals(Word.MODE, mode, axis) for mode in (WRAP, BORDER))
+    wraps, mirrors, border = (described.equals(Word.MODE, mode, axis) for mode in (WRAP, MIRROR, BORDER))
     zero, one = e.constant("b32", 0), e.constant("b32", 1)
     last = e.emit("sub.b32", extent, one)
+    twice = e.emit("add.b32", extent, extent)
     texels, inside = [], []
     for index in (first, e.emit("add.b32", first, one)):
         clamped = e.emit("min.s32", e.emit("max.s32", index, zero), last)
-        rest = e.emit("floormod.s32", index, extent)
-        texels.append(e.emit("selp.b32", rest, clamped, wraps))
+        texel = e.emit("selp.b32", e.emit("floormod.s32", index, extent), clamped, wraps)
+        there = e.emit("floormod.s32", index, twice)
+        back = e.emit("sub.b32", e.emit("sub.b32", twice, one), there)
+        mirrored = e.emit("min.s32", there, back)
+        texels.append(e.emit("selp.b32", mirrored, texel, mirrors))
         out = e.emit("setp.ge.u32", index, extent)
         inside.append(e.emit("not.pred", e.emit("and.pred", border, out)))
     return Along((texels[0], texels[1]), (inside[0], inside[1]), weight)
 
 
-def _whole(e: Emitter, described: Described, axis: int, index: Register, linear_memory: bool) -> Along:
-    """Of an integer coordinate; what lies outside linear memory is 0 (`tex1Dfetch`)."""
-    along = _addressed(e, described, axis, index, e.constant("b32", 0))
-    if not linear_memory:
-        return along
-    inside = e.emit("setp.lt.u32", index, described.extent(axis))
-    return along._replace(inside=(inside, along.inside[1]))
+def _whole(e: Emitter, described: Described, axis: int, index: Register) -> Along:
+    """Of an integer coordinate: whatever the mode, outside there is no texel (`tex1Dfetch`; of more dimensions
+    measured)."""
+    extent = described.extent(axis)
+    inside = e.emit("setp.lt.u32", index, extent)
+    return Along((e.emit("selp.b32", index, e.constant("b32", 0), inside),) * 2, (inside,) * 2, e.constant("b32", 0))
 
 
 # -- texels ------------------------------------------------------------------------------------------------------------
@@ -220,8 +261,7 @@ def _channel(e: Emitter, described: Described, words: list[Register], channel: i
     made = {
         SIGNED: signed,
         UNORM: _part(e, e.emit("cvt.rn.f32.u32", raw), eight, 255, 65535),
-        SNORM: e.emit("max.f32", _part(e, e.emit("cvt.rn.f32.s32", signed), eight, 127, 32767),
-                      e.constant("b32", 0xBF800000)),
+        SNORM: _part(e, e.emit("cvt.rn.f32.s32", signed), eight, 127, 32767),
         HALF: e.emit("cvt.f32.f16", e.emit("cvt.b16.s32", raw)),
     }  # fmt: skip
     for number, value in made.items():
@@ -238,13 +278,12 @@ def _part(e: Emitter, number: Register, eight: Register, of_byte: int, of_short:
 class _Fetch:
     """One fetch: what it reads and how."""
 
-    def __init__(self, e: Emitter, described: Described, along: list[Along], layer: Register | None) -> None:
+    def __init__(
+        self, e: Emitter, described: Described, along: list[Along], layer: Register | None, has_border: bool = True
+    ) -> None:
+        """Without a border there is nothing but zeros outside."""
         self._e, self._described, self._along, self._layer = e, described, along, layer
-
-    def corners(self) -> Iterator[tuple[int, ...]]:
-        """Of the cell that the linear filter reads, as 0 and 1 along x, y and z; the first is the point filter's."""
-        for number in range(1 << len(self._along)):
-            yield tuple(number >> axis & 1 for axis in range(len(self._along)))
+        self._has_border = has_border
 
     def texel(self, corner: tuple[int, ...], where: Register) -> list[Register]:
         """The channels of a corner, read where `where` holds; the border's outside."""
@@ -254,7 +293,9 @@ class _Fetch:
         address = described.address(place, self._layer, described.word(Word.TEXEL))
         words = _raw(e, described, address, e.emit("and.pred", inside, where))
         found = [_channel(e, described, words, channel) for channel in range(CHANNELS)]
-        border = [described.word(Word.BORDER, channel) for channel in range(CHANNELS)]
+        border = [e.constant("b32", 0)] * CHANNELS
+        if self._has_border:
+            border = [described.word(Word.BORDER, channel) for channel in range(CHANNELS)]
         return [e.emit("selp.b32", x, other, inside) for x, other in zip(found, border, strict=True)]
 
     def inside(self, corner: tuple[int, ...]) -> Register:
@@ -264,34 +305,34 @@ class _Fetch:
             first = self._e.emit("and.pred", first, other)
         return first
 
-    def weight(self, corner: tuple[int, ...]) -> Register:
-        """The part of a corner in a filtered value, f64."""
-        e = self._e
-        whole = None
-        for along, n in zip(self._along, corner, strict=True):
-            count = along.weight if n else e.emit("sub.b32", e.constant("b32", 256), along.weight)
-            part = e.emit("mul.f64", e.emit("cvt.rn.f64.u32", count), e.constant("b64", 0x3F70000000000000))
-            whole = part if whole is None else e.emit("mul.f64", whole, part)
-        assert whole is not None
-        return whole
-
     def point(self) -> list[Register]:
         """The channels of the nearest texel."""
+        return [self.at_least_one(x) for x in self._nearest()]
+
+    def _nearest(self) -> list[Register]:
         return self.texel((0,) * len(self._along), self._e.constant("p", 1))
+
+    def at_least_one(self, x: Register) -> Register:
+        """The least integer is -1, too, as the next one is; the filter still tells them apart."""
+        e = self._e
+        cut = e.emit("max.f32", x, e.constant("b32", 0xBF800000))
+        return e.emit("selp.b32", cut, x, self._described.equals(Word.READ, SNORM))
 
     def filtered(self, linear: Register) -> list[Register]:
         """The channels; those of the nearest texel where the filter is not linear."""
         e = self._e
-        nearest = self.point()
-        sums = [self._weighted(x, (0,) * len(self._along)) for x in nearest]
-        for corner in list(self.corners())[1:]:
-            for n, x in enumerate(self.texel(corner, linear)):
-                sums[n] = e.emit("add.f64", sums[n], self._weighted(x, corner))
-        made = [e.emit("cvt.f32.f64", total) for total in sums]
-        return [e.emit("selp.b32", x, other, linear) for x, other in zip(made, nearest, strict=True)]
-
-    def _weighted(self, x: Register, corner: tuple[int, ...]) -> Register:
-        return self._e.emit("mul.f64", self._e.emit("cvt.f64.f32", x), self.weight(corner))
+        corners = weighted(e, [along.weight for along in self._along])
+        nearest = self._nearest()
+        texels = {
+            corner: self.texel(corner, e.emit("and.pred", linear, weight.counts)) if any(corner) else nearest
+            for corner, weight in corners.items()
+        }
+        found = []
+        for channel, point in enumerate(nearest):
+            given = {corner: texels[corner][channel] for corner in corners}
+            made = filtered(e, self._described, corners, given)
+            found.append(e.emit("selp.b32", made, self.at_least_one(point), linear))
+        return found
 
 
 # -- instructions ------------------------------------------------------------------------------------------------------
@@ -313,8 +354,8 @@ def fetch(e: Emitter, instruction: Instruction) -> None:
     layer, places = layer_and_rest(e, geometry, given, described)
     linear = e.emit("setp.ne.b32", described.word(Word.LINEAR), e.constant("b32", 0))
     if of_coordinates == "s32":
-        whole = [_whole(e, described, n, e.read(x, "b32"), geometry == "1d") for n, x in enumerate(places)]
-        found = _Fetch(e, described, whole, layer).point()
+        whole = [_whole(e, described, n, e.read(x, "b32")) for n, x in enumerate(places)]
+        found = _Fetch(e, described, whole, layer, has_border=False).point()
     else:
         along = [_along(e, described, n, e.read(x, "f32"), linear) for n, x in enumerate(places)]
         reading = _Fetch(e, described, along, layer)
@@ -341,10 +382,11 @@ def gather(e: Emitter, instruction: Instruction) -> None:
     described.admit(FLOATS if type_ == "f32" else INTEGERS, geometry, what)
     layer, places = layer_and_rest(e, geometry, given, described)
     always = e.constant("p", 1)
-    along = [_along(e, described, n, e.read(x, "f32"), always) for n, x in enumerate(places)]
+    along = [_along(e, described, n, e.read(x, "f32"), always, gathers=True) for n, x in enumerate(places)]
     reading = _Fetch(e, described, along, layer)
     targets = e.elements(instruction.operands[0], CHANNELS)
     found = [reading.texel(corner, always)["rgba".index(channel)] for corner in _GATHERED]
+    found = [reading.at_least_one(x) for x in found]
     for target, value in zip(targets, found, strict=True):
         e.write_register(target, value)
 
