@@ -13,7 +13,7 @@ ENGINES = ("vm", "reference")
 PARAMETERS = ".param .u64 handle, .param .u64 x, .param .u64 y, .param .u64 z, .param .u64 out"
 
 
-def fetching(instruction: str, coordinates: str) -> wsemu.launch.ptx.module.PtxKernel:
+def fetching(instruction, coordinates):
     """A kernel whose thread i fetches at (x[i], y[i], z[i]) and stores four words."""
     loads = "".join(
         f"ld.param.u64 %rd2, [{name}]; add.u64 %rd2, %rd2, %rd9; ld.global.b32 %r{n}, [%rd2];\n"
@@ -62,7 +62,7 @@ def weights(fractions):
     x, *rest = fractions
     if not rest:
         return {(0,): 256 - x, (1,): x}
-    made = {}
+    made: dict[tuple[int, ...], np.ndarray] = {}
     for z, part in enumerate((256 - rest[1], rest[1]) if len(rest) > 1 else (256,)):
         first = part * (256 - x) + 127 >> 8
         for along, own in enumerate((first, part - first)):
