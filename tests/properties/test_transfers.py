@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, find, given, settings
+from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
 import wsemu
@@ -45,6 +45,7 @@ def examples(count: int) -> settings:
         derandomize=True,
         database=None,
         print_blob=False,
+        phases=[phase for phase in Phase if phase is not Phase.explain],  # which traces each line
         suppress_health_check=list(HealthCheck),
     )
 
