@@ -409,12 +409,9 @@ def alu(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     meaning = semantics[name]
     sources = list(zip(fields[3:7], operation.operands, strict=False))
     rows = list(zip(*[run.values(row, type_) for row, type_ in sources], strict=True)) or [()] * LANES
-    chosen = lanes_of(lanes)
-    distinct = {rows[lane] for lane in chosen}  # lanes often have the same operands
+    distinct = {*rows} if lanes == ALL_LANES else {rows[lane] for lane in lanes_of(lanes)}  # often a few
     results = {given: meaning(*given) for given in distinct}
-    values = [0] * LANES
-    for lane in chosen:
-        values[lane] = results[rows[lane]]
+    values = [results.get(row, 0) for row in rows]
     run.write_lanes(fields[2], operation.result, lanes, values)
 
 

@@ -26,7 +26,6 @@ from wsemu.model.isa import (
     SIZE,
     WRITE,
 )
-from wsemu.reference.arithmetic import signed, unsigned
 from wsemu.reference.memory.atomics import atomics
 from wsemu.reference.memory.costs import charge
 from wsemu.reference.state import Segment, lanes_of
@@ -35,6 +34,7 @@ from wsemu.reference.sync import peers
 if TYPE_CHECKING:
     from wsemu.reference.warp import WarpRun
 
+_ALL_BITS = (1 << 64) - 1
 Place = tuple[Segment, int, int]
 """segment, its number, offset in it"""
 
@@ -87,13 +87,11 @@ def locate(
     if segment is None:
         _outside(run, lane, size, address=address, segment=number)
         return None
-    extent = run.launch.shared_bytes if number == SHARED else len(segment.data)
-    known = {"address": address, "segment": number, "bytes": extent}
     elsewhere = number == SHARED and not _in_window(run, offset, size)
     elsewhere |= own is not None and own != (peers.member_of(run, offset) == run.launch.grouping.of(run.cta.number)[1])
     elsewhere |= shared is not None and (number != SHARED if shared else number in (SHARED, LOCAL))
     if elsewhere or offset + size > len(segment.data):
-        _outside(run, lane, size, **known)
+        _outside(run, lane, size, address=address, segment=number, bytes=_extent(run, number, segment))
         return None
     if offset % alignment:
         run.cta.finding(
@@ -101,12 +99,17 @@ def locate(
             address=address, alignment=alignment, size=size, segment=number,
         )  # fmt: skip
         return None
-    if writes and not segment.writable:
-        _outside(run, lane, size, readonly=1, **known)
-        return None
-    if wrapped:
+    if wrapped or (writes and not segment.writable):
+        known = {"address": address, "segment": number, "bytes": _extent(run, number, segment)}
+        if writes and not segment.writable:
+            _outside(run, lane, size, readonly=1, **known)
+            return None
         _outside(run, lane, size, wrapped=1, **known)
     return segment, number, offset
+
+
+def _extent(run: WarpRun, number: int, segment: Segment) -> int:
+    return run.launch.shared_bytes if number == SHARED else len(segment.data)
 
 
 def _outside(run: WarpRun, lane: int, size: int, **detail: int) -> None:
@@ -116,8 +119,8 @@ def _outside(run: WarpRun, lane: int, size: int, **detail: int) -> None:
 
 def check_written(run: WarpRun, places: dict[int, Place], size: int, unused: int = 0) -> None:
     """Report the lanes that read a byte which nobody wrote; a byte whose bit in `unused` is set does not matter."""
-    matter = [q for q in range(size) if not unused >> q & 1]
-    all_matter = len(matter) == size
+    all_matter = not unused & (1 << size) - 1
+    matter = [] if all_matter else [q for q in range(size) if not unused >> q & 1]
     bad = {}
     for lane, (segment, number, offset) in places.items():
         if segment.written is not None:
@@ -136,9 +139,9 @@ def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -
     """Lane -> where it reads or writes, for the lanes whose access can be made."""
     places = {}
     bases = run.values(fields[3], "b64")
-    addresses = {lane: unsigned(bases[lane] + fields[6], 64) for lane in lanes_of(lanes)}
+    addresses = {lane: bases[lane] + fields[6] & _ALL_BITS for lane in lanes_of(lanes)}
     own = True if fields[7] & OWN_SHARED else None
-    run.launch.watch.executes(run, kind, {lane: signed(address, 64) for lane, address in addresses.items()})
+    run.launch.watch.executes(run, kind, addresses)
     for lane, address in addresses.items():
         place = locate(run, address, lane, size, kind != READ, own=own)
         if place is not None:

@@ -20,6 +20,7 @@ from wsemu.model.isa import ATOMIC, LOCAL, NO_STORE, OF_CLUSTER, OF_CTA, READ, S
 from wsemu.model.outcome import ALL_LANES, Event, EventKind, RawFinding, Stored, Trace
 from wsemu.model.read_only import loads_read_only
 from wsemu.proof.happens_before import HappensBefore, uncounted_barriers
+from wsemu.reference.arithmetic import signed
 from wsemu.reference.memory.lane_order import Conflict as LaneConflict
 from wsemu.reference.memory.lane_order import LaneOrder
 from wsemu.reference.memory.read_only import ReadOnly
@@ -217,16 +218,17 @@ class Watch:
             self.trace.complete = False
 
     def executes(self, run: WarpRun, kind: int, addresses: dict[int, int]) -> None:
-        """A warp makes an access: lane -> address, the lowest lane first."""
+        """A warp makes an access: lane -> bits of the address, the lowest lane first."""
         pc, where = run.group.pc, (run.cta.number, run.warp.number)
         if kind == ATOMIC:
-            self.happen("atomic", *where, pc, next(iter(addresses.values())))
+            self.happen("atomic", *where, pc, signed(next(iter(addresses.values())), 64))
         if self.trace is not None and self.options.trace is not None and pc in self.options.trace.accesses:
-            event = Event("access", *where, self.order.interval(where), pc, next(iter(addresses.values())))
+            told = [signed(address, 64) for address in addresses.values()]
+            event = Event("access", *where, self.order.interval(where), pc, told[0])
             lanes = sum(1 << lane for lane in addresses)
             self._log(event._replace(lanes=lanes, addresses=len(self._addresses)))
             if self.trace.complete:
-                self._addresses += addresses.values()
+                self._addresses += told
 
     def joins(self, cta: int, now: Participant, barrier: Barrier) -> None:
         """Judge an operation of a warp that is about to take part in the open generation of a barrier: each operation

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import ATOMIC, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
+from wsemu.model.isa import ATOMIC, LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.model.outcome import RawFinding
 from wsemu.proof.happens_before import uncounted_barriers
 from wsemu.reference.memory.shadow import EVERYONE, Watch, scope_of, stands_for_load
@@ -242,8 +242,8 @@ class ThreadWatch(Watch):
         known = clocks.all if fenced < 0 else clocks.fenced(fenced)
         if by.agent >= 0:
             return 0 if known.of_agent(by.agent, HAS_READ if by.kind == READ else HAS_WRITTEN) else lanes
-        warp = self.order.number((by.cta, by.warp))
-        return sum(1 << lane for lane in lanes_of(lanes) if not known.of_lane(warp, lane, by.time))
+        first, times = self.order.number((by.cta, by.warp)) * LANES, known.lanes
+        return sum(1 << lane for lane in lanes_of(lanes) if times[first + lane] < by.time)
 
     # -- reports ------------------------------------------------------------------------------------------------------
 
