@@ -153,8 +153,8 @@ def ends(trace: Trace, raw: RawFinding) -> set[Epoch]:
 
 
 def begins(trace: Trace, raw: RawFinding) -> set[Epoch]:
-    """Where copies are issued that touch the bytes that a race is about, by its later instruction: a copy knows what its
-    issuer knows then."""
+    """Where copies are issued that touch the bytes that a race is about, by its later instruction: a copy knows what
+    its issuer knows then."""
     return {
         (event.cta, event.warp, event.interval)
         for event in trace.events
