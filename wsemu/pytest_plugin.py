@@ -21,9 +21,11 @@ import os
 import re
 import sys
 from contextlib import ExitStack, nullcontext
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+
+from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence

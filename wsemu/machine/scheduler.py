@@ -293,7 +293,7 @@ def planned(m, w, pc, registers, i):
     """Make an access whose lanes lie apart as it was planned, but for the transfer: the host address of the first
     lane's bytes, or 0.  Where that was in vain often enough there is a plan for the next one."""
     due = plan_due_at(m.plans_due, access_at(m.accesses, pc).pattern)
-    place, shape = registers + i.a, (i.aux >> 16) & 255 | (WRITE if i.op >= FIRST_STORE else READ) << 8
+    place, shape = registers + i.a, shape_of(i)
     if due.ready:
         host = call(m.planned_entry, m.address, w, pc, place, i.imm, shape)
         if host:

@@ -18,8 +18,8 @@ import struct
 import sys
 from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     ADDRESS_OUT,
     ADDRESS_WRAPPED,

@@ -8,8 +8,9 @@ from __future__ import annotations
 import functools
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.matrix import BYTE_FLOATS, FORMATS, LEAST_TOP, ROUNDS_ONCE, SATURATES, Format
 from wsemu.reference.arithmetic import from_float, semantics, signed, to_float, unsigned
 

@@ -9,8 +9,9 @@ list: what they do to each other is no conflict, unless they store different val
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.reference.state import lanes_of
 
