@@ -1,5 +1,6 @@
 """Waits for mbarriers around which a clock is read: those that give up with a trap, and those that ask for a while,
-again and again.  That a trap comes first counts as never reached; whatever else is done about it makes the wait a poll."""
+again and again.  That a trap comes first counts as never reached; whatever else is done about it makes the wait a
+poll."""
 
 from __future__ import annotations
 
