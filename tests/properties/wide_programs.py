@@ -142,13 +142,14 @@ def check_wide_phases(program: PhaseProgram, warps: int, source: Random, **optio
 
 def check_wide_clusters(spread: Spread, warps: int, source: Random, **options: Any) -> wsemu.Report:
     """The same of one that is spread over the CTAs of a cluster of `warps` warps."""
-    program, ranks = spread.program, _some(source, len(spread.program.threads), min(warps // CTA_WARPS, MOST_RANKS))
-    threads = len(program.threads)
+    program, threads = spread.program, len(spread.program.threads)
+    ctas = min(max(warps // CTA_WARPS, threads), MOST_RANKS)
+    ranks = _some(source, threads, ctas)
     table = _table(program, threads + 1)
     meets = [step for step in program.threads[0] if step.kind in MEETINGS]
     for k, step in enumerate(meets):
         table[threads, k] = KINDS.index(step.kind), step.place, step.number
-    lines = np.full(CTA_WARPS * min(warps // CTA_WARPS, MOST_RANKS), threads, int32)
+    lines = np.full(CTA_WARPS * ctas, threads, int32)
     for line, rank in enumerate(ranks):
         lines[CTA_WARPS * rank + _some(source, 1, CTA_WARPS)[0]] = line
     counts, homes = np.zeros(MBARRIERS, int32), np.zeros(MBARRIERS, int32)
@@ -157,7 +158,6 @@ def check_wide_clusters(spread: Spread, warps: int, source: Random, **options: A
     places = np.array([ranks[place] for place in spread.places], int32)
     sink = np.zeros((1 + threads, 4 * VARIABLES), float32)
     given = lines, table, counts, homes, places, np.ones(4, float32), sink
-    ctas = len(lines) // CTA_WARPS
     return wsemu.check(_clusters(), ctas, 32 * CTA_WARPS, given, cluster=ctas, **options)
 
 
