@@ -117,7 +117,8 @@ def judged(
     if bound.settings.every:
         from wsemu.launch.every import extended
 
-        report = extended(report, places, bound, functools.partial(_again, initial=initial()))
+        again = functools.partial(_again, initial=initial())
+        report = extended(report, places, bound, again, in_orders=orders is not None and orders.tried)
     if isinstance(kernel, Code) and kernel.is_cuda:
         from wsemu.launch.words import in_cuda
 

@@ -60,7 +60,7 @@ from wsemu.model.outcome import ALL_LANES
 from wsemu.proof.robust import Before, Pair, Strong
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 
     from wsemu.model.outcome import Event
     from wsemu.model.program import Program
@@ -933,8 +933,11 @@ class _Key:
     def _barrier(self, key: tuple[int, int]) -> tuple[int, int]:
         return self.rank[key[0]], key[1]
 
-    def _befores(self, items: Iterable[tuple[Any, frozenset[Before]]], number: Callable[[Any], Any]) -> list[Any]:
-        return sorted((number(key), sorted(map(self._before, found))) for key, found in items)
+    def _befores(self, items: Collection[tuple[Any, frozenset[Before]]], number: Callable[[Any], Any]) -> list[Any]:
+        told = {found: "" for _, found in items}  # threads that met at a barrier have the same ones
+        for found in told:
+            told[found] = repr(sorted(map(self._before, found)))
+        return sorted((number(key), told[found]) for key, found in items)
 
     def _before(self, before: Before) -> Before:
         access = before.access
