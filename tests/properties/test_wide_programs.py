@@ -19,10 +19,9 @@ def test_programs_are_judged_alike_wherever_their_warps_lie(warps: int) -> None:
     source = random.Random(f"wide {warps}")
     for k in range(2):
         wide = Wide(warps, str(k))
-        found = [
-            judged(skeleton(source), ["vm"], wide.barriers()),
-            judged_lanes(LANE_FAMILIES["diverged"](source), ["vm, lanes"], wide.lanes()),
-            judged_phases(ring(source), ("vm",), wide.phases),
-            judged_clusters(clustered(source), ("vm",), wide.clusters),
-        ]
-        assert not any(one.complaints for one in found), [str(one) for one in found]
+        barriers = judged(skeleton(source), ["vm"], wide.barriers())
+        lanes = judged_lanes(LANE_FAMILIES["diverged"](source), ["vm, lanes"], wide.lanes())
+        phases = judged_phases(ring(source), ("vm",), wide.phases)
+        clusters = judged_clusters(clustered(source), ("vm",), wide.clusters)
+        complaints = [barriers.complaints, lanes.complaints, phases.complaints, clusters.complaints]
+        assert not any(complaints), (barriers, lanes, phases, clusters)
