@@ -45,6 +45,8 @@ OF_CTA, OF_CLUSTER = 1 << 19, 1 << 20
 SCOPES = OF_CTA | OF_CLUSTER
 PUBLISHED, PUBLISHED_IN_CTA = 1 << 21, 1 << 22
 """in `aux` of a store: it releases what it writes to the tensormap proxy, of all CTAs or of its own alone"""
+BY_TEXTURE = 1 << 23
+"""in `aux` of a load or store: it is a part of an access to a texture or surface, whose sectors are not counted"""
 OF_CTA_ALONE = 1
 """`aux` of a `map.release` or `map.acquire`: of CTA scope"""
 CONVERGED = 1
