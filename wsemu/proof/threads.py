@@ -595,21 +595,23 @@ class Knowledge:
             own = event.cta if segment == SHARED else -1
             wrote = bool(made.wrote >> lane & 1) and not (atomic and fields[7] & NO_STORE)
             writes = wrote if atomic else store
-            for start in range(address, address + size, self.grain):
-                if self._matters((own, start), thread, writes, not atomic or reach < self.everywhere):
-                    if store and not atomic and touched.setdefault((own, start), thread) != thread:
-                        self.unclear = (*self.unclear, event.pc)
-                    kind = ATOMIC if atomic else WRITE if store else READ
-                    entry = Entry(thread, event.interval, kind, 0, 0, number, size, reach, event.pc)
-                    if strong and start == address:
-                        self._acquire_by(event, thread, (own, start))
-                    yield from self._check(event.cta, (own, start), entry, writes)
-                    if strong and start == address:  # what it observes is known behind it
-                        column, count = self._strong(event, thread, (own, start), wrote)
-                        entry = entry._replace(column=column, written=count)
-                    self._remember((own, start), entry, writes)
-                elif strong and start == address:
-                    self._strong(event, thread, (own, start), wrote)
+            kind = ATOMIC if atomic else WRITE if store else READ
+            entry = Entry(thread, event.interval, kind, 0, 0, number, size, reach, event.pc)
+            places = [
+                (own, start) for start in range(address, address + size, self.grain)
+                if self._matters((own, start), thread, writes, not atomic or reach < self.everywhere)
+            ]  # fmt: skip
+            for place in places:
+                if store and not atomic and touched.setdefault(place, thread) != thread:
+                    self.unclear = (*self.unclear, event.pc)
+                if strong and place[1] == address:
+                    self._acquire_by(event, thread, place)
+                yield from self._check(event.cta, place, entry, writes)
+            if strong:  # what it observes is known behind it, and it is observed as a whole
+                column, count = self._strong(event, thread, (own, address), wrote)
+                entry = entry._replace(column=column, written=count)
+            for place in places:
+                self._remember(place, entry, writes)
 
     def _matters(self, place: Place, thread: Thread, writes: bool, plain: bool) -> bool:
         """Whether an access has to be judged against those before it, and remembered: not the first one to a place."""
