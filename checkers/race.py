@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Step
     from wsemu.model.outcome import Event, RawFinding, Trace
 
-CODES = ("race",)
+CODES = ("race", "missing-fence")
 DETAIL = {
     "race": Detail(
         ACCESSES,
