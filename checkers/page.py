@@ -8,10 +8,10 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from typing import NamedTuple
 
 from wsemu.checkers.registry import page_text
 from wsemu.model.codes import CODES
+from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -19,6 +19,7 @@ if sys.dont_write_bytecode:
     sys.dont_write_bytecode = False
     sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".pytest_cache" / "bytecode"))
 
+from wsemu.cli import GARBAGE  # noqa: E402
 from wsemu.machine import build  # noqa: E402 - finds and leaves bytecode as was said above
 from wsemu.model import settings  # noqa: E402
 
@@ -64,6 +65,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(GARBAGE, *gc.get_threshold()[1:])
 
 
 @pytest.fixture

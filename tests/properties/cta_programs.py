@@ -39,6 +39,7 @@ def program(seed: int) -> LoopProgram:
     lines = [
         "tile = cuda.shared.array((4, 64), np.int32)", "t = cuda.threadIdx.x", "lane = t % 32", "warp = t // 32",
         "cta = cuda.blockIdx.x", "who = warp + cta * 2", "whos = cuda.gridDim.x * 2", "s = t", "k = 0",
+        "own = cuda.local.array(8, np.int32)", "own[3] = t",
         "tile[0, t] = t", "tile[1, t] = t", "cuda.syncthreads()",
         draw.choice(_HEADS), *(f"    {line}" for line in body),
     ]  # fmt: skip
@@ -52,6 +53,9 @@ def _statement(draw: random.Random) -> list[str]:
         [f"y[{place}] = s"], [f"s += x[{place}]"], [f"s += y[{place}]"], [f"x[{place}] = k"], ["tile[k % 2, t] = s"],
         ["cuda.syncthreads()"], [f"s += tile[k % 2, {draw.choice(('t', '63 - t', '(t + cta) % 64'))}]"],
         ["tile[2, t] = k", "cuda.syncthreads()", "s += tile[2, 63 - t]", "cuda.syncthreads()"],
+        [f"own[{draw.choice(('k & 7', 'cta & 7', 'cta', '3'))}] = s"],
+        [f"s += cuda.shfl_sync(0xffffffff, s, {draw.choice(('cta', 'cta % 32', '5', 'cta + lane'))})"],
+        [f"cuda.syncwarp({draw.choice(('0xffffffff', '-1 - (cta >> 3)', '-1 - (cta & 1) * 0'))})"],
     ))  # fmt: skip
 
 

@@ -223,7 +223,8 @@ def _mixed(draw: random.Random) -> LoopProgram:
     lines = [
         "tile = cuda.shared.array((4, 64), np.int32)", "t = cuda.threadIdx.x", "lane = t % 32", "warp = t // 32",
         "who = warp + cuda.blockIdx.x * cuda.blockDim.x // 32", "whos = cuda.gridDim.x * cuda.blockDim.x // 32",
-        "s = t", "stage = 0", "k = 0", "for j in range(4):", f"    tile[j, t] = j{' + x[t]' * (draw.random() < 0.3)}",
+        "s = t", "stage = 0", "k = 0", "own = cuda.local.array(8, np.int32)", "for j in range(8):", "    own[j] = j",
+        "for j in range(4):", f"    tile[j, t] = j{' + x[t]' * (draw.random() < 0.3)}",
         f"    tile[j, {32 * (2 - warps)} + t] = j", "cuda.syncthreads()",
         head, *(f"    {line}" for line in body),
         "y[10000 + who * 32 + lane] = s",
@@ -247,7 +248,20 @@ def _statement(draw: random.Random, warps: int) -> list[str]:
         [f"for j in range({draw.choice(('2', 'm', 'k % 3', 'z[t] % 3'))}):", f"    s += {value}", f"    {meet}"],
         [f"for j in range({draw.choice(('3', 'm'))}):", f"    tile[j % 2, t] = {value}", "    cuda.syncwarp()"],
         ["if x[t] > 5:", "    break"],
+        [f"own[{draw.choice(('k', 'k % 3', 'stage', 'k & 7', 'min(k, 7)', 'z[t] & 7'))}] = {value}"],
+        [f"s += own[{draw.choice(('k', 'k % 4', '7 - stage', '(n - k) & 7'))}]"],
+        [f"s += cuda.shfl_{draw.choice(('sync', 'up_sync', 'xor_sync'))}({_mask(draw)}, s, {_lane(draw)})"],
+        [f"cuda.syncwarp({_mask(draw)})"],
     ))  # fmt: skip
+
+
+def _mask(draw: random.Random) -> str:
+    """Members of a warp-wide operation: all, all and lanes that are not there, fewer after some rounds."""
+    return draw.choice((*2 * ("0xffffffff",), "-1 - (k >> 4)", "0xffffffff - k % 2 * 0", "x[t] - 1"))
+
+
+def _lane(draw: random.Random) -> str:
+    return draw.choice(("k", "k % 32", "(lane + 1) % 32", "31 - stage", "m", "x[t]"))
 
 
 # -- every "every" tried -----------------------------------------------------------------------------------------------

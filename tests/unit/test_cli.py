@@ -104,6 +104,22 @@ def test_help_is_fast(arguments, unneeded):
     assert done.stdout.endswith("\n[]\n")
 
 
+def test_a_check_of_a_small_program_loads_what_it_needs(tmp_path):
+    (tmp_path / "small.py").write_text(
+        "import numpy as np\nfrom wsemu import cuda\n\n@cuda.jit\ndef k(x):\n    x[cuda.grid(1)] += 1\n\n"
+        "k[1, 32](np.zeros(32))\n"
+    )
+    unneeded = ("asyncio", "pydantic", "typer", "wsemu.language.ptx_names")
+    code = (
+        "import atexit, sys, wsemu.cli; sys.argv[1:] = ['check', 'small.py']\n"
+        f"atexit.register(lambda: print([m for m in {unneeded} if m in sys.modules]))\n"
+        "wsemu.cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert "verified" in done.stdout
+    assert done.stdout.endswith("\n[]\n")
+
+
 def test_the_page_of_help_has_the_commands_and_their_options():
     group: Any = get_command(app)
     assert list(front_page.COMMANDS) == list(group.commands)

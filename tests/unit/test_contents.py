@@ -278,3 +278,26 @@ def test_arguments_of_ptx_have_contents_too(tmp_path):
     kernel = wsemu.load_ptx(tmp_path / "scale.ptx")["scale"]
     found = scope(kernel, floats(), floats(), np.float32(2), np.uint32(20))
     assert (found.contents, found.values, found.limits) == (["x"], ["alpha"], [])
+
+
+@cuda.jit
+def by_the_other_order(count, x, a, y):
+    """CTA 0 looks at x and a if it comes last, which it does not in the run that is made first."""
+    if cuda.threadIdx.x == 0:
+        y[cuda.blockIdx.x] = x[0]
+        if cuda.atomic.add(count, 0, 1) == 1 and cuda.blockIdx.x == 0:
+            if x[0] > 5:
+                y[100] = 1
+            y[a] = 1
+
+
+def test_what_steers_in_another_order_of_atomics_is_no_contents_of_all():
+    arguments = (ints(1), ints(1), 0, ints(4))
+    report = wsemu.check(by_the_other_order, 2, 32, arguments, every=True)
+    assert report.verdict == "verified"
+    assert "in all orders of the atomics" in report.proof
+    assert report.scope is not None
+    assert "x" not in report.scope.contents
+    assert report.scope.values == []
+    for other in ((ints(1), ints(1, 9), 0, ints(4)), (ints(1), ints(1), 50, ints(4))):
+        assert wsemu.check(by_the_other_order, 2, 32, other).verdict == "failed"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wsemu
-from tests.properties import cta_programs
+from tests.properties import cta_programs, ptx_loop_programs
 from tests.properties.loop_programs import loaded
 from wsemu import cuda
 
@@ -134,6 +134,34 @@ def test_what_cannot_be_shown_is_run_and_says_why(kernel: Any, arrays: int, why:
     assert " CTAs" not in report.proof
 
 
+@cuda.jit
+def mask_of_the_cta(x: Any) -> None:
+    """Lane 10 is not in the mask in CTAs 256 to 511."""
+    t = cuda.threadIdx.x
+    if t not in (0, 10):
+        return
+    cuda.syncwarp(0x401 + 4 * cuda.blockIdx.x)
+    x[cuda.grid(1)] = 1
+
+
+@cuda.jit
+def lane_of_the_cta(x: Any) -> None:
+    """Lanes 16 to 31 are not there."""
+    x[cuda.grid(1)] = cuda.shfl_sync(0xFFFF, cuda.threadIdx.x, cuda.blockIdx.x)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "grid", "block", "verdict"),
+    [(mask_of_the_cta, 600, 32, "failed"), (lane_of_the_cta, 33, 16, "incomplete")],
+)
+def test_masks_and_lanes_that_depend_on_the_cta_are_looked_at_in_all(
+    kernel: Any, grid: int, block: int, verdict: str
+) -> None:
+    report = wsemu.check(kernel, grid, block, (floats(grid * block),), corners=True)
+    assert report.verdict == verdict
+    assert any(ALL in note for note in report.notes)
+
+
 def test_without_being_asked_all_are_run() -> None:
     x, y = floats(64 * 100), floats(64 * 100)
     report = wsemu.check(saxpy, 100, 64, (2.0, x, y))
@@ -147,3 +175,11 @@ def test_what_is_said_from_some_ctas_is_so(tmp_path: Path) -> None:
     found = [cta_programs.tried(made, kernel) for made, kernel in zip(programs, kernels, strict=True)]
     assert [wrong for _, wrong in found if wrong] == []
     assert "decided from some CTAs" in {became for became, _ in found}
+
+
+def test_what_is_said_of_random_ctas_in_ptx_holds(tmp_path):
+    programs = [ptx_loop_programs.alike(seed) for seed in range(8)]
+    kernels = ptx_loop_programs.loaded(programs, tmp_path, "ctas_of_a_test")
+    found = [cta_programs.tried(made, kernel) for made, kernel in zip(programs, kernels, strict=True)]
+    assert not [contradiction for _, contradiction in found if contradiction]
+    assert any(became == "decided from some CTAs" for became, _ in found)

@@ -1,10 +1,11 @@
-"""Our dataclasses are those of the standard library: the same objects, made of the same source."""
+"""Our dataclasses and named tuples are those of the standard library: the same objects, made of the same source."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
 import pickle
+import typing
 from typing import Any, ClassVar
 
 import pytest
@@ -46,6 +47,31 @@ class Derived(Base):
 @data.dataclass(slots=True, eq=False)
 class Same:
     a: int
+
+
+class Pair(data.NamedTuple):
+    """Two of them."""
+
+    first: int
+    second: str = "b"
+
+    @property
+    def both(self) -> str:
+        return f"{self.first}{self.second}"
+
+    @classmethod
+    def of(cls, first: int) -> Pair:
+        return cls(first)
+
+
+class Standard(typing.NamedTuple):
+    first: int
+    second: str = "b"
+
+
+class Wider(Pair):
+    def __new__(cls, first: int) -> Wider:
+        return super().__new__(cls, 2 * first, "c")
 
 
 def test_fields_have_the_values_given_or_their_defaults():
@@ -122,3 +148,40 @@ def test_the_standard_library_knows_their_fields():
 def test_a_dataclass_of_the_standard_library_is_replaced_too():
     made = dataclasses.make_dataclass("Made", [("a", int)])
     assert data.replace(made(1), a=2).a == 2
+
+
+def test_named_tuples_are_as_those_of_typing():
+    ours: Any = Pair(1)
+    theirs: Any = Standard(1)
+    assert ours == theirs == (1, "b")
+    assert hash(ours) == hash(theirs)
+    assert repr(ours) == repr(theirs).replace("Standard", "Pair")
+    assert (ours.first, ours.second, ours.both) == (1, "b", "1b")
+    assert ours._asdict() == theirs._asdict()
+    assert ours._replace(second="c") == Pair(1, "c") == Pair._make((1, "c")) == Pair(second="c", first=1)
+    assert (Pair._fields, Pair._field_defaults) == (Standard._fields, Standard._field_defaults)
+    assert Pair.__match_args__ == Standard.__match_args__
+    assert typing.get_type_hints(Pair) == typing.get_type_hints(Standard)
+    assert isinstance(ours, tuple)
+    assert not hasattr(ours, "__dict__")
+
+
+def test_named_tuples_are_copied_pickled_and_derived_from():
+    assert copy.deepcopy(Pair(1)) == pickle.loads(pickle.dumps(Pair(1))) == Pair.of(1)
+    assert isinstance(pickle.loads(pickle.dumps(Pair(1))), Pair)
+    assert (Wider(2), Wider(2).both, type(Wider(2))) == ((4, "c"), "4c", Wider)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Pair(), "missing 1 required positional argument: 'first'"),  # type: ignore[call-arg]
+        (lambda: Pair(1, "b", 3), "takes from 2 to 3 positional arguments but 4 were given"),  # type: ignore[call-arg]
+        (lambda: Pair._make((1, 2, 3)), "Expected 2 arguments, got 3"),
+    ],
+)
+def test_named_tuples_take_no_other_values(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
+    with pytest.raises(ValueError, match="unexpected field names: \\['third'\\]"):
+        Pair(1)._replace(third=3)  # type: ignore[call-arg]

@@ -260,3 +260,39 @@ def test_what_was_found_is_found_again_from_where_it_was_put_back_to(engine: Any
         (ask,) = session.asks(0)
         assert [raw.code for raw in session.go(ask).findings] == ["out-of-bounds"]
     session.close()
+
+
+@cuda.jit
+def reads_what_nobody_wrote(count, y):
+    own = cuda.shared.array(2, np.int32)
+    warp = cuda.threadIdx.x // 32
+    if cuda.laneid == 0:
+        cuda.atomic.add(count, 0, 1)
+        if warp == 0:
+            y[warp] = own[0]
+        else:
+            y[warp] = own[1]
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_what_a_cta_has_found_is_what_it_found_on_its_way(engine: Any) -> None:
+    """One that is put back has found what it had, not what others found in the meantime; nothing is dropped as more
+    accesses are let go."""
+    bound, _ = bind_launch(reads_what_nobody_wrote, configure(1, 64), (kernels.ints(1), kernels.ints(2)),
+                           Settings(engine=engine))  # fmt: skip
+    atomic = [pc for pc, fields in enumerate(bound.program.code.tolist()) if NAMES[fields[0]] in ATOMICS]
+    session = make_session(bound, frozenset(atomic), frozenset())
+    session.start()
+    start, memory = session.save(0), session.save_memory()
+    by_warp = session.asks(0)
+
+    def gone(saved: Any, warp: int) -> tuple[list[int], Any]:
+        session.load(0, saved)
+        session.load_memory(memory)
+        return [raw.warp for raw in session.go(by_warp[warp]).findings], session.save(0)
+
+    (first, behind_first), (other, _) = gone(start, 0), gone(start, 1)
+    assert (first, other) == ([0], [1])
+    assert gone(behind_first, 1)[0] == [0, 1]
+    assert gone(start, 0)[0] == [0]
+    session.close()

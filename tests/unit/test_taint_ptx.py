@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
+import wsemu
 from wsemu.frontend.ptx import compile_entry, parse
 from wsemu.proof.taint import order_dependent, tainted
 
@@ -57,6 +61,87 @@ def test_an_unknown_address_leads_to_arrays_of_the_caller_and_to_others_that_esc
     program = compile_entry(module, module.entries["k"], ("value",))
     found = {tainted_.what for tainted_ in tainted(program, [1] * len(program.code))}
     assert bool(found) == steers, found
+
+
+OTHER = ".shared .align 8 .b8 other[128]; mov.u32 %r7, other; setp.lt.u32 %p2, %r1, 16;" + ATOMIC
+STORED = OTHER + "st.shared.u32 [%r5], %r3;"
+LOADED = "ld.shared.u32 %r4, [%r6];"
+
+
+@pytest.mark.parametrize(
+    ("body", "steers"),
+    [
+        (STORED + "ld.shared.u32 %r4, [%r7];", False),
+        (STORED + "selp.b32 %r6, %r7, %r7, %p2;" + LOADED, False),
+        (STORED + "mov.u32 %r6, %r7; @%p2 bra L; mov.u32 %r6, %r7;\nL: " + LOADED, False),
+        (STORED + "cvt.u64.u32 %rd7, %r7; cvta.shared.u64 %rd7, %rd7; ld.u32 %r4, [%rd7];", False),
+        (STORED + "shl.b32 %r6, %r1, 2; cvt.u64.u32 %rd7, %r6; add.u64 %rd7, %rd4, %rd7; ld.u32 %r4, [%rd7];", False),
+        # a number on one path
+        (STORED + "mov.u32 %r6, 8; @%p2 bra L; mov.u32 %r6, other;\nL: " + LOADED, True),
+        (STORED + "mov.u32 %r6, other; @%p2 bra L; ld.param.u32 %r6, [s+24];\nL: " + LOADED, True),
+        (STORED + "mov.u32 %r6, 8; @%p2 mov.u32 %r6, other;" + LOADED, True),
+        (STORED + "selp.b32 %r6, %r7, 8, %p2;" + LOADED, True),
+        (STORED + "shl.b32 %r6, %r1, 2; selp.b32 %r6, %r6, %r7, %p2;" + LOADED, True),
+        (STORED + "selp.b32 %r6, %r7, 8, %p2; add.u32 %r6, %r6, 4;" + LOADED, True),
+        (STORED + "selp.b32 %r6, %r7, 8, %p2; cvt.u64.u32 %rd7, %r6; cvta.shared.u64 %rd7, %rd7; ld.u32 %r4, [%rd7];",
+         True),
+        (STORED + "min.u32 %r6, %r7, 8;" + LOADED, True),
+        (STORED + "sub.u32 %r6, %r7, %r5;" + LOADED, True),
+        (STORED + "and.b32 %r8, %r7, 8; selp.b32 %r6, %r8, %r7, %p2;" + LOADED, True),
+        (OTHER + "selp.b32 %r6, %r7, 8, %p2; st.shared.u32 [%r6], %r3; ld.shared.u32 %r4, [%r5];", True),
+        # what was loaded, on one path
+        (OTHER + "st.global.u32 [%rd4], %r3; ld.global.u64 %rd5, [%rd2]; selp.b64 %rd7, %rd6, %rd5, %p2;"
+         "ld.u32 %r4, [%rd7];", True),
+        (STORED + "st.global.u64 [%rd4], %rd6; ld.global.u64 %rd5, [%rd2]; cvt.u64.u32 %rd7, %r7;"
+         "cvta.shared.u64 %rd7, %rd7; selp.b64 %rd7, %rd7, %rd5, %p2; ld.u32 %r4, [%rd7];", True),
+        # a sum that leaves its array for the one beside it
+        (STORED + "shl.b32 %r6, %r1, 2; sub.u32 %r6, %r6, 128; add.u32 %r6, %r7, %r6;" + LOADED, True),
+        (STORED + "mad.lo.u32 %r6, %r1, -4, %r7;" + LOADED, True),
+        (STORED + "ld.shared.u32 %r4, [%r7+-128];", True),
+        (STORED + "mov.u32 %r6, %r7;\nL: sub.u32 %r6, %r6, 4; setp.gt.u32 %p2, %r6, 8; @%p2 bra L;" + LOADED, True),
+    ],
+)  # fmt: skip
+def test_an_address_that_may_be_a_number_or_leave_its_array_leads_to_all_of_the_space(body: str, steers: bool) -> None:
+    module = parse(HEAD + body + BRANCH, "k.ptx")
+    program = compile_entry(module, module.entries["k"], ("value",))
+    assert bool(tainted(program, [1] * len(program.code))) == steers
+
+
+TICKET = """
+.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 memory, .param .u64 out)
+{
+.reg .pred %p<4>; .reg .b32 %r<12>; .reg .b64 %rd<9>;
+.shared .align 8 .b8 own[128];
+.shared .align 8 .b8 other[128];
+ld.param.u64 %rd1, [memory]; ld.param.u64 %rd2, [out]; mov.u32 %r1, %tid.x; mov.u32 %r11, %ctaid.x;
+mov.u32 %r5, own; mov.u32 %r7, other; shl.b32 %r8, %r1, 2; add.u32 %r9, %r5, %r8; add.u32 %r10, %r7, %r8;
+st.shared.u32 [%r9], 0; st.shared.u32 [%r10], 0; setp.lt.u32 %p2, %r1, 16; bar.sync 0;
+mov.u32 %r3, 0; setp.eq.u32 %p3, %r1, 0; @%p3 atom.global.add.u32 %r3, [%rd1], 1;
+st.shared.u32 [%r9], %r3;
+WHERE
+ld.shared.u32 %r4, [%r6];
+setp.ne.and.u32 %p1, %r4, %r11, %p3; @%p1 st.global.u32 [%rd2+4000], 1;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("where", [
+    "mov.u32 %r6, %r9;",
+    "mov.u32 %r6, %r8; @%p2 bra L; mov.u32 %r6, %r10;\nL:",
+    "mov.u32 %r6, %r8; @!%p2 mov.u32 %r6, %r10;",
+    "selp.b32 %r6, %r8, %r10, %p2;",
+    "sub.u32 %r6, %r10, 128;",
+])  # fmt: skip
+def test_a_ticket_that_leads_out_of_bounds_is_found_by_whatever_address_it_is_read(where: str, engine: Any) -> None:
+    """Where the second CTA draws first, both go wrong; in the run that is made first neither does."""
+    given = np.zeros(1, np.uint32), np.zeros(32, np.uint32)
+    report = wsemu.check(wsemu.load_ptx(TICKET.replace("WHERE", where))["k"], 2, 32, given, engine=engine)
+    assert [finding.code for finding in report.findings] == ["out-of-bounds"]
 
 
 def test_a_sum_through_a_structure_is_noted() -> None:

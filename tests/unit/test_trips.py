@@ -12,6 +12,7 @@ import wsemu
 from wsemu import cuda, ptx
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.properties import ptx_loop_programs
 from tests.properties.loop_programs import loaded, program, tried
 
 
@@ -419,3 +420,66 @@ def wraps(n, x):
 @pytest.mark.parametrize("n", [6, 12])
 def test_what_comes_at_a_far_round_is_not_said_to_be_absent(kernel, n):
     assert scope(kernel, n, floats(4096)).loops == []
+
+
+def test_what_is_said_of_random_loops_in_ptx_holds(tmp_path):
+    programs = [ptx_loop_programs.program(seed) for seed in range(8)]
+    kernels = ptx_loop_programs.loaded(programs, tmp_path, "loops_of_a_test")
+    found = [tried(made, kernel, most=8, fills=1) for made, kernel in zip(programs, kernels, strict=True)]
+    assert not [what for one in found for what in one.contradictions]
+    assert any(one.trips for one in found)
+    assert any(one.contents for one in found)
+
+
+@cuda.jit
+def through_local_memory(n, x):
+    own = cuda.local.array(64, np.float32)
+    for k in range(n):
+        own[k] = k
+    x[cuda.threadIdx.x] = n
+
+
+@cuda.jit
+def mask_that_counts(n, x):
+    """Lane 10 is in the mask for the first 256 iterations."""
+    t = cuda.threadIdx.x
+    if t not in (0, 10):
+        return
+    for k in range(n):
+        cuda.syncwarp(0x401 + 4 * k)
+    x[t] = 1
+
+
+@cuda.jit
+def lane_of_the_iteration(n, x):
+    v = cuda.threadIdx.x
+    for k in range(n):
+        v += cuda.shfl_xor_sync(0xFFFF, v, k)
+    x[cuda.threadIdx.x] = v
+
+
+@pytest.mark.parametrize(
+    ("kernel", "block", "far", "why"),
+    [
+        (through_local_memory, 32, 65, "the address walks through local memory"),
+        (mask_that_counts, 32, 257, "the operand differs from round to round"),
+        (lane_of_the_iteration, 16, 17, "the operand differs from round to round"),
+    ],
+)
+def test_a_threads_own_memory_masks_and_lanes_are_no_others_at_a_far_round(kernel, block, far, why):
+    found = scope(kernel, 5, floats(), block=block)
+    assert found.loops == []
+    assert any(why in limit for limit in found.limits)
+    assert wsemu.check(kernel, 1, block, (far, floats())).verdict != "verified"
+
+
+@cuda.jit
+def ring_of_a_thread(n, x):
+    own = cuda.local.array(4, np.float32)
+    for k in range(n):
+        own[k % 4] = k
+    x[cuda.threadIdx.x] = n
+
+
+def test_places_of_local_memory_that_come_back_are_followed():
+    assert len(scope(ring_of_a_thread, 5, floats(), block=32).loops) == 1

@@ -5,9 +5,10 @@ Most programs are checked without either: `config`, which checks what they say, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from wsemu.app.pyproject import find
+from wsemu.model.data import NamedTuple
 from wsemu.model.settings import Settings
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from wsemu import __version__
+from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

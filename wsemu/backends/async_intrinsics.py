@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -27,6 +27,7 @@ from wsemu.backends.intrinsics import (
 )
 from wsemu.backends.tensor_maps import TensorMapType
 from wsemu.language import async_names as names
+from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
 
 SHARED, GLOBAL = 3, 1

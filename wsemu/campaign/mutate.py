@@ -22,7 +22,7 @@ import signal
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from wsemu.launch.compiled import nothing_compiled
 from wsemu.launch.hooks import starting, traceable
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
-from wsemu.model.data import dataclass, field, replace
+from wsemu.model.data import NamedTuple, dataclass, field, replace
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.isa import FIRST_ARRAY
 from wsemu.model.own import is_own

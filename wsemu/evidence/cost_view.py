@@ -6,8 +6,9 @@ Reference: `limits.COSTS` has the rules; the counts are those of the checked run
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import SEGMENT_SHIFT
 from wsemu.model.limits import COSTS
 from wsemu.model.memory_cost import WORD, bank_wants, passes, wavefronts

@@ -8,11 +8,11 @@ from __future__ import annotations
 import functools
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence.source_view import iteration, ordinal
 from wsemu.evidence.witness_clocks import Clocks, Knowledge
-from wsemu.model.data import dataclass
+from wsemu.model.data import NamedTuple, dataclass
 from wsemu.model.isa import ADDRESS_WRAPPED, LANES, MULTICASTS, NAMES, OFFSET_MASK, step_word
 from wsemu.model.outcome import ALL_LANES, EventKind
 from wsemu.proof.happens_before import HappensBefore, uncounted_barriers

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import linecache
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wsemu.evidence.source_view import CUDA
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import NAMES, OPERATIONS
 from wsemu.model.program import Span
 

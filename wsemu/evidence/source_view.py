@@ -14,7 +14,6 @@ import re
 from typing import TYPE_CHECKING
 
 from wsemu.language import cuda_names as cuda
-from wsemu.language import ptx_names as ptx
 from wsemu.model.data import dataclass
 
 if TYPE_CHECKING:
@@ -81,6 +80,7 @@ class SourceView:
     def __init__(self, text: str) -> None:
         self._whole = text
         self.lines = text.split("\n")
+        self._values: dict[tuple[str, ast.AST], int | None] = {}
 
     @functools.cached_property
     def tree(self) -> ast.Module:
@@ -277,6 +277,12 @@ class SourceView:
         scope = where
         while not isinstance(scope, (*_FUNCTIONS, ast.Module)):
             scope = self.parents[scope]
+        if (name, scope) not in self._values:
+            self._values[name, scope] = self._set_once(name, scope)
+        return self._values[name, scope]
+
+    def _set_once(self, name: str, scope: ast.AST) -> int | None:
+        """The value of a name in a function, or in the module."""
         if isinstance(scope, _FUNCTIONS):
             if any(isinstance(n, ast.arg) and n.arg == name for n in ast.walk(scope)):
                 return None
@@ -344,10 +350,16 @@ def _takes_index(call: ast.Call) -> bool:
     """Whether the first arguments of a call are an array and an index: `cuda.atomic.add(hist, bin, 1)`, `ptx.ld_v4(x,
     i)`; not the offset in bytes of `ptx.ld_bytes`, nor what a pattern transfers."""
     name = _called(call)
-    own = getattr(ptx, name, None) if name.startswith(("ld_", "st_")) else None
-    return isinstance(call.args[0], ast.Name) and (
-        (own is not None and not name.endswith("_bytes")) or name in dir(cuda.atomic) or name in _CACHED
-    )
+    return isinstance(call.args[0], ast.Name) and (_of_ptx(name) or name in dir(cuda.atomic) or name in _CACHED)
+
+
+def _of_ptx(name: str) -> bool:
+    """Whether it is an access of `wsemu.ptx` by an index."""
+    if not name.startswith(("ld_", "st_")) or name.endswith("_bytes"):
+        return False
+    from wsemu.language import ptx_names as ptx  # few kernels have them
+
+    return hasattr(ptx, name)
 
 
 _CACHED = ("ldca", "ldcg", "ldcs", "ldlu", "ldcv", "stcg", "stcs", "stwb", "stwt")

@@ -13,9 +13,10 @@ import functools
 import linecache
 import os
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wsemu.model.codes import CHECKER_OF, finding_codes
+from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import Suppressed, Unused
 from wsemu.model.suppression import Suppression

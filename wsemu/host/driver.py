@@ -5,15 +5,15 @@ They are here so that ordinary scripts run unchanged.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import time
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from wsemu.language.markers import NotModelled, unknown
 from wsemu.model import settings
+from wsemu.model.data import NamedTuple
 from wsemu.model.device_array import DeviceArray as DeviceArray
 from wsemu.model.device_array import DeviceNDArray as DeviceNDArray
 from wsemu.model.device_array import In as In
@@ -38,6 +38,7 @@ from wsemu.model.errors import UsageError
 from wsemu.model.limits import limits
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterator
 
     from wsemu.model.limits import Limits
@@ -61,6 +62,8 @@ class Stream:
 
     def async_done(self) -> asyncio.Future[None]:
         """A future that is done."""
+        import asyncio  # takes longer to load than all of this module's users
+
         future = asyncio.get_running_loop().create_future()
         future.set_result(None)
         return future

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from wsemu.language.markers import functions
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import MOST_COUNT
 
 _ARRIVE = "Returns the token of the open phase, uint64.  "

@@ -5,7 +5,7 @@ The emulator's library functions are evaluated in double and rounded; the hardwa
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from wsemu.model.data import NamedTuple
 
 
 class Function(NamedTuple):

@@ -6,7 +6,9 @@ docstring; calling it, or computing with it, is an error that says so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,15 +32,20 @@ class KernelFunction:
     """A function that only kernels can call."""
 
     def __init__(self, module: str, signature: str, doc: str) -> None:
-        name, _, rest = signature.partition("(")
+        name = signature.partition("(")[0]
         self.__name__ = name.rsplit(".", 1)[-1]
         self.__qualname__ = name
         self.__module__ = f"wsemu.{module}"
         self.__doc__ = f"{signature}\n\n{doc}"
         self.name = f"{module}.{name}"
         self.signature = f"{module}.{signature}"
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Of the few functions that a kernel calls."""
+        rest = self.signature.partition("(")[2]
         parts = (p.strip() for p in rest.rstrip(")").split(",")) if rest != ")" else ()
-        self.parameters = tuple(Parameter(p.partition("=")[0].lstrip("*"), "=" in p, p.startswith("*")) for p in parts)
+        return tuple(Parameter(p.partition("=")[0].lstrip("*"), "=" in p, p.startswith("*")) for p in parts)
 
     def __call__(self, *arguments: Any, **named: Any) -> NoReturn:
         _outside(self.name, "can be called")

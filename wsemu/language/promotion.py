@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from wsemu.language.numbers import (
     uint64,
 )
 from wsemu.language.times import is_time, time_type
+from wsemu.model.data import NamedTuple
 
 SIGNED = (int8, int16, int32, int64)
 UNSIGNED = (uint8, uint16, uint32, uint64)

@@ -6,12 +6,13 @@ convert arrays: there an array of other elements would be read as what it is not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wsemu.language.markers import ScalarType
 from wsemu.language.promotion import CONVERSIONS, Conversion, number_type
+from wsemu.model.data import NamedTuple
 from wsemu.model.errors import MistypedError, UsageError
 
 if TYPE_CHECKING:

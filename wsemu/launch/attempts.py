@@ -12,7 +12,7 @@ import hashlib
 import linecache
 import math
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from wsemu.launch.examined import judged, ran_with_orders
 from wsemu.launch.passed import launches, site
 from wsemu.launch.running import bind_launch
 from wsemu.model.codes import CODES
-from wsemu.model.data import dataclass, field, replace
+from wsemu.model.data import NamedTuple, dataclass, field, replace
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS
 from wsemu.model.launch_shape import configure

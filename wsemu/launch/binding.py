@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wsemu.model.bound import BoundArray
-from wsemu.model.data import dataclass
+from wsemu.model.data import NamedTuple, dataclass
 from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS, SEGMENT_SHIFT, SIZE
 from wsemu.model.program import Program
 from wsemu.model.tensor_map import MAP_BYTES, TensorMap
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     _Arrays = dict[tuple[int, tuple[int | str, ...]], npt.NDArray[Any]]
     _Places = dict[tuple[int, tuple[int | str, ...]], tuple[int, int]]
     """argument and the way into it -> (segment, offset)"""
+
+
+Way = tuple["int | str", ...]
+"""to a part of an argument: numbers of fields, and a word for the second memory that a texture has"""
 
 
 class Memory:
@@ -78,20 +82,20 @@ class Packed:
     """An argument that is passed as bytes: a number, or a structure by value."""
 
     data: bytes
-    arrays: tuple[tuple[int, tuple[int, ...], npt.NDArray[Any]], ...] = ()
+    arrays: tuple[tuple[int, Way, npt.NDArray[Any]], ...] = ()
     """those whose addresses stand in it: at which byte, and the way to it in the nested tuples that were given"""
-    maps: tuple[tuple[int, tuple[int, ...], TensorMap], ...] = ()
+    maps: tuple[tuple[int, Way, TensorMap], ...] = ()
     """tensor maps that stand in it, likewise; they are encoded when their arrays have addresses"""
-    blocks: tuple[tuple[int, tuple[int, ...], Block], ...] = ()
+    blocks: tuple[tuple[int, Way, Block], ...] = ()
     """memory whose address stands in it, and that holds such bytes itself: a table of pointers"""
 
-    def all_blocks(self) -> Iterator[tuple[tuple[int, ...], Block]]:
+    def all_blocks(self) -> Iterator[tuple[Way, Block]]:
         """Those, and the ones whose addresses stand in these."""
         for _, path, block in self.blocks:
             yield path, block
             yield from block.packed.all_blocks()
 
-    def all_arrays(self) -> Iterator[tuple[tuple[int, ...], npt.NDArray[Any]]]:
+    def all_arrays(self) -> Iterator[tuple[Way, npt.NDArray[Any]]]:
         """Arrays that it leads to, and those of tensor maps: the way to each."""
         yield from ((path, array) for _, path, array in self.arrays)
         yield from ((path, map_.array) for _, path, map_ in self.maps)

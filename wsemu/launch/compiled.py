@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from wsemu.language.promotion import number_type
 from wsemu.launch.code import Code
+from wsemu.model.data import NamedTuple
 from wsemu.model.errors import MistypedError, UsageError
 
 if TYPE_CHECKING:

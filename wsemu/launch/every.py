@@ -24,22 +24,23 @@ if TYPE_CHECKING:
     Again = Callable[[Bound], tuple[Report, Outcome]]
 
 
-def extended(report: Report, places: Places, bound: Bound, again: Again) -> Report:
+def extended(report: Report, places: Places, bound: Bound, again: Again, *, in_orders: bool = False) -> Report:
     """A report with its scope, where it is of a launch that is right in every schedule; its `proof` tells of it.
 
-    `again` runs the launch from the beginning, as it is bound then.
+    `again` runs the launch from the beginning, as it is bound then; `in_orders`: orders of atomics were tried, in which
+    threads do what they did not do in the run that `places` is of.
     """
     if report.verdict != "verified" or not report.proof.startswith(EVERY_SCHEDULE):
         return report
-    found = scope(places, bound, again)
+    found = scope(places, bound, again, in_orders=in_orders)
     said = f"{EVERY_SCHEDULE}, {found}" if str(found) else EVERY_SCHEDULE
     proof = report.proof.replace(EVERY_SCHEDULE, said, 1)
     return report.model_copy(update={"scope": found, "proof": proof, "notes": [*report.notes, *found.limits]})
 
 
-def scope(places: Places, bound: Bound, again: Again) -> Scope:
-    """What a verified launch says of others."""
-    executed = [*places.outcome.executions]
+def scope(places: Places, bound: Bound, again: Again, *, in_orders: bool = False) -> Scope:
+    """What a verified launch says of others; `in_orders` as `extended` has it."""
+    executed = [1] * len(places.program.code) if in_orders else [*places.outcome.executions]
     found = _contents(places, executed)
     loops: list[str] = []
     limits: list[str] = []

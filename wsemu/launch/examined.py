@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from wsemu.launch.code import Code
 from wsemu.launch.hooks import keeping, starting
 from wsemu.launch.running import bind_launch, ran, together
 from wsemu.launch.same import keep, said
+from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -116,7 +117,8 @@ def judged(
     if bound.settings.every:
         from wsemu.launch.every import extended
 
-        report = extended(report, places, bound, functools.partial(_again, initial=initial()))
+        again = functools.partial(_again, initial=initial())
+        report = extended(report, places, bound, again, in_orders=orders is not None and orders.tried)
     if isinstance(kernel, Code) and kernel.is_cuda:
         from wsemu.launch.words import in_cuda
 

@@ -6,7 +6,9 @@ of the launch before (`machine.run`), and what was said of that holds, but for t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
     from wsemu.launch.result import Report

@@ -11,12 +11,13 @@ import functools
 import importlib.util
 import os
 import weakref
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from wsemu.launch.hooks import aside
 from wsemu.launch.ptx.code import PtxCode
 from wsemu.launch.ptx.reading import read
 from wsemu.launch.ptx.values import Variables
+from wsemu.model.data import NamedTuple
 from wsemu.model.errors import MissingName, UnsupportedError, UsageError, WsemuError
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ when         every warp steps as soon as it may: after its own operation before;
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from wsemu.evidence.cost_view import BankPicture, LineCost
 from wsemu.evidence.labels import GIVES, WAITS, letter
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import LANES
 from wsemu.model.outcome import OF_GROUPS
 

@@ -12,7 +12,7 @@ import functools
 import operator
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.suppressions import accepted
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
-from wsemu.model.data import replace
+from wsemu.model.data import NamedTuple, replace
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Unused, Verdict
 from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, MOST_COUNT, N_CONTROL, NAMES, OPERATIONS
 from wsemu.model.outcome import MOST_FINDINGS

@@ -19,7 +19,8 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from wsemu.machine import cache, object_file
-from wsemu.machine.arithmetic.families import MEMBERS
+from wsemu.machine.arithmetic.families import FAMILIES as FAMILY_NAMES
+from wsemu.machine.arithmetic.families import members
 from wsemu.machine.parts import ENTRIES, PARTS, at_width, compile_part, ordered
 from wsemu.model.isa import N_ALU, OPCODE
 
@@ -236,7 +237,7 @@ def _load(name: str, part: Part) -> None:
     """Give a part a place in this process."""
     symbol, needed, code = part
     _loaded[name] = object_file.load(code, symbol) or _load_by_llvm(symbol, needed, code)
-    for operation in MEMBERS.get(name, ()):
+    for operation in members(name) if name in FAMILY_NAMES else ():
         FAMILIES[OPCODE[operation]] = _loaded[name]
 
 

@@ -12,7 +12,8 @@ import mmap
 import platform
 import struct
 import sys
-from typing import NamedTuple
+
+from wsemu.model.data import NamedTuple
 
 _HEADER = b"\x7fELF\x02\x01"
 """64 bits, least significant byte first"""

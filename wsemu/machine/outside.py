@@ -7,12 +7,13 @@ objects were given.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from wsemu.machine import build
 from wsemu.machine.state import address_of
+from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UnsupportedError
 from wsemu.model.isa import N_OPERATIONS, NAMES
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wsemu.machine.arithmetic.families import CORE, FAMILIES, family_of
 from wsemu.machine.memory.cell_bits import WIDTHS
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     FIRST_GROUP_OPERATION,
     FIRST_MATRIX,

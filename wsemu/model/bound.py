@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from wsemu.model.data import dataclass
+from wsemu.model.data import NamedTuple, dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:

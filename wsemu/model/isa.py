@@ -14,8 +14,9 @@ it fails.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.matrix import MMA, MOVES, WGMMA
 
 LANES = 32
@@ -44,8 +45,10 @@ OF_CTA, OF_CLUSTER = 1 << 19, 1 << 20
 SCOPES = OF_CTA | OF_CLUSTER
 PUBLISHED, PUBLISHED_IN_CTA = 1 << 21, 1 << 22
 """in `aux` of a store: it releases what it writes to the tensormap proxy, of all CTAs or of its own alone"""
-FRESH = 1 << 23
+FRESH = 1 << 24
 """in `aux` of a load: by `.cg`, `.cv` or volatile it passes by the cache of a multiprocessor"""
+BY_TEXTURE = 1 << 23
+"""in `aux` of a load or store: it is a part of an access to a texture or surface, whose sectors are not counted"""
 OF_CTA_ALONE = 1
 """`aux` of a `map.release` or `map.acquire`: of CTA scope"""
 CONVERGED = 1
@@ -125,16 +128,15 @@ def _define(
 ) -> None:
     """Enter every name of `names` for every substitution of `over`; `{op}` in `meaning` is the bare name."""
     for substitution in over:
+
+        def filled(text: str, **more: str) -> str:
+            return text.format(**substitution, **more) if "{" in text else text  # noqa: B023 - called at once
+
+        types = filled(result), tuple(filled(operands).split())
         for name in names.split():
-            full = name.format(**substitution)
-            OPERATIONS[full] = Operation(
-                full,
-                kind,
-                result.format(**substitution),
-                tuple(operands.format(**substitution).split()),
-                meaning.format(op=name.split(".")[0], **substitution),
-                group.format(**substitution),
-            )
+            full = filled(name)
+            said = filled(meaning, op=name.split(".")[0])
+            OPERATIONS[full] = Operation(full, kind, *types, said, filled(group))
 
 
 _B = tuple({"b": f"b{n}", "n": str(n)} for n in (8, 16, 32, 64))

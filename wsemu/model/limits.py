@@ -9,8 +9,7 @@ sm_20 the sections "Global Memory" and "Shared Memory" of the guide's chapter "C
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
 
 KIB = 1024

@@ -12,7 +12,7 @@ others arXiv 2512.07004 and 2511.10909.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from wsemu.model.data import NamedTuple
 
 
 class Format(NamedTuple):

@@ -3,9 +3,9 @@ both engines."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

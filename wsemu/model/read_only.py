@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ATOMIC, ATOMICS, NAMES, NON_COHERENT, OPERATIONS, READ, WRITE, access_shape
 from wsemu.model.outcome import RawFinding
 

@@ -22,7 +22,7 @@ _FUTURES = 0x1FF0000
 """flags of a code object that `from __future__ import ...` sets, which `exec` takes over from its caller"""
 
 
-_OF_CLASSES = ("dataclasses", "collections")
+_OF_CLASSES = ("dataclasses", "collections", "wsemu.model.data")
 """modules whose functions make methods from text, many of them, and no kernel"""
 
 

@@ -8,8 +8,9 @@ multiprocessors is a GPU's: without one asked for, that of the largest GPU of th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.finding import Residency
 from wsemu.model.limits import KIB, WARP
 

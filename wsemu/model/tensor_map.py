@@ -11,10 +11,11 @@ from __future__ import annotations
 import ctypes
 import struct
 from operator import index
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:

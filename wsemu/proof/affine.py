@@ -15,12 +15,12 @@ induction variables", PLDI 1992).  No sum is taken to overflow.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import (
     BLOCKS,
     LANES,
@@ -88,11 +88,12 @@ class Event:
     pc: int
     threads: npt.NDArray[np.int64]
     kind: str
-    """read, write, atomic; barrier; or the name of an asynchronous operation"""
+    """read, write, atomic; barrier; warp; or the name of an asynchronous operation"""
     address: Value | None = None
     size: int = 0
     operands: tuple[Value, ...] = ()
-    """that steer: of a barrier id and count, of an mbarrier arrivals and bytes"""
+    """that steer: of a barrier id and count, of an mbarrier arrivals and bytes, of a warp-wide operation the members,
+    and the lane that a shuffle reads"""
 
 
 @dataclass(slots=True)
@@ -281,26 +282,30 @@ class Machine:
             if operation.result:
                 self._write(path, fields[2], LOADED, guard)
         elif kind == "warp":
-            self._warp(path, name, fields, guard, threads, operand)
+            self._warp(path, name, fields, guard, threads, operand, event)
         elif kind == "matrix":
             for k in range(vector_counts(name)[0]):
                 self._write(path, fields[2] + k * ROW, COMPUTED, guard)
         elif kind == "async":
             self._asynchronous(path, pc, name, fields, guard, operand, event)
 
-    def _warp(self, path: Path, name: str, fields: list[int], guard: Any, threads: Any, operand: Any) -> None:
+    def _warp(
+        self, path: Path, name: str, fields: list[int], guard: Any, threads: Any, operand: Any, event: Any
+    ) -> None:
         members = None if name == "activemask" else operand(5, "the member mask")
+        source = operand(4, "the lane of a shuffle") if name.startswith("shfl.") else None
+        event("warp", None, 0, *(value for value in (members, source) if value is not None))
         result: Any = SHUFFLED
         if name == "elect.sync" and guard is True and members is not None and self._are_together(threads, members):
             warp, lane = self._warps(threads)
             first = np.full(int(warp.max()) + 1, LANES, np.int64)
             np.minimum.at(first, warp, lane)
             result = Value(first[warp])
-        elif name.startswith("shfl.idx") and guard is True:
-            value, source = path.state.get(fields[3], COMPUTED), operand(4, "the lane of a shuffle")
+        elif source is not None and name.startswith("shfl.idx") and guard is True:
+            value = path.state.get(fields[3], COMPUTED)
             result = self._from_lane(threads, value, source) if fields[6] == LANES - 1 else SHUFFLED
-            if fields[7]:
-                self._write(path, fields[7], SHUFFLED, guard)
+        if name.startswith(("shfl.", "match.all.")) and fields[7]:
+            self._write(path, fields[7], SHUFFLED, guard)
         if OPERATIONS[name].result:
             self._write(path, fields[2], result, guard)
 

@@ -22,10 +22,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import LOCAL, OPERATIONS, SEGMENT_SHIFT, SHARED
 from wsemu.model.program import Program
 from wsemu.proof.affine import COMPUTED, LOADED, SHUFFLED, Event, Geometry, Machine, State, Unfit, Value

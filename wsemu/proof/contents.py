@@ -22,8 +22,8 @@ each other: both err on the side of "this launch only".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from typing import NamedTuple
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import NAMES
 from wsemu.model.program import Program
 from wsemu.proof.taint import Analysis

@@ -13,8 +13,9 @@ an address that is the same for all threads of the CTA.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import NAMES, OPERATIONS
 
 if TYPE_CHECKING:

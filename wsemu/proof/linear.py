@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import NAMES, OPERATIONS
 from wsemu.proof.taint_steps import _offset
 

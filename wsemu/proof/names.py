@@ -11,11 +11,12 @@ Does not detect: what is loaded at such places (`x[blockIdx.x]`), addresses of l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wsemu.model.control_flow import successors
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, NAMES, OPERATIONS, SEGMENT_SHIFT, access_shape
 from wsemu.proof.affine import Geometry, Machine, Value
 from wsemu.proof.liveness import live_rows

@@ -12,8 +12,9 @@ happen, and of what is not found nothing is said.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import MOST_COUNT, NAMES
 from wsemu.proof.happens_before import uncounted_barriers
 from wsemu.proof.phase_edges import PhaseOrder

@@ -17,7 +17,9 @@ Reference: PTX ISA, "Memory Consistency Model", causality order; Alglave, Marang
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

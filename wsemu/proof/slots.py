@@ -24,8 +24,9 @@ from __future__ import annotations
 import bisect
 import itertools
 import operator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED, access_shape
 from wsemu.proof.linear import Compared, Grown, Linear
 

@@ -31,8 +31,9 @@ where the lanes of a warp run in lockstep there is one such mask.  What one lane
 sum for all masks (`election.py`); which lane that is decides nothing, where nothing but atomics touches its array.
 
 Detects: branches, exits, guards, addresses, barrier operands and member masks that may depend on the order of atomics;
-what is stored because of it.  An address of which nothing is known leads to any array of the caller, and to shared or
-local ones where the address of one was stored or went to other lanes.
+what is stored because of it.  An address of which nothing is known, or which may be a number on some path, leads to any
+array of the caller, and to shared or local ones where the address of one was stored or went to other lanes; an offset
+in shared or local memory, and a sum that need not stay in its array there, to all of that space.
 Does not detect: values that only look as if they depended on the order (`x ^ x`) or elements of one array apart from
 each other; both err on the side of a report.
 Reference: A. Sabelfeld, A. Myers, "Language-based information-flow security", IEEE JSAC 21(1), 2003 (explicit flows).
@@ -312,6 +313,21 @@ def _blocks(program: Program, executions: Sequence[int], decoder: Decoder) -> di
     return blocks
 
 
+def _addressing(steps: Sequence[Step]) -> set[int]:
+    """The rows from which addresses of accesses may be computed."""
+    found = {step.address for step in steps}
+    carriers: dict[int, set[int]] = {}
+    for step in steps:
+        if step.carries:
+            carriers.setdefault(step.writes[0], set()).update(step.carries)
+    work = [*found]
+    while work:
+        more = carriers.get(work.pop(), set()) - found
+        found |= more
+        work += more
+    return found
+
+
 class Analysis:
     """What executed atomics reach.  `sources` are their pcs."""
 
@@ -353,6 +369,8 @@ class Analysis:
         """whether an array has come to depend on more since the blocks that read memory were run"""
         self._seed()
         self._blocks = _blocks(program, executions, Decoder(program, self._regions, self._bit))
+        self._addressing = _addressing([step for block in self._blocks.values() for step in block.steps])
+        """rows of which it matters whether they hold a number"""
         self._settle()
 
     def _seed(self) -> None:
@@ -487,11 +505,15 @@ class Analysis:
             self._regions.escape(_union(state, values))
         if step.kind != "alu":
             bits = self._exchange(step, bits & self._taint, self._arrays(step, state))
-        elif step.reach:
-            self._regions.check(bits, step.reach, 1)
+        else:
+            bits = self._regions.computed(step, state, bits)
+            if step.reach:
+                self._regions.check(bits, step.reach, 1)
         bits = (bits | self._inside.get(step.pc, 0)) & step.keeps
+        number = bits if bits > self._taint else bits | self._regions.unknown
         for row in step.writes:
-            value = bits | state.get(row, 0) if step.guard else bits
+            value = number if row in self._addressing else bits & ~self._regions.unknown
+            value = value | state.get(row, 0) if step.guard else value
             if value:
                 state[row] = value
             else:
@@ -501,7 +523,7 @@ class Analysis:
         """The arrays that an access may touch."""
         if step.address < 0:  # of what is no access to memory, only a barrier's reduction has one
             return step.array
-        arrays = self._regions.touched((step.array or state.get(step.address, 0)) | step.window)
+        arrays = self._regions.touched(step.array or state.get(step.address, 0), step.window)
         self._regions.check(arrays, step.reach, step.unit)
         return arrays & ~self._regions.constant if step.kind in ("store", "atomic") else arrays
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 import numpy as np
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     CP_ASYNC,
     LOCAL,
@@ -35,6 +36,13 @@ _COPIED = -2
 _MAP = -3
 """the same of a tensor map"""
 _COPIES = (*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce", "bulk.send", "bulk.multicast")
+_CARRIED = {
+    **dict.fromkeys(("mov", "min", "max", "selp", "cvt"), "whole"), **dict.fromkeys(("add", "and", "or", "xor"), "sum"),
+    "sub": "less", "mad": "product", "madwide": "product", "index": "whole",
+}  # fmt: skip
+"""what arithmetic may make of an address -> how, as `Step.carried` has it"""
+_CARRIERS = {"selp": (0, 1), "mad": (2,), "madwide": (2,), "index": (3,)}
+"""which operands may be the address, where it is not all of them"""
 _FROM_NOWHERE = {"bulk.zero": 4}
 """what writes memory without reading any -> the field of its size"""
 
@@ -53,8 +61,9 @@ class Regions:
 
     def __init__(self, program: Program, first: int, segment_of: SegmentOf | None) -> None:
         self.first = first
-        self.list = [Region("constant"), Region("votes"), Region("global")]
-        """the third stands for arrays whose addresses are in structures or in memory"""
+        self.list = [Region("constant"), Region("votes"), Region("global"), Region("unknown")]
+        """the third stands for arrays whose addresses are in structures or in memory, the fourth for an address that
+        on some path was computed from none"""
         constant = [array for array in program.constant_arrays if not (array.writable or array.live)]
         self.entry: State = {array.row: 1 << first for array in constant}
         """what the rows of base addresses hold"""
@@ -69,7 +78,7 @@ class Regions:
         """row of the address of a tensor map -> what the map is of"""
         self._arguments(program, segment_of)
         self._declared(program)
-        self.everything = ((1 << len(self.list)) - 1 << first) & ~self.votes
+        self.everything = ((1 << len(self.list)) - 1 << first) & ~self.votes & ~self.unknown
         self._spaces = (self.all_of("local"), self.all_of("shared", "dynamic"))
         self.entry.update((row, self._whole(space)) for row, space in self.bases.items())
         self.entry.update(
@@ -86,6 +95,11 @@ class Regions:
     def votes(self) -> Bits:
         """What barriers with a reduction (`bar.red`) hand from thread to thread."""
         return 2 << self.first
+
+    @property
+    def unknown(self) -> Bits:
+        """In a row that may hold a number on some path, or what was loaded, beside the addresses of others."""
+        return 8 << self.first
 
     @property
     def constant(self) -> Bits:
@@ -155,19 +169,49 @@ class Regions:
             if address & space:
                 self.escaped |= space
 
-    def touched(self, address: Bits) -> Bits:
-        """The arrays that an access may touch whose address holds these.  One of which nothing is known was loaded, or
-        passed: it leads to no shared or local array but where such an address went there, or where it is an offset in
-        that space."""
+    def computed(self, step: Step, state: State, bits: Bits) -> Bits:
+        """What the result of arithmetic holds, where all operands together hold `bits`.
+
+        What selects has one operand as it is.  A sum is in the array of one operand where the others are numbers; in
+        shared and local memory, where arrays lie side by side, numbers may lead to another one.
+        """
+        if step.array >> self.first:
+            return bits & ~self.unknown
+        if not step.carried:
+            return bits | self.unknown
+        held = [state.get(row, 0) >> self.first << self.first for row in step.carries]
+        sure = [one for one in held if one and not one & self.unknown]
+        if step.carried == "whole":
+            return bits & ~self.unknown if len(sure) == len(held) else bits | self.unknown
+        windows = self._windows[SHARED] | self._windows[LOCAL]
+        arrays = [one for one in sure if one & ~windows]
+        numbers = [one for one in held if not one or one & ~windows]
+        if not (arrays or numbers):  # of segments alone: a distance, or nothing that leads anywhere
+            return bits | self.unknown
+        if not sure or len(arrays) > 1 or (step.carried == "less" and held[1] & ~windows & ~self.unknown):
+            return bits | self.unknown
+        bits &= ~self.unknown
+        if arrays == numbers and step.carried != "product":
+            return bits & (~windows | arrays[0])  # the other form of the same address
+        return bits | self._besides(bits)
+
+    def _besides(self, address: Bits) -> Bits:
+        """What stands for all of the spaces in which this is an address of an array."""
+        spaces = zip(self._spaces, (self._windows[LOCAL], self._windows[SHARED]), strict=True)
+        return sum(within for space, within in spaces if address & space)
+
+    def touched(self, address: Bits, window: Bits = 0) -> Bits:
+        """The arrays that an access may touch whose address holds these, an offset in a `window` where there is one.
+        An address of which nothing is known was loaded, or passed: it leads to no shared or local array but where such
+        an address went there, or where it is an offset in that space."""
         mask = address >> self.first << self.first
-        for space, window in zip(self._spaces, (self._windows[LOCAL], self._windows[SHARED]), strict=True):
-            if mask & window:
-                mask = mask & ~window if mask & space & ~window else mask | space
-        for space in self._spaces if mask & self.merged else ():
-            if mask & space & self.merged:
-                mask |= space
         spaces = self._spaces[0] | self._spaces[1]
-        return mask or self.everything & ~(spaces & ~self.escaped)
+        if not mask or mask & self.unknown:
+            mask = mask & ~self.unknown | (window or self.everything & ~(spaces & ~self.escaped))
+        for space, within in zip(self._spaces, (self._windows[LOCAL], self._windows[SHARED]), strict=True):
+            if mask & within or mask & space & self.merged:
+                mask |= space
+        return mask
 
     def check(self, mask: Bits, reach: int, unit: int) -> None:
         """Merge the arrays of a space if one of `mask` is smaller than `reach` bytes or ends inside a vector."""
@@ -211,6 +255,10 @@ class Step(NamedTuple):
     """the space that its address is an offset in"""
     keeps: Bits = -1
     """what its result can hold: a predicate or a loaded value is no address"""
+    carries: tuple[int, ...] = ()
+    """rows whose addresses may be what its result is an address by"""
+    carried: str = ""
+    """how: `whole`, one of them; `sum`; `less`, the first less the second; `product`, with one added; or not at all"""
 
 
 class Decoder:
@@ -272,7 +320,13 @@ class Decoder:
         elif name.startswith("varying."):
             array = self.bits.get(pc, 0)  # no source, where it is races that are followed
         keeps = self.taint if operation.result == "p" else -1
-        return Step(pc, "alu", reads, (fields[2],), guard, array=array, reach=reach, keeps=keeps)
+        what = name.split(".")[0]
+        carried = _CARRIED.get(what, "") if operation.result in ("b32", "b64") else ""
+        carriers = _CARRIERS.get(what, range(len(operation.operands)))
+        return Step(
+            pc, "alu", reads, (fields[2],), guard, array=array, reach=reach, keeps=keeps,
+            carries=tuple(fields[3 + n] for n in carriers), carried=carried,
+        )  # fmt: skip
 
     def _access(self, pc: int, name: str, kind: str, fields: list[int], guards: tuple[int, ...]) -> Step:
         address, immediate = fields[3], _offset(fields[6])
@@ -281,11 +335,11 @@ class Decoder:
         rows = tuple(fields[2] + k * ROW for k in range(count))
         operands = {"load": (), "store": rows, "atomic": tuple(fields[4 : 6 if ".cas." in name else 5])}[kind]
         base = self.regions.bases.get(address)
+        reach = 0 if base is not None else UNBOUNDED if immediate < 0 else immediate + size
         return Step(
             pc, kind, (address, *operands, *guards), () if kind == "store" else rows, guards[0] if guards else 0,
-            address, 0 if base is None else self.regions.at(base, immediate),
-            reach=0 if base is not None else immediate + size, unit=size if count > 1 else 1,
-            window=self.regions.window(fields[6]), keeps=self.taint,
+            address, 0 if base is None else self.regions.at(base, immediate), reach=reach,
+            unit=size if count > 1 else 1, window=self.regions.window(fields[6]), keeps=self.taint,
         )  # fmt: skip
 
     def _barrier(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Step:

@@ -24,11 +24,11 @@ Barriers, exits and warp-wide operations give and take as in `happens_before.py`
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import (
     ACQUIRES,
     ADDRESS_WRAPPED,
@@ -60,7 +60,7 @@ from wsemu.model.outcome import ALL_LANES
 from wsemu.proof.robust import Before, Pair, Strong
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 
     from wsemu.model.outcome import Event
     from wsemu.model.program import Program
@@ -982,8 +982,11 @@ class _Key:
     def _barrier(self, key: tuple[int, int]) -> tuple[int, int]:
         return self.rank[key[0]], key[1]
 
-    def _befores(self, items: Iterable[tuple[Any, frozenset[Before]]], number: Callable[[Any], Any]) -> list[Any]:
-        return sorted((number(key), sorted(map(self._before, found))) for key, found in items)
+    def _befores(self, items: Collection[tuple[Any, frozenset[Before]]], number: Callable[[Any], Any]) -> list[Any]:
+        told = {found: "" for _, found in items}  # threads that met at a barrier have the same ones
+        for found in told:
+            told[found] = repr(sorted(map(self._before, found)))
+        return sorted((number(key), told[found]) for key, found in items)
 
     def _before(self, before: Before) -> Before:
         access = before.access

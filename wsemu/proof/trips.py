@@ -9,10 +9,11 @@ synchronisation  Barriers, counts, mbarriers and parities of a round are the sam
                  count c get a threads a round: its factor is c / gcd(a, c), of an mbarrier twice that where its phases
                  in so many rounds are odd; k is the least common multiple.  Runs of 0 to 3k rounds prove all (Sharma,
                  Bauer, Aiken, PLDI 2015; the formalisation in Lean is `rohany/weft-formalization`).
-accesses         Shared memory is accessed at the same places in all rounds.  Two accesses of rounds t and t' that
-                 conflict for one t - t' conflict for all; ordered at some distance they are ordered at larger ones, by
-                 the program order of their threads.  In global memory places that move by one stride B a round meet at
-                 one distance, which must be one of those that were run; places of unequal strides must not meet later.
+accesses         Shared and local memory is accessed at the same places in all rounds.  Two accesses of rounds t and
+                 t' that conflict for one t - t' conflict for all; ordered at some distance they are ordered at larger
+                 ones, by the program order of their threads.  In global memory places that move by one stride B a
+                 round meet at one distance, which must be one of those that were run; places of unequal strides must
+                 not meet later.
 
 Does not follow: loops that end by data, by the extent of an array or by several arguments, two such loops of one thread
 one after the other, values from other lanes but `shfl` from one lane and `elect`, tensor copies and `wgmma`.  `Unfit`
@@ -24,12 +25,12 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wsemu.model.control_flow import inner_loop_numbers, loop_numbers, successors
-from wsemu.model.data import dataclass
+from wsemu.model.data import NamedTuple, dataclass
 from wsemu.model.isa import DROP, LANES, LOCAL, NAMES, NOINC, SEGMENT_SHIFT, SHARED
 from wsemu.model.program import Program
 from wsemu.proof.affine import (
@@ -336,7 +337,7 @@ def _check_operands(event: Event) -> None:
         if parity and not (np.any(np.asarray(operand.b) % 2) or np.any(np.asarray(operand.c) % 2)):
             continue
         if not operand.constant:
-            raise Unfit(event.pc, "the operand differs from round to round")
+            raise Unfit(event.pc, "the operand differs from round to round", final=not parity)
     if event.address is not None and np.any(event.address.c):
         raise Unfit(event.pc, "the address counts from the end of the loop", final=True)
     if event.kind.startswith("mbarrier.") and event.address is not None and not event.address.constant:
@@ -414,6 +415,8 @@ def _each(event: Event, n: int) -> list[int]:
 
 # -- accesses --------------------------------------------------------------------------------------------------------
 _ACCESSES = ("read", "write", "atomic")
+_OWN = {SHARED: "shared", LOCAL: "local"}
+"""memory whose size the kernel says: no launch has more room"""
 
 
 class _Places:
@@ -435,13 +438,11 @@ class _Places:
         strides = np.broadcast_to(np.asarray(address.b), event.threads.shape)
         segments = places >> SEGMENT_SHIFT
         for segment in np.unique(segments).tolist():
-            if segment == LOCAL:
-                continue
             inside = segments == segment
             if np.any(strides[inside]):
                 self.moves = True
-                if segment == SHARED:
-                    raise Unfit(event.pc, "the address walks through shared memory", final=True)
+                if segment in _OWN:
+                    raise Unfit(event.pc, f"the address walks through {_OWN[segment]} memory", final=True)
                 if np.any(strides[inside] < 0):
                     raise Unfit(event.pc, "the address walks backwards", final=True)
             self.found[segment].append((event, places[inside], strides[inside]))

@@ -7,8 +7,9 @@ the tables: those of this package at the end of this module, any others from out
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import CP_ASYNC, WAITS
 from wsemu.model.matrix import WGMMA
 from wsemu.reference.agents import bulk_copy, cp_async, map_fences, tensor_copy

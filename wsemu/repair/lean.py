@@ -4,8 +4,9 @@ padding of a shared array, or order of its indices, costs fewer wavefronts."""
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from wsemu.model.data import NamedTuple
 from wsemu.repair.scene import FENCES, Scene, last_name
 from wsemu.repair.search import digest
 from wsemu.repair.shapes import arrays

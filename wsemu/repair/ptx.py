@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence import causes
 from wsemu.model.cure import Cure, Edit, Trials
+from wsemu.model.data import NamedTuple
 from wsemu.repair.scene import Candidate
 from wsemu.repair.search import Search, Tried, agrees, clock, differs, digest, is_cure, ranked, repeats
 

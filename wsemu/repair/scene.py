@@ -6,12 +6,12 @@ import ast
 import re
 from collections import Counter
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wsemu.language.cuda_names import FUNCTIONS as CUDA
 from wsemu.language.ptx_names import FUNCTIONS as PTX
 from wsemu.model.cure import Edit
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.repair.text import Piece, Text
 
 if TYPE_CHECKING:

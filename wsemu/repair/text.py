@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from wsemu.model.cure import Change
+from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

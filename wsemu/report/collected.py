@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.errors import KernelError, UnsupportedError
 from wsemu.report.diagnostic import Style, clean
 

@@ -6,9 +6,10 @@ Two pictures of equal height, so that the labels stay while the steps scroll.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wsemu.evidence.labels import GIVES, WAITS, letter
+from wsemu.model.data import NamedTuple
 from wsemu.report.markup import Markup, join, tag
 
 if TYPE_CHECKING:

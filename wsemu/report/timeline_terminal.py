@@ -16,9 +16,10 @@ from __future__ import annotations
 import itertools
 import textwrap
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wsemu.evidence.labels import NO_STEPS, letter
+from wsemu.model.data import NamedTuple
 from wsemu.model.finding import MOST_SHOWN
 from wsemu.report.diagnostic import clean, display_path, summary_lines
 

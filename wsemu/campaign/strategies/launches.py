@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
 from wsemu.model.launch_shape import Dimensions, configure
 from wsemu.model.limits import limits

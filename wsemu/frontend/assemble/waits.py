@@ -20,12 +20,12 @@ Does not detect: a loop that reads memory or exchanges lanes between its tries; 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from wsemu.frontend.assemble.flow import ALU, Liveness
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Register
 from wsemu.frontend.assemble.simplify import Blocks, assignments, fixed_registers
-from wsemu.model.data import replace
+from wsemu.model.data import NamedTuple, replace
 from wsemu.model.isa import ABORTS, BLOCKS, PEEK, WAIT_RELAXED, WAITS
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.floats import (
     NAN,
@@ -16,6 +16,7 @@ from wsemu.frontend.ptx.floats import (
 )
 from wsemu.frontend.ptx.forms import BITS, UnhandledForm, chosen, halves, joined
 from wsemu.frontend.ptx.syntax import Sink, Vector
+from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable

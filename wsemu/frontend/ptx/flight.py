@@ -13,11 +13,11 @@ which register it is, no mark can tell: then the launch is told so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from wsemu.frontend.assemble.flow import predecessors, reachable
 from wsemu.frontend.assemble.graph import Instruction
-from wsemu.model.data import replace
+from wsemu.model.data import NamedTuple, replace
 from wsemu.model.isa import FORGETS, UNFENCED
 from wsemu.model.matrix import COLUMNS, OLDEST_GROUP, WGMMA, vector_counts
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.compound import COMPOUND
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import OPERATIONS
 
 if TYPE_CHECKING:

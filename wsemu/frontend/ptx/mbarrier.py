@@ -7,11 +7,12 @@ code as a whole.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
 from wsemu.frontend.ptx.memory import address_of
 from wsemu.frontend.ptx.syntax import Address, Name, Sink
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import DROP, EXPECT, NARROW, NO_COMPLETE, NOINC, RELAXED, REMOTE, TRY, WAIT_RELAXED
 
 if TYPE_CHECKING:

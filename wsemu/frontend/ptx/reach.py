@@ -3,6 +3,7 @@ linked; which functions have addresses, and which may come to call themselves.""
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING
 
@@ -117,6 +118,11 @@ class Reached:
     def together(self, function: Function, other: Function) -> bool:
         """Whether two functions may come to call each other, or one itself."""
         return id(other) in self._from(function) and id(function) in self._from(other)
+
+    @functools.cached_property
+    def recursive(self) -> bool:
+        """Whether a function that is reached may come to call itself."""
+        return any(self.together(function, function) for _, function in self.functions)
 
     def _from(self, function: Function) -> set[int]:
         """The functions that one may come to call."""

@@ -6,9 +6,9 @@ those of the PTX ISA 9.0.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 
 
 # -- operands (chapter 6) --------------------------------------------------------------------------------------------

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from wsemu.frontend.ptx.source import Source
+from wsemu.model.data import NamedTuple
 
 _PATTERN = re.compile(
     r"""

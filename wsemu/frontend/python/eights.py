@@ -6,7 +6,7 @@ number becomes 0x7F.  From a float64 in one rounding, its sign kept by what is n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wsemu.frontend.python import scalars
 from wsemu.frontend.python.scalars import choose, compute, constant, reinterpret, scalar_cast
@@ -23,6 +23,7 @@ from wsemu.language.numbers import (
     uint32,
     uint64,
 )
+from wsemu.model.data import NamedTuple
 from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:

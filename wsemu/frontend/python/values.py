@@ -7,13 +7,13 @@ or something that exists only then (a module, a function, a dtype, `None`).  Typ
 from __future__ import annotations
 
 from enum import EnumMeta
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wsemu.frontend.assemble.graph import Register
 from wsemu.language.numbers import NumberType
-from wsemu.model.data import dataclass
+from wsemu.model.data import NamedTuple, dataclass
 
 
 class Value:

@@ -15,11 +15,12 @@ release (`threads.py`).
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wsemu.launch.explore.sessions import make_session
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     ATOMICS,

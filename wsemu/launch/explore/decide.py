@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from wsemu.launch.explore.sessions import make_session
 from wsemu.launch.explore.together import Together, together
 from wsemu.model.codes import CHECKER_OF, CODES, SCHEDULES
 from wsemu.model.control_flow import successors
+from wsemu.model.data import NamedTuple
 from wsemu.model.finding import Finding, Residency
 from wsemu.model.grid import Grouping
 from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, NO_STORE, OPCODE, OPERATIONS, READ, SCOPES

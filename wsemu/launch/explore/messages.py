@@ -191,7 +191,7 @@ class Messages:
         for cta in range(self.session.ctas):
             (ask,) = self.session.asks(cta)
             one = self.session.go(ask)
-            moved[cta] = one._replace(made=[*moved[cta].made, *one.made], findings=moved[cta].findings + one.findings)
+            moved[cta] = one._replace(made=[*moved[cta].made, *one.made])
 
     def _knowledge(self, cta: int) -> Own:
         own = self.begin(self.shared[cta])

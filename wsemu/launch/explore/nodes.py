@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from wsemu.launch.explore.samples import Sampled
 from wsemu.launch.explore.session import Ask
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.proof.robust import Pair
 from wsemu.proof.threads import Excused, Knowledge, Made, Race
 

@@ -35,6 +35,8 @@ class Orders:
         self.known: Decided | None = None
         self.needed: Residency | None = None
         """what CTAs that wait for each other need, where that was found"""
+        self.tried = False
+        """whether orders of the atomics were tried: then not all that threads may do was done in one run"""
         self.stays = False
         """whether the launch waits for ever if CTAs run one after another"""
 
@@ -115,6 +117,7 @@ class Orders:
             found = decide(self.bound, places, left=stays)
         elif found is None:
             _put_back(self.bound, left)
+        self.tried = found is not None
         self.needed = found.needed if found is not None else None
         return found
 

@@ -117,7 +117,7 @@ class Polls:
             if moved.status not in ("stands", "done"):
                 break
             then = self.session.go(other)
-            moved = then._replace(made=[*moved.made, *then.made], findings=then.findings or moved.findings)
+            moved = then._replace(made=[*moved.made, *then.made])
         return moved
 
     def _together(self, ask: Ask, asks: list[Ask]) -> list[Ask]:

@@ -9,12 +9,13 @@ order that has this history, with all that it looks for.  What CTAs do to arrays
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wsemu.launch.explore.session import TRYING, Looking
 from wsemu.launch.explore.sessions import make_session
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import NAMES, RELAXED, REMOTE, WAIT_RELAXED
 
 if TYPE_CHECKING:

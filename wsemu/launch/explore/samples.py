@@ -12,7 +12,9 @@ many these were is how many orders there are (Knuth, "Estimating the Efficiency 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
     from wsemu.launch.explore.nodes import Node

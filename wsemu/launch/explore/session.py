@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from wsemu.machine import state as layout
 from wsemu.machine.run import Machine, Watch, _event
 from wsemu.machine.state import address_of
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     FIRST_ARRAY,
@@ -63,6 +64,7 @@ class Moved(NamedTuple):
 
     made: list[Made]
     findings: list[RawFinding]
+    """all that was found in the CTA, on the way to where it is"""
     status: str
     """`stands`, `done`, or why it cannot go on: `budget`, `fault`, `trap`, `stack`, `events`"""
 
@@ -177,6 +179,8 @@ class VmSession:
         grid = configuration.grid
         self.looking, self.asynchronous = looking, bound.program.asynchronous
         self.histories = [b""] * math.prod(grid)
+        self.found: list[tuple[RawFinding, ...]] = [()] * math.prod(grid)
+        """what was found in each CTA on the way to where it is"""
         self.grown = False
         self.bound, self.program = bound, bound.program
         self.ctas = grid[0] * grid[1] * grid[2]
@@ -229,7 +233,7 @@ class VmSession:
         self.load_memory(([data.copy() for data in self.initial], [np.zeros_like(kept) for kept in self.maps]))
         moved = []
         for cta, machine in enumerate(self.machines):
-            self.load(cta, (self.fresh[cta], b""))
+            self.load(cta, (self.fresh[cta], b"", ()))
             state = machine.state[0]
             state["group"], state["group_end"], state["group_step"], state["group_first"] = cta, cta + 1, 1, cta
             moved.append(self._run(cta))
@@ -273,9 +277,7 @@ class VmSession:
             machine._provide(status, machine.planes)
             status = machine.entry(address_of(machine.state))
         self.budget = max(self.budget - most + int(state["budget"]), 0)
-        findings = [machine._finding(raw) for raw in machine.raw[: int(state["raw_count"])]]
-        if findings and not self.looking.races:  # the CTA may be put back to before them
-            machine.slots[:] = 0
+        findings = self._found(cta, machine)
         word = {layout.DONE: "done", layout.DEADLOCK: "stands"}.get(status, "budget")
         if status in (layout.FAULT, layout.TRAP, layout.STACK_OVERFLOW):
             word = {layout.FAULT: "fault", layout.TRAP: "trap", layout.STACK_OVERFLOW: "stack"}[status]
@@ -289,6 +291,19 @@ class VmSession:
         moved = Moved(self._made(state, unwritten, kept), findings, word)
         self.events[: int(state["trace_count"])] = np.zeros((), layout.EVENT)  # some events leave fields as they were
         return moved
+
+    def _found(self, cta: int, machine: Machine) -> list[RawFinding]:
+        """What was found in a CTA: where it may be put back, the machine keeps nothing of it."""
+        state = machine.state[0]
+        now = [machine._finding(raw) for raw in machine.raw[: int(state["raw_count"])]]
+        if self.looking.races:
+            return now
+        if now:
+            machine.slots[:] = 0
+            state["raw_count"], state["slot_count"] = 0, 0
+            known = {(raw.code, raw.pc, raw.other_pc) for raw in self.found[cta]}
+            self.found[cta] += tuple(raw for raw in now if (raw.code, raw.pc, raw.other_pc) not in known)
+        return [*self.found[cta]]
 
     def _tell_history(self, cta: int, state: Any) -> Any:
         """Take what a CTA did just now into its history: all but what it did to arrays alone, which does not matter to
@@ -441,11 +456,11 @@ class VmSession:
         return int(state["agent_next"] - state["base"] - 1), int(state["mbarrier_count"]) * of_one
 
     def save(self, cta: int) -> Any:
-        return self._arrays(cta), self.histories[cta]
+        return self._arrays(cta), self.histories[cta], self.found[cta]
 
     def load(self, cta: int, saved: Any) -> None:
         self._put_back(cta, saved[0])
-        self.histories[cta] = saved[1]
+        self.histories[cta], self.found[cta] = saved[1:]
 
     def _put_back(self, cta: int, tables: list[Any]) -> None:
         machine = self.machines[cta]

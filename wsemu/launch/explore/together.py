@@ -6,7 +6,9 @@ few are alive as can be.  A lane waits whose access changes nothing, and leads b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
     from wsemu.launch.explore.session import Ask, Session

@@ -8,9 +8,9 @@ left out.
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
 
 from wsemu.launch.ptx.mangled import BUILTIN, OPERATORS, STANDARD, Characters, UnknownError
+from wsemu.model.data import NamedTuple
 
 _SUFFIX = {"unsigned int": "u", "long": "l", "unsigned long": "ul", "long long": "ll", "unsigned long long": "ull"}
 """of a literal of this type"""

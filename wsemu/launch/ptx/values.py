@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wsemu.launch.ptx.arguments import POINTER, fit
 from wsemu.launch.ptx.demangle import demangle
-from wsemu.model.data import replace
+from wsemu.model.data import NamedTuple, replace
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,6 +6,8 @@ first has one of theirs, and are called by address.
 
 from __future__ import annotations
 
+from functools import cache
+
 from wsemu.model.isa import BINARY_FUNCTIONS, DIRECTIONS, OPERATIONS, UNARY_FUNCTIONS
 
 CORE = "core"
@@ -36,8 +38,8 @@ def family_of(name: str) -> str:
     return "bits" if what in _BITS else CORE
 
 
-_NAMES = tuple(name for name, operation in OPERATIONS.items() if operation.kind == "alu")
-MEMBERS: dict[str, tuple[str, ...]] = {
-    family: tuple(name for name in _NAMES if family_of(name) == family) for family in (CORE, *FAMILIES)
-}
-"""family -> its operations"""
+@cache
+def members(family: str) -> tuple[str, ...]:
+    """The operations of CORE or of a family."""
+    alu = (name for name, operation in OPERATIONS.items() if operation.kind == "alu")
+    return tuple(name for name in alu if family_of(name) == family)

@@ -33,7 +33,7 @@ from wsemu.machine.arithmetic.codegen import (
 )
 from wsemu.machine.arithmetic.conversion import FLOAT_CONVERSIONS, INTRINSIC_ROUNDING, float_to_int
 from wsemu.machine.arithmetic.directed_rounding import directed
-from wsemu.machine.arithmetic.families import CORE, MEMBERS
+from wsemu.machine.arithmetic.families import CORE, members
 from wsemu.machine.arithmetic.floating import (
     _python_divmod,
     canonical,
@@ -240,7 +240,7 @@ def alu(
         entry = b.load(pointer(b, b.add(families, b.shl(opcode, I64(3))), I64))
         call.body(b, entry, opcode, registers, d, a, b_, c, imm, mask)
 
-    switch(b, opcode, MEMBERS[CORE], _cases(b, registers, d, (a, b_, c, imm), mask), other)
+    switch(b, opcode, members(CORE), _cases(b, registers, d, (a, b_, c, imm), mask), other)
 
 
 def family(name: str) -> Emitted:
@@ -257,7 +257,7 @@ def family(name: str) -> Emitted:
         imm: Value,
         mask: Value,
     ) -> None:
-        switch(b, opcode, MEMBERS[name], _cases(b, registers, d, (a, b_, c, imm), mask), nothing)
+        switch(b, opcode, members(name), _cases(b, registers, d, (a, b_, c, imm), mask), nothing)
 
     return Emitted(entry)
 

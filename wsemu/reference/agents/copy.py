@@ -5,9 +5,9 @@ That is one legal schedule of them; whether others would give the same is for th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from wsemu.model.data import dataclass
+from wsemu.model.data import NamedTuple, dataclass
 from wsemu.model.isa import READ, SEGMENT_SHIFT, WRITE
 from wsemu.model.outcome import RawFinding
 from wsemu.reference.memory.bounds import check_written, put

@@ -7,8 +7,9 @@ a thread of the copy's CTA that knew of that has acquired the map, and the issui
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import OF_CTA_ALONE, PUBLISHED, PUBLISHED_IN_CTA, SEGMENT_SHIFT
 from wsemu.model.outcome import RawFinding
 from wsemu.model.tensor_map import MAP_ALIGNMENT, MAP_BYTES

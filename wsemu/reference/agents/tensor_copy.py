@@ -7,8 +7,9 @@ along dimension 0; a row has the bytes that lie in the tensor, and others, which
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     ATOMIC,
     OFFSET_MASK,

@@ -9,8 +9,9 @@ list: what they do to each other is no conflict, unless they store different val
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.reference.state import lanes_of
 
@@ -88,7 +89,7 @@ class LaneOrder:
         merged = lanes
         for earlier, before in state:
             left = before if earlier.cta == now.cta else 0
-            if earlier.actor == now.actor and now.covers(earlier):
+            if left and earlier.warp == now.warp and now.covers(earlier):
                 for lane in lanes_of(lanes):
                     left &= self._unknown(earlier, left, now, lane)
             if earlier == now:  # the same instruction, in the same interval

@@ -13,9 +13,9 @@ Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Dete
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from wsemu.model.data import dataclass
+from wsemu.model.data import NamedTuple, dataclass
 from wsemu.model.isa import ATOMIC, LOCAL, NO_STORE, OF_CLUSTER, OF_CTA, READ, SCOPES, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.model.outcome import ALL_LANES, Event, EventKind, RawFinding, Stored, Trace
 from wsemu.model.read_only import loads_read_only

@@ -12,8 +12,9 @@ knows of; an agent's takes out none, for whoever knows of the agent need not kno
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ATOMIC, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.model.outcome import RawFinding
 from wsemu.proof.happens_before import uncounted_barriers

@@ -7,9 +7,9 @@ are counted together (M6), but for `noComplete`, which counts one after the othe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import (
     BLOCKS,
     DROP,

@@ -18,9 +18,9 @@ Where several operations of a lane count in a phase, its latest stands for all: 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import LANES
 from wsemu.model.outcome import RawFinding
 from wsemu.reference.sync.thread_clocks import Clocks, Known, Mark

@@ -20,11 +20,12 @@ by lane from the start.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.model.data import dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import LANES, SHARED
 from wsemu.model.outcome import ALL_LANES
 from wsemu.reference.state import lanes_of
@@ -142,6 +143,11 @@ class _Generation:
     """(warp, lanes) that wait"""
     uncounted: bool = False
 
+    @classmethod
+    def of(cls, lanes: int) -> _Generation:
+        """One to which nobody has come."""
+        return cls(Clocks(lanes))
+
 
 class _Group:
     """The lanes and agents of a group of CTAs, of so many warps, numbered through the group."""
@@ -154,9 +160,9 @@ class _Group:
         self.ended: list[list[int]] = [[] for _ in range(warps)]
         """of each warp the times at which its intervals ended"""
         self.whole = [ALL_LANES] * warps
-        self.open: defaultdict[tuple[int, int], _Generation] = defaultdict(lambda: _Generation(Clocks(self.size)))
+        self.open: defaultdict[tuple[int, int], _Generation] = defaultdict(partial(_Generation.of, self.size))
         """by CTA and barrier"""
-        self.exited: defaultdict[int, Clocks] = defaultdict(lambda: Clocks(self.size))
+        self.exited: defaultdict[int, Clocks] = defaultdict(partial(Clocks, self.size))
         """by CTA"""
         self.gone: set[int] = set()
         self.agents = 0
@@ -341,7 +347,7 @@ class ThreadOrder:
             self.begin_interval((event.cta, event.warp))
 
     def _complete(self, group: _Group, event: Event) -> None:
-        generation = group.open.pop((event.cta, event.place), None) or _Generation(Clocks(group.size))
+        generation = group.open.pop((event.cta, event.place), None) or _Generation.of(group.size)
         by_exit = self.number((event.cta, event.warp)) in group.gone  # it was this warp's exit that completed it
         if generation.uncounted or by_exit:
             generation.given.join(group.exited[event.cta])

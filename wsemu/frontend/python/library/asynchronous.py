@@ -6,7 +6,7 @@ here: where arrays lie, counts, sizes.  The rest is left to the engines.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python import arrays
 from wsemu.frontend.python.library.calls import NOTHING, array, integer, known_integer, means, result
@@ -15,6 +15,7 @@ from wsemu.frontend.python.values import ArrayValue, Scalar, TensorMapValue, Tup
 from wsemu.language import async_names as names
 from wsemu.language.numbers import boolean, int32, int64, uint32, uint64
 from wsemu.language.promotion import number_type
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     ALL,
     BULK_REDUCTIONS,

@@ -1,36 +1,29 @@
 """What a kernel may call and name: Python's builtins, `math`, NumPy, `wsemu.cuda`, `wsemu.ptx`.
 
 `find` gives the handler of a callable, `value_of` the value of a marker, `attribute` and `method` the members of a
-number.  The handlers are in `library_*.py`, by topic.
+number.  The handlers are in this folder, by topic.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wsemu.frontend.python.complex_arithmetic import conjugate
-from wsemu.frontend.python.library import asynchronous as library_asynchronous
 from wsemu.frontend.python.library import builtins as library_builtins
-from wsemu.frontend.python.library import cluster as library_cluster
-from wsemu.frontend.python.library import cmath as library_cmath
 from wsemu.frontend.python.library import cuda as library_cuda
-from wsemu.frontend.python.library import device as library_device
-from wsemu.frontend.python.library import halves as library_halves
 from wsemu.frontend.python.library import math as library_math
-from wsemu.frontend.python.library import matrix as library_matrix
 from wsemu.frontend.python.library import memory as library_memory
 from wsemu.frontend.python.library import numpy as library_numpy
-from wsemu.frontend.python.library import operators as library_operators
-from wsemu.frontend.python.library import ptx as library_ptx
-from wsemu.frontend.python.library import reductions as library_reductions
 from wsemu.frontend.python.library.calls import ATTRIBUTES, FUNCTIONS, Call, Handler, positional
 from wsemu.frontend.python.scalars import constant, reinterpret
 from wsemu.frontend.python.values import ArrayValue, ComplexValue, Scalar, Static, Value
 from wsemu.language import cuda_names as cuda
+from wsemu.language.markers import Declared, KernelValue
 from wsemu.language.promotion import number_type
 
 if TYPE_CHECKING:
@@ -40,12 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ATTRIBUTES", "FUNCTIONS", "Call", "Handler", "attribute", "canonical", "find", "method", "value_of"]
 
-TOPICS: tuple[ModuleType, ...] = (
-    library_builtins, library_math, library_numpy, library_cuda, library_memory, library_device, library_halves,
-    library_ptx, library_asynchronous, library_cmath, library_operators, library_reductions, library_cluster,
-    library_matrix,
-)  # fmt: skip
-"""the modules that fill FUNCTIONS and ATTRIBUTES"""
+TOPICS: tuple[ModuleType, ...] = (library_builtins, library_math, library_numpy, library_cuda, library_memory)
+"""the modules that fill FUNCTIONS and ATTRIBUTES with what most kernels call"""
+FURTHER = ("device", "halves", "ptx", "asynchronous", "cmath", "operators", "reductions", "cluster", "matrix")
+"""those that are loaded when a kernel names something else: together they take as long as a small launch"""
 
 _NUMBA_CUDA = ("numba.cuda", "numba_cuda_mlir.cuda", "numba_cuda.numba.cuda")
 _NAMESPACES = ("shared", "local", "const", "atomic", "bf16", "fp16", "libdevice")
@@ -80,11 +71,27 @@ def canonical(obj: object) -> object:
     return obj
 
 
+def _entry(table: dict[object, Handler], key: object) -> Handler | None:
+    """What a table has under a key, once the modules that may have filled it are there."""
+    found = table.get(key)
+    if found is None:
+        _load_further()
+        found = table.get(key)
+    return found
+
+
+@functools.cache
+def _load_further() -> None:
+    for topic in FURTHER:
+        importlib.import_module(f"{__package__}.{topic}")
+
+
 def find(obj: Any) -> Handler | None:
     """The handler of a host object that a kernel calls, or None if it has no meaning of its own in kernels."""
-    key = canonical(obj)
+    if isinstance(obj, Declared):
+        return None
     try:
-        handler = FUNCTIONS.get(key)
+        handler = _entry(FUNCTIONS, canonical(obj))
     except TypeError:  # unhashable
         return None
     if handler is not None:
@@ -97,8 +104,9 @@ def find(obj: Any) -> Handler | None:
 
 def value_of(b: Builder, obj: Any) -> Value | None:
     """The value of a marker such as `cuda.threadIdx.x` or `cuda.laneid`; None for any other object."""
+    key = canonical(obj)
     try:
-        make = ATTRIBUTES.get(canonical(obj))
+        make = _entry(ATTRIBUTES, key) if isinstance(key, KernelValue) else ATTRIBUTES.get(key)
     except TypeError:
         return None
     return None if make is None else make(b)
@@ -118,6 +126,8 @@ def attribute(b: Builder, x: Value, name: str) -> Value | None:
 
 def reduce(call: Any, x: ArrayValue, name: str) -> Value:
     """A method of an array that goes over all of its elements, such as `x.sum()`."""
+    from wsemu.frontend.python.library import reductions as library_reductions
+
     positional(call, name, 0)
     return library_reductions.reduce(call, name, x)
 

@@ -7,7 +7,7 @@ integers are float64.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from wsemu.frontend.python.scalars import cast
 from wsemu.frontend.python.values import ArrayValue, Value
 from wsemu.language.numbers import NumberType, boolean, complex128, float64, int64, uint64
 from wsemu.language.promotion import number_type
+from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
