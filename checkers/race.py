@@ -55,7 +55,9 @@ DETAIL = {
     ),
     "missing-fence": Detail({}),
 }
-"""no engine notes a `missing-fence`: it is found where orders are tried; `count` is the number of warp accesses that met this other instruction; the earlier access has lanes where a part of
+"""no engine notes a `missing-fence`: it is found where orders are tried.
+
+`count` is the number of warp accesses that met this other instruction; the earlier access has lanes where a part of
 a warp had met a barrier, so that lanes know of each other one by one"""
 TRACED = True
 
