@@ -1,0 +1,262 @@
+"""What the clocks of `threads.py` come to, as a key: equal for two histories that leave the same knowledge, whoever
+brought it about and, where it does not matter which CTA is which, whatever the CTAs are called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.model.isa import LANES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from wsemu.proof.robust import Before
+    from wsemu.proof.threads import Knowledge, Place, Rows, Thread
+
+WIDE = -1
+"""who gave, where all CTAs may take it"""
+_ROWS = (
+    "fenced", "pending", "own", "seen", "behind", "forced", "meeting", "exited", "barrier", "given", "places",
+    "observed", "copies",
+)  # fmt: skip
+"""what is known besides what threads know"""
+_ROUNDS = 8
+"""of telling CTAs apart"""
+_ALL_BITS = (1 << 64) - 1
+
+
+class Key:
+    """What a `Knowledge` says, with CTAs in some order."""
+
+    def __init__(self, known: Knowledge, order: Sequence[int]) -> None:
+        self.known = known
+        self.rank = {cta: rank for rank, cta in enumerate(order)} | {-1: -1}
+        self.rank |= {cluster: cluster for cluster in known.clusters.values()}
+        self.alive = [(cta, w) for cta in order for w in range(known.warps) if (cta, w) not in known.gone]
+        self.living = {cta for cta, _ in self.alive}
+
+    def made(self) -> bytes:
+        known = self.known
+        names, held = self.special()
+        several = len(known.shared.places) > 1  # else no two strong accesses make a pair
+        before = self._befores(known.before.items(), self._thread) if several else []
+        gathered = self._befores(known.gathered.items(), self._barrier) if several else []
+        last = sorted((self._thread(t), self._place(p)) for t, p in known.last.items()) if known.acquires else []
+        alive = [(self.rank[cta], w) for cta, w in self.alive]
+        touched = sorted(
+            (self.rank[own], key) for own, key in known.touched_keys.items() if own < 0 or own in self.living
+        )
+        told = repr((names, alive, last, before, gathered, touched))
+        hashed = hashlib.blake2b(told.encode(), digest_size=16)
+        width = known.width
+        blocks = [known._wide(cta, width)[w * LANES : (w + 1) * LANES, :width] for cta, w in self.alive]
+        table = np.zeros((len(held), width), np.int32)
+        for n, row in enumerate(held):
+            table[n, : len(row)] = row
+        self._hash_cells(hashed, np.concatenate([*blocks, table]))
+        return hashed.digest()
+
+    def told_apart(self, alike: Sequence[bytes]) -> list[int]:
+        """The CTAs in an order that does not depend on what they are called, as far as they differ: by what they know
+        of which accesses, and by who knows of theirs; round after round by what those are who know (colour
+        refinement, as graphs are compared)."""
+        known, ctas = self.known, len(self.known.rows)
+        entries: dict[tuple[int, int, int, int], int] = {}
+        for place, cell in known.cells.items():
+            if place[0] >= 0 and place[0] not in self.living:
+                continue
+            for n, part in enumerate(cell):
+                for e in part:
+                    key = e.thread, e.mark, e.column, e.written
+                    what = hash((place[1], n, e.kind, e.size, e.thread % known.of_cta))
+                    entries[key] = entries.get(key, 0) + what
+        colours = {cta: hash(tuple(alike[cta])) for cta in self.living}
+        if entries:
+            rows, owners, weights = self._owned()
+            bits = _knows(rows, entries).astype(np.uint64)
+            by_owner = np.zeros((ctas + 1, len(entries)), np.uint64)
+            np.add.at(by_owner, owners, bits * _mixed(weights)[:, None])
+            made = np.zeros((ctas + 1, len(entries)), np.uint64)
+            for column, key in enumerate(entries):
+                made[key[0] // known.of_cta, column] = 1
+            whats = np.array([what & _ALL_BITS for what in entries.values()], np.uint64)
+            for _ in range(min(len(self.living), _ROUNDS)):
+                own = np.zeros(ctas + 1, np.uint64)
+                own[list(colours)] = [colour & _ALL_BITS for colour in colours.values()]
+                whole = _mixed(by_owner + _mixed(own)[:, None]).sum(0) + (made * _mixed(own)[:, None]).sum(0) + whats
+                signs = _mixed(by_owner + _mixed(made + _mixed(whole)[None, :])).sum(1)
+                later = {cta: hash((colour, int(signs[cta]))) for cta, colour in colours.items()}
+                if len(set(later.values())) == len(set(colours.values())):
+                    break
+                colours = later
+        return sorted(known.rows, key=lambda cta: (alike[cta], colours.get(cta, 0)))
+
+    def _owned(self) -> tuple[Rows, list[int], Any]:
+        """What threads of CTAs that have not ended know, and all other rows, with the CTA whose each is, or the last,
+        and a number that tells rows of one CTA apart."""
+        known, last = self.known, len(self.known.rows)
+        blocks, owners, numbers = [], list[int](), list[int]()
+        for cta, w in self.alive:
+            blocks.append(known._wide(cta, known.width)[w * LANES : (w + 1) * LANES, : known.width])
+            owners += [cta] * LANES
+            numbers += range(w * LANES, (w + 1) * LANES)
+        table = np.zeros((0, known.width), np.int32)
+        back = {rank: cta for cta, rank in self.rank.items()}
+        names, held = self.special()
+        if held:
+            table = np.zeros((len(held), known.width), np.int32)
+        for n, (name, row) in enumerate(zip(names, held, strict=True)):
+            table[n, : len(row)] = row
+            owner, number = self._owner(name)
+            owners.append(last if owner is None else back[owner])
+            numbers.append(number)
+        return np.concatenate([*blocks, table]), owners, np.array(numbers, np.int64).astype(np.uint64)
+
+    def _owner(self, name: Any) -> tuple[int | None, int]:
+        """The CTA, as it counts here, whose a row is, and a number for its name."""
+        what, key, to = name
+        of_cta, kind = self.known.of_cta, _ROWS.index(what)
+        if what in ("fenced", "pending", "behind", "forced"):
+            return key // of_cta, hash((kind, key % of_cta, min(to, 0)))
+        if what == "copies":
+            return key[0] // of_cta, hash((kind, key[0] % of_cta, key[1], to))
+        if what in ("own", "seen"):
+            return key[0] // of_cta, hash((kind, key[0] % of_cta, key[1][1], min(to, 0)))
+        if what == "exited":
+            return key, kind
+        if what == "meeting":
+            return key[0], hash((kind, key[1], to))
+        if what == "barrier":
+            return key[0][0], hash((kind, key[0][1]))
+        own = key[0] if key[0] >= 0 else None
+        if what == "given":
+            return (to if to >= 0 else own), hash((kind, key[1]))
+        return own, hash((kind, key[1], to))
+
+    # -- other numbers -------------------------------------------------------------------------------------------------
+    def _thread(self, thread: Thread) -> Thread:
+        size = self.known.of_cta
+        return self.rank[thread // size] * size + thread % size
+
+    def _place(self, place: Place) -> Place:
+        return self.rank[place[0]], place[1]
+
+    def _barrier(self, key: tuple[int, int]) -> tuple[int, int]:
+        return self.rank[key[0]], key[1]
+
+    def _befores(self, items: Collection[tuple[Any, frozenset[Before]]], number: Callable[[Any], Any]) -> list[Any]:
+        told = {found: "" for _, found in items}  # threads that met at a barrier have the same ones
+        for found in told:
+            told[found] = repr(sorted(map(self._before, found)))
+        return sorted((number(key), told[found]) for key, found in items)
+
+    def _before(self, before: Before) -> Before:
+        access = before.access
+        renamed = access._replace(thread=self._thread(access.thread), place=self._place(access.place))
+        return before._replace(access=renamed)
+
+    # -- what is told --------------------------------------------------------------------------------------------------
+    def special(self) -> tuple[list[object], list[Rows]]:
+        """What is known besides what threads know, each with a name."""
+        names: list[object] = []
+        held: list[Rows] = []
+        tables = self._tables()
+        for name in sorted(tables):
+            for key, to in sorted(tables[name]):
+                names.append((name, key, to))
+                held.append(tables[name][key, to])
+        return names, held
+
+    def _tables(self) -> dict[str, dict[tuple[Any, int], Rows]]:
+        known, rank, thread, place = self.known, self.rank, self._thread, self._place
+        by_thread = {"fenced": known.fenced, "pending": known.pending}
+        by_both = {"own": known.own, "seen": known.seen}
+        there = {
+            WIDE,
+            *self.living,
+            *(known.clusters[cta] for cta in self.living),
+        }  # what is given to a CTA that has ended is nobody's
+        tables: dict[str, dict[tuple[Any, int], Rows]] = {
+            **{name: {(thread(t), rank[to]): row
+                      for t, rows in table.items() for to, row in rows.items() if to in there}
+               for name, table in by_thread.items()},
+            **{name: {((thread(t), place(p)), rank[to]): row
+                      for (t, p), rows in table.items() for to, row in rows.items() if to in there}
+               for name, table in by_both.items()},
+            "behind": {(thread(t), 0): row for t, row in known.behind.items()},
+            "forced": {(thread(t), 0): row for t, row in known.forced.items()},
+            "meeting": {(self._barrier(key), n): row for key, rows in known.meeting.items() if key[0] in self.living
+                        for n, row in enumerate(rows)},
+            "exited": {(rank[cta], 0): row for cta, row in known.exited.items() if cta in self.living},
+            "barrier": {((self._barrier(key), tuple(tuple(map(thread, s)) for s in syncs)), 0): row
+                        for key, (row, syncs, _) in known.given.items() if key[0] in self.living},
+        }  # fmt: skip
+        tables["copies"] = {
+            ((thread(t), bulk), n): self._row(columns) for (t, bulk), groups in known.groups.items()
+            for n, columns in enumerate(groups) if t // known.of_cta in self.living
+        }  # fmt: skip
+        given, places, observed = {}, {}, {}
+        for at, location in known.locations.items():
+            if at[0] >= 0 and at[0] not in self.living:
+                continue
+            given.update({(place(at), rank[to]): row for to, row in location.given.items() if to in there})
+            fences = (location.written, location.read)
+            places.update({(place(at), n): row for n, row in enumerate(fences) if row is not None})
+            row = np.zeros(known.width, np.int32)
+            row[list(location.observed)] = list(location.observed.values())
+            observed[place(at), 0] = row
+        return {**tables, "given": given, "places": places, "observed": observed}
+
+    def _row(self, columns: Iterable[int]) -> Rows:
+        row = np.zeros(self.known.width, np.int32)
+        row[list(columns)] = 1
+        return row
+
+    def _hash_cells(self, hashed: Any, table: Rows) -> None:
+        """Add who, of those whose rows the table has, knows of the accesses that later ones must come after."""
+        known, alive = self.known, set(self.alive)
+        cells = {p: cell for p, cell in known.cells.items() if p[0] < 0 or p[0] in self.living}
+        number: dict[tuple[int, int, int, int], int] = {}
+        for cell in cells.values():
+            for entries in cell:
+                for e in entries:
+                    number.setdefault((e.thread, e.mark, e.column, e.written), len(number))
+        if not number:
+            return
+        packed = np.packbits(_knows(table, number), axis=0).T.copy()
+        digests = {}
+        for key, own in zip(number, packed, strict=True):
+            living = (key[0] // known.of_cta, key[0] % known.of_cta // LANES) in alive
+            digests[key] = hash((own.tobytes(), self._thread(key[0]) if living else -1))
+        told = 0
+        for place, (written, read) in cells.items():
+            told ^= hash((
+                self._place(place),
+                frozenset([
+                    (digests[e.thread, e.mark, e.column, e.written], e.kind, e.size, e.reach) for e in written
+                ]),
+                frozenset([(digests[e.thread, e.mark, e.column, e.written], e.size) for e in read]),
+            ))  # fmt: skip
+        hashed.update(repr((len(cells), told)).encode())
+
+
+def _knows(table: Rows, entries: Iterable[tuple[int, int, int, int]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """By row and (thread, mark, column, written) of an access: whether who has the row knows of it."""
+    threads, marks, columns, counts = np.array(list(entries)).T
+    known: np.ndarray[Any, np.dtype[np.bool_]] = (table[:, threads] >= marks) | (
+        (columns > 0) & (table[:, columns] >= counts)
+    )
+    return known
+
+
+def _mixed(numbers: Any) -> Any:
+    """Numbers of 64 bits that look like others (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators",
+    2014)."""
+    mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
