@@ -134,6 +134,6 @@ def test_a_loop_may_poll_a_volatile_flag_in_shared_memory(
     """PTX ISA, "ld": `ld.volatile` orders memory as `ld.relaxed.sys` does, in shared memory too."""
     out = np.zeros(1, np.uint32)
     kernel = wsemu.load_ptx(SHARED_FLAG.format(release=release, acquire=acquire, store=store))["k"]
-    found = wsemu.check(kernel, 1, 64, (out,), engine=engine, budget=20_000)
+    found = wsemu.check(kernel, 1, 64, (out,), engine=engine, budget=4_000)
     assert {finding.code for finding in found.findings} == codes, found.notes
     assert found.verdict == ("failed" if codes else "verified"), found.notes
