@@ -1257,8 +1257,8 @@ def _on_all(calls: list[Callable[[], _T]], stop: threading.Event | None = None) 
 
 
 def _shares(groups: int, workers: int) -> list[deque[tuple[int, int]]]:
-    """Groups from first up to, not including, last, for each worker: half of its own, half of the rest, and so on.  None
-    is longer than what a machine has room for, see `_ready`."""
+    """Groups from first up to, not including, last, for each worker: half of its own, half of the rest, and so on; none
+    longer than what a machine has room for, see `_ready`."""
     shares: list[deque[tuple[int, int]]] = []
     for number in range(workers):
         begin, last = groups * number // workers, groups * (number + 1) // workers
