@@ -62,7 +62,7 @@ from wsemu.model.isa import (
     PEEK,
     TENSOR_REDUCTIONS,
 )
-from wsemu.model.program import Program
+from wsemu.model.program import GIVES_UP, Program
 from wsemu.proof.election import Election, elections
 from wsemu.proof.liveness import live_rows
 from wsemu.proof.taint_steps import Bits, Decoder, Reached, Regions, SegmentOf, State, Step
@@ -340,6 +340,9 @@ class Analysis:
             for election in found:
                 self._settled[election.atomic] = self._passed[election.steered] = self._bit[source]
                 self._inside.update(dict.fromkeys(election.region, self._bit[source]))
+        clocks = sum(bit for pc, bit in self._bit.items() if pc >= 0 and NAMES[int(program.code[pc, 0])] in VARYING)
+        for pc in _watching(program) if clocks else ():
+            self._passed[pc] = self._passed.get(pc, 0) | clocks
         self._grown = False
         """whether an array has come to depend on more since the blocks that read memory were run"""
         self._seed()
@@ -551,6 +554,25 @@ class Analysis:
             for step in block.steps:
                 yield step, state
                 self._run(step, state)
+
+
+def _watching(program: Program) -> Iterator[int]:
+    """The branches of which one way leads to a trap, whatever is done before: those of a watchdog, if a clock decides
+    them.  That it bites counts as never reached."""
+    code = program.code.tolist()
+    ways = [successors(pc, row) for pc, row in enumerate(code)]
+    before: dict[int, list[int]] = {}
+    for pc, following in enumerate(ways):
+        for way in following:
+            before.setdefault(way, []).append(pc)
+    found = {pc for pc, row in enumerate(code) if NAMES[row[0]] == "trap" and GIVES_UP in program.traps[row[6]]}
+    pending = [*found]
+    while pending:
+        for pc in before.get(pending.pop(), ()):
+            if pc not in found and found.issuperset(ways[pc]) and NAMES[code[pc][0]] != "exit":
+                found.add(pc)
+                pending.append(pc)
+    yield from (pc for pc, row in enumerate(code) if NAMES[row[0]] == "bra" and not found.isdisjoint(ways[pc]))
 
 
 def _union(state: State, rows: Sequence[int]) -> Bits:
