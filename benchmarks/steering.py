@@ -1,9 +1,9 @@
 """CTAs that meet: what each kind of kernel takes to be decided, and whether what is broken in it is found.
 
 Prints a row for each kernel of `tests/unit/steering_kernels.py`, `steering_places.py`, `steering_copies.py` and
-`steering_groups.py`: verdict and processor time on `--ctas` CTAs of 64 threads, verdicts of its broken variants, and for
-those that one counter or commuting atomics decide the time on 1,000 CTAs.  A right kernel that is not verified, or a
-broken one that does not fail, makes the exit code 1.
+`steering_groups.py`: verdict and processor time on `--ctas` CTAs of 64 threads, verdicts of its broken variants, and
+for those that one counter or commuting atomics decide the time on 1,000 CTAs.  A right kernel that is not verified, or
+a broken one that does not fail, makes the exit code 1.
 """
 
 from __future__ import annotations
