@@ -63,11 +63,24 @@ __device__ __noinline__ int ackermann(int m, int n) {
   return ackermann(m - 1, n == 0 ? 1 : ackermann(m, n - 1));
 }
 
-// Each lane goes to a depth of its own, and is back for the shuffle.
+// Each lane goes to a depth of its own.
 __global__ void recursive(int *y) {
   const int t = threadIdx.x;
-  const int sum = fibonacci(t % 9) + 1000 * even(t) + 100000 * ackermann(t % 3, t % 4);
-  y[t] = __shfl_xor_sync(~0u, sum, 1);
+  y[t] = fibonacci(t % 9) + 1000 * even(t) + 100000 * ackermann(t % 3, t % 4);
+}
+
+// A GPU leaves the lanes apart then: what a shuffle reads is not there.
+__global__ void shuffled_apart(int *y, int n) {
+  const int t = threadIdx.x;
+  y[t] = __shfl_xor_sync(~0u, fibonacci(t % n), 1);
+}
+
+__device__ __noinline__ int steps(int n) { return n == 0 ? 1 : (n ^ (3 * steps(n - 1))) % 1001; }
+
+// It does not where functions call themselves once, nor where all lanes go alike.
+__global__ void shuffled_together(int *y) {
+  const int t = threadIdx.x;
+  y[t] = __shfl_xor_sync(~0u, steps(t % 7) + 10000 * fibonacci(5), 1);
 }
 
 struct Range {

@@ -80,6 +80,7 @@ class SourceView:
     def __init__(self, text: str) -> None:
         self._whole = text
         self.lines = text.split("\n")
+        self._values: dict[tuple[str, ast.AST], int | None] = {}
 
     @functools.cached_property
     def tree(self) -> ast.Module:
@@ -276,6 +277,12 @@ class SourceView:
         scope = where
         while not isinstance(scope, (*_FUNCTIONS, ast.Module)):
             scope = self.parents[scope]
+        if (name, scope) not in self._values:
+            self._values[name, scope] = self._set_once(name, scope)
+        return self._values[name, scope]
+
+    def _set_once(self, name: str, scope: ast.AST) -> int | None:
+        """The value of a name in a function, or in the module."""
         if isinstance(scope, _FUNCTIONS):
             if any(isinstance(n, ast.arg) and n.arg == name for n in ast.walk(scope)):
                 return None

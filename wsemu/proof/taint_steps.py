@@ -186,6 +186,8 @@ class Regions:
         windows = self._windows[SHARED] | self._windows[LOCAL]
         arrays = [one for one in sure if one & ~windows]
         numbers = [one for one in held if not one or one & ~windows]
+        if not (arrays or numbers):  # of segments alone: a distance, or nothing that leads anywhere
+            return bits | self.unknown
         if not sure or len(arrays) > 1 or (step.carried == "less" and held[1] & ~windows & ~self.unknown):
             return bits | self.unknown
         bits &= ~self.unknown

@@ -125,16 +125,18 @@ class _Others(NamedTuple):
             node, by = self.part(self.launch.grid, axis), self.part(self.launch.block, axis)
             if node is None:
                 continue
-            extent, name = max(self.extents().items(), default=(0, ""))
-            needed = -(-extent // threads)
-            if 0 < needed < count:
-                new = str(needed)
-                simple = isinstance(by, (ast.Name, ast.Constant, ast.Attribute))
-                if by is not None and simple and not name.isdigit() and not isinstance(node, ast.Constant):
-                    size = self.text.of(by)
-                    new = f"({name} + {size} - 1) // {size}"
-                grid = _with(self.report.grid, axis, needed)
-                yield self.written(node, new, 0.1 * (count - needed), needed, grid=grid)
+            written: dict[int, str] = {count - 1: str(count - 1)}
+            for extent, name in self.extents().items():
+                simple = isinstance(by, (ast.Name, ast.Constant, ast.Attribute)) and not name.isdigit()
+                size = self.text.of(by) if by is not None else ""
+                whole = f"({name} + {size} - 1) // {size}" if simple else str(-(-extent // threads))
+                written[-(-extent // threads)] = whole
+                written.setdefault(extent, name)
+            for needed, text in written.items():
+                if 0 < needed < count:
+                    new = str(needed) if isinstance(node, ast.Constant) else text
+                    far = 0.1 * (count - needed)
+                    yield self.written(node, new, far, needed, grid=_with(self.report.grid, axis, needed))
 
     def smaller_blocks(self) -> Iterator[Other]:
         """As many threads as an array has elements."""
@@ -193,10 +195,10 @@ class _Others(NamedTuple):
         ]
         for k, (n, node, value) in enumerate(numbers):
             for m, other, second in numbers[k + 1 :]:
-                if value != second:
+                if value != second and self.misplaced(n, node, m, other):
                     yield self.swapped(n, node, m, other, 1.2)
-            if value in self.extents():
-                continue  # it is what it should be
+            if any(value > 1 and extent % value == 0 for extent in self.extents()):
+                continue  # it is what it should be, or a number of equal parts of it
             for extent, name in self.extents().items():
                 if abs(extent - value) <= max(value, extent) // 2:
                     far = 0.8 + 0.1 * min(abs(extent - value), 9)
@@ -218,8 +220,14 @@ class _Others(NamedTuple):
         for k, (n, node, value) in enumerate(known):
             for m, other, second in known[k + 1 :]:
                 alike = value.dtype == second.dtype and len(value.shape) == len(second.shape)
-                if alike and value.shape != second.shape:
+                if alike and value.shape != second.shape and self.misplaced(n, node, m, other):
                     yield self.swapped(n, node, m, other, 0.7)
+
+    def misplaced(self, n: int, node: ast.expr, m: int, other: ast.expr) -> bool:
+        """Whether two arguments may stand in the wrong order: not where the kernel's parameters have their names."""
+        here = (self.report_name(n), self.report_name(m))
+        given = (self.text.of(node), self.text.of(other))
+        return here[0] != given[0] and here[1] != given[1]
 
     def swapped(self, n: int, node: ast.expr, m: int, other: ast.expr, near: float) -> Other:
         """Two arguments in the other order."""

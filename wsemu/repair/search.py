@@ -19,7 +19,7 @@ import numpy as np
 from wsemu.evidence import causes
 from wsemu.model.cure import Change, Cure, Edit, Trials
 from wsemu.model.data import NamedTuple, dataclass, field
-from wsemu.repair import constants, host, shapes, synchronisation, values
+from wsemu.repair import conditions, constants, host, shapes, synchronisation, values
 from wsemu.repair.scene import Candidate, Scene
 from wsemu.repair.text import Text
 
@@ -75,6 +75,7 @@ _BY_CODE = {
     "mbarrier-range": "argument constant",
     "proxy": "insert move unguard split call",
     "proxy-war": "insert move unguard split call",
+    "missing-fence": "insert",
     "tensormap-proxy": "insert move unguard call",
     "async-outlives-cta": "insert move unguard argument constant call",
     "dsmem-relaxed-exit": "call insert move",
@@ -102,9 +103,9 @@ _RANK: dict[Kind, int] = {
     "pair": 1,
     "compare": 1,
     "index": 2,
-    "fill": 3,
     "load": 3,
     "guard": 4,
+    "fill": 5,
 }
 """kinds of edits that come after others which are cures, too"""
 _WEAK = 3
@@ -113,7 +114,17 @@ _DODGES = 2
 """how much farther behind two indices in the other order are where nothing but an order of accesses is amiss"""
 _OF_ORDER = frozenset("race intra-warp-race uninitialized-read bank-conflict uncoalesced".split())
 """codes that may be of order alone"""
-_ELSEWHERE = frozenset(("atomic", "index", "stage"))
+_OF_PLACES = frozenset("out-of-bounds uninitialized-read misaligned".split())
+"""codes of where an access goes, which a number at the top of the file, of many uses, seldom decides"""
+_ALONE = frozenset(("fill", "load", "guard", "swap", "index"))
+"""kinds of edits that are no cures with those of other kinds: these make a launch quiet, and not right"""
+_KEEPS = frozenset(("launch", "swap", "compare", "bound", "constant", "return", "delete", "move"))
+"""kinds of edits that may keep a launch from some of its stores"""
+_MOVES = frozenset(("launch", "swap"))
+"""those of them after which others store what some did"""
+_PART = 4
+"""of the elements that change: what goes wrong is less"""
+_ELSEWHERE = frozenset(("atomic", "index", "stage", "bound", "compare"))
 """kinds of edits that are as weak where they are odd: what else is done there is not what was meant"""
 _DANGLING = frozenset(("dangling-arrive", "dangling-phase"))
 """codes of launches that may have left out some of their work"""
@@ -211,6 +222,8 @@ class Tried(NamedTuple):
     """launches that were verified before, and leave other results with it"""
     drops: bool = False
     """one of them stores less with it"""
+    lost: int = 0
+    """elements that the launch as it is changes, and that hold with it what they held before"""
 
 
 @dataclass()
@@ -236,6 +249,8 @@ class Search:
     """what the arrays held before the launch"""
     changed: int = 0
     """elements that it changes, where it comes to its end as it is"""
+    stored: Results = ()
+    """what it leaves in the arrays"""
     known: set[str] = field(default_factory=set)
     """texts that were tried"""
     passed: list[tuple[Launched, Attempted]] = field(default_factory=list)
@@ -290,8 +305,9 @@ class Search:
             attempted = self.launched.attempt_launch(other.grid, other.block, other.arguments)
             if attempted is not None and is_cure(attempted.report, self.report) and self.keeps(attempted):
                 self.texts.setdefault(file, text)
-                made = Tried((other.candidate,), text.edited(other.candidate.pieces), attempted, self.tried)
-                self.cures.append(made._replace(file=file))
+                made = Tried((other.candidate,), text.edited(other.candidate.pieces), attempted, self.tried, file)
+                if not self.lost(made):
+                    self.cures.append(made)
 
     def relax(self) -> None:
         """Try to leave groups of copies under way, where a wait for all of them is a cure."""
@@ -351,9 +367,12 @@ class Search:
             if score > enough or self.over() or (self.partly and self.tried >= most):
                 return
             found = len(self.cures)
+            kinds = {c.edit.kind for c in (*before, candidate)}
+            if len(kinds) > 1 and kinds & _ALONE:
+                continue
             self.attempt(name, base, (*before, candidate), report)
             last = self.cures[-1] if len(self.cures) > found else None
-            if last is not None and not last.drops and self.right(last) is not False:
+            if last is not None and not last.drops and not last.lost and self.right(last) is not False:
                 farther = 6 if rank_of(last) > 1 or any(c.odd > 0 for c in last.edits) else 4
                 enough = min(enough, score + farther * _STEP) if len(self.cures) < ENOUGH else score
 
@@ -383,7 +402,15 @@ class Search:
             return None
         pairs = [(now, was) for now, (_, was) in zip(done, self.passed, strict=True) if now is not None]
         changes = sum(digest(now.results) != digest(was.results) for now, was in pairs)
-        return tried._replace(changes=changes, drops=any(now.stores < was.stores for now, was in pairs))
+        drops = any(now.stores < was.stores for now, was in pairs)
+        return tried._replace(changes=changes, drops=drops, lost=self.lost(tried))
+
+    def lost(self, tried: Tried) -> int:
+        """Elements that the launch as it is changes, and an edit of what is done at all leaves as they were."""
+        kinds = {c.edit.kind for c in tried.edits}
+        lost = _lost(self.before, self.stored, tried.attempted.results) if kinds & _KEEPS else 0
+        few = 0 if kinds & _MOVES else _changed(self.before, self.stored) // _PART
+        return lost if lost > few else 0  # those that went wrong are no loss
 
     def right(self, tried: Tried) -> bool | None:
         """Whether a cure leaves what is expected; None where nothing is."""
@@ -480,9 +507,9 @@ def repeats(run: Search, seconds: float) -> str:
     same = run.launched.repeated()
     if same is None or _codes(same.report) != _codes(run.report):
         return "the launch does something else when made again"
-    run.results = digest(same.results)
+    run.results, run.stored, run.before = digest(same.results), same.results, run.launched.untouched()
     if not _CUT_SHORT & {*_codes(run.report)}:
-        run.stores, run.before = same.stores, run.launched.untouched()
+        run.stores = same.stores
         run.changed = _changed(run.before, same.results)
     return "a launch takes too long to be made again and again" if 3 * (clock() - started) > seconds else ""
 
@@ -491,6 +518,12 @@ def _changed(before: Results, after: Results) -> int:
     """Elements that differ, as far as arrays are the same ones."""
     pairs = [(a, b) for (_, a), (_, b) in zip(before, after, strict=False) if a.shape == b.shape]
     return sum(int(np.count_nonzero(a != b)) for a, b in pairs)
+
+
+def _lost(before: Results, one: Results, other: Results) -> int:
+    """Elements that one launch changes, and another one does not."""
+    arrays = [(a, b, c) for (_, a), (_, b), (_, c) in zip(before, one, other, strict=False)]
+    return sum(int(np.count_nonzero((a != b) & (a == c))) for a, b, c in arrays if a.shape == b.shape == c.shape)
 
 
 def _replaced(cure: Cure) -> set[tuple[str, int]]:
@@ -550,7 +583,7 @@ def ordered(scene: Scene) -> list[tuple[float, Candidate]]:
     """The edits of a file with how far they are, in no order."""
     if not scene.hot and not scene.functions:
         return []
-    found = [c for module in (synchronisation, values, constants, shapes) for c in module.edits(scene)]
+    found = [c for module in (synchronisation, values, conditions, constants, shapes) for c in module.edits(scene)]
     kinds = [(n, _BY_CODE.get(code, "").split()) for n, code in enumerate(scene.codes)]
     base: dict[str, float] = {}
     for n, names in kinds:
@@ -568,20 +601,22 @@ def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
         not _leaves_out(t) for t in run.cures
     ) else max(t.attempted.stores for t in run.cures)  # fmt: skip
     kinds = [digest(t.attempted.results) for t in run.cures if not _leaves_out(t)]
-    ordering = {*_codes(run.report)} <= _OF_ORDER
+    ordering, places = {*_codes(run.report)} <= _OF_ORDER, bool(_OF_PLACES & {*_codes(run.report)})
 
     def rank(tried: Tried) -> tuple[Any, ...]:
         right = agrees(tried.attempted.results, expected)
         rarity = -kinds.count(digest(tried.attempted.results))
         return (
             right is False,
-            _leaves_out(tried) or tried.drops or tried.attempted.stores < max(most, run.stores) // 2,
+            _leaves_out(tried) or tried.lost > 0 or tried.drops or tried.attempted.stores < max(most, run.stores) // 2,
             tried.drops,
             tried.changes if _leaves_out(tried) else 0,
             tried.fails,
             len(tried.edits),
             new_warnings(tried.attempted.report, run.report),
-            rank_of(tried) + (_DODGES if ordering and any(c.edit.kind == "swap" for c in tried.edits) else 0),
+            rank_of(tried)
+            + (_DODGES if ordering and any(c.edit.kind == "swap" for c in tried.edits) else 0)
+            + (_DODGES if places and any(c.edit.kind == "constant" for c in tried.edits) else 0),
             sum(c.odd for c in tried.edits),
             rarity if len(set(kinds)) > 1 else 0,
             max(sum(c.waits for c in tried.edits), 0),
@@ -594,7 +629,10 @@ def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
 def rank_of(tried: Tried) -> int:
     """How far its kinds of edits are behind others."""
     return max(
-        _RANK.get(c.edit.kind, 0) + (_WEAK if c.odd > 0 and c.edit.kind in _ELSEWHERE else 0) for c in tried.edits
+        _RANK.get(c.edit.kind, 0)
+        + (_WEAK * c.odd if c.odd > 0 and c.edit.kind in _ELSEWHERE else 0)
+        - (_WEAK if c.odd < 0 and c.edit.kind == "load" else 0)
+        for c in tried.edits
     )
 
 
@@ -646,6 +684,7 @@ def described(run: Search, best: list[Tried], expected: dict[str, Any]) -> list[
                 findings=gone,
                 drops=(_leaves_out(tried) and not run.stores)
                 or tried.drops
+                or tried.lost > 0
                 or tried.attempted.stores < max(first.attempted.stores, run.stores),
                 results=number,
                 differs=differs(first.attempted.results, tried.attempted.results) if number else "",

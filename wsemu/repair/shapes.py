@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from wsemu.repair import conditions
 from wsemu.repair.scene import GIVES, argument, last_name, leaves, synchronises
 from wsemu.repair.text import Piece
 
@@ -198,12 +199,16 @@ def loads(scene: Scene) -> Iterator[Candidate]:
         return
     for statement in scene.hot:
         for node in ast.walk(statement):
-            if not (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)):
+            if not (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)) or conditions.bounded(
+                scene, statement
+            ):
                 continue
+            usual = conditions.idiom(scene, scene.text.of(node.value))
             for rank, condition in enumerate(_limits(scene, node)):
-                made = scene.replacement("load", node, f"({scene.text.of(node)} if {condition} else 0)", 0.2 * rank)
+                near = 0.2 * rank - 6.0 * usual
+                made = scene.replacement("load", node, f"({scene.text.of(node)} if {condition} else 0)", near)
                 if made:
-                    yield made
+                    yield made._replace(odd=-int(usual))
 
 
 # -- early returns -----------------------------------------------------------------------------------------------------
@@ -353,6 +358,9 @@ def arrays(scene: Scene) -> Iterator[Candidate]:
         for rank, part in enumerate(parts):
             wanted = [1, 2, 4, 8]
             has = scene.number(part)
+            for name in _larger(scene, has):
+                if made := scene.replacement("size", part, name, 0.5 + rank - scene.distance(part)):
+                    yield made
             if has is not None:
                 wanted += [n + by - has for n in scene.numbers for by in (0, 1) if has <= n < 4 * has + 64]
                 wanted += [-has % 4, -has % 8, -has % 16]
@@ -365,6 +373,14 @@ def arrays(scene: Scene) -> Iterator[Candidate]:
             made = scene.replacement("size", call, f"{text[:-1]}, 16)", -scene.distance(call))
             if made:
                 yield made
+
+
+def _larger(scene: Scene, than: int | None) -> Iterator[str]:
+    """Names of numbers at the top of the file that are larger, of those that the kernel uses."""
+    for name, value in scene.text.assigned.items():
+        number = scene.number(value.node)
+        if than is not None and number is not None and number > than and scene.uses[name]:
+            yield name
 
 
 def _grown(scene: Scene, part: ast.expr, by: int, kind: str) -> Candidate | None:
@@ -430,7 +446,7 @@ def guards(scene: Scene) -> Iterator[Candidate]:
         lanes = [f"{n} % 32 == 0" for n in names] + [f"{n} == 0" for n in names] + lanes
         loops = [f"{o.target.id}" for o in scene.text.ancestors(statement)
                  if isinstance(o, ast.For) and isinstance(o.target, ast.Name)]  # fmt: skip
-        several = [*elected, *lanes] if gives or _same_place(statement) else []
+        several = [*elected, *lanes] if gives or _same_place(statement) or _shared_by_lanes(scene, statement) else []
         loops += _but_the_last(scene, statement) if gives else []
         for rank, condition in enumerate(dict.fromkeys([*first, *loops, *several])):
             block = f"{scene.text.indent(statement)}if {condition}:\n" + _block(scene, [statement], 1)
@@ -508,6 +524,14 @@ def _same_place(statement: ast.stmt) -> bool:
         case ast.AugAssign(target=ast.Subscript(slice=ast.Constant())):
             return True
     return False
+
+
+def _shared_by_lanes(scene: Scene, statement: ast.stmt) -> bool:
+    """Whether several lanes store to one element: its index is computed by a division, or is the same in all."""
+    if not isinstance(statement, ast.Assign) or "intra-warp-race" not in scene.codes:
+        return False
+    target = statement.targets[0]
+    return isinstance(target, ast.Subscript) and not scene.by_thread(target.slice, scene.of_threads)
 
 
 def _thread_names(scene: Scene) -> list[str]:

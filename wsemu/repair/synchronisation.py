@@ -103,6 +103,7 @@ def edits(scene: Scene) -> Iterator[Candidate]:
 # -- put in ------------------------------------------------------------------------------------------------------------
 def inserted(scene: Scene) -> Iterator[Candidate]:
     """A call that synchronises, at the gaps around the places of the findings."""
+    yield from counterparts(scene)
     gaps = sorted(scene.gaps, key=functools.partial(_far, scene))[:_NEAREST]
     lacking = dict.fromkeys(lines for lines in _lacking(scene) if lines[-1])
     others = [lines for lines in _statements(scene) if lines not in lacking]
@@ -114,6 +115,74 @@ def inserted(scene: Scene) -> Iterator[Candidate]:
                 near = _far(scene, gap) + 1.5 * rank + 2.0 * odd
                 made = scene.candidate("insert", says, [scene.put(gap, *lines)], near, 1)
                 yield made._replace(odd=odd)
+
+
+def counterparts(scene: Scene) -> Iterator[Candidate]:
+    """A method of a pattern beside the one that it belongs to; what one object is called for where another one is; the
+    wait for an arrive that nobody waits for."""
+    for statement, lines in (*_of_a_pattern(scene), *_of_a_twin(scene), *_unanswered(scene)):
+        suite = scene.text.suites[statement]
+        at = suite.index(statement)
+        for gap in scene.gaps:
+            if gap.suite is suite and not _beside(scene, gap, lines[-1].strip()):
+                steps = min(abs(gap.position - at), abs(gap.position - at - 1))
+                says = f"insert `{lines[-1].strip()}`{' under `' + lines[0] + '`' if len(lines) > 1 else ''} {gap.says}"
+                yield scene.candidate("insert", says, [scene.put(gap, *lines)], 0.5 * steps - 5.0, 1)
+
+
+def _calls(scene: Scene) -> Iterator[tuple[ast.Expr, str, str]]:
+    """The statements that call a method of a pattern's object, with the object and the method."""
+    methods = {*_SIBLINGS, "producer_acquire"}
+    for statement in scene.synchronising:
+        call = statement.value
+        assert isinstance(call, ast.Call)
+        if last_name(call) in methods:
+            yield statement, scene.text.of(call.func).rpartition(".")[0], last_name(call)
+
+
+def _of_a_pattern(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
+    """What an object's methods need, and it is called for nowhere."""
+    called = {(receiver, name) for _, receiver, name in _calls(scene)}
+    for statement, receiver, name in _calls(scene):
+        for other in _SIBLINGS.get(name, ()):
+            if (receiver, other) not in called:
+                assert isinstance(statement.value, ast.Call)
+                yield statement, (_sibling(scene, statement.value, other),)
+
+
+def _of_a_twin(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
+    """What one object is called for, and not another one of the same methods, among the same statements."""
+    calls = [*_calls(scene)]
+    methods: dict[str, set[str]] = {}
+    for _, receiver, name in calls:
+        methods.setdefault(receiver, set()).add(name)
+    for statement, receiver, name in calls:
+        there = {(one, what) for other, one, what in calls if scene.text.suites[other] is scene.text.suites[statement]}
+        for twin, own in methods.items():
+            if twin != receiver and name in own and (twin, name) not in there:
+                call = scene.text.of(statement)
+                yield statement, (twin + call[len(receiver) :],)
+
+
+def _unanswered(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
+    """The wait, before what another role does, for an arrive on a barrier that nobody waits for: `i + n < stop` of
+    who arrives is `i >= n` of who waits."""
+    waited = {scene.text.of(call.args[0]) for call in scene.called("bar_sync", "barrier_sync") if call.args}
+    for call in scene.called("bar_arrive", "barrier_arrive"):
+        if len(call.args) < 2 or scene.text.of(call.args[0]) in waited:
+            continue
+        name = last_name(call).replace("arrive", "sync")
+        line = scene.call(name, *map(scene.text.of, call.args[:2])) or ""
+        owner = next((o for o in scene.text.ancestors(call) if isinstance(o, ast.If)), None)
+        for other in scene.synchronising:
+            loop = next((o for o in scene.text.ancestors(other) if isinstance(o, ast.For)), None)
+            assert isinstance(other.value, ast.Call)
+            if loop is None or call in ast.walk(loop) or last_name(other.value) != last_name(call):
+                continue
+            match owner.test if owner is not None else None:
+                case ast.Compare(left=ast.BinOp(left=left, op=ast.Add(), right=by), ops=[ast.Lt()]):
+                    yield other, (f"if {scene.text.of(left)} >= {scene.text.of(by)}:", f"    {line}")
+            yield other, (line,)
 
 
 def fenced(scene: Scene) -> Iterator[Candidate]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from itertools import pairwise
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from wsemu.repair.scene import last_name, synchronises
@@ -39,6 +39,11 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "cp_async_ca": ("", "place", "", "place", "size"),
     "cp_async_cg": ("", "place", "", "place", "size"),
     **dict.fromkeys(("ld_v2", "ld_v4", "st_v2", "st_v4"), ("", "place")),
+    **dict.fromkeys(
+        "shfl_sync shfl_up_sync shfl_down_sync shfl_xor_sync all_sync any_sync ballot_sync eq_sync match_any_sync "
+        "match_all_sync syncwarp".split(),
+        ("mask",),
+    ),
     "setmaxnreg_inc": ("registers",),
     "setmaxnreg_dec": ("registers",),
     "producer_acquire": ("", "round"),
@@ -52,12 +57,8 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 }
 """call -> what its arguments are; what is `` is not edited"""
 _WARP, _GROUP = 32, 8
-_BOUNDARY: dict[type[ast.cmpop], str] = {
-    ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
-}  # fmt: skip
-_SYMBOLS: dict[type[ast.cmpop], str] = {
-    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
-}  # fmt: skip
+_FULL = "0xFFFFFFFF"
+"""the mask of a whole warp"""
 _SIMPLE = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript)
 
 
@@ -67,7 +68,6 @@ def edits(scene: Scene) -> Iterator[Candidate]:
     yield from whole_counts(scene)
     yield from whole_rings(scene)
     yield from bounds(scene)
-    yield from comparisons(scene)
     yield from indices(scene)
     yield from assignments(scene)
     yield from identities(scene)
@@ -88,6 +88,10 @@ def arguments(scene: Scene) -> Iterator[Candidate]:
                 kind: Kind = "index" if what in ("place", "coordinates") else "argument"
                 near = 0.3 * rank + (_of_the_same(scene, call) if what == "count" else 0.0)
                 near -= 4.0 * (what == "id" and "barrier-recycling" in scene.codes)  # two groups with one barrier
+                near -= 4.0 * (what == "mask")
+                near -= 4.0 * (what == "groups" and rank < 2 and "cp_async" in scene.said)
+                if what == "count" and last_name(call) in _BARRIERS and new.isdigit() and int(new) % _WARP:
+                    continue  # warps arrive, not threads
                 made = scene.replacement(kind, argument, new, near)
                 if made:
                     alone = what == "count" and last_name(call) in _BARRIERS and new.isdigit() and int(new) <= _WARP
@@ -115,7 +119,7 @@ def _used(scene: Scene) -> dict[str, list[str]]:
 def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]]) -> list[str]:
     """What may stand in the place of an argument."""
     old = scene.text.of(node)
-    wrapped = _wrapped(scene, node)
+    wrapped = bracketed(scene, node)
     near = used.get(what, [])
     made: list[str] = []
     if what == "parity":
@@ -127,11 +131,13 @@ def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]])
     elif what == "count":
         wanted = [n for n in scene.numbers if 0 < n <= 1024]
         made = [*near, *map(str, sorted(wanted, key=lambda n: n % _WARP != 0)), str(scene.threads), "1", str(_WARP)]
-        made += _by(scene, node, _WARP) + _by(scene, node, 1)
+        made += stepped(scene, node, _WARP) + stepped(scene, node, 1)
         if isinstance(node, ast.Constant) and type(node.value) is int:
             made += [str(2 * node.value), str(4 * node.value)]  # of two CTAs, of four
     elif what == "bar":
         made = near
+    elif what == "mask":
+        made = [_FULL] if isinstance(node, ast.Constant) and node.value != int(_FULL, 16) else []
     elif what == "scope":
         made = ['"cluster"', '"gpu"']
     elif what == "bytes":
@@ -139,14 +145,15 @@ def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]])
         times = [f"{n} * {wrapped}" if whole is None else str(n * whole) for n in (2, 4)]
         made = [*near, *(str(n) for n in scene.numbers if n % 16 == 0), *times, f"({old} + 15) // 16 * 16"]
     elif what == "groups":
-        made = [*_by(scene, node, 1), "0"]
+        made = [*stepped(scene, node, 1), "0"]
     elif what == "registers":
-        made = _by(scene, node, _GROUP) + [str(n) for n in scene.numbers if n % _GROUP == 0 and 24 <= n <= 256] + ["40"]
+        named_ = [str(n) for n in scene.numbers if n % _GROUP == 0 and 24 <= n <= 256]
+        made = [*stepped(scene, node, _GROUP), *named_, "40"]
     elif what == "id":
         stages = _stages(scene, node)
-        made = [*near, *_by(scene, node, 1), *(f"{wrapped} + {stage}" for stage in stages), "1", "2"]
+        made = [*near, *stepped(scene, node, 1), *(f"{wrapped} + {stage}" for stage in stages), "1", "2"]
     elif what in ("index", "round"):
-        made = [*near, *_by(scene, node, 1), *_stages(scene, node), *_loop_names(scene, node)]
+        made = [*near, *stepped(scene, node, 1), *_stages(scene, node), *_loop_names(scene, node)]
     elif what == "coordinates" and isinstance(node, ast.Tuple):
         options = [(n, new) for n, part in enumerate(node.elts) for new in [*_near(scene, part), *_whole(scene, part)]]
         return [_with(scene, node, n, new) for n, new in options]
@@ -180,10 +187,10 @@ def _whole(scene: Scene, node: ast.expr) -> list[str]:
 
 def _near(scene: Scene, node: ast.expr) -> list[str]:
     """An index by one, and another stage."""
-    return [*_by(scene, node, 1), *_stages(scene, node)]
+    return [*stepped(scene, node, 1), *_stages(scene, node)]
 
 
-def _by(scene: Scene, node: ast.expr, step: int) -> list[str]:
+def stepped(scene: Scene, node: ast.expr, step: int) -> list[str]:
     """An expression more and less by a step."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return [str(n) for n in (node.value + step, node.value - step) if n >= 0]
@@ -194,11 +201,11 @@ def _by(scene: Scene, node: ast.expr, step: int) -> list[str]:
             return [
                 left if by + s == 0 else f"{left} {'+' if by + s > 0 else '-'} {abs(by + s)}" for s in (step, -step)
             ]
-    simple = _wrapped(scene, node, sums=True)
+    simple = bracketed(scene, node, sums=True)
     return [f"{simple} + {step}", f"{simple} - {step}"]
 
 
-def _wrapped(scene: Scene, node: ast.expr, *, sums: bool = False) -> str:
+def bracketed(scene: Scene, node: ast.expr, *, sums: bool = False) -> str:
     """The text of an operand, in brackets where it needs them."""
     text = scene.text.of(node)
     if isinstance(node, _SIMPLE):
@@ -226,13 +233,23 @@ def _stages(scene: Scene, node: ast.AST) -> list[str]:
     function = next((o for o in scene.text.ancestors(node) if isinstance(o, ast.FunctionDef)), None)
     found: dict[str, None] = {}
     for part in ast.walk(function) if function else ():
-        if isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name) and _selects(part.value):
+        value = part.value if isinstance(part, ast.Assign) else part
+        if not (isinstance(value, ast.expr) and _selects(value)) or _of_lanes(scene, value):
+            continue
+        if isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name):
             found[part.targets[0].id] = None
-        if isinstance(part, ast.expr) and _selects(part):
+        if isinstance(part, ast.expr):
             found[scene.text.of(part)] = None
     loops = _loop_names(scene, node)
     inside = [text for text in found if not loops or "%" not in text or any(name in text for name in loops)]
     return [*inside, *(f"{i} % 2" for i in loops)][:5]
+
+
+def _of_lanes(scene: Scene, node: ast.expr) -> bool:
+    """Whether an expression is of the form `t % 32`: a lane, and no stage."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and (
+        scene.by_thread(node, scene.of_threads) is not None
+    )  # fmt: skip
 
 
 def _selects(node: ast.AST) -> bool:
@@ -265,6 +282,8 @@ def whole_counts(scene: Scene) -> Iterator[Candidate]:
                 continue
             others = [str(free_id(scene))] if what == "id" else _others(scene, alike[0].args[1], what, {})
             for rank, new in enumerate(others):
+                if what == "count" and new.isdigit() and int(new) % _WARP:
+                    continue
                 pieces = [Piece(*scene.text.span(call.args[n]), new) for call in alike]
                 lines = ", ".join(str(call.lineno) for call in alike)
                 says = f"write `{new}` in place of the {what} `{old}` in lines {lines}"
@@ -306,7 +325,7 @@ def _staged(scene: Scene, calls: list[ast.Call], stage: str, step: int) -> Candi
         if "{}" in stage and not loops:
             return None
         by = stage.format(loops[0]) if "{}" in stage else stage
-        new = f"{_wrapped(scene, call.args[0], sums=True)} + {by if step == 1 else f'{step} * ({by})'}"
+        new = f"{bracketed(scene, call.args[0], sums=True)} + {by if step == 1 else f'{step} * ({by})'}"
         texts.append(new)
         pieces.append(Piece(*scene.text.span(call.args[0]), new))
     lines = ", ".join(str(call.lineno) for call in calls)
@@ -314,16 +333,19 @@ def _staged(scene: Scene, calls: list[ast.Call], stage: str, step: int) -> Candi
     return scene.candidate("stage", says, pieces, 3.0 + step) if len(pieces) > 1 else None
 
 
-# -- bounds and comparisons --------------------------------------------------------------------------------------------
+# -- bounds --------------------------------------------------------------------------------------------
 def bounds(scene: Scene) -> Iterator[Candidate]:
     """The limits of a `range` by one, and those of other loops."""
     ranges = list(scene.called("range"))
     for call in ranges:
         far = _loop_distance(scene, call)
+        loop = scene.text.statement(call)
+        reads = any(loop is owner for hot in scene.hot[:1] for owner in scene.text.ancestors(hot))
+        unread = reads and "uninitialized-read" in scene.codes  # who reads less mends nothing
         stop = call.args[min(1, len(call.args) - 1)]
         others = [scene.text.of(other.args[min(1, len(other.args) - 1)]) for other in ranges if other is not call]
         for n, argument in enumerate(call.args[:2]):
-            options = [*(others if argument is stop else []), *_by(scene, argument, 1), *_rounded(scene, argument)]
+            options = [*(others if argument is stop else []), *stepped(scene, argument, 1), *_rounded(scene, argument)]
             if isinstance(argument, ast.BinOp) and isinstance(argument.op, (ast.Add, ast.Sub)):
                 options.append(scene.text.of(argument.left))
             for rank, new in enumerate(dict.fromkeys(options)):
@@ -333,7 +355,9 @@ def bounds(scene: Scene) -> Iterator[Candidate]:
                     near = -5.0 - scene.distance(argument)
                 made = scene.replacement("bound", argument, new, near)
                 if made:
-                    yield made._replace(odd=-1 if simpler else 0)
+                    strange = new in others and not named(new) >= named(scene.text.of(argument))
+                    less = unread and argument is stop and new in stepped(scene, argument, 1)
+                    yield made._replace(odd=-1 if simpler else 2 * less or int(strange))
         if len(call.args) == 1 and (made := scene.replacement("bound", stop, f"1, {scene.text.of(stop)}", far + 1)):
             yield made
 
@@ -360,59 +384,47 @@ def _rounded(scene: Scene, node: ast.expr) -> list[str]:
     return []
 
 
-def comparisons(scene: Scene) -> Iterator[Candidate]:
-    """A comparison by one; a condition that another `if` of the kernel has."""
-    tests = [s.test for s in scene.statements if isinstance(s, (ast.If, ast.While))]
-    texts = [*dict.fromkeys(scene.text.of(test) for test in tests)]
-    for test in tests:
-        for node in ast.walk(test):
-            if isinstance(node, ast.Compare):
-                yield from _comparison(scene, node)
-        for rank, other in enumerate(texts):
-            made = scene.replacement("compare", test, other, 1.0 + 0.3 * rank)
-            if made:
-                yield made
-        if isinstance(test, ast.Compare) and "%" in scene.text.of(test.left) and isinstance(test.left, ast.BinOp):
-            new = f"{scene.text.of(test.left.left)} {_SYMBOLS.get(type(test.ops[0]), '==')} "
-            made = scene.replacement("compare", test, new + scene.text.of(test.comparators[0]), 1.0)
-            if made:
-                yield made
-        if isinstance(test, ast.BoolOp):
-            for rank, value in enumerate(test.values):
-                made = scene.replacement("compare", test, scene.text.of(value), 1.0 + rank)
-                if made:
-                    yield made
-
-
-def _comparison(scene: Scene, node: ast.Compare) -> Iterator[Candidate]:
-    operands = [node.left, *node.comparators]
-    for n, (one, other) in enumerate(pairwise(operands)):
-        symbol, changed = _SYMBOLS.get(type(node.ops[n])), _BOUNDARY.get(type(node.ops[n]))
-        if symbol and changed:
-            parts = [scene.text.of(part) for part in operands]
-            before = scene.text.of(node)
-            at = before.find(symbol, len(parts[0]) if n == 0 else 0)
-            new = before[:at] + changed + before[at + len(symbol) :]
-            number = isinstance(other, ast.Constant) and symbol in ("<", ">")  # `t < 3`, not `t <= 2`
-            made = scene.replacement("compare", node, new, 1.0 if number else 0.5)
-            if made:
-                yield made
-        for rank, new in enumerate(_by(scene, other, 1)):
-            made = scene.replacement("compare", other, new, 0.7 + 0.2 * rank)
-            if made:
-                yield made
-        del one
-
-
 # -- indices -----------------------------------------------------------------------------------------------------------
 def indices(scene: Scene) -> Iterator[Candidate]:
     """An index by one, of another dimension, of another stage; what other accesses of the array have there."""
     yield from _unused(scene)
     for statement in scene.hot:
         head = statement if not isinstance(statement, (ast.If, ast.For, ast.While)) else ast.Pass()
+        loaded = _loaded(scene, head)
         for node in ast.walk(head):
             if isinstance(node, ast.Subscript):
-                yield from _index(scene, node)
+                for made in _index(scene, node):
+                    again = _again(scene, node, made, loaded)
+                    if not (again and "out-of-bounds" in scene.codes):
+                        yield made._replace(odd=1) if again else made
+            elif isinstance(node, ast.Call) and ".atomic." in scene.text.of(node.func) and len(node.args) > 1:
+                parts = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
+                for part in parts:
+                    yield from _by_one(scene, part)
+
+
+def _loaded(scene: Scene, statement: ast.AST) -> Counter[str]:
+    """The elements that a statement loads."""
+    nodes = (n for n in ast.walk(statement) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load))
+    return Counter(map(scene.text.of, nodes))
+
+
+def _again(scene: Scene, node: ast.Subscript, made: Candidate, loaded: Counter[str]) -> bool:
+    """Whether an edit of a load's index makes it a second load of what the same statement loads already."""
+    (piece,) = made.pieces
+    start, end = scene.text.span(node)
+    data = scene.text.data
+    new = data[start : piece.start].decode() + piece.text + data[piece.end : end].decode()
+    return isinstance(node.ctx, ast.Load) and loaded[new] > 0
+
+
+def _by_one(scene: Scene, part: ast.expr) -> Iterator[Candidate]:
+    """An index without a number that is added to it, by one, or with another number in it."""
+    less = smaller(scene, part, only_less=True)
+    for rank, new in enumerate(dict.fromkeys([*less, *stepped(scene, part, 1), *smaller(scene, part)])):
+        made = scene.replacement("index", part, new, 0.4 * rank)
+        if made:
+            yield made
 
 
 def _unused(scene: Scene) -> Iterator[Candidate]:
@@ -436,57 +448,82 @@ def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
         yield made
     elsewhere = _indices_of(scene, scene.text.of(node.value), len(parts))
     for n, part in enumerate(parts):
-        own, is_stage = _names(texts[n]), _is_stage(scene, part)
-        stages = [
-            text for text in _stages(scene, node) if is_stage or _names(text) >= own
-        ]  # else `i % 2` for `i` alone
-        options: list[tuple[Kind, list[str]]] = [
-            ("stage", [*elsewhere[n], *stages] if is_stage or not scene.ordering else []),
-            ("index", [*_by(scene, part, 1), *_smaller(scene, part)]),
-        ]
-        for kind, texts_ in options:
-            for rank, new in enumerate(dict.fromkeys(texts_)):
-                made = scene.replacement(kind, part, new, 0.4 * rank)
-                if made:
-                    yield made._replace(odd=int(not _names(new) >= _names(scene.text.of(part))))
-    if isinstance(node.ctx, ast.Load):
+        if isinstance(part, ast.Slice):
+            yield from _by_one(scene, part.lower) if part.lower is not None else ()
+            continue
+        own, is_stage = named(texts[n]), _is_stage(scene, part)
+        stages = [text for text in _stages(scene, node) if is_stage or named(text) >= own]  # no `i % 2` for `k`
+        others = elsewhere[n] if is_stage or not scene.ordering else []
+        for rank, new in enumerate(dict.fromkeys([*others, *stages])):
+            if made := scene.replacement("stage", part, new, 0.4 * rank):
+                yield made._replace(odd=int(not named(new) >= named(scene.text.of(part))))
+        yield from _by_one(scene, part)
+        for rank, new in enumerate(_of_names(scene, node, part)):
+            if made := scene.replacement("index", part, new, 1.0 + 0.3 * rank):
+                yield made
+    if isinstance(node.ctx, ast.Load) or len(parts) > 1:
         return
-    for rank, whole in enumerate(("cuda.grid(1)",)):
-        made = scene.replacement(
-            "index", node.slice, whole.replace("cuda", scene.modules.get("cuda", "cuda")), 3 + rank
-        )
-        if made and len(parts) == 1:
+    cuda = scene.modules.get("cuda", "cuda")
+    between = isinstance(parts[0], ast.Constant) and "CTA (" in scene.said
+    for rank, new in enumerate((f"{cuda}.blockIdx.x", f"{cuda}.grid(1)")):
+        if made := scene.replacement("index", node.slice, new, -2.0 if between and not rank else 3.0):
             yield made
 
 
-def _names(text: str) -> set[str]:
+def _of_names(scene: Scene, node: ast.Subscript, part: ast.expr) -> Iterator[str]:
+    """An index with a name more, which the array's extent or its other indices have, too; with another name of the
+    same kind, of a thread in the place of one of a thread."""
+    text, own = scene.text.of(part), named(scene.text.of(part))
+    array = scene.text.of(node.value)
+    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add):
+        near = [other for place in _indices_of(scene, array, 1) for other in place]
+        for name in sorted({n for other in [*near, _extent_of(scene, array)] for n in named(other)} - own):
+            if name in scene.text.assigned:
+                yield f"{text} + {name}"
+    if isinstance(part, ast.Name) and part.id in scene.of_threads and array in _shared(scene):
+        yield from (name for name in scene.of_threads if name != part.id)
+
+
+def _shared(scene: Scene) -> Iterator[str]:
+    """The names of shared arrays."""
+    for call in scene.called("array"):
+        owner = scene.text.statement(call)
+        if "shared" in scene.text.of(call.func) and isinstance(owner, ast.Assign):
+            yield scene.text.of(owner.targets[0])
+
+
+def _extent_of(scene: Scene, array: str) -> str:
+    """The text of what a shared array is made with."""
+    for statement in scene.statements:
+        if isinstance(statement, ast.Assign) and scene.text.of(statement.targets[0]) == array:
+            return scene.text.of(statement.value)
+    return ""
+
+
+def named(text: str) -> set[str]:
     """The names of an expression."""
     return {*re.findall(r"\b[A-Za-z_]\w*", text)}
 
 
-def _smaller(scene: Scene, node: ast.expr) -> list[str]:
-    """The expression with a number or an operand in it changed by one, or a part of it alone."""
-    found = []
+def smaller(scene: Scene, node: ast.expr, *, only_less: bool = False) -> list[str]:
+    """The expression with a number that is added in it left out; or with a number in it by one, or a sign changed."""
+    less, other = [], []
     old = scene.text.of(node)
     start, _ = scene.text.span(node)
     for part in ast.walk(node):
-        if part is node or not isinstance(part, ast.expr):
+        if not isinstance(part, ast.expr):
             continue
         first, last = (at - start for at in scene.text.span(part))
-        options: list[str] = []
-        if isinstance(part, ast.Constant) and type(part.value) is int:
-            options = [str(part.value + 1), str(max(part.value - 1, 0))]
+        if isinstance(part, ast.Constant) and type(part.value) is int and part is not node:
+            numbers = (n for n in (part.value + 1, part.value - 1) if n > 0)
+            other += [f"{old[:first]}{n}{old[last:]}" for n in numbers]
         if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub)):
-            symbol, other = ("+", "-") if isinstance(part.op, ast.Add) else ("-", "+")
-            options = [f"{scene.text.of(part.left)} {other} {scene.text.of(part.right)}"]
-            del symbol
-        found += [old[:first] + new + old[last:] for new in options]
-    if isinstance(node, ast.BinOp):
-        if isinstance(node.op, ast.Sub):
-            found.append(f"{scene.text.of(node.left)} + {_wrapped(scene, node.right)}")
-        if isinstance(node.op, ast.Add):
-            found.append(f"{scene.text.of(node.left)} - {_wrapped(scene, node.right)}")
-    return found
+            symbol = "-" if isinstance(part.op, ast.Add) else "+"
+            left, right = scene.text.of(part.left), scene.text.of(part.right)
+            if isinstance(part.right, ast.Constant):
+                less.append(old[:first] + left + old[last:])
+            other.append(f"{old[:first]}{left} {symbol} {right}{old[last:]}")
+    return less if only_less else [*less, *other]
 
 
 def _indices_of(scene: Scene, array: str, dimensions: int) -> list[list[str]]:
@@ -504,7 +541,8 @@ def _indices_of(scene: Scene, array: str, dimensions: int) -> list[list[str]]:
 
 def assignments(scene: Scene) -> Iterator[Candidate]:
     """The number that a variable is computed from, by one: of those that the places of the findings use."""
-    names = {n.id for hot in scene.hot for n in ast.walk(hot) if isinstance(n, ast.Name)}
+    hot = [*scene.hot, *(writers(scene) if "uninitialized-read" in scene.codes else ())]
+    names = {n.id for statement in hot for n in ast.walk(statement) if isinstance(n, ast.Name)}
     for statement in scene.statements:
         if isinstance(statement, ast.Assign) and (made := _exchanged(scene, statement, names)):
             yield made
@@ -512,10 +550,31 @@ def assignments(scene: Scene) -> Iterator[Candidate]:
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
             if isinstance(target, ast.Name) and target.id in names and not isinstance(statement.value, ast.Call):
                 far = -scene.distance(statement.value) + 2.0
-                for rank, new in enumerate([*_by(scene, statement.value, 1), *_smaller(scene, statement.value)]):
+                options = [*stepped(scene, statement.value, 1), *smaller(scene, statement.value)]
+                options += _other_stages(scene, statement.value)
+                for rank, new in enumerate(dict.fromkeys(options)):
                     made = scene.replacement("index", statement.value, new, far + 0.3 * rank)
                     if made:
-                        yield made
+                        yield made._replace(odd=int(isinstance(statement.value, ast.Name)))
+
+
+def writers(scene: Scene) -> Iterator[ast.stmt]:
+    """The statements that store to arrays which findings name."""
+    for statement in scene.statements:
+        match statement:
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))]) if f"`{name}" in scene.said:
+                yield statement
+
+
+def _other_stages(scene: Scene, node: ast.expr) -> Iterator[str]:
+    """`i % 2` by another number, of those at the top of the file, and by the pattern that has stages."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Name):
+        left = scene.text.of(node.left)
+        for name, value in scene.text.assigned.items():
+            if scene.number(value.node) is not None and scene.uses[name]:
+                yield f"{left} % {name}"
+            elif isinstance(value.node, ast.Call) and "Pipeline" in scene.text.of(value.node.func):
+                yield f"{name}.stage({left})"
 
 
 def _exchanged(scene: Scene, statement: ast.Assign, names: set[str]) -> Candidate | None:
@@ -537,12 +596,17 @@ _OF_A_GRID = {
 
 
 def identities(scene: Scene) -> Iterator[Candidate]:
-    """Which thread of the CTA in the place of which one of the grid, where CTAs meet at one place."""
-    if "CTA (" not in scene.said:
-        return
+    """Which thread of the CTA in the place of which one of the grid, where CTAs meet at one place, and the other way
+    round, where an array of the CTA is too small."""
     cuda = scene.modules.get("cuda", "cuda")
-    exchanged = {f"{cuda}.{one}": f"{cuda}.{other}" for one, other in _OF_A_GRID.items()}
-    for statement in scene.statements:
+    meet = "CTA (" in scene.said and "race" in scene.codes
+    own = "out-of-bounds" in scene.codes and any(f"`{name}`" in scene.said for name in _shared(scene))
+    exchanged = {
+        f"{cuda}.{one}": f"{cuda}.{other}"
+        for one, other in _OF_A_GRID.items()
+        if (meet if other.startswith("grid") else own)
+    }
+    for statement in scene.statements if exchanged else ():
         head = statement.iter if isinstance(statement, ast.For) else statement
         if isinstance(head, (ast.If, ast.While, ast.FunctionDef)):
             continue

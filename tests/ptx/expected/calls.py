@@ -46,6 +46,26 @@ def ackermann(m: int, n: int) -> int:
 @case(SOURCE, "recursive", 1, 32)
 def recursive() -> list[Any]:
     sums = [fibonacci(t % 9) + 1000 * (t % 2 == 0) + 100000 * ackermann(t % 3, t % 4) for t in range(32)]
+    return [Out(np.array(sums, i32))]
+
+
+@case(SOURCE, "shuffled_apart", 1, 32, verdict="incomplete", says="took different ways through a recursion")
+def shuffled_apart() -> list[Any]:
+    return [Out(T, T), i32(9)]
+
+
+@case(SOURCE, "shuffled_apart", 1, 32)
+def none_deep() -> list[Any]:
+    return [Out((T % 2)[T ^ 1]), i32(2)]
+
+
+def steps(n: int) -> int:
+    return 1 if n == 0 else (n ^ (3 * steps(n - 1))) % 1001
+
+
+@case(SOURCE, "shuffled_together", 1, 32)
+def shuffled_together() -> list[Any]:
+    sums = [steps(t % 7) + 10000 * fibonacci(5) for t in range(32)]
     return [Out(np.array(sums, i32)[T ^ 1])]
 
 

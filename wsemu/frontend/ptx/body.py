@@ -11,6 +11,7 @@ from wsemu.frontend.ptx.emit import AXES, REGISTER_TYPES, Emitter, Place
 from wsemu.frontend.ptx.excerpt import loc_span
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
+from wsemu.frontend.ptx.recursion import check_ways
 from wsemu.frontend.ptx.syntax import (
     Block,
     Instruction,
@@ -34,6 +35,8 @@ _TOOLKIT = ("/cuda", "/nvvm/", "/targets/x86_64-linux/include/")
 _WRAPPED = frozenset(("bar", "barrier", "mbarrier", "cp", "setmaxnreg", "elect", "wgmma", "ldmatrix", "stmatrix"))
 """what CUDA C++ has no functions for, so that programs wrap it in their own, often in a header: which barrier or copy
 it is the call says, and not the line of the wrapper"""
+_TOGETHER = frozenset(("bar", "barrier", "shfl", "vote", "match", "redux", "elect"))
+"""operations of lanes together, like all with `.sync` or `.aligned`"""
 
 
 def walk(e: Emitter, block: Block) -> None:
@@ -72,6 +75,8 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
     if handler is None:
         e.unsupported()
         return
+    if e.reached.recursive and _is_together(instruction):
+        check_ways(e)
     place, guard = (e.span, e.stack), (e.guard, e.negated)
     if instruction.opcode in _WRAPPED and e.located:
         e.span, e.stack = e.called
@@ -83,6 +88,10 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
         e.guard, e.negated = guard
         e.unsupported(f"`{'.'.join((instruction.opcode, *instruction.modifiers))}` with these operands")
     e.span, e.stack = place
+
+
+def _is_together(instruction: Instruction) -> bool:
+    return instruction.opcode in _TOGETHER or not {"sync", "aligned"}.isdisjoint(instruction.modifiers)
 
 
 # -- declarations ----------------------------------------------------------------------------------------------------

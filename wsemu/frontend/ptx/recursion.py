@@ -4,6 +4,11 @@ Other functions are inlined.  Those that may call each other stand once in each 
 a block at which each begins and one at which it ends; a call among them puts on the thread's stack, in local memory,
 what is needed behind it, and at the end of the one called a number says where to go on.  So lanes of one warp are at
 different depths, and meet where functions end.
+
+On an H200 they do not meet any more where a function calls itself more than once and lanes took different ways through
+the calls (measured: `fibonacci(lane)`), and ptxas, which takes them to have met, lets nothing wait for the others:
+shuffles read lanes that are not there, `bar.sync` lets a warp go by part.  A function that calls itself once, and one
+through which all lanes go alike, was not seen to do that.  So each lane keeps which calls it made.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from wsemu.frontend.ptx.module import size_of
 from wsemu.frontend.ptx.steps import BITS
 from wsemu.frontend.ptx.variables import CallParameter
 from wsemu.model.data import dataclass, field
+from wsemu.model.isa import CONVERGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +53,12 @@ class Stack:
     """the address of the first byte that is free"""
     frame: Register
     """the address of the variables of the function that runs, of those that call themselves"""
+    way: Register
+    """which calls within regions the thread made, one after the other, as one number"""
+    returned: Register
+    """1 once one of the calls within this region has ended"""
+    tree: Register
+    """1 once another one was made after that"""
     starts: list[tuple[GraphInstruction, int]] = field(default_factory=list)
     """instructions whose second operand is a number of bytes of it, and what is added to the size of the variables"""
     largest: int = 0
@@ -102,7 +114,8 @@ class _Site:
 def stack(e: Emitter) -> Stack:
     """That of the kernel, from its first use on."""
     if e.stack_memory is None:
-        e.stack_memory = Stack(e.graph.new("b64"), e.graph.new("b64"))
+        new = e.graph.new
+        e.stack_memory = Stack(new("b64"), new("b64"), new("b64"), new("b32"), new("b32"))
     return e.stack_memory
 
 
@@ -137,6 +150,10 @@ def allocate(e: Emitter, size: Register, alignment: int) -> Register:
 def enter(e: Emitter, home: Module, function: Function, arguments: Places, results: Places, body: Body) -> None:
     """A call from outside: a region with what it may come to call."""
     region = Region(function, len(e.graph.blocks), e.graph.new("b32"))
+    own = stack(e)
+    e.assign(own.returned, "mov.b32", e.constant("b32", 0))
+    trees = e.emit("setp.ne.b32", own.tree, e.constant("b32", 0))
+    e.assign(own.way, "selp.b64", own.way, e.constant("b64", 0), trees)  # else no way that matters
     instance = _instance(e, region, home, function)
     _pass(e, instance, _values(e, function.parameters, arguments))
     after = _go(e, region, instance)
@@ -158,13 +175,45 @@ def again(e: Emitter, home: Module, function: Function, arguments: Places, resul
     e.jump(going)
     e.place(going)
     _pass(e, instance, values)
+    _note_call(e, region.calls + 1)
     restore = _go(e, region, instance)
     e.place(restore)
+    e.assign(stack(e).returned, "mov.b32", e.constant("b32", 1))
     behind = e.new_block()
     e.jump(behind)
     e.place(behind)
     stack(e).sites.append(_Site(save, restore, behind, instance, region))
     _take(e, instance, results)
+
+
+_FACTOR = 0x9E3779B97F4A7C15
+"""odd, so that no call is lost from the number of a thread's way"""
+
+
+def _note_call(e: Emitter, number: int) -> None:
+    """One more call on the thread's way."""
+    own = stack(e)
+    longer = e.emit("mul.b64", own.way, e.constant("b64", _FACTOR))
+    e.assign(own.way, "add.b64", longer, e.constant("b64", number))
+    e.assign(own.tree, "or.b32", own.tree, own.returned)
+
+
+def check_ways(e: Emitter) -> None:
+    """Before an operation of the lanes of a warp together: end the run where they took different ways through calls."""
+    own = stack(e)
+    (members,) = e.effect("activemask", results=("b32",), auxiliary=CONVERGED)
+    (same,) = e.effect("match.all.b64", (own.way, members), ("b32",))
+    trees = e.emit("setp.ne.b32", own.tree, e.constant("b32", 0))
+    (tree,) = e.effect("vote.any", (trees, members), ("p",))
+    apart = e.emit("and.pred", e.emit("setp.eq.b32", same, e.constant("b32", 0)), tree)
+    kept = e.guard, e.negated
+    within = e.emit("not.pred", e.guard) if e.negated else e.guard
+    e.guard, e.negated = e.emit("and.pred", apart, within), False
+    e.stop(
+        "lanes of a warp took different ways through a recursion with several calls: a GPU leaves them apart, "
+        "so that operations of the warp or the CTA together miss some; make such calls before no such operation"
+    )
+    e.guard, e.negated = kept
 
 
 def _instance(e: Emitter, region: Region, home: Module, function: Function) -> Instance:
@@ -312,7 +361,11 @@ def finish(e: Emitter) -> None:
     again_ = {register for register, count in assignments(order).items() if count > 1}
     begin = GraphInstruction("add.b64", (own.top,), (e.special("local"), TRUE))
     own.starts.append((begin, 0))
-    order[0].instructions[:0] = [begin, GraphInstruction("mov.b64", (own.frame,), (begin.results[0],))]
+    nothing = [
+        GraphInstruction(f"mov.{graph.types[register]}", (register,), (e.constant(graph.types[register], 0),))
+        for register in (own.way, own.returned, own.tree)
+    ]
+    order[0].instructions[:0] = [begin, GraphInstruction("mov.b64", (own.frame,), (begin.results[0],)), *nothing]
     sites = [site for site in own.sites if site.behind.index in kept]
     for site in sites:  # what is needed behind a call is needed before it, whatever the function does
         site.save.successors = (*site.save.successors, site.behind.index)
@@ -336,7 +389,7 @@ def _keep(e: Emitter, own: Stack, site: _Site, needed: Sequence[Register], order
         for instruction in block.instructions
         for register in instruction.results
     }
-    written -= {own.top, *(register for _, _, register in site.callee.passed)}
+    written -= {own.top, own.way, own.returned, own.tree, *(register for _, _, register in site.callee.passed)}
     saved = [register for register in needed if register in written]
     size = -(-8 * len(saved) // UNIT) * UNIT
     own.largest = max(own.largest, size + 2 * UNIT)

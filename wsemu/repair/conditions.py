@@ -1,0 +1,229 @@
+"""Edits of conditions: a comparison by one, another bound or one bound more, the array whose extent bounds an index."""
+
+from __future__ import annotations
+
+import ast
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from wsemu.repair.text import Piece
+from wsemu.repair.values import named, smaller, stepped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.model.cure import Kind
+    from wsemu.repair.scene import Candidate, Scene
+
+_BOUNDARY: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
+}  # fmt: skip
+_SYMBOLS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+_EXTENT = re.compile(r"\b(\w+)\.(?:shape\[\d\]|size)")
+_OUTWARD = 2
+"""`if`s around an access whose conditions may lack a bound"""
+
+
+def edits(scene: Scene) -> Iterator[Candidate]:
+    """All edits of this module."""
+    yield from comparisons(scene)
+    yield from exchanged(scene)
+    yield from completed(scene)
+    yield from extents(scene)
+    yield from repeated(scene)
+
+
+def conditions(scene: Scene) -> list[ast.expr]:
+    """What decides: the tests of branches, loops and conditional expressions, and comparisons that have a name."""
+    found: list[ast.expr] = []
+    for function in scene.functions:
+        for node in ast.walk(function):
+            if isinstance(node, (ast.If, ast.While, ast.IfExp)):
+                found.append(node.test)
+            elif isinstance(node, ast.Assign) and isinstance(node.value, (ast.Compare, ast.BoolOp)):
+                found.append(node.value)
+    return found
+
+
+# -- a comparison ------------------------------------------------------------------------------------------------------
+def comparisons(scene: Scene) -> Iterator[Candidate]:
+    """Another operator, or an operand by one; a part of a condition."""
+    for test in conditions(scene):
+        for node in ast.walk(test):
+            if isinstance(node, ast.Compare):
+                yield from _comparison(scene, node)
+        if isinstance(test, ast.Compare) and "%" in scene.text.of(test.left) and isinstance(test.left, ast.BinOp):
+            new = f"{scene.text.of(test.left.left)} {_SYMBOLS.get(type(test.ops[0]), '==')} "
+            made = scene.replacement("compare", test, new + scene.text.of(test.comparators[0]), 1.0)
+            if made:
+                yield made
+        if isinstance(test, ast.BoolOp):
+            for rank, value in enumerate(test.values):
+                made = scene.replacement("compare", test, scene.text.of(value), 1.0 + rank)
+                if made:
+                    yield made
+
+
+def _comparison(scene: Scene, node: ast.Compare) -> Iterator[Candidate]:
+    operands = [node.left, *node.comparators]
+    for n, (_, other) in enumerate(pairwise(operands)):
+        symbol, changed = _SYMBOLS.get(type(node.ops[n])), _BOUNDARY.get(type(node.ops[n]))
+        if symbol and changed:
+            parts = [scene.text.of(part) for part in operands]
+            before = scene.text.of(node)
+            at = before.find(symbol, len(parts[0]) if n == 0 else 0)
+            new = before[:at] + changed + before[at + len(symbol) :]
+            number = isinstance(other, ast.Constant) and symbol in ("<", ">")  # `t < 3`, not `t <= 2`
+            made = scene.replacement("compare", node, new, 1.0 if number else 0.5)
+            if made:
+                yield made._replace(odd=int(changed in ("!=", "==")))
+        simpler = smaller(scene, other, only_less=True)
+        for rank, new in enumerate(dict.fromkeys([*simpler, *stepped(scene, other, 1), *smaller(scene, other)])):
+            made = scene.replacement("compare", other, new, 0.7 + 0.2 * rank)
+            if made:
+                yield made._replace(odd=int(new not in simpler))
+
+
+def exchanged(scene: Scene) -> Iterator[Candidate]:
+    """The condition of another `if` that decides about some of the same names."""
+    tests = [s.test for s in scene.statements if isinstance(s, ast.If)]
+    texts = [*dict.fromkeys(scene.text.of(test) for test in tests)]
+    for test in tests:
+        own = named(scene.text.of(test)) - {*scene.modules.values()}
+        others = [text for text in texts if named(text) & own]
+        for rank, other in enumerate(others):
+            made = scene.replacement("compare", test, other, 1.0 + 0.3 * rank)
+            if made:
+                yield made._replace(odd=int(not named(other) >= own))
+
+
+# -- bounds that are missing, or are of another array ------------------------------------------------------------------
+def completed(scene: Scene) -> Iterator[Candidate]:
+    """A bound more in the condition that an access outside of its array has."""
+    if "out-of-bounds" not in scene.codes:
+        return
+    for statement in scene.hot:
+        accesses = [n for n in ast.walk(_head(statement)) if isinstance(n, ast.Subscript) and reached(scene, n)]
+        for test, kind in _around(scene, statement, accesses):
+            had = scene.text.of(test)
+            text = f"({had})" if isinstance(test, ast.IfExp) or " or " in had else had
+            for rank, more in enumerate(_missing(scene, accesses)):
+                if all(part in had for part in more):
+                    continue
+                new = f"{text} and {' and '.join(part for part in more if part not in had)}"
+                near = -2.0 - scene.distance(test) + 0.1 * rank - (2.0 if kind == "compare" else 0.0)
+                if made := scene.replacement(kind, test, new, near):
+                    yield made
+
+
+def reached(scene: Scene, node: ast.Subscript) -> bool:
+    """Whether a subscript is of an array that findings name."""
+    name = scene.text.of(node.value)
+    return isinstance(node.value, ast.Name) and (f"`{name}`" in scene.said or f"`{name}[" in scene.said)
+
+
+def _head(statement: ast.stmt) -> ast.AST:
+    """What a statement computes itself, without those inside of it."""
+    if isinstance(statement, (ast.If, ast.While)):
+        return statement.test
+    return statement.iter if isinstance(statement, ast.For) else statement
+
+
+def _around(scene: Scene, statement: ast.stmt, accesses: list[ast.Subscript]) -> Iterator[tuple[ast.expr, Kind]]:
+    """The conditions that decide about accesses of a statement, or about the statement."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.IfExp) and any(access in ast.walk(node.body) for access in accesses):
+            yield _given(scene, node.test), "compare"
+    depth = 0
+    inner: ast.AST = statement
+    for owner in scene.text.ancestors(statement):
+        if isinstance(owner, ast.If) and inner in owner.body and depth < _OUTWARD:
+            depth += 1
+            yield _given(scene, owner.test), "compare" if owner.orelse else "guard"
+        inner = owner
+
+
+def _given(scene: Scene, test: ast.expr) -> ast.expr:
+    """What a name in a condition stands for."""
+    for statement in scene.statements if isinstance(test, ast.Name) else ():
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=(ast.Compare() | ast.BoolOp()) as value):
+                if isinstance(test, ast.Name) and name == test.id:
+                    return value
+    return test
+
+
+def _missing(scene: Scene, accesses: list[ast.Subscript]) -> list[list[str]]:
+    """The bounds of indices: each alone, and those of one side together."""
+    low: dict[str, None] = {}
+    high: dict[str, None] = {}
+    for access in accesses:
+        parts = access.slice.elts if isinstance(access.slice, ast.Tuple) else [access.slice]
+        for axis, part in enumerate(parts):
+            text = scene.text.of(part)
+            if isinstance(part, (ast.Constant, ast.Slice)):
+                continue
+            high[f"{text} < {scene.text.of(access.value)}.shape[{axis}]"] = None
+            low[f"{text} >= 0"] = None
+    below = "wraps" in scene.said or "negative" in scene.said
+    minus = [text for text in low if "-" in text] or [*low]
+    single = [[text] for text in ([*minus, *high] if below else [*high, *minus])]
+    sides = [side for side in (minus if below else [], [*high], [*minus, *high]) if len(side) > 1]
+    return [*single, *sides]
+
+
+def extents(scene: Scene) -> Iterator[Candidate]:
+    """The extent of the array that is accessed, where a loop or a condition goes by another array's."""
+    if "out-of-bounds" not in scene.codes:
+        return
+    accesses = [n for s in scene.hot for n in ast.walk(_head(s)) if isinstance(n, ast.Subscript) and reached(scene, n)]
+    wanted: dict[str, None] = {}
+    for access in accesses:
+        parts = access.slice.elts if isinstance(access.slice, ast.Tuple) else [access.slice]
+        wanted |= {f"{scene.text.of(access.value)}.shape[{axis}]": None for axis in range(len(parts))}
+    arrays = dict.fromkeys(scene.text.of(access.value) for access in accesses)
+    for test in conditions(scene):
+        old = scene.text.of(test)
+        for other in {m[1] for m in _EXTENT.finditer(old)}:
+            for rank, array in enumerate(arrays):
+                new = re.sub(rf"\b{other}\.(?=shape\b|size\b)", f"{array}.", old)
+                if made := scene.replacement("compare", test, new, 0.2 + 0.2 * rank):
+                    yield made
+    for call in scene.called("range"):
+        stop = call.args[min(1, len(call.args) - 1)]
+        if _EXTENT.fullmatch(scene.text.of(stop)):
+            for rank, new in enumerate(wanted):
+                if made := scene.replacement("bound", stop, new, 0.1 * rank - scene.distance(stop)):
+                    yield made
+
+
+def repeated(scene: Scene) -> Iterator[Candidate]:
+    """A loop in the place of an `if` whose body ends with a step of what is compared."""
+    if "uninitialized-read" not in scene.codes:
+        return
+    for statement in scene.statements:
+        match statement:
+            case ast.If(body=[_, *_, ast.AugAssign(target=ast.Name(id=name))], orelse=[]):
+                if name in named(scene.text.of(statement.test)):
+                    start, _ = scene.text.span(statement)
+                    says = f"write `while` in place of `if` in line {statement.lineno}"
+                    yield scene.candidate("compare", says, [Piece(start, start + 2, "while")], -2.0)
+
+
+def bounded(scene: Scene, statement: ast.stmt) -> bool:
+    """Whether an `if` around a statement has several bounds of indices: one more belongs there, and no other value."""
+    for owner in scene.text.ancestors(statement):
+        if isinstance(owner, ast.If):
+            test = _given(scene, owner.test)
+            if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+                return all(isinstance(value, ast.Compare) for value in test.values)
+    return False
+
+
+def idiom(scene: Scene, array: str) -> bool:
+    """Whether the kernel loads some element of an array, or another value where it lies outside."""
+    found = (n for f in scene.functions for n in ast.walk(f) if isinstance(n, ast.IfExp))
+    return any(scene.text.of(n.body).startswith((f"{array}[",)) for n in found)
