@@ -25,6 +25,7 @@ from wsemu.model.isa import (
     AS_LOAD,
     AS_STORE,
     CLUSTER_WIDE,
+    FRESH,
     LOCAL,
     NO_STORE,
     NON_COHERENT,
@@ -61,6 +62,8 @@ _HINTS = frozenset(
 )
 """what is said of caches, of which results do not depend"""
 _PLACE = frozenset({*SPACES, *LENGTHS, *_HINTS})
+_FRESH = frozenset({"cg", "cv", "volatile"})
+"""modifiers of loads that pass by the cache of a multiprocessor"""
 _ORDERED = frozenset({"weak", "volatile", "relaxed", "mmio", *SCOPES})
 _KNOWN = {
     "ld": _PLACE | _ORDERED | {"acquire", "ca", "cg", "cs", "lu", "cv", "nc"},
@@ -174,7 +177,8 @@ def load(e: Emitter, instruction: Instruction) -> None:
         operation = f"ld.b{bits}" if length == 1 else f"ld.v{length}.b{bits}"
         element = element_name(type_)
         constant = NON_COHERENT if instruction.opcode == "ldu" or "nc" in instruction.modifiers else 0
-        auxiliary = e.unused | constant | own_shared(e, instruction.modifiers)
+        fresh = 0 if _FRESH.isdisjoint(instruction.modifiers) else FRESH
+        auxiliary = e.unused | constant | fresh | own_shared(e, instruction.modifiers)
         e.effect_into(operation, (address,), registers, offset, auxiliary=auxiliary, array=array, element=element)
         for target, register in zip(targets, registers, strict=True):
             e.write_register(target, register, _sign(type_))
