@@ -235,15 +235,15 @@ class ProgramKey:
 
 @functools.lru_cache(maxsize=256)
 def special_values(
-    key: ProgramKey, grid: Extent, shape: Extent, block: tuple[int, ...], dynamic: int, window: int
+    memory: tuple[int, int, int], grid: Extent, shape: Extent, block: tuple[int, ...], window: int
 ) -> dict[str, Any]:
     """Name of a special register -> its value for each thread of a group (or one value for all); ctaid and clusterid
-    are not among them."""
-    program, groups = key.program, _grouping(grid, shape)
+    are not among them.  `memory`: bytes of static and dynamic shared memory, and of local memory."""
+    static, dynamic, local = memory
+    groups = _grouping(grid, shape)
     threads = block[0] * block[1] * block[2]
     cta_threads = -(-threads // LANES) * LANES
     member, thread = np.divmod(np.arange(groups.members * cta_threads), cta_threads)
-    static = -(-program.shared_bytes // 16) * 16
     shared = (SHARED << SEGMENT_SHIFT) + (member << window if groups.members > 1 else 0)
     values: dict[str, Any] = {
         "tid.x": thread % block[0],
@@ -251,9 +251,9 @@ def special_values(
         "tid.z": thread // (block[0] * block[1]),
         "laneid": thread % LANES,
         "shared": shared,
-        "dynamic": shared + static,
+        "dynamic": shared + -(-static // 16) * 16,
         "dynamic_bytes": dynamic,
-        "local": (LOCAL << SEGMENT_SHIFT) + thread % LANES * program.local_bytes,
+        "local": (LOCAL << SEGMENT_SHIFT) + thread % LANES * local,
     }
     for axis, (blocks, extent) in enumerate(zip(groups.grid, block, strict=True)):
         values[f"nctaid.{'xyz'[axis]}"] = blocks
@@ -556,9 +556,8 @@ class Machine:
             fill(self.registers, row, type_, value)
         if not program.specials:
             return
-        values = special_values(
-            ProgramKey(program), self.grouping.grid, self.grouping.shape, block, dynamic, self.window
-        )
+        groups, memory = self.grouping, (program.shared_bytes, dynamic, program.local_bytes)
+        values = special_values(memory, groups.grid, groups.shape, block, self.window)
         for name, row in program.specials.items():
             if name not in values:
                 continue
@@ -748,8 +747,9 @@ class Machine:
             self.planes.again()
 
     def remember(self) -> bool:
-        """Keep what its tables hold before it runs; False where they are too large for that to be worth it, or some
-        are more than what the key of the launch says."""
+        """Keep what its tables hold before it runs; False where they are too large for that to be worth it, some are
+        more than what the key of the launch says, or there are those of mbarriers and copies, which stay as they are.
+        """
         tables = {
             name: table
             for name, table in vars(self).items()
