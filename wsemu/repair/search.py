@@ -162,6 +162,8 @@ class Launched(Protocol):
 
     expected: dict[str, Any]
     site: tuple[str, int] | None
+    instructions: int
+    """that warps executed"""
 
     def sources(self) -> dict[str, tuple[str, frozenset[int]]]:
         """The user's files that the kernel's code comes from, and the lines that it has there."""
@@ -378,7 +380,10 @@ class Search:
     def remember(self, seconds: float) -> None:
         """Make launches again that were verified before; `seconds` is the time for the search."""
         started = clock()
+        each = self.report.seconds / max(self.launched.instructions, 1)
         for launched in self.launched.passed():
+            if each * launched.instructions > seconds:
+                continue  # it would take all of the time
             done = launched.as_it_was({})
             if done is not None and done.report.verdict == "verified":
                 self.passed.append((launched, done))
@@ -502,6 +507,9 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
 
 def repeats(run: Search, seconds: float) -> str:
     """Make the launch as it was, inside `again`, and note what it leaves; why no edit is tried, or nothing."""
+    long = "a launch takes too long to be made again and again"
+    if run.report.seconds > seconds:
+        return long
     started = clock()
     same = run.launched.repeated()
     if same is None or _codes(same.report) != _codes(run.report):
@@ -510,7 +518,7 @@ def repeats(run: Search, seconds: float) -> str:
     if not _CUT_SHORT & {*_codes(run.report)}:
         run.stores = same.stores
         run.changed = _changed(run.before, same.results)
-    return "a launch takes too long to be made again and again" if 3 * (clock() - started) > seconds else ""
+    return long if 3 * (clock() - started) > seconds else ""
 
 
 def _changed(before: Results, after: Results) -> int:
@@ -607,7 +615,11 @@ def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
         rarity = -kinds.count(digest(tried.attempted.results))
         return (
             right is False,
-            _leaves_out(tried) or tried.lost > 0 or tried.drops or tried.attempted.stores < max(most, run.stores) // 2,
+            _leaves_out(tried)
+            or tried.lost > 0
+            or (of_host(tried) and tried.attempted.stores < most)
+            or tried.drops
+            or tried.attempted.stores < max(most, run.stores) // 2,
             tried.drops,
             tried.changes if _leaves_out(tried) else 0,
             tried.fails,
@@ -633,6 +645,11 @@ def rank_of(tried: Tried) -> int:
         - (_WEAK if c.odd < 0 and c.edit.kind == "load" else 0)
         for c in tried.edits
     )
+
+
+def of_host(tried: Tried) -> bool:
+    """Whether another launch is the cure."""
+    return any(c.edit.kind == "launch" for c in tried.edits)
 
 
 def _leaves_out(tried: Tried) -> bool:

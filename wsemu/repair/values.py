@@ -521,9 +521,16 @@ def smaller(scene: Scene, node: ast.expr, *, only_less: bool = False) -> list[st
             symbol = "-" if isinstance(part.op, ast.Add) else "+"
             left, right = scene.text.of(part.left), scene.text.of(part.right)
             if isinstance(part.right, ast.Constant):
-                less.append(old[:first] + left + old[last:])
+                less.append(_unwrapped(old[:first], left, old[last:]))
             other.append(f"{old[:first]}{left} {symbol} {right}{old[last:]}")
     return less if only_less else [*less, *other]
+
+
+def _unwrapped(before: str, operand: str, after: str) -> str:
+    """A name in the place of a sum, without the brackets that the sum needed."""
+    if operand.isidentifier() and re.search(r"(^|[^\w\])])\($", before) and after.startswith(")"):
+        return before[:-1] + operand + after[1:]
+    return before + operand + after
 
 
 def _indices_of(scene: Scene, array: str, dimensions: int) -> list[list[str]]:
