@@ -493,7 +493,12 @@ def test_a_guard_names_each_index_that_wraps_once():
 
 
 def test_a_launch_that_takes_all_of_the_time_is_not_made_again():
-    report = wsemu.check(warp_for_block, 1, 64, (zeros(64), zeros(64))).model_copy(update={"seconds": 3.0})
+    report = wsemu.check(warp_for_block, 1, 64, (zeros(64), zeros(64))).model_copy(update={"seconds": 5.0})
+    assert trials(report.helped(2.0)).tried  # of few instructions: the time was not theirs
+    assert report._launched is not None
+    report._launched.instructions = 3_000_000
+    report = report.model_copy()
+    report._trials = None
     known = trials(report.helped(2.0))
     assert (known.tried, known.stopped) == (0, "a launch takes too long to be made again and again")
 
