@@ -6,8 +6,8 @@ every       `--programs` generated kernels of loops (tests/properties/loop_progr
             tried at 0 to 30 iterations, each "for all contents" with three other fills; prints how often what could be
             said, why no more, and every contradiction
 corners     as many kernels of CTAs that are alike or nearly (tests/properties/cta_programs.py): what `--corners`
-            says from
-            some CTAs is compared with a launch of all
+            says from some CTAs is compared with a launch of all
+ptx         both of kernels in PTX (tests/properties/ptx_loop_programs.py), a fifth as many
 sweep       sizes a second of `wsemu sweep`, by one process and by `--jobs`; whether the reports are the same
 launches    a launch that was compiled before, one from source, and a whole `wsemu check` of a tiny program, each the
             best of several
@@ -42,8 +42,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import wsemu
-from tests.properties import cta_programs
-from tests.properties.loop_programs import loaded, program, tried
+from tests.properties import cta_programs, loop_programs, ptx_loop_programs
+from tests.properties.loop_programs import tried
 from wsemu import cuda
 
 if TYPE_CHECKING:
@@ -51,29 +51,51 @@ if TYPE_CHECKING:
 
 CHUNK = 50
 """kernels that a process takes at a time"""
-PARTS = ("every", "corners", "sweep", "launches", "peers", "cores", "cluster")
+PARTS = ("every", "corners", "ptx", "sweep", "launches", "peers", "cores", "cluster")
 
 
-# -- every ------------------------------------------------------------------------------------------------------------
-def _chunk(part: tuple[int, int]) -> tuple[Counter[str], Counter[str], list[str]]:
+# -- every, corners, ptx ---------------------------------------------------------------------------------------------
+MADE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "every": (loop_programs.program, loop_programs.loaded),
+    "corners": (cta_programs.program, loop_programs.loaded),
+    "every, PTX": (ptx_loop_programs.program, ptx_loop_programs.loaded),
+    "corners, PTX": (ptx_loop_programs.alike, ptx_loop_programs.loaded),
+}
+"""what makes a program from a seed, and what loads several from a folder"""
+
+
+def _chunk(part: tuple[str, int, int]) -> tuple[Counter[str], Counter[str], list[str]]:
     """Counts, reasons and contradictions of the programs with these seeds."""
-    first, last = part
+    name, first, last = part
+    make, load = MADE[name]
+    trying = _every if name.startswith("every") else _corners
     counts: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     wrong: list[str] = []
-    programs = [program(seed) for seed in range(first, last)]
+    programs = [make(seed) for seed in range(first, last)]
     with tempfile.TemporaryDirectory() as folder:
-        kernels = loaded(programs, Path(folder), f"loops_{first}")
+        kernels = load(programs, Path(folder), f"made_{first}")
         for seed, made, kernel in zip(range(first, last), programs, kernels, strict=True):
-            found = tried(made, kernel)
-            counts[found.verdict] += 1
-            counts["for every trip count"] += found.trips
-            counts["for all contents of an array"] += bool(found.contents)
-            counts["for all values of a scalar"] += bool(found.values)
-            if found.verdict == "verified" and not found.trips:
-                reasons[_reason(found.reason)] += 1
-            wrong += [f"seed {seed}: {what}\n{made.source}" for what in found.contradictions]
+            became, why, contradictions = trying(made, kernel)
+            counts.update(became)
+            reasons.update(why)
+            wrong += [f"seed {seed}: {what}\n{made.source}" for what in contradictions]
     return counts, reasons, wrong
+
+
+def _every(made: Any, kernel: Any) -> tuple[list[str], list[str], list[str]]:
+    found = tried(made, kernel)
+    said = {
+        "for every trip count": found.trips, "for all contents of an array": found.contents,
+        "for all values of a scalar": found.values,
+    }  # fmt: skip
+    why = [_reason(found.reason)] if found.verdict == "verified" and not found.trips else []
+    return [found.verdict, *(what for what, holds in said.items() if holds)], why, found.contradictions
+
+
+def _corners(made: Any, kernel: Any) -> tuple[list[str], list[str], list[str]]:
+    became, contradiction = cta_programs.tried(made, kernel)
+    return [became], [], [contradiction] if contradiction else []
 
 
 def _reason(text: str) -> str:
@@ -82,8 +104,9 @@ def _reason(text: str) -> str:
     return "".join("N" if c.isdigit() else c for c in what) or "there is no loop that the argument ends"
 
 
-def every(programs: int, seed: int, jobs: int) -> bool:
-    parts = [(n, min(n + CHUNK, seed + programs)) for n in range(seed, seed + programs, CHUNK)]
+def generated(name: str, programs: int, seed: int, jobs: int) -> bool:
+    """Kernels of a kind of MADE, and what is said of them tried."""
+    parts = [(name, n, min(n + CHUNK, seed + programs)) for n in range(seed, seed + programs, CHUNK)]
     counts: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     wrong: list[str] = []
@@ -93,46 +116,19 @@ def every(programs: int, seed: int, jobs: int) -> bool:
             counts += some
             reasons += why
             wrong += contradictions
-    print(f"every: {programs:,} kernels in {time.perf_counter() - began:.0f} s")
+    print(f"{name}: {programs:,} kernels in {time.perf_counter() - began:.0f} s")
     print("  " + ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items())))
     for why, count in reasons.most_common(12):
         print(f"  no every: {count:,} {why}")
-    print(f"  contradicted: {len(wrong)}")
+    print(f"  contradicted: {len(wrong)}", flush=True)
     for what in wrong[:5]:
         print(what)
     return not wrong
 
 
-# -- corners ----------------------------------------------------------------------------------------------------------
-def _cta_chunk(part: tuple[int, int]) -> tuple[Counter[str], list[str]]:
-    first, last = part
-    counts: Counter[str] = Counter()
-    wrong: list[str] = []
-    programs = [cta_programs.program(seed) for seed in range(first, last)]
-    with tempfile.TemporaryDirectory() as folder:
-        kernels = loaded(programs, Path(folder), f"ctas_{first}")
-        for seed, made, kernel in zip(range(first, last), programs, kernels, strict=True):
-            became, contradiction = cta_programs.tried(made, kernel)
-            counts[became] += 1
-            wrong += [f"seed {seed}: {contradiction}\n{made.source}"] if contradiction else []
-    return counts, wrong
-
-
-def corners(programs: int, seed: int, jobs: int) -> bool:
-    parts = [(n, min(n + CHUNK, seed + programs)) for n in range(seed, seed + programs, CHUNK)]
-    counts: Counter[str] = Counter()
-    wrong: list[str] = []
-    began = time.perf_counter()
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        for some, contradictions in pool.imap_unordered(_cta_chunk, parts):
-            counts += some
-            wrong += contradictions
-    print(f"corners: {programs:,} kernels in {time.perf_counter() - began:.0f} s")
-    print("  " + ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items())))
-    print(f"  contradicted: {len(wrong)}")
-    for what in wrong[:5]:
-        print(what)
-    return not wrong
+def ptx(programs: int, seed: int, jobs: int) -> bool:
+    every, corners = (generated(name, programs, seed, jobs) for name in ("every, PTX", "corners, PTX"))
+    return every and corners
 
 
 # -- sweep ------------------------------------------------------------------------------------------------------------
@@ -464,8 +460,9 @@ def main() -> int:
         "peers": peers,
         "cores": cores,
         "sweep": lambda: sweep(given.jobs),
-        "every": lambda: every(given.programs, given.seed, given.jobs),
-        "corners": lambda: corners(given.programs, given.seed, given.jobs),
+        "every": lambda: generated("every", given.programs, given.seed, given.jobs),
+        "corners": lambda: generated("corners", given.programs, given.seed, given.jobs),
+        "ptx": lambda: ptx(given.programs // 5, given.seed, given.jobs),
         "cluster": lambda: cluster(given.examples, given.jobs, given.kill_every) if given.examples else True,
     }
     good = [part() for name, part in parts.items() if not given.only or name in given.only]

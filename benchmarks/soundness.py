@@ -1,8 +1,7 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
-    python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|maps] [--programs 100000] [--seed 0]
-        [--workers N]
-
+    python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps] [--programs 100000] [--seed 0]
+    --WORK--
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
 (tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
 engine runs as data of one kernel; every tenth also has a kernel of its own, and every twentieth runs in the reference
@@ -12,8 +11,12 @@ sides exchanged; every eighth runs in the reference interpreter. With `--kind ph
 copies and named barriers (phase_programs.py, phase_explorer.py); every eighth runs in the reference interpreter, too.
 With `--kind clusters` these are spread over the CTAs of a cluster, with `--kind atomics` they are programs of strong
 accesses, fences and flags (strong_programs.py), and what is enumerated is every execution that the PTX memory model
-allows (memory_model.py); every sixteenth runs in the reference interpreter. With `--kind maps` they change tensor maps,
+allows (memory_model.py); every sixteenth runs in the reference interpreter. With `--kind steered` numbers that threads
+draw steer programs of mbarriers and copies (steered_programs.py), whose interleavings are enumerated for all numbers;
+every eighth there. With `--kind maps` they change tensor maps,
 between fences of the tensormap proxy (map_programs.py), and what PTX orders is computed; every eighth there.
+With `--warps` programs of barriers, phases or clusters run in groups of as many warps, at places of their own
+(wide_programs.py), the reference interpreter in those of at most 128 alone.
 Prints the programs of each family by verdict and by what can go wrong in them, and every disagreement, with a smaller
 program that shows it. Exit code 1 if there is one.
 
@@ -30,23 +33,30 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.properties.agreement import Judged, judged, judged_lanes
-from tests.properties.cluster_programs import CLUSTER_FAMILIES, judged_clusters
+from tests.properties.agreement import LANE_WAYS, WAYS, Judged, judged, judged_lanes
+from tests.properties.cluster_programs import CLUSTER_FAMILIES, check_spread, judged_clusters
 from tests.properties.explorer import FAULTS, notation
 from tests.properties.lane_control import APART
 from tests.properties.lane_explorer import CHANCE, LANE_FAULTS
 from tests.properties.lane_programs import LANE_FAMILIES, smaller_lanes
 from tests.properties.lanes import has_branches, lanes_notation
 from tests.properties.map_programs import judged_maps, map_program
-from tests.properties.phase_programs import PHASE_FAMILIES, judged_phases, smaller_phases
+from tests.properties.phase_programs import PHASE_FAMILIES, check_program, judged_phases, smaller_phases
 from tests.properties.programs import FAMILIES, check_interpreted, smaller
+from tests.properties.steered_programs import STEERED_FAMILIES, judged_steered, smaller_steered
 from tests.properties.strong_programs import STRONG_FAMILIES, judged_strong, space_for
+from tests.properties.wide_programs import MOST_REFERENCE, WARPS, Wide
+
+if TYPE_CHECKING:
+    from wsemu.model.settings import Engine
 
 CHUNK = 250
 """programs that a worker takes at a time"""
+WIDE_CHUNK = 25
+"""the same in wide groups, which take longer"""
 OWN_KERNEL, REFERENCE = 10, 20
 """one in so many programs gets a kernel of its own, or is run by the reference interpreter as well"""
 REFERENCE_LANES = 8
@@ -56,6 +66,7 @@ SHARES = {
     "phases": {"ring": 3, "mixed": 1},
     "atomics": {"strong": 1, "protocols": 1},
     "clusters": {"clustered": 1},
+    "steered": {"steered": 1},
     "maps": {"maps": 1},
 }
 """kind -> family -> its weight"""
@@ -73,6 +84,16 @@ class Part(NamedTuple):
     family: str
     seed: str
     programs: int
+    warps: int
+    """of a group; 0: as many as a program has"""
+
+    def wide(self, k: int) -> Wide | None:
+        """Where the k-th program lies."""
+        return Wide(self.warps, f"{self.seed} {k}") if self.warps else None
+
+    def engines(self, k: int) -> tuple[Engine, ...]:
+        """Those that run the k-th program of mbarriers."""
+        return ("vm", "reference") if k % REFERENCE_LANES == 1 and self.warps <= MOST_REFERENCE else ("vm",)
 
 
 class Result(NamedTuple):
@@ -89,34 +110,39 @@ class Result(NamedTuple):
 class Abstract:
     """A program of programs.py, and how wsemu is given the k-th one of a part."""
 
-    def __init__(self, family: str, source: random.Random, k: int) -> None:
-        self.program = FAMILIES[family](source)
-        self.ways = ["vm", *["vm, own kernel"] * (k % OWN_KERNEL == 0), *["reference"] * (k % REFERENCE == 1)]
+    def __init__(self, part: Part, source: random.Random, k: int) -> None:
+        self.program, wide = FAMILIES[part.family](source), part.wide(k)
+        self.of = wide.barriers() if wide else WAYS
+        own = k % OWN_KERNEL == 0 and not wide
+        slow = k % REFERENCE == 1 and part.warps <= MOST_REFERENCE
+        self.ways = ["vm", *["vm, own kernel"] * own, *["reference"] * slow]
 
     def judged(self) -> Judged:
-        return judged(self.program, self.ways)
+        return judged(self.program, self.ways, self.of)
 
     def smallest(self) -> str:
         """A part of it on which there is a disagreement too."""
-        return notation(smaller(self.program, lambda less: bool(judged(less, self.ways).complaints)))
+        return notation(smaller(self.program, lambda less: bool(judged(less, self.ways, self.of).complaints)))
 
 
 class Parted:
     """The same for lane_programs.py."""
 
-    def __init__(self, family: str, source: random.Random, k: int) -> None:
-        self.program = LANE_FAMILIES[family](source)
+    def __init__(self, part: Part, source: random.Random, k: int) -> None:
+        self.program, wide = LANE_FAMILIES[part.family](source), part.wide(k)
+        self.of = wide.lanes() if wide else LANE_WAYS
         self.ways = ["vm, lanes"]
         if has_branches(self.program):
             self.ways.append("vm, mirrored")
-        if k % REFERENCE_LANES == 1:
+        if k % REFERENCE_LANES == 1 and part.warps <= MOST_REFERENCE:
             self.ways.append("reference, lanes" if k % (2 * REFERENCE_LANES) == 1 else "reference, mirrored")
 
     def judged(self) -> Judged:
-        return judged_lanes(self.program, self.ways)
+        return judged_lanes(self.program, self.ways, self.of)
 
     def smallest(self) -> str:
-        return lanes_notation(smaller_lanes(self.program, lambda less: bool(judged_lanes(less, self.ways).complaints)))
+        fails = lambda less: bool(judged_lanes(less, self.ways, self.of).complaints)  # noqa: E731
+        return lanes_notation(smaller_lanes(self.program, fails))
 
 
 def work(part: Part) -> Result:
@@ -126,13 +152,15 @@ def work(part: Part) -> Result:
         return work_strong(part)
     if part.family == "maps":
         return work_maps(part)
+    if part.family in STEERED_FAMILIES:
+        return work_steered(part)
     if part.family in CLUSTER_FAMILIES:
         return work_clusters(part)
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     kind = Abstract if part.family in FAMILIES else Parted
     for k in range(part.programs):
-        one = kind(part.family, source, k)
+        one = kind(part, source, k)
         found = one.judged()
         result.found.update(found.outlook.faults)
         result.found.update(found.outlook.open)
@@ -150,8 +178,9 @@ def work_phases(part: Part) -> Result:
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
         program = PHASE_FAMILIES[part.family](source)
-        engines = ("vm", "reference") if k % REFERENCE_LANES == 1 else ("vm",)
-        found = judged_phases(program, engines)
+        engines, wide = part.engines(k), part.wide(k)
+        check = wide.phases if wide else check_program
+        found = judged_phases(program, engines, check)
         result.found.update(found.outlook.faults)
         result.found.update([HARMLESS] * found.harmless)
         result.found[UNKNOWN if not found.outlook.known else "failed" if found.outlook.faults else "verified"] += 1
@@ -159,7 +188,7 @@ def work_phases(part: Part) -> Result:
         if found.complaints:
             less = ""
             if len(result.complaints) < SHRUNK:
-                smallest = smaller_phases(program, lambda p: bool(judged_phases(p, engines).complaints))  # noqa: B023
+                smallest = smaller_phases(program, lambda p: bool(judged_phases(p, engines, check).complaints))  # noqa: B023
                 less = f"\n    smaller: {smallest}"
             result.complaints.append(f"{part.family}: {found}{less}")
     return result
@@ -184,12 +213,34 @@ def work_strong(part: Part) -> Result:
     return result
 
 
+def work_steered(part: Part) -> Result:
+    """The same for programs of mbarriers and copies that a counter steers; `incomplete` is counted."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        program = STEERED_FAMILIES[part.family](source)
+        engines = part.engines(k)
+        found = judged_steered(program, engines)
+        can = "can fail" if found.outlook.faults else "is right"
+        result.found[found.verdicts[0] if found.verdicts else UNKNOWN] += 1
+        result.found.update([can, *(f"{verdict} and {can}" for verdict in found.verdicts[:1])])
+        result.found["goes on in several ways"] += found.outlook.outcomes > 1
+        result.checks.update(engines if found.verdicts else ())
+        if found.complaints:
+            less = ""
+            if len(result.complaints) < SHRUNK:
+                smallest = smaller_steered(program, lambda p: bool(judged_steered(p, engines).complaints))  # noqa: B023
+                less = f"\n    smaller: {smallest}"
+            result.complaints.append(f"{part.family}: {found}{less}")
+    return result
+
+
 def work_maps(part: Part) -> Result:
     """The same for programs that change tensor maps."""
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
-        engine: Literal["vm", "reference"] = "reference" if k % REFERENCE_LANES == 1 else "vm"
+        engine: Engine = "reference" if k % REFERENCE_LANES == 1 else "vm"
         found = judged_maps(map_program(source), engine)
         result.found.update([found.verdict, *(f"not {what}" for what in {*found.lacks})])
         result.checks[engine] += 1
@@ -203,8 +254,8 @@ def work_clusters(part: Part) -> Result:
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
-        engines = ("vm", "reference") if k % REFERENCE_LANES == 1 else ("vm",)
-        found = judged_clusters(CLUSTER_FAMILIES[part.family](source), engines)
+        engines, wide = part.engines(k), part.wide(k)
+        found = judged_clusters(CLUSTER_FAMILIES[part.family](source), engines, wide.clusters if wide else check_spread)
         result.found.update(found.outlook.faults)
         result.found.update([HARMLESS] * found.harmless)
         result.found[UNKNOWN if not found.outlook.known else "failed" if found.outlook.faults else "verified"] += 1
@@ -214,15 +265,16 @@ def work_clusters(part: Part) -> Result:
     return result
 
 
-def parts(kind: str, programs: int, seed: int) -> list[Part]:
+def parts(kind: str, programs: int, seed: int, warps: int) -> list[Part]:
     """All that is to be done."""
     made, whole, given = [], sum(SHARES[kind].values()), 0
     for family, share in SHARES[kind].items():
         whole_so_far = given + share
         mine = programs * whole_so_far // whole - programs * given // whole
         given = whole_so_far
-        for start in range(0, mine, CHUNK):
-            made.append(Part(family, f"{family} {seed} {start}", min(CHUNK, mine - start)))
+        chunk = WIDE_CHUNK if warps or kind == "steered" else CHUNK
+        for start in range(0, mine, chunk):
+            made.append(Part(family, f"{family} {seed} {start}", min(chunk, mine - start), warps))
     return made
 
 
@@ -234,7 +286,7 @@ def show(family: str, found: Counter[str], programs: int) -> None:
     total = sum(found[verdict] for verdict in VERDICTS)
     said = ", ".join(f"{found[v]:,} {v} ({found[v] / max(total, 1):.0%})" for v in VERDICTS if found[v])
     kinds = FAULTS if family in FAMILIES else (*LANE_FAULTS, APART, CHANCE)
-    if family in (*PHASE_FAMILIES, *CLUSTER_FAMILIES, *STRONG_FAMILIES, "maps"):
+    if family in (*PHASE_FAMILIES, *CLUSTER_FAMILIES, *STRONG_FAMILIES, *STEERED_FAMILIES, "maps"):
         kinds = (*sorted(found.keys() - {*VERDICTS}),)
     print(f"{family:10} {total:>7,} programs ({total / programs:.0%} of all): {said}")
     print(f"{'':10} {'':>7} can show: {', '.join(f'{fault} {found[fault]:,}' for fault in kinds)}")
@@ -246,7 +298,10 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=100_000, metavar="N", help="random programs (100000)")
     parser.add_argument("--seed", type=int, default=0, help="of the programs (0)")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (all cores)")
+    parser.add_argument("--warps", type=int, default=0, choices=WARPS, help="of a group that programs run in")
     options = parser.parse_args()
+    if options.warps and options.kind not in ("barriers", "phases", "clusters"):
+        parser.error("--warps is of the kinds barriers, phases and clusters")
     if options.programs < 1 or options.workers < 1:
         parser.error("give 1 or more programs and workers")
     check_interpreted(((), ()))  # the engine is compiled once, before there are workers to do it twice
@@ -255,7 +310,7 @@ def main() -> int:
     checks: Counter[str] = Counter()
     complaints: list[str] = []
     with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
-        for result in pool.imap(work, parts(options.kind, options.programs, options.seed)):
+        for result in pool.imap(work, parts(options.kind, options.programs, options.seed, options.warps)):
             found[result.family].update(result.found)
             checks.update(result.checks)
             complaints += result.complaints

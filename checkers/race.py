@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Step
     from wsemu.model.outcome import Event, RawFinding, Trace
 
-CODES = ("race",)
+CODES = ("race", "missing-fence")
 DETAIL = {
     "race": Detail(
         ACCESSES,
@@ -52,9 +52,12 @@ DETAIL = {
             **ASYNCHRONOUS,
             "unwritten": "1: nothing had been stored there when the earlier access read it",
         },
-    )
+    ),
+    "missing-fence": Detail({}),
 }
-"""`count` is the number of warp accesses that met this other instruction; the earlier access has lanes where a part of
+"""no engine notes a `missing-fence`: it is found where orders are tried.
+
+`count` is the number of warp accesses that met this other instruction; the earlier access has lanes where a part of
 a warp had met a barrier, so that lanes know of each other one by one"""
 TRACED = True
 

@@ -1,7 +1,8 @@
 """Registers that warps give and take.
 
-Detects: counts outside 24-256 or no multiple of 8; more given than there are, fewer asked for; parts of a warp.
-Does not detect: that the pool is too small: that is a deadlock.
+Detects: counts outside 24-256 or no multiple of 8; more given than there are, fewer asked for; parts of a warp or of a
+warpgroup; two in a row, with nothing between them that could synchronise.
+Does not detect: that the pool is too small: that is a deadlock; whether all of a warpgroup meet between two.
 Reference: PTX ISA, "setmaxnreg"; measured rule L2.
 """
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 DETAIL = {
     "setmaxnreg": Detail({
-        "count": "registers a thread", "what": "0: the count, 1: the direction, 2: a part of a warp, 3: counts differ",
+        "count": "registers a thread",
+        "what": "0: the count, 1: the direction, 2: a part of a warp, 3: warps differ, 4: nothing between two",
         "present": "registers a thread that the warp has",
     }),
 }  # fmt: skip
@@ -44,11 +46,18 @@ def explain(raw: RawFinding, places: Places) -> Finding:
         message = f"`setmaxnreg` is executed by a part of {who}"
         note = "all threads of the warp, and all warps of its warpgroup, must execute the same one"
         help_ = "move it out of the branch, or branch by whole warpgroups of 128 threads"
-    else:
-        message = f"warps of a warpgroup execute `setmaxnreg` with different counts: {who} {asks}"
+    elif d["what"] == 3:
+        none = "" if raw.other_pc >= 0 else f", {words.other(raw, places)} executes none"
+        message = f"warps of a warpgroup do not execute the same `setmaxnreg`: {who} {asks}{none}"
         note = "all warps of a warpgroup must execute the same one"
         help_ = "branch by whole warpgroups of 128 threads, each with one count"
-    earlier = f"{words.other(raw, places)} executes another one" if raw.other_pc >= 0 else ""
+    else:
+        message = f"{who} executes a second `setmaxnreg` with no synchronisation since its last one"
+        note = "between two of them all warps of the warpgroup must synchronise"
+        help_ = "execute one of them, or let the warpgroup meet at a barrier in between"
+    earlier = ""
+    if raw.other_pc >= 0:
+        earlier = "the one before" if d["what"] == 4 else f"{words.other(raw, places)} executes another one"
     several = raw.lanes.bit_count() > 1 and words.who(raw, places) != who
     label = asks.replace("asks", "ask").replace("keeps", "keep") if several else asks
     return words.finding(raw, places, message, f"{words.who(raw, places)} {label}", note, help_, earlier)

@@ -7,6 +7,7 @@ terminal's cursor, and files that are whole: none half-written, none left over.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import resource
@@ -51,18 +52,17 @@ class Ran(NamedTuple):
 
 def warm() -> None:
     """Load what the commands load, and compile the emulator, so that forks need not."""
-    import numpy as np
+    import wsemu.report.collected  # noqa: F401
+    from tests.commands import wsemu as typed
+    from wsemu.report import github, html, json, perfetto, replay, sarif, timeline_terminal  # noqa: F401
 
-    import wsemu
-    from wsemu import cli, cuda  # noqa: F401
-    from wsemu.report import collected, github, html, json, perfetto, replay, sarif, timeline_terminal  # noqa: F401
-
-    @cuda.jit
-    def nothing(y):
-        y[cuda.threadIdx.x] = 1.0
-
-    wsemu.check(nothing, 1, 1, (np.zeros(1),), workers=1)
-    wsemu.check(nothing, 1, 1, (np.zeros(1),), engine="reference")
+    for engine in ("vm", "reference"):
+        typed("check", "--workers", "1", "--engine", engine, ROOT / BUGS[0])
+    with folder() as place:
+        typed("check", "--save-witness", place, ROOT / BUGS[0])
+        for witness in place.iterdir():
+            typed("replay", witness)
+    gc.freeze()  # what is loaded stays: a fork need not look at it
 
 
 def run(given: Input, folder: Path, seconds: float = SECONDS) -> Ran:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from wsemu.model.errors import UsageError as UsageError
     from wsemu.model.finding import Finding as Finding
     from wsemu.model.tensor_map import TensorMap as TensorMap
+    from wsemu.model.texture import Surface as Surface
+    from wsemu.model.texture import Texture as Texture
     from wsemu.model.version import __version__ as __version__
 
 _HOME = {
@@ -47,8 +49,10 @@ _HOME = {
     "Finding": "wsemu.model.finding",
     "KernelError": "wsemu.model.errors",
     "Report": "wsemu.launch.result",
+    "Surface": "wsemu.model.texture",
     "SweepFailed": "wsemu.campaign.sweep",
     "TensorMap": "wsemu.model.tensor_map",
+    "Texture": "wsemu.model.texture",
     "TransferCase": "wsemu.launch.transfer",
     "UnsupportedError": "wsemu.model.errors",
     "UsageError": "wsemu.model.errors",
@@ -80,10 +84,12 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "save_launch",
     "record_launch",
     "TensorMap",
+    "Texture",
     "TransferCase",
     "Report",
     "Finding",
     "CheckFailed",
+    "Surface",
     "SweepFailed",
     "UsageError",
     "KernelError",

@@ -40,6 +40,7 @@ def _command() -> None:
         sys.exit(_check(*sys.argv[1:]))
     from wsemu.app.command_line import app
 
+    gc.freeze()
     app(prog_name="wsemu")
 
 

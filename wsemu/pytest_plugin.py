@@ -21,11 +21,9 @@ import os
 import re
 import sys
 from contextlib import ExitStack, nullcontext
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
-
-from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence

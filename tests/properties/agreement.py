@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import wsemu
@@ -52,19 +52,21 @@ class Judged(NamedTuple):
         return "\n".join([self.text, *(f"    {line}" for line in self.complaints)])
 
 
-def judged(program: Program, ways: Iterable[str]) -> Judged:
-    """Compare the algorithm and wsemu, in some of the WAYS, with enumeration."""
+def judged(program: Program, ways: Iterable[str], of: Mapping[str, Callable[[Program], wsemu.Report]] = WAYS) -> Judged:
+    """Compare the algorithm and wsemu, in some of the ways, with enumeration."""
     can = outlook(program)
     named = [("algorithm", complaint) for complaint in impossible(Algorithm(program).errors, can)]
     for way in ways:
-        named += [(way, complaint) for complaint in _complaints(WAYS[way](program), can)]
+        named += [(way, complaint) for complaint in _complaints(of[way](program), can)]
     return Judged(notation(program), can, [f"{way}: {complaint}" for way, complaint in named])
 
 
-def judged_lanes(program: Lanes, ways: Iterable[str]) -> Judged:
-    """Compare wsemu, in some of the LANE_WAYS, with enumeration."""
+def judged_lanes(
+    program: Lanes, ways: Iterable[str], of: Mapping[str, Callable[[Lanes], wsemu.Report]] = LANE_WAYS
+) -> Judged:
+    """Compare wsemu, in some of the ways, with enumeration."""
     can = lane_outlook(program)
-    named = [(way, complaint) for way in ways for complaint in _complaints(LANE_WAYS[way](program), can)]
+    named = [(way, complaint) for way in ways for complaint in _complaints(of[way](program), can)]
     return Judged(lanes_notation(program), can, [f"{way}: {complaint}" for way, complaint in named])
 
 

@@ -223,13 +223,15 @@ def clustered(random: Random) -> Spread:
             return found
 
 
-def judged_clusters(found: Spread, engines: tuple[Engine, ...]) -> JudgedPhases:
+def judged_clusters(
+    found: Spread, engines: tuple[Engine, ...], check: Callable[[Spread, Engine], wsemu.Report] = check_spread
+) -> JudgedPhases:
     """Compare wsemu with enumeration."""
 
-    def check(_: Program, engine: Engine) -> wsemu.Report:
-        return check_spread(found, engine)
+    def checked(_: Program, engine: Engine) -> wsemu.Report:
+        return check(found, engine)
 
-    judged = judged_phases(found.program, engines, check, Where(found.homes, found.places))
+    judged = judged_phases(found.program, engines, checked, Where(found.homes, found.places))
     return judged._replace(text=str(found))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wsemu
-from tests.properties import cta_programs
+from tests.properties import cta_programs, ptx_loop_programs
 from tests.properties.loop_programs import loaded
 from wsemu import cuda
 
@@ -175,3 +175,11 @@ def test_what_is_said_from_some_ctas_is_so(tmp_path: Path) -> None:
     found = [cta_programs.tried(made, kernel) for made, kernel in zip(programs, kernels, strict=True)]
     assert [wrong for _, wrong in found if wrong] == []
     assert "decided from some CTAs" in {became for became, _ in found}
+
+
+def test_what_is_said_of_random_ctas_in_ptx_holds(tmp_path):
+    programs = [ptx_loop_programs.alike(seed) for seed in range(8)]
+    kernels = ptx_loop_programs.loaded(programs, tmp_path, "ctas_of_a_test")
+    found = [cta_programs.tried(made, kernel) for made, kernel in zip(programs, kernels, strict=True)]
+    assert not [contradiction for _, contradiction in found if contradiction]
+    assert any(became == "decided from some CTAs" for became, _ in found)

@@ -107,6 +107,29 @@ def test_a_recorded_tensor_map(tmp_path: Path) -> None:
     assert raw == "bytes:01"
 
 
+def test_a_recorded_texture(tmp_path: Path) -> None:
+    x = np.zeros((8, 8, 4), np.float32)
+    made = wsemu.Texture(
+        x, channels=4, filter="linear", address=("wrap", "clamp"), normalized=True, border=(0, 0, 0, 1)
+    )
+    wsemu.save_launch(tmp_path / "t.json", PTX, "add", 1, 32, [made, wsemu.Surface(x, channels=4), (x, np.int32(1))])
+    texts = LaunchFile.read(tmp_path / "t.json").args
+    from wsemu.app.ptx_launch import arguments_of
+
+    again, surface, structure = arguments_of(text.replace("t.0.npy", str(tmp_path / "t.0.npy")) for text in texts)
+    assert [str(word) for word in again.held()[1:]] == [str(word) for word in made.held()[1:]]
+    assert surface.array is again.array is structure[0]
+
+
+@pytest.mark.parametrize("text", ["tex(f32[8,8], filter=cubic)", "tex(f32[8,8]", "surf(i32:1)", "tex(f32[8], border=1)",
+                                  "tex(f32[8], normalized=yes)", "surf(f32[8], filter=linear)"])  # fmt: skip
+def test_what_is_wrong_with_a_texture_is_said(text: str) -> None:
+    from wsemu.app.ptx_launch import argument
+
+    with pytest.raises(UsageError, match=r"write `(tex|surf)\(|one of point, linear"):
+        argument(text)
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

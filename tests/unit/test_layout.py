@@ -183,7 +183,8 @@ def test_public_names():
     assert sorted(wsemu.__all__) == sorted([
         "CheckFailed", "Finding", "KernelError", "Report", "SweepFailed", "UnsupportedError", "UsageError",
         "__version__", "check", "sweep",
-        "TensorMap", "TransferCase", "check_transfer", "crosscheck", "cuda", "load_ptx", "ptx", "replay",
+        "Surface", "TensorMap", "Texture", "TransferCase", "check_transfer", "crosscheck", "cuda", "load_ptx", "ptx",
+        "replay",
         "strategies", "trace", "check_like", "save_launch", "record_launch",
     ])  # fmt: skip
     for name in wsemu.__all__:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.unit.async_kernels import BAR, DATA, ENGINES, Kernel, launch
 from wsemu.model.isa import BLOCKS, DROP, MOST_COUNT, NO_COMPLETE, PEEK, RELAXED
 from wsemu.model.outcome import PhaseState, PhaseWait
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture(params=list(ENGINES))
@@ -561,12 +566,19 @@ def test_l1_elect_names_the_lowest_lane_that_executes_it(k: Kernel, engine: str,
     assert ran.result() == ([0] * 32 if mask == 0xFFFFFFFF else [0] * 4 + [4] * 4 + [0] * 24)
 
 
+def of_groups(k: Kernel, *parts: Callable[[], object]) -> None:
+    """Warpgroup 0 does the first, warpgroup 1 the second."""
+    for number, part in enumerate(parts):
+        k.when(k.emit("setp.eq.b32", k.emit("shr.u32", k.tid, k.c(7)), k.c(number)), part)
+
+
 def test_l2_registers_go_from_those_that_give_to_those_that_ask(k: Kernel, engine: str) -> None:
-    k.warps(
+    of_groups(
+        k,
         lambda: (k.do("setmaxnreg.inc", immediate=232, tag="inc"), k.out(k.c(1))),
         lambda: k.do("setmaxnreg.dec", immediate=104),
     )
-    ran = launch(k, 64, engine, registers=168)
+    ran = launch(k, 256, engine, registers=168)
     assert ran.is_clean()
     assert ran.result()[0] == 1
 
@@ -576,6 +588,33 @@ def test_l2_a_giver_that_exits_does_not_give(k: Kernel, engine: str) -> None:
     ran = launch(k, 64, engine, registers=168)
     assert (ran.status, ran.codes) == ("deadlock", [])
     assert ran.outcome.warps[0].standing == ((ran.pc["inc"], 0xFFFFFFFF),)
+
+
+@pytest.mark.parametrize("registers", [0, 168])
+@pytest.mark.parametrize(("warps", "other"), [(1, -1), (2, 96), (4, -1), (4, 96)])
+def test_registers_are_of_a_whole_warpgroup(k: Kernel, engine: str, registers: int, warps: int, other: int) -> None:
+    """PTX ISA, "setmaxnreg": the same one by all warps of a warpgroup; what an H100 does is warp by warp (L2)."""
+    inside = k.emit("setp.lt.u32", k.tid, k.c(32 * warps))
+    otherwise = (lambda: k.do("setmaxnreg.dec", immediate=other)) if other > 0 else None
+    k.when(inside, lambda: k.do("setmaxnreg.dec", immediate=104, tag="dec"), otherwise)
+    ran = launch(k, 256, engine, registers=registers)
+    if warps == 4:
+        assert ran.is_clean()
+        return
+    assert (ran.status, ran.codes) == ("done", ["setmaxnreg"])
+    finding = ran.finding("setmaxnreg")
+    assert (finding.detail["what"], finding.other_pc >= 0) == (3, other > 0)
+
+
+@pytest.mark.parametrize("barrier", [False, True])
+def test_a_warpgroup_synchronises_between_two_counts_of_registers(k: Kernel, engine: str, barrier: bool) -> None:
+    k.do("setmaxnreg.dec", immediate=104)
+    if barrier:
+        k.sync()
+    k.do("setmaxnreg.dec", immediate=96, tag="second")
+    ran = launch(k, 128, engine, registers=168)
+    assert ran.codes == ([] if barrier else ["setmaxnreg"])
+    assert barrier or ran.finding("setmaxnreg").detail == {"count": 96, "what": 4, "present": 104}
 
 
 @pytest.mark.parametrize(

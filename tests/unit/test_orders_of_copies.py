@@ -104,3 +104,40 @@ def test_each_history_is_judged_from_the_arrays_as_they_were(engine: Any, dangle
     arguments = np.zeros(1, np.int32), np.zeros(1, np.int32), dangles
     found = wsemu.check(first_or_second, 2, 64, arguments, engine=engine)
     assert "race" in {finding.code for finding in found.findings}, found.notes
+
+
+@cuda.jit
+def told_by_a_flag(flag, x, y, writes_on):
+    """CTA 1 copies what CTA 0 has told it of; CTA 0 may write there once more."""
+    tile = cuda.shared.array(32, np.int32, 16)
+    bar = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if cuda.blockIdx.x == 0:
+        x[t] = t
+        ptx.fence_proxy_async()
+        cuda.syncthreads()
+        if t == 0:
+            cuda.threadfence()
+            cuda.atomic.exch(flag, 0, 1)
+            if writes_on:
+                x[5] = 7
+    elif t == 0:
+        while cuda.atomic.add(flag, 0, 0) == 0:
+            pass
+        cuda.threadfence()
+        ptx.fence_proxy_async()
+        ptx.mbarrier_init(bar, 0, 1)
+        ptx.mbarrier_arrive_expect_tx(bar, 0, 128)
+        ptx.cp_async_bulk_global_to_shared(tile, 0, x, 0, 128, bar, 0)
+        ptx.mbarrier_wait_parity(bar, 0, 0)
+        y[0] = tile[5]
+
+
+@pytest.mark.parametrize(("writes_on", "verdict"), [(0, "incomplete"), (1, "failed")])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_copy_behind_what_an_atomic_told_of_is_no_race(engine: Any, writes_on: int, verdict: str) -> None:
+    """Whether a proxy fence lies between is not followed across CTAs."""
+    arguments = np.zeros(1, np.int32), np.zeros(32, np.int32), np.zeros(1, np.int32), writes_on
+    found = wsemu.check(told_by_a_flag, 2, 32, arguments, engine=engine)
+    assert found.verdict == verdict, found.notes
+    assert {finding.code for finding in found.findings} == ({"race"} if writes_on else set())

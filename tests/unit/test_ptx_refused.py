@@ -102,8 +102,8 @@ PIXELS = "cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_t
 @pytest.mark.parametrize(
     ("what", "told"),
     [
-        ("tex.2d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r2,%r2}];", "read the array itself by its address"),
-        ("suld.b.2d.b32.trap %r4, [%rd1, {%r2,%r2}];", "access the array itself by its address"),
+        ("tex.2d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r2,%r2}];", "pass a `wsemu.Texture` of that shape and type"),
+        ("suld.b.2d.b32.trap %r4, [%rd1, {%r2,%r2}];", "pass a `wsemu.Surface` of that shape"),
         ("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32;", "compile it for sm_90a, where `wgmma` is"),
         (GATHERED + " [%r3], [%rd1, {%r2,%r2,%r2,%r2,%r2}], [%r3];",
          "copy each row by a tensor copy of its own"),

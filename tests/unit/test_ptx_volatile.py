@@ -1,6 +1,9 @@
-"""Volatile accesses of global memory: relaxed ones, which wait in a loop and order nothing without fences."""
+"""Volatile accesses of global memory, and of shared memory that a loop polls: relaxed ones, which wait in a loop and
+order nothing without fences."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,3 +73,67 @@ def test_what_nobody_writes_steers_nothing() -> None:
     source = source.replace("st.global.u32 [%rd2], 7;", "ld.volatile.global.u32 %r3, [%rd1];\n@%p2 bra $end;")
     arrays = tuple(np.ones(4, np.uint32) for _ in range(3))
     assert wsemu.check(wsemu.load_ptx(source)["k"], 3, 32, arrays).verdict == "verified"
+
+
+SHARED_FLAG = """
+.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{{
+.reg .pred %p<4>;
+.reg .b32 %r<8>;
+.reg .b64 %rd<8>;
+.shared .align 4 .b32 flag;
+.shared .align 4 .b32 word;
+ld.param.u64 %rd1, [out];
+mov.u32 %r1, %tid.x;
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra $ready;
+st.volatile.shared.u32 [flag], 0;
+$ready:
+bar.sync 0;
+setp.gt.u32 %p2, %r1, 31;
+@%p2 bra $other;
+@%p1 bra $end;
+st.shared.u32 [word], 7;
+{release}
+{store}
+bra.uni $end;
+$other:
+setp.ne.u32 %p3, %r1, 32;
+@%p3 bra $end;
+$wait:
+nanosleep.u32 20;
+ld.volatile.shared.u32 %r3, [flag];
+setp.eq.u32 %p3, %r3, 0;
+@%p3 bra $wait;
+{acquire}
+ld.shared.u32 %r4, [word];
+st.global.u32 [%rd1], %r4;
+$end:
+ret;
+}}
+"""
+SET_SHARED, FENCE_CTA = "st.volatile.shared.u32 [flag], 1;", "fence.acq_rel.cta;"
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(
+    ("release", "acquire", "store", "codes"),
+    [
+        (FENCE_CTA, FENCE_CTA, SET_SHARED, set()),
+        ("", FENCE_CTA, SET_SHARED, {"race"}),
+        (FENCE_CTA, "", SET_SHARED, {"race"}),
+        (FENCE_CTA, FENCE_CTA, "", {"deadlock"}),
+    ],
+)
+def test_a_loop_may_poll_a_volatile_flag_in_shared_memory(
+    engine: Any, release: str, acquire: str, store: str, codes: set[str]
+) -> None:
+    """PTX ISA, "ld": `ld.volatile` orders memory as `ld.relaxed.sys` does, in shared memory too."""
+    out = np.zeros(1, np.uint32)
+    kernel = wsemu.load_ptx(SHARED_FLAG.format(release=release, acquire=acquire, store=store))["k"]
+    found = wsemu.check(kernel, 1, 64, (out,), engine=engine, budget=4_000)
+    assert {finding.code for finding in found.findings} == codes, found.notes
+    assert found.verdict == ("failed" if codes else "verified"), found.notes

@@ -12,6 +12,7 @@ import wsemu
 from wsemu import cuda, ptx
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.properties import ptx_loop_programs
 from tests.properties.loop_programs import loaded, program, tried
 
 
@@ -419,6 +420,15 @@ def wraps(n, x):
 @pytest.mark.parametrize("n", [6, 12])
 def test_what_comes_at_a_far_round_is_not_said_to_be_absent(kernel, n):
     assert scope(kernel, n, floats(4096)).loops == []
+
+
+def test_what_is_said_of_random_loops_in_ptx_holds(tmp_path):
+    programs = [ptx_loop_programs.program(seed) for seed in range(8)]
+    kernels = ptx_loop_programs.loaded(programs, tmp_path, "loops_of_a_test")
+    found = [tried(made, kernel, most=8, fills=1) for made, kernel in zip(programs, kernels, strict=True)]
+    assert not [what for one in found for what in one.contradictions]
+    assert any(one.trips for one in found)
+    assert any(one.contents for one in found)
 
 
 @cuda.jit

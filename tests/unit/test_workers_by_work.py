@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from collections import deque
+
 import numpy as np
 import pytest
 
+import wsemu
 from wsemu import cuda
 from wsemu.launch import running
 from wsemu.machine import run as machine
@@ -58,3 +62,56 @@ def test_the_bytes_are_the_same_for_any_number_of_workers():
         outcome, _, _ = running.ran(launch, workers)
         results.append((outcome.warp_instructions, [bytes(data) for data, _ in launch.segments]))
     assert results[0] == results[1] == results[2]
+
+
+@cuda.jit
+def places(x, y, apart):
+    """Each CTA writes a stretch of its own; 64 and less apart, neighbours share some of it."""
+    i = cuda.blockIdx.x * apart + cuda.threadIdx.x
+    x[i] = y[i * 3 % y.size] + cuda.blockIdx.x
+
+
+def dealt_backwards(groups, workers):
+    """Every worker has CTAs from everywhere, the last first, and one of them none."""
+    shares: list[deque[tuple[int, int]]] = [deque() for _ in range(workers)]
+    for group in range(groups - 1, -1, -1):
+        shares[group * 7 % max(1, workers - 1)].append((group, group + 1))
+    return shares
+
+
+@pytest.mark.parametrize("apart", [64, 96, 60, 1, 0])
+def test_a_report_is_the_same_whoever_runs_which_ctas(monkeypatch, apart):
+    def said(workers):
+        x, y = np.zeros(40 * 96, np.int32), np.arange(40 * 96, dtype=np.int32)
+        report = wsemu.check(places, 40, 64, (x, y, apart), workers=workers)
+        return report.model_dump(exclude={"seconds"}), x.tobytes()
+
+    alone = said(1)
+    monkeypatch.setattr(machine, "_shares", dealt_backwards)
+    assert [said(4), said(3), said(4)] == [alone] * 3
+    monkeypatch.undo()
+    assert said(4) == alone
+
+
+def test_shares_are_all_groups_once():
+    for groups, workers in ((1, 1), (5, 4), (7, 7), (1000, 3)):
+        shares = machine._shares(groups, workers)
+        assert [n for own in shares for share in own for n in range(*share)] == [*range(groups)]
+        taken = []
+        while share := machine._next_share(shares, 0):
+            taken.append(share)
+        assert sorted(n for share in taken for n in range(*share)) == [*range(groups)]
+
+
+def test_an_error_of_one_worker_ends_all():
+    stop = threading.Event()
+
+    def fails():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        machine._on_all([lambda: 1, fails, lambda: 2], stop)
+    assert machine._on_all([lambda: 1, lambda: 2, lambda: 3]) == [1, 2, 3]
+    with pytest.raises(ZeroDivisionError):
+        machine._on_all([fails, lambda: stop.wait(60)], stop)
+    assert stop.is_set()

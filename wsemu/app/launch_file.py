@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import ValidationError
 
+from wsemu.app.handles import written
 from wsemu.app.ptx_launch import REPEATED, TYPES, Options, arguments_of, setting
 from wsemu.launch.check import check
 from wsemu.launch.ptx.launch_form import LaunchForm
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.errors import UsageError
 from wsemu.model.tensor_map import FILLS, INTERLEAVES, SWIZZLES, TensorMap
+from wsemu.model.texture import Surface
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -154,7 +156,7 @@ def _texts(values: Sequence[Any], path: Path, names: Iterator[int]) -> list[str]
 
 def _held(value: Any, way: str) -> Iterator[tuple[str, npt.NDArray[Any]]]:
     """The arrays in an argument, and the way to each."""
-    if isinstance(value, TensorMap):
+    if isinstance(value, (TensorMap, Surface)):
         yield way, value.array
     elif isinstance(value, np.ndarray):
         yield way, value
@@ -212,6 +214,8 @@ def _written(value: Any, way: str, path: Path, arrays: Mapping[str, str]) -> str
     """An argument, or a field of one, as text."""
     if isinstance(value, TensorMap):
         return _tensor_map(value, arrays[way], path)
+    if isinstance(value, Surface):
+        return written(value, arrays[way])
     if isinstance(value, np.ndarray):
         return arrays[way]
     if isinstance(value, (tuple, list)):

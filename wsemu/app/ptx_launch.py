@@ -14,6 +14,8 @@ view(same:0, f32[4,8], offset=64, strides=[128,4])
                                   a part of an array's memory, in bytes
 tmap(f16[64,64], box=[64,8], swizzle=128B)
                                   a tensor map of an array, with the options of `wsemu.TensorMap`
+tex(f32[64,64]:random, filter=linear)  surf(same:0)
+                                  a texture or surface of an array, with the options of `wsemu.Texture`
 null                              a null pointer
 """
 
@@ -32,6 +34,7 @@ from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
 from wsemu.model.tensor_map import TensorMap
+from wsemu.model.texture import Surface
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -95,6 +98,8 @@ class Options:
         return cls(**given)
 
 
+_OF_ARRAYS = (TensorMap, Surface)
+"""arguments that are of an array"""
 REPEATED = frozenset(field.name for field in fields(Options) if field.default == ())
 """options that may stand more than once"""
 
@@ -175,8 +180,8 @@ def argument(text: str, number: int = 0, made: _Made | None = None, way: str = "
     """
     made = {} if made is None else made
     value = _argument(text.strip(), number, made, way)
-    if isinstance(value, (np.ndarray, TensorMap)):
-        made[way] = value.array if isinstance(value, TensorMap) else value
+    if isinstance(value, (np.ndarray, *_OF_ARRAYS)):
+        made[way] = value.array if isinstance(value, _OF_ARRAYS) else value
     return value
 
 
@@ -187,6 +192,8 @@ def _argument(text: str, number: int, made: _Made, way: str) -> Any:
         return _fields(text, "]", number, made, way)
     if text.startswith("tmap("):
         return _tensor_map(text, number, made, way)
+    if text.startswith(("tex(", "surf(")):
+        return _handle(text, number, made, way)
     if text.startswith("view("):
         return _view(text, number, made, way)
     if text.startswith("same:"):
@@ -376,6 +383,21 @@ def _tensor_map(text: str, number: int, made: _Made, way: str) -> TensorMap:
     return TensorMap(array, options.pop("box"), **options)
 
 
+def _handle(text: str, number: int, made: _Made, way: str) -> Surface:
+    """`tex(...)` or `surf(...)`: an array, then options."""
+    from wsemu.app.handles import EXAMPLES, handle, options_of
+
+    kind, _, inside = text.partition("(")
+    if not text.endswith(")"):
+        raise UsageError(f"`--arg {text}` lacks `)` at its end: {EXAMPLES[kind]}")
+    first, *others = _parts(text, inside[:-1])
+    options = dict(_option(part, options_of(kind), text, EXAMPLES[kind]) for part in others)
+    array = argument(first, number, made, way)
+    if not isinstance(array, np.ndarray):
+        raise UsageError(f"`--arg {text}`: it is of an array: {EXAMPLES[kind]}")
+    return handle(kind, array, options, text)
+
+
 def _extents(value: str, text: str) -> list[int]:
     """`[64,8]`"""
     inside = value[1:-1].split(",") if value[:1] == "[" and value[-1:] == "]" else ["?"]
@@ -403,7 +425,7 @@ def _save(path: Path, kernel: PtxKernel, arguments: Sequence[Any]) -> None:
     arrays: Mapping[str, Any] = {
         f"arg{number}": np.asarray(array)
         for number, value in enumerate(arguments)
-        if isinstance(array := value.array if isinstance(value, TensorMap) else value, np.ndarray)
+        if isinstance(array := value.array if isinstance(value, _OF_ARRAYS) else value, np.ndarray)
     }
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".wsemu-")

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     """argument and the way into it -> (segment, offset)"""
 
 
+Way = tuple["int | str", ...]
+"""to a part of an argument: numbers of fields, and a word for the second memory that a texture has"""
+
+
 class Memory:
     """The segments of a launch.  Arrays that overlap share one, so that an address means the same byte whoever names
     it.  It can be written if one of them can: the front end refuses stores that name a read-only array."""
@@ -78,20 +82,20 @@ class Packed:
     """An argument that is passed as bytes: a number, or a structure by value."""
 
     data: bytes
-    arrays: tuple[tuple[int, tuple[int, ...], npt.NDArray[Any]], ...] = ()
+    arrays: tuple[tuple[int, Way, npt.NDArray[Any]], ...] = ()
     """those whose addresses stand in it: at which byte, and the way to it in the nested tuples that were given"""
-    maps: tuple[tuple[int, tuple[int, ...], TensorMap], ...] = ()
+    maps: tuple[tuple[int, Way, TensorMap], ...] = ()
     """tensor maps that stand in it, likewise; they are encoded when their arrays have addresses"""
-    blocks: tuple[tuple[int, tuple[int, ...], Block], ...] = ()
+    blocks: tuple[tuple[int, Way, Block], ...] = ()
     """memory whose address stands in it, and that holds such bytes itself: a table of pointers"""
 
-    def all_blocks(self) -> Iterator[tuple[tuple[int, ...], Block]]:
+    def all_blocks(self) -> Iterator[tuple[Way, Block]]:
         """Those, and the ones whose addresses stand in these."""
         for _, path, block in self.blocks:
             yield path, block
             yield from block.packed.all_blocks()
 
-    def all_arrays(self) -> Iterator[tuple[tuple[int, ...], npt.NDArray[Any]]]:
+    def all_arrays(self) -> Iterator[tuple[Way, npt.NDArray[Any]]]:
         """Arrays that it leads to, and those of tensor maps: the way to each."""
         yield from ((path, array) for _, path, array in self.arrays)
         yield from ((path, map_.array) for _, path, map_ in self.maps)

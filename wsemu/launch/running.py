@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wsemu.launch.arguments import is_blank
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compiled
@@ -11,7 +13,7 @@ from wsemu.launch.hooks import advancing
 from wsemu.launch.same import as_before
 from wsemu.model.bound import Bound
 from wsemu.model.errors import UnsupportedError, UsageError, check_int
-from wsemu.model.isa import OPCODE, SEGMENT_SHIFT
+from wsemu.model.isa import BY_TEXTURE, OPCODE, SEGMENT_SHIFT
 from wsemu.model.limits import LATEST, limits
 
 if TYPE_CHECKING:
@@ -167,7 +169,7 @@ def ran(bound: Bound, workers: int | None, budget: int | None = None, only: tupl
         spread = _workers(bound) if workers is None else workers
         options = {**sizes, "workers": spread, "descending": chosen.cta_order == "descending", "watch": watch}
         run = Launch(*launch_, **options, only=only, each=_advance(program.name))
-        outcome = as_before(program, run.run())
+        outcome = _counted(program, as_before(program, run.run()))
         program.derived["work"] = outcome.warp_instructions // (len(only) or configuration.ctas)
         return outcome, run.trace, run.initial
     if chosen.engine == "reference":
@@ -177,10 +179,22 @@ def ran(bound: Bound, workers: int | None, budget: int | None = None, only: tupl
         everything = TraceRequest(frozenset(range(len(program.code))))
         options = {**sizes, **found, "trace": everything}
         before = [data.copy() for data, _ in bound.segments]
-        outcome = reference.run(*launch_, **options)
+        outcome = _counted(program, reference.run(*launch_, **options))
         whole = outcome.trace or Trace()
         return outcome, whole.part, lambda: before
     raise UsageError(f'no engine {chosen.engine!r}: "vm" or "reference"')
+
+
+def _counted(program: Program, outcome: Outcome) -> Outcome:
+    """The outcome without the sectors of textures, which have caches and layouts of their own."""
+    if "of_textures" not in program.derived:
+        program.derived["of_textures"] = np.flatnonzero(program.code[:, 7] & BY_TEXTURE).tolist()
+    for pc in program.derived["of_textures"]:
+        if pc in outcome.accesses:
+            count = outcome.accesses[pc]
+            count.sectors = count.ideal_sectors = 0
+            count.worst_sectors = None
+    return outcome
 
 
 def _advance(name: str) -> Callable[[int, int], None] | None:

@@ -249,12 +249,13 @@ def _in_all_orders(
     """What was found, and what is in doubt, with what trying all orders says: a run knows warps alone, and `fence.sc`
     orders more than it sees."""
     kept = [finding for finding in found.kept if not (decided.proven and finding.code == "race")]
-    more, suppressed, _ = accepted(list(decided.findings), places, settings)
+    told = [finding for finding in decided.findings if CHECKER_OF[finding.code] in settings.checkers]
+    more, suppressed, _ = accepted([_promoted_to(finding, settings) for finding in told], places, settings)
     found = found._replace(kept=[*more, *kept], suppressed=[*found.suppressed, *suppressed])
     if decided.proven or found.failed:
         return found, doubts._replace(stopped=[], orders=[], steered={})
     tried = list(decided.reasons)
-    if decided.findings and not found.failed:
+    if any(finding.severity == "error" for finding in decided.findings) and not found.failed:
         tried.append("an order of atomics fails in a way that is accepted: what follows is not tried")
     return found, doubts._replace(tried=tried)
 
@@ -550,6 +551,10 @@ def _always_stuck(places: Places) -> bool:
 def _promoted(settings: Settings) -> set[str]:
     """Codes of warnings that count as errors."""
     return {*settings.fail_on, *(code for code, entry in CODES.items() if entry.strict and settings.strict)}
+
+
+def _promoted_to(finding: Finding, settings: Settings) -> Finding:
+    return finding.model_copy(update={"severity": "error"}) if finding.code in _promoted(settings) else finding
 
 
 def _finished(finding: Finding, certain: tuple[str, ...], settings: Settings) -> Finding:

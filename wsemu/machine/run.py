@@ -8,6 +8,8 @@ import mmap
 import os
 import sys
 import threading
+from collections import deque
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -73,7 +75,6 @@ from wsemu.model.sums import rounds_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from concurrent.futures import ThreadPoolExecutor
 
     import numpy.typing as npt
 
@@ -234,15 +235,15 @@ class ProgramKey:
 
 @functools.lru_cache(maxsize=256)
 def special_values(
-    key: ProgramKey, grid: Extent, shape: Extent, block: tuple[int, ...], dynamic: int, window: int
+    memory: tuple[int, int, int], grid: Extent, shape: Extent, block: tuple[int, ...], window: int
 ) -> dict[str, Any]:
     """Name of a special register -> its value for each thread of a group (or one value for all); ctaid and clusterid
-    are not among them."""
-    program, groups = key.program, _grouping(grid, shape)
+    are not among them.  `memory`: bytes of static and dynamic shared memory, and of local memory."""
+    static, dynamic, local = memory
+    groups = _grouping(grid, shape)
     threads = block[0] * block[1] * block[2]
     cta_threads = -(-threads // LANES) * LANES
     member, thread = np.divmod(np.arange(groups.members * cta_threads), cta_threads)
-    static = -(-program.shared_bytes // 16) * 16
     shared = (SHARED << SEGMENT_SHIFT) + (member << window if groups.members > 1 else 0)
     values: dict[str, Any] = {
         "tid.x": thread % block[0],
@@ -250,9 +251,9 @@ def special_values(
         "tid.z": thread // (block[0] * block[1]),
         "laneid": thread % LANES,
         "shared": shared,
-        "dynamic": shared + static,
+        "dynamic": shared + -(-static // 16) * 16,
         "dynamic_bytes": dynamic,
-        "local": (LOCAL << SEGMENT_SHIFT) + thread % LANES * program.local_bytes,
+        "local": (LOCAL << SEGMENT_SHIFT) + thread % LANES * local,
     }
     for axis, (blocks, extent) in enumerate(zip(groups.grid, block, strict=True)):
         values[f"nctaid.{'xyz'[axis]}"] = blocks
@@ -417,6 +418,8 @@ class Machine:
             self._lay_out_mbarriers()
         self.key: Any = None
         """under which it is kept for the next launch of its kind; None: it is not"""
+        self.left = 0
+        """of the budget of its last run"""
         self.number = 0
         """which of the workers of its launches it was: it has touched what the next one of that number will"""
         self._told: tuple[tuple[bytes, ...], Outcome] | None = None
@@ -553,9 +556,8 @@ class Machine:
             fill(self.registers, row, type_, value)
         if not program.specials:
             return
-        values = special_values(
-            ProgramKey(program), self.grouping.grid, self.grouping.shape, block, dynamic, self.window
-        )
+        groups, memory = self.grouping, (program.shared_bytes, dynamic, program.local_bytes)
+        values = special_values(memory, groups.grid, groups.shape, block, self.window)
         for name, row in program.specials.items():
             if name not in values:
                 continue
@@ -704,9 +706,15 @@ class Machine:
             if status in (layout.REFINE, layout.SWEEP) and self.planes:
                 self._provide(status, self.planes)
             elif status != layout.BUDGET or budget <= 0 or (stop is not None and stop.is_set()) or self._worn():
+                self.left = budget
                 return status
             elif each is not None:
                 each(abs(int(state["group"]) - first))
+
+    def move(self) -> None:
+        """What it runs next lies apart from what it ran."""
+        if self.planes:
+            self.planes.move()
 
     def _provide(self, status: int, planes: Planes) -> None:
         state = self.state[0]
@@ -719,27 +727,45 @@ class Machine:
 
     def again(self, rows: Rows, segments: list[tuple[Bytes, bool]]) -> None:
         """Make it ready for another launch that differs in its arguments alone.  `remember` was called first."""
+        for row, (type_, value) in rows.items():
+            before = self._filled.get(row)
+            if value.__class__ is int and before == (type_, value) and before[1].__class__ is int:
+                continue  # floats may be equal and have other bits
+            fill(self._first_registers, row, type_, value)
+            self._filled[row] = type_, value
+        for number, (data, _) in enumerate(segments):
+            place = address_of(data), data.nbytes
+            if place != self._places[number]:
+                self._places[number] = place
+                segment = self._first_segments[FIRST_ARRAY + number]
+                segment["host"], segment["bytes"] = place
         for table, first in self._first:
             table[:] = first
-        for row, (type_, value) in rows.items():
-            fill(self.registers, row, type_, value)
         self._keep = segments
-        for segment, (data, _) in zip(self.segments[FIRST_ARRAY:], segments, strict=True):
-            segment["host"], segment["bytes"] = address_of(data), data.nbytes
         self.plans_due["since"] = 0
         if self.planes:
             self.planes.again()
 
     def remember(self) -> bool:
-        """Keep what its tables hold before it runs; False where they are too large for that to be worth it, or some
-        are more than what the key of the launch says."""
-        tables = [
-            table for name, table in vars(self).items() if isinstance(table, np.ndarray) and name not in _PARTLY_USED
-        ]
-        if self.image.asynchronous or self.maps or self.marks or sum(t.nbytes for t in tables) > REMEMBERED:
+        """Keep what its tables hold before it runs; False where they are too large for that to be worth it, some are
+        more than what the key of the launch says, or there are those of mbarriers and copies, which stay as they are.
+        """
+        tables = {
+            name: table
+            for name, table in vars(self).items()
+            if isinstance(table, np.ndarray) and name not in _PARTLY_USED
+        }
+        large = sum(table.nbytes for table in tables.values()) > REMEMBERED
+        if self.image.asynchronous or self.maps or self.marks or large:
             return False
-        blocks = [table.reshape(-1).view(np.uint8) for table in tables]
-        self._first = [(block, block.copy()) for block in blocks]
+        blocks: dict[str, Any] = {name: table.reshape(-1).view(np.uint8) for name, table in tables.items()}
+        firsts = {name: block.copy() for name, block in blocks.items()}
+        # views of memory: NumPy would let other threads in at each of these copies, and wait for them after it
+        self._first = [(memoryview(block), memoryview(firsts[name])) for name, block in blocks.items()]
+        self._first_registers = firsts["registers"].reshape(self.registers.shape)
+        self._first_segments = firsts["segments"].view(layout.SEGMENT)
+        self._filled: dict[int, tuple[str, int | float | bool]] = {}
+        self._places = [(0, 0)] * len(self._keep)
         return True
 
     def as_before(self, budget: int) -> Outcome | None:
@@ -1171,30 +1197,95 @@ def _take(key: Any, number: int) -> Machine | None:
 _keeping = threading.Lock()
 
 
-@functools.cache
-def _pool(process: int) -> ThreadPoolExecutor:
-    """Threads of this process for launches that are spread over the cores; the one that asks works, too."""
-    from concurrent.futures import ThreadPoolExecutor  # most launches run on one core
+class _Hand(threading.Thread):
+    """A thread that makes calls for launches which are spread over the cores."""
 
-    return ThreadPoolExecutor(max(1, cores() - 1), "wsemu")
+    def __init__(self) -> None:
+        super().__init__(name="wsemu", daemon=True)  # idle at the end: launches wait for theirs
+        self.given: SimpleQueue[tuple[Callable[[], Any], int, SimpleQueue[Any]]] = SimpleQueue()
+        self.start()
+
+    def run(self) -> None:
+        while True:
+            call, number, done = self.given.get()
+            result, error = None, None
+            try:
+                result = call()
+            except BaseException as raised:
+                error = raised
+            _idle.append(self)
+            done.put((number, result, error))
+            del call, result, error
+
+
+_idle: list[_Hand] = []
+"""those that wait for a call; each is told by itself, so that all begin at once"""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)
+
+
+def _hand() -> _Hand:
+    try:
+        return _idle.pop()
+    except IndexError:
+        return _Hand()
 
 
 def _on_all(calls: list[Callable[[], _T]], stop: threading.Event | None = None) -> list[_T]:
     """What these return, which run at once; interrupted, it waits for them after `stop` is set."""
-    if len(calls) == 1:
-        return [calls[0]()]
-    from concurrent.futures import wait
-
-    futures = [_pool(os.getpid()).submit(call) for call in calls[1:]]
+    done: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
+    for number, call in enumerate(calls[1:], 1):
+        _hand().given.put((call, number, done))
+    found, errors, left = {}, [], len(calls) - 1
     try:
-        first = calls[0]()
-        wait(futures)
+        found[0] = calls[0]()
+        while left:
+            number, result, error = done.get()
+            left -= 1
+            found[number] = result
+            errors += [error] if error else []
     except BaseException:
         if stop is not None:
             stop.set()
-        wait(futures)
+        for _ in range(left):
+            done.get()
         raise
-    return [first, *(future.result() for future in futures)]
+    if errors:
+        raise errors[0]
+    return [found[number] for number in range(len(calls))]
+
+
+def _shares(groups: int, workers: int) -> list[deque[tuple[int, int]]]:
+    """Groups from first up to, not including, last, for each worker: half of its own, half of the rest, and so on."""
+    shares: list[deque[tuple[int, int]]] = []
+    for number in range(workers):
+        begin, last = groups * number // workers, groups * (number + 1) // workers
+        own: deque[tuple[int, int]] = deque()
+        while begin < last:
+            rest = last - begin
+            end = begin + (rest + 1) // 2 if len(own) < MOST_SHARES - 1 else last
+            own.append((begin, end))
+            begin = end
+        shares.append(own)
+    return shares
+
+
+MOST_SHARES = 5
+"""of a worker: what the slower ones have not begun is run by those that are done with their own"""
+
+
+def _next_share(shares: list[deque[tuple[int, int]]], number: int) -> tuple[int, int] | None:
+    """What a worker runs next: of its own the first, then the last, a small one, of who has the most left."""
+    try:
+        if shares[number]:
+            return shares[number].popleft()
+        return max(shares, key=len).pop()
+    except (IndexError, ValueError):  # others were quicker, or have stopped
+        return None
+
+
+def _add(tell: Callable[[int], None], before: int, ran: int) -> None:
+    tell(before + ran)
 
 
 class Launch:
@@ -1264,14 +1355,20 @@ class Launch:
         """A machine for a share of the launch: one that has run another of its kind, where there is one."""
         share = min(self.most, -(-self.grouping.number // workers))
         key = self._kind(share)
-        kept = _take(key, number)
+        kept = self._kept(key, number)
         if kept is not None:
-            kept.again(self.rows, self.segments)
             return kept
         machine = self._machine(most=share)
         if key and machine.remember():
             machine.key, machine.number = key, number
         return machine
+
+    def _kept(self, key: Any, number: int) -> Machine | None:
+        """A machine that a launch of this kind has left, made ready."""
+        kept = _take(key, number)
+        if kept is not None:
+            kept.again(self.rows, self.segments)
+        return kept
 
     def _kind(self, share: int) -> Any:
         """What a machine's tables depend on but the values and places of the arguments; None where that is more."""
@@ -1344,10 +1441,9 @@ class Launch:
         if kept and known:
             _leave(kept)
             return known, True
-        outcomes = [m.outcome(s) for m, s in zip(machines, statuses, strict=True)]
         self.written = written_bytes([m.marks for m in machines])
         astray = not plain and (
-            any(o.findings or o.status != "done" for o in outcomes)
+            any(status != layout.DONE or m.state[0]["raw_count"] for m, status in zip(machines, statuses, strict=True))
             or bool(self.written)
             or (self.watch.races and self._collide(machines))
         )
@@ -1358,6 +1454,7 @@ class Launch:
             astray = True
         if astray:
             self.workers, self.descending = 1, False
+        outcomes = [Outcome("done") if astray else m.outcome(s) for m, s in zip(machines, statuses, strict=True)]
         merged = _merge(self.program, machines, outcomes, budget)
         merged.arch = self.arch
         if kept and not astray and merged.status == "done" and not merged.findings:
@@ -1393,11 +1490,24 @@ class Launch:
             bounds = (groups - 1, -1) if self.descending else (0, groups)
             return [first], [first.run(*bounds, self.budget, step=-1 if self.descending else 1, each=told[0])]
         stop = threading.Event()
+        # by this thread, before the others begin: all of them at once would wait for each other
+        kept = [first, *(self._kept(first.key, number) for number in range(1, workers))]
+
+        shares = _shares(groups, workers)
 
         def one(number: int) -> tuple[Machine, int]:
-            machine = self._ready(number, workers) if number else first
-            begin, end = groups * number // workers, groups * (number + 1) // workers
-            return machine, machine.run(begin, end, self.budget, stop, each=told[number])
+            machine = kept[number] or self._ready(number, workers)
+            left, ran, end, status = self.budget, 0, -1, layout.DONE
+            while status == layout.DONE and not stop.is_set() and (share := _next_share(shares, number)):
+                if end not in (-1, share[0]):
+                    machine.move()
+                tell = told[number]
+                each = functools.partial(_add, tell, ran) if tell else None
+                status = machine.run(*share, left, stop, each=each)
+                left, ran, end = machine.left, ran + share[1] - share[0], share[1]
+            if status != layout.DONE:
+                shares.clear()  # what the others do is not needed any more
+            return machine, status
 
         ran = _on_all([functools.partial(one, number) for number in range(workers)], stop)
         return [machine for machine, _ in ran], [status for _, status in ran]
@@ -1418,7 +1528,7 @@ class Launch:
     def _collide(self, machines: list[Machine]) -> bool:
         numbers = range(FIRST_ARRAY, FIRST_ARRAY + len(self.segments))
         planes = [m.planes for m in machines if m.planes]
-        return any(collide(a, b, n) for n in numbers for a, b in overlapping(planes, n))
+        return any(collide(a, b, n, *bytes_) for n in numbers for a, b, *bytes_ in overlapping(planes, n))
 
     def initial(self) -> list[Bytes | None]:
         """What the arrays held before the launch, segment by segment; None where that was not kept."""

@@ -84,6 +84,10 @@ _CODES = {
         "warning", "an asynchronous write after a plain read, ordered but without a proxy fence", "proxy", proves=True,
         strict=True,
     ),
+    "missing-fence": Code(
+        "warning", "a read that a fence would order, and that finds what is new without it", "race", proves=True,
+        strict=True,
+    ),
     "tensormap-proxy": Code(
         "error", "a tensor copy through a map whose change was not released and acquired", "proxy", proves=True
     ),

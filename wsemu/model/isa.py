@@ -45,6 +45,10 @@ OF_CTA, OF_CLUSTER = 1 << 19, 1 << 20
 SCOPES = OF_CTA | OF_CLUSTER
 PUBLISHED, PUBLISHED_IN_CTA = 1 << 21, 1 << 22
 """in `aux` of a store: it releases what it writes to the tensormap proxy, of all CTAs or of its own alone"""
+FRESH = 1 << 24
+"""in `aux` of a load: by `.cg`, `.cv` or volatile it passes by the cache of a multiprocessor"""
+BY_TEXTURE = 1 << 23
+"""in `aux` of a load or store: it is a part of an access to a texture or surface, whose sectors are not counted"""
 OF_CTA_ALONE = 1
 """`aux` of a `map.release` or `map.acquire`: of CTA scope"""
 CONVERGED = 1
@@ -273,7 +277,7 @@ N_ALU = len(OPERATIONS)
 
 # -- memory: address in a, constant byte offset in imm; vector elements in consecutive rows from d ---------------------
 VECTORS = tuple((bits, n) for bits in (8, 16, 32, 64) for n in (1, 2, 4) if bits * n <= 128)
-# a load's aux: bytes of it, bit 0 the first one, that are not used, and may be unwritten; NON_COHERENT
+# a load's aux: bytes of it, bit 0 the first one, that are not used, and may be unwritten; NON_COHERENT, FRESH
 for _bits, _n in VECTORS:
     _v = "" if _n == 1 else f".v{_n}"
     _define(f"ld{_v}.b{_bits}", ({},), f"b{_bits}", "b64", f"{_n} x {_bits} bits from address a + imm", "load", "load")

@@ -12,6 +12,8 @@ from wsemu.model.isa import FIELDS, N_CONTROL, NAMES, OPCODE
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+GIVES_UP = "the end of the launch by `trap`"
+"""of a reason in `Program.traps`: the program says so itself"""
 SYSTEM = "%reserved_smem_"
 """how the names of shared arrays begin that the system keeps to itself"""
 _OF_GRID = frozenset((OPCODE["grid.arrive"], OPCODE["grid.wait"]))

@@ -400,6 +400,8 @@ class Asynchronous(NamedTuple):
     """new clocks, with what orders there"""
     ends: Callable[[Trace, RawFinding], set[Epoch]]
     """when warps know that the copy is over that made the earlier access of a race"""
+    begins: Callable[[Trace, RawFinding], set[Epoch]]
+    """when copies were issued that may have made the later access of a race"""
     cluster_of: Callable[[int], int]
 
 
@@ -429,7 +431,8 @@ def ordered_by_atomics(
         if later[:2] in {epoch[:2] for epoch in observers}:
             settled.add(n)
         first = more.ends(trace, raw) if more and "other_async" in raw.detail else {earlier}
-        candidates = [(epoch, later) for epoch in (*first, *observers)]
+        last = more.begins(trace, raw) if more and "async" in raw.detail else {later}
+        candidates = [(epoch, end) for epoch in (*first, *observers) for end in last]
         pairs += candidates
         of += [n] * len(candidates)
     for whole in (False, True):  # lane by lane barriers of parts of warps did not order them: only the rest counts

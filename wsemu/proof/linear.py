@@ -241,6 +241,8 @@ def _computed(name: str, x: list[Held | None], fields: list[int]) -> Held | None
         return Small(0, int(name.split(".b")[1])) if x[0] is None or isinstance(x[0], int) else MIXED
     if what in ("mov", "cvt") and isinstance(x[0], Small):
         return x[0] if ".f" not in name else None
+    if what in ("add", "sub"):
+        x = [_signed(one, name) for one in x]
     if all(isinstance(one, int) for one in x):
         return _folded(what, name, [one for one in x if isinstance(one, int)])
     if not any(isinstance(one, (Grown, Compared)) for one in x):
@@ -269,8 +271,14 @@ def _computed(name: str, x: list[Held | None], fields: list[int]) -> Held | None
         case "index":
             return _sum(_product(x[0], x[2]), x[3], 1) if len(x) > 3 else MIXED
         case "setp":
-            return _comparison(name.split(".")[1], x[0], x[1])
+            return _comparison(name.split(".")[1], x[0], x[1], unsigned=name.split(".")[2][0] != "s")
     return MIXED
+
+
+def _signed(held: Held | None, name: str) -> Held | None:
+    """A number that is added, as a signed one: compilers take 1 away by adding 4,294,967,295."""
+    width = int(name.split(".")[1][1:])
+    return held - (1 << width) if isinstance(held, int) and held >> (width - 1) & 1 else held
 
 
 def _folded(what: str, name: str, x: list[int]) -> int | None:
@@ -326,9 +334,10 @@ def _product(one: Held | None, other: Held | None) -> Held | None:
     return Grown(one.atomic, one.factor * other, low, high, one.far)
 
 
-def _comparison(relation: str, one: Held | None, other: Held | None) -> Held | None:
+def _comparison(relation: str, one: Held | None, other: Held | None, *, unsigned: bool) -> Held | None:
     if isinstance(other, Grown):
         one, other, relation = other, one, _TURNED[relation]
-    if isinstance(one, Grown) and isinstance(other, int) and 0 <= other < 1 << 31:
+    wraps = unsigned and relation not in ("eq", "ne") and isinstance(one, Grown) and one.low is not None and one.low < 0
+    if isinstance(one, Grown) and isinstance(other, int) and 0 <= other < 1 << 31 and not wraps:
         return Compared(relation, one, other)
     return MIXED

@@ -17,6 +17,15 @@ Rows = frozenset[int]
 def live_rows(program: Program, apart: frozenset[int] = frozenset(), quiet: frozenset[int] = frozenset()) -> list[Rows]:
     """By instruction, the rows that matter just before it.  A guarded write leaves what other lanes hold.  `apart` are
     stores to whose address it does not matter, `quiet` instructions that matter only as far as what they make does."""
+    if apart or quiet:
+        return _live_rows(program, apart, quiet)
+    if "live rows" not in program.derived:
+        program.derived["live rows"] = _live_rows(program, apart, quiet)
+    found: list[Rows] = program.derived["live rows"]
+    return found
+
+
+def _live_rows(program: Program, apart: frozenset[int], quiet: frozenset[int]) -> list[Rows]:
     decoder = Decoder(program, Regions(program, 0, None), {})
     code = program.code.tolist()
     reads: list[set[int]] = []

@@ -18,7 +18,7 @@ import functools
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from wsemu.model.isa import CLUSTER_WIDE, NAMES, OPERATIONS, RELAXED, WAIT_RELAXED
+from wsemu.model.isa import CLUSTER_WIDE, NAMES, OPERATIONS, RELAXED, SEGMENT_SHIFT, SHARED, WAIT_RELAXED
 from wsemu.proof.happens_before import (
     OF_ALL,
     OF_CLUSTER,
@@ -128,7 +128,7 @@ def fences_may_order(program: Program) -> bool:
 
 def asynchronous(program: Program, cluster_of: Callable[[int], int]) -> Asynchronous:
     """What orders in a program beside named barriers."""
-    return Asynchronous(functools.partial(with_atomics, program, cluster_of), ends, cluster_of)
+    return Asynchronous(functools.partial(with_atomics, program, cluster_of), ends, begins, cluster_of)
 
 
 def ends(trace: Trace, raw: RawFinding) -> set[Epoch]:
@@ -141,8 +141,7 @@ def ends(trace: Trace, raw: RawFinding) -> set[Epoch]:
     for event in trace.events:
         mine = event.pc == raw.other_pc and (event.cta, event.warp) == issuer
         if mine and event.kind == "copy":
-            starts = event.place, event.generation  # where it writes, and reads
-            if any(start >= 0 and start <= address < start + event.amount for start in starts):
+            if _touches(event, address):
                 issued, phases, found = True, set(), set()
         elif mine and event.kind == "credit" and issued and not phases:
             phases.add((event.place, event.generation))
@@ -151,6 +150,25 @@ def ends(trace: Trace, raw: RawFinding) -> set[Epoch]:
             if told or (event.kind == "landed" and (event.cta, event.warp) == issuer):
                 found.add((event.cta, event.warp, event.interval + 1))
     return found
+
+
+def begins(trace: Trace, raw: RawFinding) -> set[Epoch]:
+    """Where copies are issued that touch the bytes that a race is about, by its later instruction: a copy knows what
+    its issuer knows then."""
+    return {
+        (event.cta, event.warp, event.interval)
+        for event in trace.events
+        if event.kind == "copy" and (event.pc, event.cta, event.warp) == (raw.pc, raw.cta, raw.warp)
+        and _touches(event, raw.detail["address"])
+    }  # fmt: skip
+
+
+def _touches(copy: Event, address: int) -> bool:
+    """Whether a copy writes or reads a byte; of a tensor copy its event tells where in shared memory alone."""
+    starts = copy.place, copy.generation
+    if any(start >= 0 and start <= address < start + copy.amount for start in starts):
+        return True
+    return copy.generation < 0 and address >> SEGMENT_SHIFT != SHARED
 
 
 def exits_ordered_by_atomics(

@@ -41,7 +41,9 @@ Reference: A. Sabelfeld, A. Myers, "Language-based information-flow security", I
 
 from __future__ import annotations
 
+import functools
 import heapq
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -50,6 +52,7 @@ import numpy as np
 from wsemu.model.control_flow import successors
 from wsemu.model.data import dataclass
 from wsemu.model.isa import (
+    AS_STORE,
     ATOMICS,
     BLOCKS,
     BULK_REDUCTIONS,
@@ -60,9 +63,11 @@ from wsemu.model.isa import (
     NO_STORE,
     OPCODE,
     PEEK,
+    SCOPES,
+    SERVED,
     TENSOR_REDUCTIONS,
 )
-from wsemu.model.program import Program
+from wsemu.model.program import GIVES_UP, Program
 from wsemu.proof.election import Election, elections
 from wsemu.proof.liveness import live_rows
 from wsemu.proof.taint_steps import Bits, Decoder, Regions, SegmentOf, State, Step
@@ -194,6 +199,35 @@ def read_only(program: Program, segment_of: SegmentOf | None, atomics: Iterable[
             else:
                 written |= arrays
     return {pc for pc in wanted if pc in touched and not touched[pc] & written}
+
+
+def like_data(program: Program, atomics: Iterable[int], segment_of: SegmentOf | None = None) -> frozenset[int]:
+    """Of these atomics the strong loads and stores in arrays on which there are no others, and which steer nothing."""
+    everywhere = sorted(atomics)
+    plain = {pc for pc in everywhere if _is_access(program, pc)}
+    if not plain:
+        return frozenset()
+    executions = [1] * len(program.code)
+    analysis = Analysis(program, executions, everywhere, segment_of)
+    touched = dict.fromkeys(everywhere, 0)
+    for step, state in analysis._states():
+        if step.kind == "atomic" and step.pc in touched:
+            touched[step.pc] |= analysis._arrays(step, state)
+    while True:
+        others = functools.reduce(operator.or_, (touched[pc] for pc in everywhere if pc not in plain), 0)
+        kept = {pc for pc in plain if touched[pc] and not touched[pc] & others}
+        loads = sorted(pc for pc in kept if is_strong_load(program, pc))
+        if loads:
+            kept -= {t.source for t in Analysis(program, executions, loads, segment_of).tainted}
+        if kept == plain:
+            return frozenset(plain)
+        plain = kept
+
+
+def _is_access(program: Program, pc: int) -> bool:
+    """Whether an atomic is a strong load or store, which names no scope that leaves others out."""
+    auxiliary = int(program.code[pc, 7])
+    return bool((auxiliary & NO_STORE or auxiliary & SERVED == AS_STORE) and not auxiliary & SCOPES)
 
 
 def _sources(program: Program, lockstep: bool) -> list[int]:
@@ -331,6 +365,9 @@ class Analysis:
             for election in found:
                 self._settled[election.atomic] = self._passed[election.steered] = self._bit[source]
                 self._inside.update(dict.fromkeys(election.region, self._bit[source]))
+        clocks = sum(bit for pc, bit in self._bit.items() if pc >= 0 and NAMES[int(program.code[pc, 0])] in VARYING)
+        for pc in _watching(program) if clocks else ():
+            self._passed[pc] = self._passed.get(pc, 0) | clocks
         self._grown = False
         """whether an array has come to depend on more since the blocks that read memory were run"""
         self._seed()
@@ -531,6 +568,25 @@ class Analysis:
             for step in block.steps:
                 yield step, state
                 self._run(step, state)
+
+
+def _watching(program: Program) -> Iterator[int]:
+    """The branches of which one way leads to a trap, whatever is done before: those of a watchdog, if a clock decides
+    them.  That it bites counts as never reached."""
+    code = program.code.tolist()
+    ways = [successors(pc, row) for pc, row in enumerate(code)]
+    before: dict[int, list[int]] = {}
+    for pc, following in enumerate(ways):
+        for way in following:
+            before.setdefault(way, []).append(pc)
+    found = {pc for pc, row in enumerate(code) if NAMES[row[0]] == "trap" and GIVES_UP in program.traps[row[6]]}
+    pending = [*found]
+    while pending:
+        for pc in before.get(pending.pop(), ()):
+            if pc not in found and found.issuperset(ways[pc]) and NAMES[code[pc][0]] != "exit":
+                found.add(pc)
+                pending.append(pc)
+    yield from (pc for pc, row in enumerate(code) if NAMES[row[0]] == "bra" and not found.isdisjoint(ways[pc]))
 
 
 def _union(state: State, rows: Sequence[int]) -> Bits:

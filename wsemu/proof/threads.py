@@ -141,12 +141,50 @@ class Entry(NamedTuple):
         )
 
 
+class Does(NamedTuple):
+    """What an access counts as."""
+
+    atomic: bool
+    stores: bool
+    """whether it writes, if it is no atomic"""
+    size: int
+
+
+def does(fields: Sequence[int], *, data: bool) -> Does:
+    """What an instruction counts as; `data`: a strong load or store as a plain one."""
+    name = NAMES[fields[0]]
+    store, size = access_shape(name)
+    if not data:
+        return Does(OPERATIONS[name].kind == "atomic", store, size)
+    return Does(False, fields[7] & SERVED == AS_STORE, size)
+
+
+class Imagined(NamedTuple):
+    """Fences that are not there: what would be if they were tells what their lack does."""
+
+    behind: Container[int] = ()
+    """strong reads that are followed by one"""
+    before: Container[int] = ()
+    """strong writes before which one stands"""
+
+
+NONE = Imagined()
+
+
 class Race(NamedTuple):
     """Two accesses that nothing orders."""
 
     earlier: Entry
     later: Entry
     address: int
+
+
+class Excused(NamedTuple):
+    """A race by the lack of a fence alone (`missing.py`)."""
+
+    race: Race
+    found: bool
+    """whether only the reader's fence is missing, so that hardware that is known finds what was written"""
 
 
 Cell = tuple[tuple[Entry, ...], tuple[Entry, ...]]
@@ -185,6 +223,8 @@ class Shared:
         self.strong: set[Strong] = set()
         self.places: set[Place] = set()
         """of them"""
+        self.excused: dict[tuple[int, int], Excused] = {}
+        """instructions that race by the lack of a fence alone, which a warning tells (`missing.py`)"""
 
     def follow(self, access: Strong) -> None:
         """Note a strong access."""
@@ -218,10 +258,12 @@ class Knowledge:
     def __init__(
         self, program: Program, ctas: int, threads: int, shared: Shared, *, lockstep: bool, uncounted: Iterable[int],
         ordered: Container[int], cluster_of: Callable[[int], int] = int, others: bool = False,
+        data: Container[int] = (), imagined: Imagined = NONE,
     ) -> None:  # fmt: skip
         """`threads` of a CTA; `lockstep`: a warp is one thread, of which each lane's operations count for all;
         `ordered` are the strong accesses whose order is tried: others order nothing.  `cluster_of`: of a CTA; `others`:
-        there are CTAs that are not followed, too."""
+        there are CTAs that are not followed, too.  `data`: strong loads and stores that are judged as plain ones."""
+        self.data, self.imagined = data, imagined
         self.clusters = {c: -2 - cluster_of(c) for c in range(ctas)}
         self.program, self.lockstep, self.uncounted = program, lockstep, frozenset(uncounted)
         self.ordered = ordered
@@ -518,6 +560,10 @@ class Knowledge:
                 rows[at, column] = np.maximum(rows[at, column], count)
             for one in threads:
                 self.seen[one, place] = _merged(self.seen.get((one, place), {}), location.given)
+            if event.pc in self.imagined.behind:
+                for to in self._within(event.cta, _OF_ALL):
+                    if to in location.given:
+                        self._take(event.cta, threads, location.given[to])
         if self.sequential:
             self._meet_fences(threads, location, not stores, wrote and not fields[7] & NO_STORE)
         self._follow(event, thread, place, not stores, wrote and not fields[7] & NO_STORE)
@@ -526,6 +572,9 @@ class Knowledge:
         if not wrote or fields[7] & NO_STORE:
             return 0, 0
         released: dict[int, Rows] = {}
+        if event.pc in self.imagined.before:
+            row = self._giving(event, threads).max(0)
+            released = dict.fromkeys(self._within(event.cta, _OF_ALL), row)
         for one in threads:
             pending = self.pending.pop(one, {})
             if pending:
@@ -579,9 +628,7 @@ class Knowledge:
     def _access(self, made: Made, number: int) -> Iterator[Race]:
         event = made.event
         fields = self.code[event.pc]
-        name = NAMES[fields[0]]
-        store, size = access_shape(name)
-        atomic = OPERATIONS[name].kind == "atomic"
+        atomic, store, size = does(fields, data=event.pc in self.data)
         strong = atomic and event.pc in self.ordered
         reach = _SCOPED[fields[7] & SCOPES] if atomic else _OF_CTA
         first = event.cta * self.of_cta + event.warp * LANES
@@ -595,21 +642,23 @@ class Knowledge:
             own = event.cta if segment == SHARED else -1
             wrote = bool(made.wrote >> lane & 1) and not (atomic and fields[7] & NO_STORE)
             writes = wrote if atomic else store
-            for start in range(address, address + size, self.grain):
-                if self._matters((own, start), thread, writes, not atomic or reach < self.everywhere):
-                    if store and not atomic and touched.setdefault((own, start), thread) != thread:
-                        self.unclear = (*self.unclear, event.pc)
-                    kind = ATOMIC if atomic else WRITE if store else READ
-                    entry = Entry(thread, event.interval, kind, 0, 0, number, size, reach, event.pc)
-                    if strong and start == address:
-                        self._acquire_by(event, thread, (own, start))
-                    yield from self._check(event.cta, (own, start), entry, writes)
-                    if strong and start == address:  # what it observes is known behind it
-                        column, count = self._strong(event, thread, (own, start), wrote)
-                        entry = entry._replace(column=column, written=count)
-                    self._remember((own, start), entry, writes)
-                elif strong and start == address:
-                    self._strong(event, thread, (own, start), wrote)
+            kind = ATOMIC if atomic else WRITE if store else READ
+            entry = Entry(thread, event.interval, kind, 0, 0, number, size, reach, event.pc)
+            places = [
+                (own, start) for start in range(address, address + size, self.grain)
+                if self._matters((own, start), thread, writes, not atomic or reach < self.everywhere)
+            ]  # fmt: skip
+            for place in places:
+                if store and not atomic and touched.setdefault(place, thread) != thread:
+                    self.unclear = (*self.unclear, event.pc)
+                if strong and place[1] == address:
+                    self._acquire_by(event, thread, place)
+                yield from self._check(event.cta, place, entry, writes)
+            if strong:  # what it observes is known behind it, and it is observed as a whole
+                column, count = self._strong(event, thread, (own, address), wrote)
+                entry = entry._replace(column=column, written=count)
+            for place in places:
+                self._remember(place, entry, writes)
 
     def _matters(self, place: Place, thread: Thread, writes: bool, plain: bool) -> bool:
         """Whether an access has to be judged against those before it, and remembered: not the first one to a place."""

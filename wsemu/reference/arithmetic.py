@@ -72,24 +72,18 @@ def to_float(value: Bits, type_: str) -> float:
 
 def from_float(value: float, type_: str) -> Bits:
     """The bit pattern of `value` rounded to nearest even."""
-    f = FORMATS[type_]
-    if not math.isfinite(value) or _holds(value, f):
-        encoded = struct.pack("<" + f.code, value)
-    else:
-        encoded = struct.pack("<" + f.code, rounded(Fraction(value), type_, math.copysign(1.0, value) < 0))
-    return int.from_bytes(encoded, "little")
+    code = "<" + FORMATS[type_].code
+    if math.isfinite(value) and not _holds(value, code):
+        value = _rounded(*value.as_integer_ratio(), type_, math.copysign(1.0, value) < 0)
+    return int.from_bytes(struct.pack(code, value), "little")
 
 
-def _holds(value: float, f: Format) -> bool:
+def _holds(value: float, code: str) -> bool:
     """Whether a format has this finite number, so that it needs no rounding."""
-    above, below = value.as_integer_ratio()  # below is a power of two
-    whole = abs(above).bit_length()
-    least = f.least - f.precision + 1
-    return (
-        whole - (above & -above).bit_length() < f.precision
-        and whole - below.bit_length() <= f.greatest
-        and below.bit_length() - (above & -above).bit_length() <= -least
-    )
+    try:
+        return bool(struct.unpack(code, struct.pack(code, value))[0] == value)
+    except OverflowError:
+        return False
 
 
 def rounded(value: Fraction, type_: str, negative_zero: bool = False) -> float:

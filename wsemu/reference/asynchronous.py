@@ -131,6 +131,7 @@ enter(
         "registers",
         {"setmaxnreg.inc": register_pool.change, "setmaxnreg.dec": register_pool.change},
         {"setmaxnreg.inc": Standing(register_pool.may_go, register_pool.go)},
+        end=register_pool.compare_warpgroups,
     )
 )
 enter(

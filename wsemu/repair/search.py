@@ -77,6 +77,7 @@ _BY_CODE = {
     "mbarrier-range": "argument constant",
     "proxy": "insert move unguard split call",
     "proxy-war": "insert move unguard split call",
+    "missing-fence": "insert",
     "tensormap-proxy": "insert move unguard call",
     "async-outlives-cta": "insert move unguard argument constant call",
     "dsmem-relaxed-exit": "call insert move",

@@ -22,11 +22,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from wsemu.frontend.assemble.flow import ALU, Liveness
+from wsemu.frontend.assemble.flow import ALU, Liveness, predecessors
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Register
 from wsemu.frontend.assemble.simplify import Blocks, assignments, fixed_registers
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.isa import ABORTS, BLOCKS, PEEK, WAIT_RELAXED, WAITS
+from wsemu.model.program import GIVES_UP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -70,6 +71,21 @@ def mark_waits(graph: Graph, blocks: Blocks) -> None:
             if not instruction.auxiliary & (BLOCKS | PEEK) and found(place):
                 changed = replace(instruction, auxiliary=instruction.auxiliary | bit)
                 blocks[place.block].instructions[place.at] = changed
+    _forget_clocks(graph, blocks)
+
+
+def _forget_clocks(graph: Graph, blocks: Blocks) -> None:
+    """Where a wait that blocks decides a conjunction or disjunction alone, take out what else was asked there, such as
+    how long it took: `answered or clock() - start > limit`, in place."""
+    reader = _Reader(graph, blocks)
+    for block in blocks.values():
+        for at, instruction in enumerate(block.instructions):
+            absorbing = _LOGIC.get(instruction.operation)
+            if absorbing is None:
+                continue
+            for register in instruction.operands:
+                if reader.answered(register) == absorbing:
+                    block.instructions[at] = replace(instruction, operands=(register, register))
 
 
 class _Stop(NamedTuple):
@@ -85,6 +101,8 @@ class _Reader:
     def __init__(self, graph: Graph, blocks: Blocks) -> None:
         self.code = blocks
         self.types = graph.types
+        self.hopeless = _giving_up(graph, blocks)
+        """blocks that lead to a trap, whatever they do before"""
         self.known: dict[Register, Value] = {
             register: ("is", int(value))
             for (type_, value), register in graph.constants.items()
@@ -111,6 +129,20 @@ class _Reader:
         """those that are what their operands make them wherever they are used: every one is assigned once, so that none
         changes between there and here"""
         self.steps = 0
+        self.answers: Values = {
+            instruction.results[0]: ("is", 1)
+            for block in blocks.values()
+            for instruction in block.instructions
+            if instruction.operation in WAITS and instruction.auxiliary & BLOCKS and not instruction.guard
+            and assigned[instruction.results[0]] == 1
+        }  # fmt: skip
+        """what waits that block have answered when they are over"""
+
+    def answered(self, register: Register) -> int | None:
+        """What a register holds that only waits that block decide."""
+        self.known |= cast("dict[Register, Value]", self.answers)
+        value = self._deep(register, {})
+        return cast("int", value[1]) if value[0] == "is" and register not in self.fixed else None
 
     # -- the two shapes -----------------------------------------------------------------------------------------------
 
@@ -258,33 +290,32 @@ class _Reader:
     def _guarded(
         self, block: Block, question: Instruction, yes: Values, no: Values
     ) -> list[tuple[Place, Values, Values]]:
-        """A branch that the answer decides: "yes" goes on where "no" comes by a wait for the same.  Where that is, with
-        what registers hold then; nothing if it is not so."""
+        """A branch that the answer decides: "yes" goes on where "no" comes by a wait for the same, on each of its ways
+        that does not trap.  Where that is, with what registers hold then; nothing if it is not so."""
         direct = self._direct(block.index, yes)
-        here = next(self._onward(block.index, no))
-        waited = False
-        met = {block.index}
-        while not (waited and here.place.block in direct):
+        found: list[tuple[Place, Values, Values]] = []
+        pending = [(here, False, frozenset((block.index,))) for here in self._onward(block.index, no)]
+        while pending:
+            here, waited, met = pending.pop()
+            if waited and here.place.block in direct:
+                found.append((here.place, direct[here.place.block], here.values))
+                continue
             if here.place.block in met:
                 return []
-            met.add(here.place.block)
-            values = here.values
             for instruction in self.code[here.place.block].instructions:
                 if instruction.operation in WAITS and instruction.auxiliary & BLOCKS:
                     self._count()
-                    if not self._asks_the_same(instruction, question, values):
+                    if not self._asks_the_same(instruction, question, here.values):
                         return []
                     waited = True
-                    values[instruction.results[0]] = ("is", 1)
-                elif self._is_idle(instruction, values):
-                    self._assign(instruction, values, self._count())
+                    here.values[instruction.results[0]] = ("is", 1)
+                elif self._is_idle(instruction, here.values):
+                    self._assign(instruction, here.values, self._count())
                 else:
                     return []
-            onward = list(self._onward(here.place.block, values))
-            if len(onward) != 1:
-                return []
-            here = onward[0]
-        return [(here.place, direct[here.place.block], here.values)]
+            met |= {here.place.block}
+            pending += [(onward, waited, met) for onward in self._onward(here.place.block, here.values)]
+        return found
 
     def _direct(self, index: int, values: Values) -> dict[int, Values]:
         """The blocks that control comes to from the end of one, for as long as nothing happens there, with what
@@ -357,7 +388,7 @@ class _Reader:
         """Where control goes from the end of a block; a trap is never reached, an exit ends the search."""
         block = self.code[index]
         if not block.successors:
-            if block.end == "trap" or block.trap == ABORTS:
+            if index in self.hopeless:
                 return
             raise _Lost
         ways = block.successors
@@ -366,6 +397,8 @@ class _Reader:
         if len(ways) == 2 and decided[0] == "is":
             ways = (ways[decided[1] != sense],)
         for way in dict.fromkeys(ways):
+            if way in self.hopeless:
+                continue
             held = dict(values)
             if len(ways) == 2:
                 held[condition] = ("is", sense if way == ways[0] else 1 - sense)
@@ -408,6 +441,12 @@ def _simplified(name: str, how: object, operands: list[Any]) -> Value:
         if operands[2][0] == "is":
             return cast("Value", operands[0] if operands[2][1] else operands[1])
     assert isinstance(how, tuple)
+    if name in _LOGIC:
+        for one, other in (operands, operands[::-1]):
+            if one == ("is", _LOGIC[name]):
+                return cast("Value", one)
+            if one == ("is", 1 - _LOGIC[name]):
+                return cast("Value", other)
     numbers = [operand[1] for operand in operands if operand[0] == "is"]
     base, _, type_ = name.rpartition(".")
     if len(numbers) == len(operands) and type_[:1] in "busp" and base in _FOLDS:
@@ -448,6 +487,8 @@ def _condition(predicate: Value) -> tuple[Value, int]:
     return (("is", predicate[1]) if name == "is" else predicate), 1
 
 
+_LOGIC = {"and.pred": 0, "or.pred": 1}
+"""operation on predicates -> the operand that decides it alone"""
 _OPPOSITES = {"setp.ge": "setp.lt", "setp.gt": "setp.le", "setp.ne": "setp.eq"}
 
 
@@ -468,6 +509,25 @@ _FOLDS: dict[str, Callable[..., int]] = {
     **{f"cvt.b{n}": lambda a: a for n in (8, 16, 32, 64)},
 }  # fmt: skip
 """operation without its type -> what it makes of known integers"""
+
+
+def _giving_up(graph: Graph, blocks: Blocks) -> set[int]:
+    """The blocks from which all ways lead to a trap of the kernel, or to an assertion that fails; not those that end
+    where something is not modelled."""
+    found = {
+        index
+        for index, block in blocks.items()
+        if not block.successors
+        and (GIVES_UP in graph.traps[block.trap] if block.end == "trap" else block.trap == ABORTS)
+    }
+    before = predecessors(blocks)
+    pending = [*found]
+    while pending:
+        for index in before[pending.pop()]:
+            if index not in found and found.issuperset(blocks[index].successors):
+                found.add(index)
+                pending.append(index)
+    return found
 
 
 def _needed_registers(blocks: Blocks) -> set[Register]:

@@ -11,6 +11,7 @@ from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.memory import FENCES, fence_of
 from wsemu.frontend.ptx.syntax import Instruction, Name, Operand
 from wsemu.model.isa import ALIGNED, BOTH_WAYS, PROXIES, SEQUENTIAL
+from wsemu.model.program import GIVES_UP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +75,7 @@ def leave(e: Emitter, instruction: Instruction) -> None:
 
 def abort(e: Emitter, instruction: Instruction) -> None:
     """`trap`: the kernel gives up; what the launch leaves behind is not determined."""
-    e.unsupported("the end of the launch by `trap`")
+    e.unsupported(GIVES_UP)
 
 
 # -- barriers --------------------------------------------------------------------------------------------------------

@@ -16,7 +16,9 @@ from wsemu.frontend.ptx import (
     matrix,
     mbarrier,
     memory,
+    surfaces,
     tensor_maps,
+    textures,
     warpgroup,
 )
 
@@ -37,7 +39,7 @@ def _or_send(opcode: str, handler: Handler) -> Handler:
 
 _MODULES = (
     arithmetic, memory, atomics, control, calls, mbarrier, copies, cluster,
-    matrix, fragments, warpgroup, tensor_maps, hints,
+    matrix, fragments, warpgroup, tensor_maps, textures, surfaces, hints,
 )  # fmt: skip
 HANDLERS: dict[str, Handler] = {}
 for _module in _MODULES:

@@ -3,7 +3,8 @@
 Cache operators change nothing here, but for `.nc`: such a load, and `ldu`, wants bytes that the whole launch only
 reads.  A relaxed, acquire or release access is strong: it is ordered against other strong accesses of its location,
 which in the model are atomics, so a load becomes an `or` with 0 and a store an `exch`.  A volatile access of a number
-in global memory is a relaxed one of the scope `sys` (PTX ISA, "ld"); others are plain: they order nothing, and race.
+in global memory is a relaxed one of the scope `sys` (PTX ISA, "ld"), and so is one in shared memory if a loop of the
+kernel waits for such a one; others are plain: they order nothing, and race.
 
 A modifier that is not listed here is not modelled: the run ends where the instruction is reached.
 """
@@ -25,6 +26,7 @@ from wsemu.model.isa import (
     AS_LOAD,
     AS_STORE,
     CLUSTER_WIDE,
+    FRESH,
     LOCAL,
     NO_STORE,
     NON_COHERENT,
@@ -61,6 +63,8 @@ _HINTS = frozenset(
 )
 """what is said of caches, of which results do not depend"""
 _PLACE = frozenset({*SPACES, *LENGTHS, *_HINTS})
+_FRESH = frozenset({"cg", "cv", "volatile"})
+"""modifiers of loads that pass by the cache of a multiprocessor"""
 _ORDERED = frozenset({"weak", "volatile", "relaxed", "mmio", *SCOPES})
 _KNOWN = {
     "ld": _PLACE | _ORDERED | {"acquire", "ca", "cg", "cs", "lu", "cv", "nc"},
@@ -152,7 +156,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
         return
     address, offset, array = address_of(e, source, space)
     bits = 8 * TYPE_BYTES[type_]
-    strong = _strong(instruction, space, length, bits)
+    strong = _strong(e, instruction, space, length, bits)
     if strong:
         (value,) = e.effect(
             f"atom.or.b{bits}",
@@ -169,7 +173,8 @@ def load(e: Emitter, instruction: Instruction) -> None:
         operation = f"ld.b{bits}" if length == 1 else f"ld.v{length}.b{bits}"
         element = element_name(type_)
         constant = NON_COHERENT if instruction.opcode == "ldu" or "nc" in instruction.modifiers else 0
-        auxiliary = e.unused | constant | own_shared(e, instruction.modifiers)
+        fresh = 0 if _FRESH.isdisjoint(instruction.modifiers) else FRESH
+        auxiliary = e.unused | constant | fresh | own_shared(e, instruction.modifiers)
         e.effect_into(operation, (address,), registers, offset, auxiliary=auxiliary, array=array, element=element)
         for target, register in zip(targets, registers, strict=True):
             e.write_register(target, register, _sign(type_))
@@ -191,7 +196,7 @@ def store(e: Emitter, instruction: Instruction) -> None:
     if space == "param" and _store_parameter(e, type_, values, destination):
         return
     address, offset, array = address_of(e, destination, space)
-    strong = _strong(instruction, space, length, int(width[1:]))
+    strong = _strong(e, instruction, space, length, int(width[1:]))
     if "release" in strong:
         fence_of_instruction(e, instruction, RELEASES)
     if strong:
@@ -214,9 +219,10 @@ def _fill(e: Emitter, instruction: Instruction) -> None:
     e.effect("bulk.zero", (address, e.read(size, "b32")), (), offset, array=array)
 
 
-def _strong(instruction: Instruction, space: str, length: int, bits: int) -> frozenset[str]:
+def _strong(e: Emitter, instruction: Instruction, space: str, length: int, bits: int) -> frozenset[str]:
     """What makes an access a strong one; nothing of a weak one."""
-    volatile = "volatile" in instruction.modifiers and space == "global" and length == 1 and bits >= 32
+    known = space == "global" or (space == "shared" and e.reached.polls_shared)
+    volatile = "volatile" in instruction.modifiers and known and length == 1 and bits >= 32
     return frozenset({"volatile"}) if volatile else STRONG.intersection(instruction.modifiers)
 
 

@@ -8,18 +8,22 @@ import re
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.module import size_of
-from wsemu.frontend.ptx.syntax import Address, Block, Function, Instruction, Name, Symbol, Vector
+from wsemu.frontend.ptx.syntax import Address, Block, Function, Instruction, Label, Name, Symbol, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wsemu.frontend.ptx.module import Module
-    from wsemu.frontend.ptx.syntax import Operand, Targets, Variable
+    from wsemu.frontend.ptx.syntax import Operand, Statement, Targets, Variable
 
 _NAME = re.compile(r"[\w$]+", re.ASCII)
 _INDIRECT = re.compile(r"\.call(?:prototype|targets)\b")
 _SHORT = re.compile(r"\bmov\.[bu]32\s+[^,;]+,\s*([A-Za-z_$][\w$]*)\s*;", re.ASCII)
 _SHARED = re.compile(r"\.shared\b[^;]*?([\w$]+)\s*(?:\[[^;]*)?;", re.ASCII)
+_QUIET = frozenset(
+    "setp set selp mov cvt add sub mul and or xor not shl shr min max nanosleep membar fence bra".split()
+)
+"""what a loop that polls may do besides"""
 FIRST, STEP = 0x1000, 0x10
 """addresses of functions: where there is no memory"""
 
@@ -50,10 +54,14 @@ class Reached:
         """variables outside of shared memory whose addresses are taken as 32 bits"""
         self.maps_addresses = False
         """whether there may be addresses in the shared memory of other CTAs: `mapa`"""
+        self.polls_shared = False
+        """whether a loop waits for a volatile load of shared memory, and does nothing else"""
         for home, function in self.functions:  # which grows meanwhile
             self.short_names |= _short(home, home.file.text[function.at : function.end])
             self.copies_tiles |= home.file.text.find(".async.bulk.tensor", function.at, function.end) >= 0
             self.maps_addresses |= home.file.text.find("mapa", function.at, function.end) >= 0
+            if home.file.text.find("ld.volatile.shared", function.at, function.end) >= 0:
+                self.polls_shared |= _polls(function.body)
             self._calls[id(function)] = self._use(home, set(_NAME.findall(home.file.text, function.at, function.end)))
 
     def _use(self, home: Module, names: set[str]) -> set[int]:
@@ -164,6 +172,32 @@ def _values(body: Block) -> Iterator[str]:
                 operands = [operand for operand in operands if isinstance(operand, Vector)]
             for operand in operands:
                 yield from _named(operand)
+
+
+def _flat(body: Block) -> Iterator[Statement]:
+    """The statements of a body and of the blocks in it."""
+    for statement in body.statements:
+        if isinstance(statement, Block):
+            yield from _flat(statement)
+        else:
+            yield statement
+
+
+def _polls(body: Block | None) -> bool:
+    """Whether a loop does nothing but load a volatile number of shared memory until it may go on."""
+    label, loads = "", False
+    for statement in _flat(body) if body is not None else ():
+        if isinstance(statement, Label):
+            label, loads = statement.name, False
+        elif isinstance(statement, Instruction):
+            target = statement.operands[0] if statement.opcode == "bra" and statement.operands else None
+            if loads and isinstance(target, Name) and target.text == label:
+                return True
+            volatile = {"volatile", "shared"}.issubset(statement.modifiers) and statement.opcode == "ld"
+            loads |= volatile
+            if not volatile and statement.opcode not in _QUIET:
+                label = ""
+    return False
 
 
 def _named(operand: Operand) -> Iterator[str]:

@@ -8,8 +8,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _BY_OPCODE = {
-    **dict.fromkeys(("tex", "tld4", "txq"), "read the array itself by its address: textures hold no memory here"),
-    **dict.fromkeys(("suld", "sust", "sured", "suq"), "access the array itself by its address, not a surface"),
+    **dict.fromkeys(("tex", "tld4", "txq"), "pass a `wsemu.Texture` of that shape and type, or read the array itself"),
+    **dict.fromkeys(
+        ("suld", "sust", "sured", "suq"), "pass a `wsemu.Surface` of that shape, or access the array itself"
+    ),
     "tcgen05": "compile it for sm_90a, where `wgmma` is",
     "clusterlaunchcontrol": "let `%ctaid`, or a counter in global memory, say what a CTA works on",
     "discard": "leave it out: what is there afterwards is undefined",

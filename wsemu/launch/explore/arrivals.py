@@ -36,16 +36,17 @@ from wsemu.model.isa import (
 )
 from wsemu.proof.happens_before import uncounted_barriers
 from wsemu.proof.linear import Compared, Grown, Linear
+from wsemu.proof.missing import is_fresh
 from wsemu.proof.slots import compares
 from wsemu.proof.taint import Analysis
-from wsemu.proof.threads import Knowledge, Shared
+from wsemu.proof.threads import Imagined, Knowledge, Shared, does
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wsemu.launch.explore.session import Ask, Moved, Session
     from wsemu.model.bound import Bound
-    from wsemu.proof.threads import Made
+    from wsemu.proof.threads import Does, Made
 
 MOST_CTAS, MOST_BYTES = 4_096, 1 << 31
 """that are looked at; bytes of arrays that are put back, of all CTAs"""
@@ -59,6 +60,8 @@ class Left(NamedTuple):
     """what arrays may hold in the end"""
     end: Any
     """the arrays in one of these ends"""
+    unfenced: dict[int, tuple[Ask, int]]
+    """loads behind the last arrival, at which a fence is missing -> that arrival, and an address"""
 
 
 class Touch(NamedTuple):
@@ -73,14 +76,19 @@ class Touch(NamedTuple):
     the last one: the same of what it acquires"""
     counter: tuple[int, int] | None
     """where its CTA arrives"""
+    fresh: tuple[bool, bool, bool] = (False, False, False)
+    """of a load that passes by the caches: what it would have acquired behind a fence"""
+    pc: int = -1
+    """of such a load"""
 
     def conflicts(self, other: Touch) -> bool:
         """Whether one of two that touch the same bytes writes, and they are not atomic with each other."""
         return (self.writes or other.writes) and not (self.atomic and self.atomic == other.atomic)
 
-    def comes_after(self, other: Touch) -> bool:
-        """Whether an access behind the last arrival at a counter comes after one before an arrival there."""
-        acquired = any(a and b for a, b in zip(self.ordered, other.ordered, strict=True))
+    def comes_after(self, other: Touch, *, fresh: bool = False) -> bool:
+        """Whether an access behind the last arrival at a counter comes after one before an arrival there; `fresh`: if
+        there were a fence."""
+        acquired = any(a and b for a, b in zip(self.fresh if fresh else self.ordered, other.ordered, strict=True))
         return acquired and self.counter == other.counter
 
 
@@ -113,7 +121,10 @@ class Arrivals:
     """One launch."""
 
     def __init__(self, bound: Bound, ordered: frozenset[int], logged: frozenset[int], known: dict[int, int],
-                 segment_of: Any) -> None:  # fmt: skip
+                 segment_of: Any, data: frozenset[int] = frozenset()) -> None:  # fmt: skip
+        """`data`: strong loads and stores that count as plain ones."""
+        self.data = data
+        self.unfenced: dict[int, tuple[Ask, int]] = {}
         self.bound, self.ordered, self.logged, self.known = bound, ordered, logged, known
         self.segment_of = segment_of
         self.code = bound.program.code.tolist()
@@ -121,6 +132,7 @@ class Arrivals:
         begin = functools.partial(
             Knowledge, bound.program, 1, x * y * z, lockstep=bound.settings.lockstep,
             uncounted=uncounted_barriers(bound.program), ordered=ordered, others=bound.configuration.ctas > 1,
+            data=data,
         )  # fmt: skip
         self.begin = begin
         self.shared = Shared()
@@ -192,7 +204,7 @@ class Arrivals:
                 return None
             ends.add(session.digest_memory())
             end = end or session.save_memory()
-        return Left(len(ends), end)
+        return Left(len(ends), end, self.unfenced)
 
     def _go(self, session: Session, ask: Ask | None, values: Any, *, last: bool) -> Moved | None:
         """What a CTA does when it arrives; None where it does not come to its end."""
@@ -230,10 +242,13 @@ class Arrivals:
                 return None
         return int(found[0]), int(found[-1])
 
+    def _does(self, pc: int) -> Does:
+        return does(self.code[pc], data=pc in self.data)
+
     def _stores(self, made: Iterable[Made]) -> bool:
         """Whether something is stored in arrays besides by atomics that are not ordered, and the arrival."""
         return any(
-            one.event.kind == "access" and OPERATIONS[NAMES[self.code[one.event.pc][0]]].kind == "store"
+            one.event.kind == "access" and self._does(one.event.pc)[:2] == (False, True)
             and any(address >> SEGMENT_SHIFT not in (SHARED, LOCAL) for _, address in one.addresses)
             for one in made
         )  # fmt: skip
@@ -270,19 +285,24 @@ class Arrivals:
         while True:
             shared.grown = False
             known = self.begin(shared)
+            fenced = self.begin(shared, imagined=Imagined(self.ordered))
             columns = [known.width, known.width + 1, known.width + 2]
-            known.width += 3
+            known.width, fenced.width = known.width + 3, fenced.width + 3
             facts: list[Any] = []
             released: tuple[Any, Any] = None, None
             for n, one in enumerate(made):
                 if n == arrival and ask is not None and last:
                     self._others(known, ask, columns)
-                known.step = 0
-                if list(known.apply(0, [one._replace(event=one.event._replace(cta=0))], n)) or known.unclear:
+                    self._others(fenced, ask, columns)
+                own = [one._replace(event=one.event._replace(cta=0))]
+                known.step = fenced.step = 0
+                if list(known.apply(0, own, n)) or known.unclear:
                     return None
-                rows = known._wide(0, known.width) if one.event.kind == "access" else None
+                if last:
+                    list(fenced.apply(0, own, n))
                 first = one.event.warp * LANES
-                facts.append(None if rows is None else rows[first : first + LANES, columns].copy())
+                kept = [k._wide(0, k.width)[first : first + LANES, columns] for k in (known, fenced)]
+                facts.append(np.concatenate(kept, axis=1) if one.event.kind == "access" else None)
                 if n == arrival and ask is not None and not last:
                     released = self._released(known, ask)
             if not shared.grown:
@@ -320,16 +340,17 @@ class Arrivals:
         for one, facts in made:
             if one.event.kind != "access":
                 continue
-            name = NAMES[self.code[one.event.pc][0]]
-            store, size = access_shape(name)
-            atomic = OPERATIONS[name].kind == "atomic"
+            atomic, store, size = self._does(one.event.pc)
+            fresh = facts.shape[1] > 3 and not atomic and not store and is_fresh(self.bound.program, one.event.pc)
             for lane, address in one.addresses:
                 address &= ~ADDRESS_WRAPPED
                 if address >> SEGMENT_SHIFT in (SHARED, LOCAL):
                     continue
-                known = tuple(bool(fact) for fact in facts[lane])
+                told = [bool(fact) for fact in facts[lane]]
                 counter = None if ask is None else ask.place
-                touch = Touch(cta, store or atomic, size if atomic else 0, known, counter)  # type: ignore[arg-type]
+                touch = Touch(cta, store or atomic, size if atomic else 0, (told[0], told[1], told[2]), counter)
+                if fresh:
+                    touch = touch._replace(fresh=(told[3], told[4], told[5]), pc=one.event.pc)
                 for start in range(address, address + size, self.grain):
                     yield (size, start), touch
 
@@ -384,6 +405,9 @@ class Arrivals:
                 others.append(touch)
             for other in self.before.get((-1, at), ()):
                 if touch.comes_after(other) or not touch.conflicts(other):
+                    continue
+                if touch.comes_after(other, fresh=True):
+                    self.unfenced.setdefault(touch.pc, (ask, at))
                     continue
                 if other.cta != cta:
                     return False

@@ -23,15 +23,16 @@ from wsemu.model.control_flow import successors
 from wsemu.model.data import NamedTuple
 from wsemu.model.finding import Finding, Residency
 from wsemu.model.grid import Grouping
-from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, NO_STORE, OPCODE, OPERATIONS, SCOPES
+from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, NO_STORE, OPCODE, OPERATIONS, READ, SCOPES
 from wsemu.model.outcome import Outcome, RawFinding, Trace
 from wsemu.model.residency import residency
 from wsemu.proof import taint
 from wsemu.proof.affine import Geometry
 from wsemu.proof.contents import Contents
 from wsemu.proof.happens_before import uncounted_barriers
+from wsemu.proof.missing import Lenient, is_fresh, missing
 from wsemu.proof.names import Named, named
-from wsemu.proof.threads import Knowledge, Made, Race, Shared
+from wsemu.proof.threads import Excused, Knowledge, Made, Race, Shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -45,6 +46,7 @@ _SEEN = (
     "make (2) only when an atomic has returned what another one left behind (1), in every order: a fence between (1) "
     "and the atomic that tells of it, and one between the atomic that sees that and (2)"
 )
+_FOUND = "this access is made in L2, where GPUs that are known have what was written: PTX does not promise that"
 _BY_BARRIERS = frozenset("race intra-warp-race mbarrier-lifetime mbarrier-uninitialized".split())
 """codes that say that nothing orders two operations, of launches with asynchronous ones"""
 _SHOWN = 12
@@ -103,11 +105,11 @@ def by_arrivals(bound: Bound, places: Places, known: dict[int, int], *, left: li
 
     if (_scopes(bound) and math.prod(bound.configuration.grid) > 1) or bound.program.asynchronous:
         return None  # they need not be atomic with each other; copies are not followed there
-    kinds = [OPERATIONS[NAMES[op]].kind for op in bound.program.code[:, 0].tolist()]
-    logged = frozenset(pc for pc, kind in enumerate(kinds) if kind in _ACCESSES)
-    ordered = _ordered(bound, places, frozenset(pc for pc, kind in enumerate(kinds) if kind == "atomic"))
-    initial = [data.copy() for data, _ in bound.segments]
-    found = Arrivals(bound, ordered, logged, known, places.segment_of.get).decided()
+    logged = frozenset(_of_kinds(bound, _ACCESSES))
+    ordered = _ordered(bound, places, frozenset(_of_kinds(bound, ("atomic",))))
+    data = taint.like_data(bound.program, ordered, places.segment_of.get)
+    initial = [array.copy() for array, _ in bound.segments]
+    found = Arrivals(bound, ordered - data, logged, known, places.segment_of.get, data).decided()
     stays = initial if found is None else left if left is not None else found.end[0]
     for (data, writable), kept in zip(bound.segments, stays, strict=True):
         if writable:
@@ -119,7 +121,20 @@ def by_arrivals(bound: Bound, places: Places, known: dict[int, int], *, left: li
         if found.results < 2
         else (f"what is left in arrays depends on which CTA comes last: {found.results:,} results are possible",)
     )
-    return Decided(proven=True, notes=notes, how="whichever CTA comes last")
+    told = tuple(_unfenced(places, pc, ask, at) for pc, (ask, at) in found.unfenced.items())
+    return Decided(proven=True, notes=notes, findings=told, how="whichever CTA comes last")
+
+
+def _unfenced(places: Places, pc: int, ask: Ask, address: int) -> Finding:
+    """The warning of a load behind an arrival, by the CTA that comes last, with no fence between."""
+    who = "the CTA that comes last"
+    return Finding(
+        code="missing-fence",
+        message=f"`{places.element(address, pc)}` is read behind an atomic that tells of it, and a fence is missing",
+        sites=[places.site(pc, f"{who} reads it"), places.site(ask.pc, f"{who} is told here", primary=False)],
+        notes=[_FOUND],
+        help=f"a `cuda.threadfence()` is missing behind line {places.line(ask.pc)}, where an atomic tells of it",
+    )
 
 
 def _by_atomics(bound: Bound, places: Places) -> bool:
@@ -136,43 +151,90 @@ def _by_atomics(bound: Bound, places: Places) -> bool:
 
 def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided | None:
     """Try all orders of the strong accesses of a launch, whose arrays are as before it; `left`: what they shall hold
-    then, else what some order leaves.  None where the orders are too many from the start."""
-    kinds = [OPERATIONS[NAMES[op]].kind for op in bound.program.code[:, 0].tolist()]
-    logged = frozenset(pc for pc, kind in enumerate(kinds) if kind in _ACCESSES)
-    ordered = _ordered(bound, places, frozenset(pc for pc, kind in enumerate(kinds) if kind == "atomic"))
-    alone = bound.settings.lockstep or bound.program.asynchronous  # an mbarrier may tell which lanes have gone on
-    polls = Polls(make_session(bound, ordered, logged), {} if alone else polled(bound.program, ordered))
-    session = cast("Session", polls)
-    (x, y, z), uncounted = bound.configuration.block, uncounted_barriers(bound.program)
-    begin = functools.partial(
-        Knowledge, bound.program, session.ctas, x * y * z, uncounted=uncounted, ordered=ordered,
-        cluster_of=clusters(bound),
-    )  # fmt: skip
-    lockstep = bound.settings.lockstep
-    apart = _apart(bound, polls, ordered)
+    then, else what some order leaves.  None where the orders are too many from the start.
+
+    Strong loads and stores that steer nothing are taken for plain ones, if these do not race: so they are the same in
+    all orders, and need not be tried."""
     initial = [data.copy() for data, _ in bound.segments]
-    try:
-        asynchronous = bound.program.asynchronous
-        if not asynchronous and (said := _by_messages(bound, places, session, apart, begin)) is not None:
+    ordered = _ordered(bound, places, frozenset(_of_kinds(bound, ("atomic",))))
+    data = taint.like_data(bound.program, ordered, places.segment_of.get)
+    said = warned = None
+    if data:
+        said = _Attempt(bound, places, ordered - data, data).decided(left)
+        if said is not None and said.proven:
             return said
+        warned = said and [finding for finding in said.findings if finding.code == "missing-fence"]
+        for (array, _), kept in zip(bound.segments, initial, strict=True):
+            array[:] = kept
+    said = _Attempt(bound, places, ordered, frozenset()).decided(left)
+    return said._replace(findings=(*said.findings, *warned)) if said is not None and warned else said
+
+
+def _of_kinds(bound: Bound, kinds: Iterable[str]) -> list[int]:
+    return [pc for pc, op in enumerate(bound.program.code[:, 0].tolist()) if OPERATIONS[NAMES[op]].kind in kinds]
+
+
+class _Attempt:
+    """To try all orders of some strong accesses."""
+
+    def __init__(self, bound: Bound, places: Places, ordered: frozenset[int], data: frozenset[int]) -> None:
+        """`data`: those of the others that count as plain accesses."""
+        self.bound, self.places, self.ordered, self.data = bound, places, ordered, data
+        self.logged = frozenset(_of_kinds(bound, _ACCESSES))
+        self.initial = [array.copy() for array, _ in bound.segments]
+
+    def decided(self, left: list[Any] | None) -> Decided | None:
+        bound, ordered = self.bound, self.ordered
+        alone = bound.settings.lockstep or bound.program.asynchronous  # an mbarrier may tell which lanes have gone on
+        loops = {} if alone else polled(bound.program, ordered)
+        self.polls = Polls(make_session(bound, ordered, self.logged), loops)
+        session = cast("Session", self.polls)
+        (x, y, z), uncounted = bound.configuration.block, uncounted_barriers(bound.program)
+        self.options: dict[str, Any] = {
+            "uncounted": uncounted,
+            "ordered": ordered,
+            "cluster_of": clusters(bound),
+            "data": self.data,
+        }
+        self.size = session.ctas, x * y * z
+        begin = functools.partial(Knowledge, bound.program, *self.size, **self.options)
+        self.apart = _apart(bound, self.polls, ordered)
+        try:
+            asynchronous = bound.program.asynchronous
+            said = None if asynchronous else _by_messages(bound, self.places, session, self.apart, begin)
+            if said is not None:
+                return said
+            result = self._searched(session, Knowledge)
+            if result.race and not bound.settings.lockstep and self._may_excuse(result.race):
+                result = self._searched(session, Lenient)
+            if result.decided and asynchronous:
+                _judge_histories(Replays(bound, ordered, self.logged, self.initial), result)
+            met = together(session) if result.decided and session.ctas > 1 else None
+            if left is None and result.end is not None:
+                session.load_memory(result.end)
+            return _with_room(_Told(bound, self.places, session, result, begin).said(), met, bound, self.places)
+        finally:
+            if left is not None:
+                for (data, writable), kept in zip(bound.segments, left, strict=True):
+                    if writable:
+                        data[:] = kept
+            session.close()
+
+    def _may_excuse(self, race: Race) -> bool:
+        both = race.earlier.pc in self.data and race.later.pc in self.data
+        return both or is_fresh(self.bound.program, race.later.pc)
+
+    def _searched(self, session: Session, kind: type[Knowledge]) -> Result:
+        """All orders, by such a kind of knowledge."""
+        bound, lockstep = self.bound, self.bound.settings.lockstep
         search = Search(
-            session, lambda shared: begin(shared, lockstep=lockstep), apart=apart,
+            session,
+            lambda shared: kind(bound.program, *self.size, shared=shared, lockstep=lockstep, **self.options),
+            apart=self.apart,
             reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
-            named=None if asynchronous else _named(bound),
-        )  # fmt: skip
-        result = search.run()
-        if result.decided and asynchronous:
-            _judge_histories(Replays(bound, ordered, logged, initial), result)
-        met = together(session) if result.decided and session.ctas > 1 else None
-        if left is None and result.end is not None:
-            session.load_memory(result.end)
-        return _with_room(_Told(bound, places, session, result, begin).said(), met, bound, places)
-    finally:
-        if left is not None:
-            for (data, writable), kept in zip(bound.segments, left, strict=True):
-                if writable:
-                    data[:] = kept
-        session.close()
+            named=None if bound.program.asynchronous else _named(bound),
+        )
+        return search.run()
 
 
 def _judge_histories(replays: Replays, result: Result) -> None:
@@ -226,7 +288,7 @@ def _by_messages(
     if begin(Shared(), lockstep=False).by_clusters:
         return None
     own = functools.partial(Own, *begin.args, **begin.keywords, lockstep=bound.settings.lockstep)
-    messages = Messages(bound, session, own, apart, steering)
+    messages = Messages(bound, session, own, apart, steering, begin.keywords["data"])
     if not messages.proven():
         return None
     notes = () if messages.one_result else ("what is left in arrays may depend on the order of atomics",)
@@ -324,11 +386,52 @@ class _Told:
             return self._deadlock()
         if result.why == "barriers":
             return Decided(findings=(self._at_barriers(),))
-        if result.why == "lanes":
-            return None if result.sampled is None or not result.sampled.orders else Decided(reasons=(self._why(),))
+        if result.why == "lanes" and (result.sampled is None or not result.sampled.orders):
+            return None
         if result.why:
-            return Decided(reasons=(self._why(),))
-        return Decided(proven=True, notes=self._left())
+            return Decided(findings=self._excused(), reasons=(self._why(),))
+        told = self._excused()
+        if not all(one.found for one, _ in result.excused):
+            why = "an older value may be read where a fence is missing: what follows is open"
+            return Decided(findings=told, reasons=(why,))
+        return Decided(proven=True, notes=self._left(), findings=told)
+
+    def _excused(self) -> tuple[Finding, ...]:
+        """Warnings of reads that find what is new, though a fence is missing."""
+        told = [self._lacks_fence(one, reached.made) for one, reached in self.result.excused]
+        return tuple({finding.help: finding for finding in reversed(told)}.values())
+
+    def _lacks_fence(self, excused: Excused, made: tuple[Made, ...]) -> Finding:
+        race, places = excused.race, self.places
+        one, two = (made[entry.number].event for entry in (race.earlier, race.later))
+        element = places.element(race.address, race.later.pc)
+        who, other = places.who(two.cta, two.warp), places.who(one.cta, one.warp)
+        does, said = ("reads", "read") if race.later.kind == READ else ("writes", "written")
+        did = "reads" if race.earlier.kind == READ else "writes"
+        notes = [_FOUND if excused.found else "PTX lets (2) come before (1)"]
+        return Finding(
+            code="missing-fence",
+            message=f"`{element}` is {said} behind an atomic that tells of it, and a fence is missing",
+            sites=[
+                places.site(two.pc, f"{who} {does} it", cta=two.cta, warp=two.warp),
+                places.site(one.pc, f"{other} {did} it", cta=one.cta, warp=one.warp, primary=False),
+            ],
+            notes=[*notes, *self._order()],
+            help=self._fences(race, made) or _SEEN,
+        )
+
+    def _fences(self, race: Race, made: tuple[Made, ...]) -> str:
+        """Which fences are missing, and where they belong; nothing where that is not told."""
+        lockstep = self.bound.settings.lockstep
+        strong = self.begin.keywords["ordered"]
+        shared = Shared()
+        found = missing(lambda imagined: self.begin(shared, lockstep=lockstep, imagined=imagined), race, made, strong)
+        if found is None:
+            return ""
+        behind, before = found
+        where = [f"behind line {self.places.line(behind)}, where an atomic tells of (1)"] if behind >= 0 else []
+        where += [f"before line {self.places.line(before)}, where an atomic tells others of (1)"] if before >= 0 else []
+        return f"a `cuda.threadfence()` is missing {', and one '.join(where)}"
 
     def _left(self) -> tuple[str, ...]:
         ends = len(self.result.ends)
@@ -421,7 +524,10 @@ class _Told:
             return Decided(
                 reasons=(f"{where}: a fence or an atomic orders its own thread alone, those of other lanes are open",)
             )
-        return Decided(findings=(self._explained(raw),))
+        told = self._explained(raw)
+        if raw.code == "race" and not race.earlier.agent and not race.later.agent:
+            told = told.model_copy(update={"help": self._fences(race, self.result.reached.made) or told.help})
+        return Decided(findings=(told, *self._excused()))
 
     def _races_as_warps(self) -> bool:
         """Whether the order races even if a fence or an atomic of one lane counts for its whole warp."""

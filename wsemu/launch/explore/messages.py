@@ -36,12 +36,11 @@ from wsemu.model.isa import (
     FIRST_ARRAY,
     NAMES,
     NO_STORE,
-    OPERATIONS,
     SCOPES,
     SEGMENT_SHIFT,
     access_shape,
 )
-from wsemu.proof.threads import Location, Shared
+from wsemu.proof.threads import Location, Shared, does
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -64,8 +63,11 @@ class Messages:
     def __init__(
         self, bound: Bound, session: Session, begin: Callable[[Shared], Own],
         apart: Callable[[int, list[Ask]], bool], steering: Callable[[], frozenset[int]],
+        data: frozenset[int] = frozenset(),
     ) -> None:  # fmt: skip
-        """`apart` says whether lanes of a CTA may run ahead of others, `steering` which arrays decide something."""
+        """`apart` says whether lanes of a CTA may run ahead of others, `steering` which arrays decide something;
+        `data`: strong accesses that count as plain ones."""
+        self.data = data
         self.bound, self.session, self.begin = bound, session, begin
         self.apart, self.steering = apart, steering
         self.code = bound.program.code.tolist()
@@ -286,14 +288,16 @@ class Messages:
         """A CTA's memory, with what it has just written by plain stores."""
         image = [data.copy() for data in before]
         for one in made:
-            name = NAMES[self.code[one.event.pc][0]] if one.event.kind == "access" else ""
-            if not name or OPERATIONS[name].kind == "atomic" or not access_shape(name)[0]:
+            if one.event.kind != "access":
+                continue
+            atomic, stores, size = does(self.code[one.event.pc], data=one.event.pc in self.data)
+            if atomic or not stores:
                 continue
             for _, address in one.addresses:
                 if is_own(address):
                     continue
                 number, offset = self._number(address), address & _OFFSET
-                end = offset + access_shape(name)[1]
+                end = offset + size
                 image[number][offset:end] = now[number][offset:end]
         return image
 

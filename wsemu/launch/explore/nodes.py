@@ -9,7 +9,7 @@ from wsemu.launch.explore.samples import Sampled
 from wsemu.launch.explore.session import Ask
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.proof.robust import Pair
-from wsemu.proof.threads import Knowledge, Made, Race
+from wsemu.proof.threads import Excused, Knowledge, Made, Race
 
 if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding
@@ -50,6 +50,8 @@ class Result:
     accesses to shared memory"""
     ended: dict[bytes, tuple[Ask, ...]] = field(default_factory=dict)
     """what a CTA with asynchronous operations did -> an order in which one did that"""
+    excused: list[tuple[Excused, Reached]] = field(default_factory=list)
+    """what races by the lack of a fence alone, and no error: where it did first"""
     pair: Pair | None = None
     """behind `weak`"""
     unclear: tuple[int, ...] = ()

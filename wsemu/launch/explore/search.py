@@ -97,7 +97,7 @@ class Search:
     def run(self) -> Result:
         while True:
             self.steps = self.result.steps
-            self.result = Result(steps=self.steps)
+            self.result = Result(steps=self.steps, excused=self.result.excused)
             self.shared.grown = False
             try:
                 if self._learns():
@@ -239,7 +239,7 @@ class Search:
     def _sample(self) -> None:
         """Try some of the orders that are left: the result says what fails, else what it said before."""
         before = self.result
-        self.result, self.wanders = Result(steps=before.steps), True
+        self.result, self.wanders = Result(steps=before.steps, excused=before.excused), True
         sampled = Samples(self).run()
         self.wanders = False
         if not (self.result.race or self.result.findings or self.result.stuck):
@@ -273,7 +273,7 @@ class Search:
 
     def _wander(self) -> None:
         """Learn who touches what on some way to the end; or find out that it fails."""
-        self.result = Result(steps=self.result.steps)
+        self.result = Result(steps=self.result.steps, excused=self.result.excused)
         self.wanders = True
         try:
             node, been = self.root(), set[bytes]()
@@ -376,6 +376,8 @@ class Search:
     def _judge(self, node: Node, cta: int, moved: Moved, first: int) -> bool:
         """Whether the launch goes on from what a CTA did; else the result says why not."""
         races = list(node.knowledge.apply(cta, moved.made, first))
+        for one in list(self.shared.excused.values())[len(self.result.excused) :]:
+            self.result.excused.append((one, node.reached()))
         self.shared.grown |= self.session.grown
         self.session.grown = False
         result = self.result

@@ -309,7 +309,7 @@ class VmSession:
         """Take what a CTA did just now into its history: all but what it did to arrays alone, which does not matter to
         what its threads know of each other.  Which events are not of shared memory alone."""
         count = min(int(state["trace_count"]), self.room)
-        rows = self.events[:count].view(np.int64).reshape(count, -1)
+        rows = self.events[:count].view(np.int64).reshape(count, layout.EVENT.itemsize // 8)
         used = self.addresses[: min(int(state["trace_used"]), len(self.addresses))]
         inside = (used & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT == SHARED
         accesses = rows[:, 0] == _ACCESS

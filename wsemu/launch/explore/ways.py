@@ -12,14 +12,11 @@ from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     LANES,
     LOCAL,
-    NAMES,
-    OPERATIONS,
     SCOPES,
     SEGMENT_SHIFT,
     SHARED,
-    access_shape,
 )
-from wsemu.proof.threads import Knowledge
+from wsemu.proof.threads import Knowledge, does
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,9 +61,7 @@ class Own(Knowledge):
 
     def _access(self, made: Made, number: int) -> Iterator[Race]:
         event = made.event
-        name = NAMES[self.code[event.pc][0]]
-        store, size = access_shape(name)
-        atomic = OPERATIONS[name].kind == "atomic"
+        atomic, store, size = does(self.code[event.pc], data=event.pc in self.data)
         for lane, address in made.addresses:
             if is_own(address):
                 continue

@@ -3,7 +3,8 @@
 An array goes to a parameter of 64 bits, and its address is passed.  A Python number takes the type of the parameter; a
 NumPy number is passed as its bytes, which have to be as many.  A structure by value is bytes, a NumPy record, or a
 tuple of fields laid out as C does, whose arrays become pointers.  A list is memory that holds such fields, as a table
-of pointers is, and its address is passed; so is that of a tensor map where an address is wanted.
+of pointers is, and its address is passed; so is that of a tensor map where an address is wanted, and that of the
+description of a texture or surface, which is its handle.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from wsemu.launch.binding import Block, Packed, packed_map
 from wsemu.model.errors import UsageError
 from wsemu.model.tensor_map import MAP_ALIGNMENT, MAP_BYTES, TensorMap
+from wsemu.model.texture import Surface
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wsemu.frontend.ptx import Parameter
+    from wsemu.launch.binding import Way
 
-    Arrays = list[tuple[int, tuple[int, ...], Any]]
+    Arrays = list[tuple[int, Way, Any]]
     """arrays, tensor maps and lists among the fields of a structure: at which byte, and the way to it"""
 
 POINTER = 8
@@ -66,7 +69,9 @@ def fit(parameter: Parameter, where: str, value: Any) -> npt.NDArray[Any] | Pack
         return _sized(packed_map(value), parameter, where)
     if isinstance(value, tuple):
         return _structure(parameter, where, value)
-    if isinstance(value, (list, TensorMap)) and parameter.bytes == POINTER and parameter.type[0] in "bus":
+    if isinstance(value, (list, TensorMap, Surface)) and parameter.bytes == POINTER and parameter.type[0] in "bus":
+        if isinstance(value, Surface):
+            return _of(bytearray(POINTER), [_handle(value, (), where)])
         held = value if isinstance(value, list) else [value]  # a map in global memory
         return Packed(bytes(POINTER), blocks=((0, (), _block(held, (), where)),))
     if isinstance(value, np.generic):
@@ -146,7 +151,7 @@ def _of(data: bytearray, held: Arrays) -> Packed:
     return Packed(bytes(data), *(tuple(entries) for entries in kinds.values()))
 
 
-def _block(values: list[Any], way: tuple[int, ...], where: str) -> Block:
+def _block(values: list[Any], way: Way, where: str) -> Block:
     """Memory that holds these, one behind the other as in an array of C."""
     if not values:
         raise UsageError(f"{where} is an empty list: give what stands in that memory, or None for a null pointer")
@@ -157,9 +162,7 @@ def _block(values: list[Any], way: tuple[int, ...], where: str) -> Block:
     return Block(np.zeros(len(data), np.uint8), _of(data, held))
 
 
-def _lay_out(
-    fields: tuple[Any, ...], path: tuple[int, ...], data: bytearray, arrays: Arrays, where: str, of_map: int
-) -> int:
+def _lay_out(fields: tuple[Any, ...], path: Way, data: bytearray, arrays: Arrays, where: str, of_map: int) -> int:
     """Append fields to the bytes of a structure; the alignment that it has.  `of_map` is that of tensor maps: CUDA 13
     has aligned them to 128 bytes, those before to 64."""
     alignment = 1
@@ -180,10 +183,19 @@ def _lay_out(
     return alignment
 
 
-def _field(value: Any, way: tuple[int, ...], where: str) -> tuple[bytearray, Arrays, int]:
+def _handle(value: Surface, way: Way, where: str) -> tuple[int, Way, Block]:
+    """The description of a texture or surface; its array has the name of the argument."""
+    block = _block(value.held(), way, where)
+    ((at, _, array),) = block.packed.arrays
+    return 0, (*way, "handle"), Block(block.memory, Packed(block.packed.data, ((at, way, array),)))
+
+
+def _field(value: Any, way: Way, where: str) -> tuple[bytearray, Arrays, int]:
     """The bytes of a field, the array in it, and its alignment."""
     if value is None or (isinstance(value, np.ndarray) and not value.dtype.hasobject):
         return bytearray(POINTER), [] if value is None else [(0, way, value)], POINTER
+    if isinstance(value, Surface):
+        return bytearray(POINTER), [_handle(value, way, where)], POINTER
     if isinstance(value, list):
         return bytearray(POINTER), [(0, way, _block(value, way, where))], POINTER
     if isinstance(value, TensorMap):

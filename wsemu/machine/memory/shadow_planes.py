@@ -17,11 +17,13 @@ from wsemu.machine.state import address_of
 from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
     Cells = npt.NDArray[np.int64]
+    Stretch = tuple[int, int]
+    """from the first to behind the last"""
     Suspects = dict[int, tuple[int, npt.NDArray[np.uint8]]]
     """segment -> log2 of the bytes of its cells, and a 1 for each byte where lanes of a warp may conflict"""
 
@@ -63,9 +65,12 @@ class Pool:
             self._bytes -= cells.nbytes
         return cells
 
+    def has_room(self, cells: Cells) -> bool:
+        return self._bytes + cells.nbytes <= KEPT_BYTES
+
     def give(self, cells: Cells, low: int, high: int) -> None:
         """Take back an array that was touched from low to high - 1."""
-        if self._bytes + cells.nbytes <= KEPT_BYTES:
+        if self.has_room(cells):
             cells[low:high] = 0
             with self._lock:
                 self._free.setdefault(len(cells), []).append(cells)
@@ -111,15 +116,13 @@ class _Resting(NamedTuple):
     writes: Cells
     reads: Cells
     marks: npt.NDArray[np.uint8]
-    low: int
-    """the first cell that any launch has touched"""
-    high: int
-    """behind the last one"""
+    stretches: tuple[Stretch, ...]
+    """of cells that any launch has touched"""
 
     @property
     def held(self) -> int:
         """Bytes that the system has given."""
-        return 16 * (self.high - self.low)
+        return 16 * sum(high - low for low, high in self.stretches)
 
     def leave(self) -> None:
         ROOM.give(self.held)
@@ -149,8 +152,10 @@ class Planes:
         if suspects is not None:
             self._watch(suspects)
         self._resting: list[_Resting] = []
-        self._extents: dict[int, tuple[int, int]] = {}
+        self._extents: dict[int, tuple[Stretch, ...]] = {}
         """of the planes that were taken up again: the cells that launches before have touched"""
+        self._left: dict[int, list[Stretch]] = {}
+        """the cells that CTAs have touched which lie apart from those that run now: see `move`"""
         self._make_sets(FIRST_SETS, 8 * FIRST_SETS)
         self._first_elements = len(self.elements)
 
@@ -171,6 +176,8 @@ class Planes:
         if segment["high"]:
             segment["low"] <<= before - grain
             segment["high"] <<= before - grain
+        if number in self._left:
+            self._left[number] = [(low << before - grain, high << before - grain) for low, high in self._left[number]]
         segment["grain"] = grain
         if before < 0 and not self.exact:
             self.marks[number] = np.zeros(int(segment["bytes"]) + MARGIN, np.uint8)
@@ -204,12 +211,23 @@ class Planes:
         return cells[MARGIN : MARGIN + (int(segment["bytes"]) >> int(segment["grain"]))]
 
     def _give_back(self, cells: Cells, number: int) -> None:
-        POOL.give(cells, *self._touched(self.segments[number]))
+        if POOL.has_room(cells):
+            for low, high in self.touched(number):
+                cells[MARGIN + low : MARGIN + high] = 0
+            POOL.give(cells, 0, 0)
 
-    def _touched(self, segment: Any) -> tuple[int, int]:
-        """The cells of a segment's planes that a run has touched: from the first to behind the last."""
-        low, high = int(segment["low"]), int(segment["high"])
-        return (low + MARGIN, high + MARGIN) if high else (0, 0)
+    def move(self) -> None:
+        """CTAs follow that lie apart from those so far: what they touch is not what lies between, too."""
+        for number in self.writes:
+            self._left[number] = self.touched(number)
+            segment = self.segments[number]
+            segment["low"], segment["high"] = 1 << 40, 0
+
+    def touched(self, number: int) -> list[Stretch]:
+        """The stretches of a segment's cells that a run has touched."""
+        segment = self.segments[number]
+        now = [(int(segment["low"]), int(segment["high"]))] if segment["high"] else []
+        return [*self._left.get(number, ()), *now]
 
     def rest(self, size: int) -> bool:
         """After a run: be as before it; False where the sets have grown.
@@ -223,6 +241,7 @@ class Planes:
         if size and not state["suspects"]:
             self._rest_planes(size.bit_length() - 1)
         self._leave_planes()
+        self._left.clear()
         self.marks.clear()
         self.sets[: int(state["set_count"])] = 0
         self.elements[: int(state["element_count"])] = 0
@@ -232,22 +251,21 @@ class Planes:
 
     def held(self) -> int:
         """Bytes of the planes that the run has touched."""
-        touched = [self._touched(self.segments[number]) for number in self.writes]
-        return 16 * sum(high - low for low, high in touched)
+        return 16 * sum(high - low for number in self.writes for low, high in self.touched(number))
 
     def _rest_planes(self, grain: int) -> None:
         """Clear planes with such cells, and keep them for `again` as far as there is room."""
         for number in [number for number in self.writes if self.segments[number]["grain"] == grain]:
-            low, high = self._touched(self.segments[number])
-            before = self._extents.pop(number, (low, high))
+            touched = self.touched(number)
             size = int(self.segments[number]["bytes"])
             resting = _Resting(
                 number, size, grain, self.writes[number], self.reads[number], self.marks[number],
-                min(low, before[0]), max(high, before[1]),
+                _united([*touched, *self._extents.pop(number, ())]),
             )  # fmt: skip
             if ROOM.take(resting.held):
-                resting.writes[low:high] = 0
-                resting.reads[low:high] = 0
+                for low, high in touched:
+                    resting.writes[MARGIN + low : MARGIN + high] = 0
+                    resting.reads[MARGIN + low : MARGIN + high] = 0
                 self._resting.append(resting)
                 del self.writes[number], self.reads[number]
         self._extents.clear()
@@ -261,7 +279,7 @@ class Planes:
                 continue
             ROOM.give(resting.held)
             number = resting.number
-            self._extents[number] = resting.low, resting.high
+            self._extents[number] = resting.stretches
             self.writes[number], self.reads[number], self.marks[number] = resting.writes, resting.reads, resting.marks
             segment["grain"] = resting.grain
             segment["writes"] = address_of(resting.writes) + 8 * MARGIN
@@ -350,47 +368,46 @@ def joined(found: list[Suspects]) -> Suspects:
     return result
 
 
-def overlapping(planes: list[Planes], number: int) -> Iterator[tuple[Planes, Planes]]:
-    """Pairs of machines that may have touched the same bytes of a segment."""
+def _united(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
+    """The same cells, each once, in order."""
+    found: list[Stretch] = []
+    for low, high in sorted(stretches):
+        if found and low <= found[-1][1]:
+            found[-1] = found[-1][0], max(high, found[-1][1])
+        else:
+            found.append((low, high))
+    return tuple(found)
+
+
+def overlapping(planes: list[Planes], number: int) -> Iterator[tuple[Planes, Planes, int, int]]:
+    """Pairs of machines that may have touched the same bytes of a segment, and which: from the first to behind the
+    last."""
     touched = []
     for p in planes:
-        segment = p.segments[number]
-        grain, low, high = int(segment["grain"]), int(segment["low"]), int(segment["high"])
-        if grain >= 0 and low < high:
-            touched.append((low << grain, high << grain, p))
+        grain = int(p.segments[number]["grain"])
+        touched += [(low << grain, high << grain, p) for low, high in p.touched(number) if grain >= 0 and low < high]
     touched.sort(key=lambda one: one[:2])
     for k, (_, high, first) in enumerate(touched):
-        for low, _, second in touched[k + 1 :]:
+        for low, other_high, second in touched[k + 1 :]:
             if low >= high:
                 break
-            yield first, second
+            if first is not second:
+                yield first, second, low, min(high, other_high)
 
 
-def collide(first: Planes, second: Planes, number: int) -> bool:
-    """Whether two machines that ran different CTAs touched one cell of a segment, one of them writing.
+def collide(first: Planes, second: Planes, number: int, low: int, high: int) -> bool:
+    """Whether two machines that ran different CTAs touched one cell of a segment from byte `low` up to `high`, one of
+    them writing.
 
     A launch with atomics runs on one machine, so that planes of reads hold plain reads here.
     """
-    low, high = _common_range(first, second, number)
-    if low >= high:
-        return False
+    finest = min(int(p.segments[number]["grain"]) for p in (first, second))
+    low, high = low >> finest, -(-high >> finest)
     a, b = (_finest(p, number, first, second) for p in (first, second))
     (a_writes, a_reads), (b_writes, b_reads) = ([plane[low:high] for plane in pair] for pair in (a, b))
     return bool(
         ((a_writes != 0) & ((b_writes != 0) | (b_reads != 0))).any() or ((a_reads != 0) & (b_writes != 0)).any()
     )
-
-
-def _common_range(first: Planes, second: Planes, number: int) -> tuple[int, int]:
-    """Cells of a segment that both may have touched, in cells of the finer plane."""
-    bounds = []
-    finest = min(int(p.segments[number]["grain"]) for p in (first, second))
-    if finest < 0:
-        return 0, 0
-    for p in (first, second):
-        shift = int(p.segments[number]["grain"]) - finest
-        bounds.append((int(p.segments[number]["low"]) << shift, int(p.segments[number]["high"]) << shift))
-    return max(low for low, _ in bounds), min(high for _, high in bounds)
 
 
 def _finest(planes: Planes, number: int, first: Planes, second: Planes) -> tuple[Cells, Cells]:

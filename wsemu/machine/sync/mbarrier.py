@@ -88,7 +88,7 @@ from wsemu.machine.sync.phases import (
     set_bit,
     turn_phase,
 )
-from wsemu.machine.sync.register_pool import DEC, INC, ask, give_back, pool_has, take_registers
+from wsemu.machine.sync.register_pool import DEC, INC, ask, compare_warpgroups, give_back, pool_has, take_registers
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
@@ -1234,6 +1234,7 @@ def start_cta(m):
     for w in range(m.warp_count):
         warp_at(m.warps, w).held = m.registers
         warp_at(m.warps, w).multiplied = 0
+        warp_at(m.warps, w).adjusted = 0
         warp_at(m.warps, w).unfenced = 0
         warp_at(m.warps, w).committed = 0
         warp_at(m.warps, w).closed = 0
@@ -1247,6 +1248,7 @@ def end_cta(m):
     """What mbarriers still wait for; which asynchronous operations nobody has waited for."""
     if m.group_entry:
         call(m.group_entry, m.address, 0, -1, 0)
+    compare_warpgroups(m)
     last = np.int64(-1)
     while True:  # in the order of their addresses
         word_ = np.int64(1) << 40

@@ -1,18 +1,24 @@
-"""setmaxnreg in compiled code: registers that warps give to their CTA's pool, and take from it (L2)."""
+"""setmaxnreg in compiled code: registers that warps give to their CTA's pool, and take from it (L2).
+
+What the warps of a warpgroup have executed is compared when the CTA ends, by counts and directions: a compiler may put
+one instruction into two branches.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.records import record_finding
+from wsemu.machine.records import instruction_at, record_finding, warp_at
+from wsemu.machine.scalars import load_i64
 from wsemu.model.codes import CODE_NUMBERS
-from wsemu.model.isa import OPCODE
+from wsemu.model.isa import LANES, OPCODE
 
 INC, DEC = OPCODE["setmaxnreg.inc"], OPCODE["setmaxnreg.dec"]
 MISUSE = CODE_NUMBERS["setmaxnreg"]
-BAD_COUNT, DIRECTION, PART = range(3)
+BAD_COUNT, DIRECTION, PART, DIFFERENT, AT_ONCE = range(5)
 """detail[1] of a finding"""
+MIX = 0x2545F4914F6CDD1D
 
 
 @compiled
@@ -28,7 +34,49 @@ def judge_count(m, warp, w, pc, i, mask):
     if wrong >= 0:
         record_finding(m.report_entry, m.address, (MISUSE, pc, w, mask, -1, -1), (i.imm, wrong, warp.held, 0, 0))
         return False
+    follow(m, warp, w, pc, i, mask)
     return warp.held != 0
+
+
+@compiled
+def follow(m, warp, w, pc, i, mask):
+    """That a warp has executed a setmaxnreg; reported where nothing synchronised it since the one before."""
+    now = load_i64(warp.clock + 8 * w)
+    if m.clocks and warp.adjusted and warp.adjusted_at == now:
+        earlier = warp.adjusted_pc
+        record_finding(m.report_entry, m.address, (MISUSE, pc, w, mask, earlier, w), (i.imm, AT_ONCE, warp.held, 0, 0))
+    warp.adjusted = (warp.adjusted ^ (i.imm + (512 if i.op == INC else 1024))) * MIX + 1
+    warp.adjusted_pc = pc
+    warp.adjusted_at = now
+
+
+@compiled
+def compare_warpgroups(m):
+    """At the CTA's end: whether the warps of each warpgroup have executed the same.  One finding of each."""
+    told = np.int64(-1)
+    for w in range(m.warp_count):
+        first = w - ((w % m.cta_warps) & 3)
+        own = warp_at(m.warps, w)
+        other = warp_at(m.warps, first)
+        if told != first and own.adjusted != other.adjusted:
+            if own.adjusted:
+                tell_different(m, w, first)
+            else:
+                tell_different(m, first, w)
+            told = first
+
+
+@compiled
+def tell_different(m, w, other):
+    """That a warp has executed another one than `other`, which may have executed none."""
+    warp = warp_at(m.warps, w)
+    its = warp_at(m.warps, other)
+    lanes = np.int64((1 << LANES) - 1)
+    earlier = its.adjusted_pc if its.adjusted else np.int64(-1)
+    pc = warp.adjusted_pc
+    held = warp.held
+    count = instruction_at(m.code, pc).imm
+    record_finding(m.report_entry, m.address, (MISUSE, pc, w, lanes, earlier, other), (count, DIFFERENT, held, 0, 0))
 
 
 @compiled

@@ -32,8 +32,10 @@ def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     before = _accumulators(run, shape, fields[6])
     tensor = TENSOR_CORES[run.launch.outcome.arch]
     ks = sorted({k for _, k in a})
+    rows = [tuple(a[i, k] for k in ks) for i in range(shape.m)]
+    columns = [tuple(b[k, j] for k in ks) for j in range(shape.n)]
     result = {
-        (i, j): element(shape, tensor, [(a[i, k], b[k, j]) for k in ks], before[i, j], fields[7])
+        (i, j): element(shape, tensor, rows[i], columns[j], before[i, j], fields[7])
         for i in range(shape.m)
         for j in range(shape.n)
     }

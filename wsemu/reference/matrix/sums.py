@@ -15,12 +15,7 @@ from wsemu.model.matrix import BYTE_FLOATS, FORMATS, LEAST_TOP, ROUNDS_ONCE, SAT
 from wsemu.reference.arithmetic import from_float, semantics, signed, to_float, unsigned
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from wsemu.model.matrix import Mma, TensorCore
-
-Terms = list[tuple[int, int]]
-"""bits of an element of a and of b, by ascending k"""
 
 
 class Float(NamedTuple):
@@ -50,39 +45,82 @@ def decoded(bits: int, format_: Format, *, normal: bool = False) -> Float:
     return Float(negative, exponent - format_.bias, significand, fraction)
 
 
-@functools.lru_cache(1 << 16)
-def _operand(bits: int, type_: str, normal: bool) -> Float:
-    """An element of a or b, which many elements of the result have a part in."""
-    return decoded(bits, FORMATS[type_], normal=normal)
+class Operands(NamedTuple):
+    """Elements of a row of a, or of a column of b, by ascending k."""
+
+    significands: list[int]
+    """with their signs"""
+    exponents: list[int]
+    fraction: int
+    special: dict[int, Float]
+    """k -> what is no number"""
 
 
-def product(x: Float, y: Float) -> Float:
-    """Exact; it is not normalised."""
-    negative = x.negative != y.negative
-    if x.kind or y.kind:
-        finite = x.significand and y.significand and "nan" not in (x.kind, y.kind)
-        return Float(negative, 0, 1, 0, "inf" if finite else "nan")
-    return Float(negative, x.exponent + y.exponent, x.significand * y.significand, x.fraction + y.fraction)
+class Products(NamedTuple):
+    """Each is significand * 2 ** (exponent - fraction), exactly, and not normalised."""
+
+    significands: list[int]
+    exponents: list[int]
+    fraction: int
+    special: dict[int, tuple[str, bool]]
+    """k -> what is no number, and whether it is negative"""
+
+    def some(self, ks: range | list[int]) -> Products:
+        significands, exponents = [self.significands[k] for k in ks], [self.exponents[k] for k in ks]
+        special = {k: kind for k, kind in self.special.items() if k in ks}
+        return Products(significands, exponents, self.fraction, special)
 
 
-def added(terms: Sequence[Float], bits: int, to: str, fraction: int) -> int:
+@functools.lru_cache(1 << 10)
+def _operands(row: tuple[int, ...], type_: str, normal: bool = False) -> Operands:
+    """Many elements of the result have a part in one row."""
+    floats = [decoded(bits, FORMATS[type_], normal=normal) for bits in row]
+    return Operands(
+        [-x.significand if x.negative else x.significand for x in floats],
+        [x.exponent for x in floats],
+        FORMATS[type_].mantissa,
+        {k: x for k, x in enumerate(floats) if x.kind},
+    )
+
+
+def _multiplied(a: Operands, b: Operands) -> Products:
+    return Products(
+        [x * y for x, y in zip(a.significands, b.significands, strict=True)],
+        [x + y for x, y in zip(a.exponents, b.exponents, strict=True)],
+        a.fraction + b.fraction,
+        {k: _no_number(a, b, k) for k in a.special.keys() | b.special.keys()},
+    )
+
+
+def _no_number(a: Operands, b: Operands, k: int) -> tuple[str, bool]:
+    kinds = [of.special[k].kind for of in (a, b) if k in of.special]
+    negative = [of.special[k].negative if k in of.special else of.significands[k] < 0 for of in (a, b)]
+    infinite = "nan" not in kinds and a.significands[k] and b.significands[k]
+    return "inf" if infinite else "nan", negative[0] != negative[1]
+
+
+def added(products: Products, start: Float, bits: int, to: str, fraction: int) -> int:
     """Their sum, as bits of an f32 cut to `fraction` bits, or of an f16."""
     infinity, nan = (0x7C00, 0x7FFF) if to == "f16" else (0x7F800000, 0x7FFFFFFF)
-    kinds = {(term.kind, term.negative) for term in terms if term.kind}
+    kinds = {*products.special.values()} | ({(start.kind, start.negative)} if start.kind else set())
     if any(kind == "nan" for kind, _ in kinds) or len(kinds) > 1:
         return nan
     sign = 0x8000 if to == "f16" else 0x80000000
     if kinds:
         return infinity | sign * next(iter(kinds))[1]
-    present = [term for term in terms if term.significand]
-    if not present:
+    terms = [(x, e, products.fraction) for x, e in zip(products.significands, products.exponents, strict=True) if x]
+    if start.significand:
+        terms.append((-start.significand if start.negative else start.significand, start.exponent, start.fraction))
+    if not terms:
         return 0
-    unit = max(LEAST_TOP[to], *(term.exponent for term in present)) - bits
+    unit = max(LEAST_TOP[to], max([exponent for _, exponent, _ in terms])) - bits
     total = 0
-    for term in present:
-        up = term.exponent - term.fraction - unit
-        size = term.significand << up if up >= 0 else term.significand >> -up
-        total += -size if term.negative else size
+    for significand, exponent, below in terms:
+        up = exponent - below - unit
+        if up >= 0:
+            total += significand << up
+        else:  # toward zero
+            total += significand >> -up if significand > 0 else -(-significand >> -up)
     size = rounded(abs(total), unit, to, fraction)
     return size | sign * (total < 0 and size > 0)
 
@@ -103,44 +141,50 @@ def rounded(size: int, unit: int, to: str, fraction: int) -> int:
 
 
 def element(
-    shape: Mma, tensor: TensorCore, terms: Terms, before: int, auxiliary: int, *, whole: bool = False
+    shape: Mma, tensor: TensorCore, row: tuple[int, ...], column: tuple[int, ...], before: int, auxiliary: int, *,
+    whole: bool = False,
 ) -> int:  # fmt: skip
-    """Bits of an element of the result; `whole`: all k are added at once."""
+    """Bits of an element of the result, of a row of a and a column of b by ascending k; `whole`: all k are added at
+    once."""
     if shape.a == "f64":
-        return _doubles(terms, before)
+        return _doubles(row, column, before)
     if shape.a not in FORMATS:
-        return _integers(shape, terms, before, bool(auxiliary & SATURATES))
+        return _integers(shape, row, column, before, bool(auxiliary & SATURATES))
     if auxiliary & ROUNDS_ONCE:
-        return _nearest(shape, terms, before)
+        return _nearest(shape, row, column, before)
     hopper_bytes = shape.a in BYTE_FLOATS and not tensor.byte_bits
     # e4m3 has numbers below its normal ones that f16, which both become, has among its own
     raised = [hopper_bytes and FORMATS[of].bias < FORMATS["f16"].bias for of in (shape.a, shape.b)]
-    products = [product(_operand(x, shape.a, raised[0]), _operand(y, shape.b, raised[1])) for x, y in terms]
+    products = _multiplied(_operands(row, shape.a, raised[0]), _operands(column, shape.b, raised[1]))
 
-    def step(some: Sequence[Float], start: int, bits: int, fraction: int = 23) -> int:
-        return added([*some, decoded(start, FORMATS[shape.c])], bits, shape.d, fraction)
+    def step(some: Products, start: int, bits: int, fraction: int = 23) -> int:
+        return added(some, decoded(start, FORMATS[shape.c]), bits, shape.d, fraction)
 
+    count, bits, fraction = len(row), tensor.bits, 23
     if hopper_bytes:
-        low = step([p for k, p in enumerate(products) if k % 4 < 2], 0, tensor.bits)
-        high = step([p for k, p in enumerate(products) if k % 4 >= 2], low, tensor.bits)
+        low = step(products.some([k for k in range(count) if k % 4 < 2]), 0, bits)
+        high = step(products.some([k for k in range(count) if k % 4 >= 2]), low, bits)
         return _to_nearest(high, before, shape.d)
-    count, bits, fraction = len(products), tensor.bits, 23
     if shape.a in BYTE_FLOATS:
-        count, bits, fraction = len(products) if whole else 16, tensor.byte_bits, tensor.byte_bits
+        count, bits, fraction = len(row) if whole else 16, tensor.byte_bits, tensor.byte_bits
     elif tensor.halves:
         count = 4 * shape.parts
-    for first in range(0, len(products), count):
-        before = step(products[first : first + count], before, bits, fraction)
+    for first in range(0, len(row), count):
+        before = step(products.some(range(first, min(first + count, len(row)))), before, bits, fraction)
     return before
 
 
-def _nearest(shape: Mma, terms: Terms, before: int) -> int:
+def _nearest(shape: Mma, row: tuple[int, ...], column: tuple[int, ...], before: int) -> int:
     """The exact sum, rounded once, to nearest even."""
-    numbers = [product(decoded(x, FORMATS[shape.a]), decoded(y, FORMATS[shape.b])) for x, y in terms]
-    numbers.append(decoded(before, FORMATS[shape.c]))
-    if any(number.kind for number in numbers):
-        return added(numbers, 24, shape.d, 23)
-    total = sum((-1 if x.negative else 1) * x.significand * Fraction(2) ** (x.exponent - x.fraction) for x in numbers)
+    products, start = (
+        _multiplied(_operands(row, shape.a), _operands(column, shape.b)),
+        decoded(before, FORMATS[shape.c]),
+    )
+    if products.special or start.kind:
+        return added(products, start, 24, shape.d, 23)
+    total = (-1 if start.negative else 1) * start.significand * Fraction(2) ** (start.exponent - start.fraction)
+    for significand, exponent in zip(products.significands, products.exponents, strict=True):
+        total += significand * Fraction(2) ** (exponent - products.fraction)
     fraction, least, bias, infinity = (10, -14, 15, 0x7C00) if shape.d == "f16" else (23, -126, 127, 0x7F800000)
     if not total:
         return 0
@@ -168,9 +212,9 @@ def _to_nearest(x: int, y: int, type_: str) -> int:
     return size | (0x8000 if exact < 0 and size else 0)
 
 
-def _doubles(terms: Terms, total: int) -> int:
+def _doubles(row: tuple[int, ...], column: tuple[int, ...], total: int) -> int:
     """One fused multiplication and addition after the other; of nans that of b, then of c, then of a comes through."""
-    for x, y in terms:
+    for x, y in zip(row, column, strict=True):
         nans = [value for value in (y, total, x) if value & (1 << 63) - 1 > 0x7FF << 52]
         fused = semantics["fma.f64"](x, y, total)
         made = fused & (1 << 63) - 1 > 0x7FF << 52
@@ -178,7 +222,8 @@ def _doubles(terms: Terms, total: int) -> int:
     return total
 
 
-def _integers(shape: Mma, terms: Terms, before: int, saturates: bool) -> int:
+def _integers(shape: Mma, row: tuple[int, ...], column: tuple[int, ...], before: int, saturates: bool) -> int:
+    terms = zip(row, column, strict=True)
     if shape.combine == "mul":
         total = sum(_integer(x, shape.a) * _integer(y, shape.b) for x, y in terms)
     else:

@@ -242,11 +242,10 @@ def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     of_b = b.elements(memory)
     flip_a, flip_b = ((1 << part.width - 1) * bool(auxiliary & bit) for bit in (NEGATES_A, NEGATES_B))
     tensor = _HOPPER_BYTES if part.width == 8 and part.d in ("f32", "f16") else _HOPPER
-    ks = range(b.count)
+    rows_of_a = [tuple(of_a[first + i, k] ^ flip_a for k in range(b.count)) for i in range(ROWS)]
+    columns_of_b = [tuple(of_b[j, k] ^ flip_b for k in range(b.count)) for j in range(columns)]
     result = {
-        (i, j): _element(
-            part, tensor, [(of_a[first + i, k] ^ flip_a, of_b[j, k] ^ flip_b) for k in ks], before[i, j], auxiliary
-        )
+        (i, j): _element(part, tensor, rows_of_a[i], columns_of_b[j], before[i, j], auxiliary)
         for i in range(ROWS)
         for j in range(columns)
     }
@@ -284,9 +283,11 @@ def _report_apart(cta: Cta, warp: int, other: int, what: int) -> None:
     )  # fmt: skip
 
 
-def _element(part: Mma, tensor: TensorCore, terms: list[tuple[int, int]], before: int, auxiliary: int) -> int:
+def _element(
+    part: Mma, tensor: TensorCore, row: tuple[int, ...], column: tuple[int, ...], before: int, auxiliary: int
+) -> int:
     bits = SATURATES * bool(auxiliary & CLAMPS) | ROUNDS_ONCE * bool(auxiliary & GROUP_ROUNDS_ONCE)
-    return element(part, tensor, terms, before, bits, whole=True)
+    return element(part, tensor, row, column, before, bits, whole=True)
 
 
 def _in_registers(run: WarpRun, part: Mma, row: int, first: int) -> dict[tuple[int, int], int]:

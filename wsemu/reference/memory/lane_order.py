@@ -89,7 +89,7 @@ class LaneOrder:
         merged = lanes
         for earlier, before in state:
             left = before if earlier.cta == now.cta else 0
-            if earlier.actor == now.actor and now.covers(earlier):
+            if left and earlier.warp == now.warp and now.covers(earlier):
                 for lane in lanes_of(lanes):
                     left &= self._unknown(earlier, left, now, lane)
             if earlier == now:  # the same instruction, in the same interval

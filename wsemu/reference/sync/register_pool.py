@@ -1,19 +1,26 @@
 """`setmaxnreg`: warps give registers to a pool of their CTA, and take from it.
 
 PTX ISA, "Miscellaneous Instructions: setmaxnreg"; measured rule L2: it acts warp by warp, and a warp that exits gives
-nothing.
+nothing.  By the text all warps of a warpgroup execute the same ones, and synchronise between two: what they executed is
+compared when the CTA ends, by counts and directions.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.model.isa import LANES
+from wsemu.model.outcome import RawFinding
+from wsemu.reference.memory.thread_shadow import ThreadWatch
+
 if TYPE_CHECKING:
+    from wsemu.reference.run import Cta
     from wsemu.reference.state import Group
     from wsemu.reference.warp import WarpRun
 
 LEAST, MOST, STEP = 24, 256, 8
-BAD_COUNT, BAD_DIRECTION, PART = 0, 1, 2
+ALL_LANES = (1 << LANES) - 1
+BAD_COUNT, BAD_DIRECTION, PART, DIFFERENT, AT_ONCE = range(5)
 """`what` of a setmaxnreg finding"""
 
 
@@ -24,6 +31,8 @@ class RegisterPool:
         self.of_warp = [registers] * warps
         self.free = 0
         self.known = registers > 0
+        self.executed: list[list[tuple[str, int, int, int]]] = [[] for _ in range(warps)]
+        """of each warp the name, count, instruction and interval of all that it did"""
 
     def take(self, warp: int, count: int) -> None:
         self.free -= count - self.of_warp[warp]
@@ -45,12 +54,41 @@ def change(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
     if wrong is not None:
         run.cta.finding("setmaxnreg", run.group.pc, warp, lanes, count=count, what=wrong, present=present)
         return False
+    _follow(run, name, count, lanes)
     if not pool.known:
         return False
     if count - present > pool.free:
         return True
     pool.take(warp, count)
     return False
+
+
+def _follow(run: WarpRun, name: str, count: int, lanes: int) -> None:
+    """Note what a warp executes; it is wrong where nothing can have synchronised it since the one before."""
+    pool, warp, watch = run.cta.registers, run.warp.number, run.launch.watch
+    done = pool.executed[warp]
+    now = watch.order.time((run.cta.number, warp)) if isinstance(watch, ThreadWatch) else -1
+    if done and done[-1][3] == now >= 0:
+        detail = {"count": count, "what": AT_ONCE, "present": pool.of_warp[warp]}
+        run.launch.report(
+            RawFinding("setmaxnreg", run.group.pc, run.cta.number, warp, lanes, done[-1][2], warp, detail=detail)
+        )
+    done.append((name, count, run.group.pc, now))
+
+
+def compare_warpgroups(cta: Cta) -> None:
+    """At the CTA's end: the warps of a warpgroup must have executed the same."""
+    executed = cta.registers.executed
+    counts = [[done[:2] for done in of_warp] for of_warp in executed]
+    for first in range(0, len(executed), 4):
+        group = range(first, min(first + 4, len(executed)))
+        warp = next((w for w in group if counts[w] != counts[first]), None)
+        if warp is not None:
+            warp, other = (warp, first) if executed[warp] else (first, warp)
+            _, count, pc, _ = executed[warp][-1]
+            earlier = executed[other][-1][2] if executed[other] else -1
+            detail = {"count": count, "what": DIFFERENT, "present": cta.registers.of_warp[warp]}
+            cta.launch.report(RawFinding("setmaxnreg", pc, cta.number, warp, ALL_LANES, earlier, other, detail=detail))
 
 
 def may_go(run: WarpRun, group: Group) -> bool:

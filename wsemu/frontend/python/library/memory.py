@@ -11,7 +11,7 @@ from wsemu.frontend.python.values import ArrayValue, Scalar, TupleValue, Value
 from wsemu.language import cuda_names as cuda
 from wsemu.language.numbers import NumberType, float32, float64, int32, int64, uint32, uint64
 from wsemu.language.promotion import number_type
-from wsemu.model.isa import OPERATIONS
+from wsemu.model.isa import FRESH, NON_COHERENT, OPERATIONS
 
 if TYPE_CHECKING:
     from wsemu.language.markers import KernelFunction
@@ -137,7 +137,7 @@ def enter_load(function: KernelFunction, auxiliary: int = 0) -> None:
     @means(function)
     def load(call: Any, ary: Value, index: Value) -> Value:
         source = array(call, ary, f"`{function.name}`")
-        if auxiliary:
+        if auxiliary & NON_COHERENT:
             check_global(call, source, function)
         indices = _one(call, function, source, index)
         block, start = call.b.block, len(call.b.block.instructions)
@@ -178,7 +178,12 @@ def _one(call: Any, function: KernelFunction, source: ArrayValue, index: Value) 
     return [integer(call, item, f"the index of `{function.name}`") for item in items]
 
 
+def qualified(name: str) -> int:
+    """What a cache operator, at the end of a name, says of a load."""
+    return FRESH if name.endswith(("cg", "cv")) else NON_COHERENT if name.endswith("_nc") else 0
+
+
 for _name in ("ldca", "ldcg", "ldcs", "ldlu", "ldcv"):
-    enter_load(getattr(cuda, _name))
+    enter_load(getattr(cuda, _name), qualified(_name))
 for _name in ("stcg", "stcs", "stwb", "stwt"):
     enter_store(getattr(cuda, _name))

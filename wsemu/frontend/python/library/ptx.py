@@ -8,7 +8,7 @@ from wsemu.frontend.python import arrays
 from wsemu.frontend.python.arithmetic import binary
 from wsemu.frontend.python.library.calls import NOTHING, array, integer, known_integer, means, result, scalar
 from wsemu.frontend.python.library.cuda import reduced
-from wsemu.frontend.python.library.memory import check_global, enter_load, enter_store
+from wsemu.frontend.python.library.memory import check_global, enter_load, enter_store, qualified
 from wsemu.frontend.python.scalars import describe, register, scalar_cast, truth
 from wsemu.frontend.python.values import ArrayValue, Scalar, TupleValue, Value
 from wsemu.language import async_names, matrix_names
@@ -112,7 +112,7 @@ def _enter_load(function: KernelFunction, length: int, auxiliary: int) -> None:
     @means(function)
     def load(call: Any, ary: Value, index: Value) -> Value:
         source, type_, address, offset = _vector(call, function, ary, index, length)
-        if auxiliary:
+        if auxiliary & NON_COHERENT:
             check_global(call, source, function)
         registers = call.b.effect(
             f"ld.v{length}.b{type_.bits}", (address,), results=(type_.register,) * length, immediate=offset,
@@ -170,8 +170,8 @@ def load_bytes(call: Any, ary: Value, offset: Value, width: Value, qualifier: Va
         raise call.error(f"`{_LOAD_BYTES.name}` of {size} bytes", f"one access moves {_WIDTHS} bytes")
     source, address, immediate = _place(call, _LOAD_BYTES, ary, offset, size, qualifier, ptx.LOAD_QUALIFIERS)
     length = size // 4
-    auxiliary = NON_COHERENT if getattr(qualifier, "object", None) == "nc" else 0
-    if auxiliary:
+    auxiliary = qualified(f"_{getattr(qualifier, 'object', '')}")
+    if auxiliary & NON_COHERENT:
         check_global(call, source, _LOAD_BYTES)
     registers = call.b.effect(
         _access("ld", length), (address,), results=(uint32.register,) * length, immediate=immediate,
@@ -207,7 +207,7 @@ for _name, _function in ptx.FUNCTIONS.items():
         continue
     _length = next((n for v, n in ptx.VECTOR_LENGTHS.items() if v and f"_{v}" in _name), 1)
     if _name.startswith("ld"):
-        _auxiliary = NON_COHERENT if _name.endswith("_nc") else 0
+        _auxiliary = qualified(_name)
         if _length > 1:
             _enter_load(_function, _length, _auxiliary)
         else:

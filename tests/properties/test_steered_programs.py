@@ -1,0 +1,40 @@
+"""Random programs of mbarriers and copies that a counter steers: the verdict against all interleavings."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.properties.phase_explorer import DEADLOCK, RACE
+from tests.properties.steered_programs import check_steered, judged_steered, outlook, parse, steered
+
+DRAWN = "1 | D(0,0) W(0)?0=0 a(0)?0=0 a(0)?0!0 | w(0,0) R(0)"
+"""who draws first fills the tile"""
+
+
+@pytest.mark.parametrize(("text", "verdict", "faults"), [
+    (DRAWN, "verified", set()),
+    (DRAWN.replace("a(0)?0!0", "P?0!0"), "verified", set()),
+    (f"{DRAWN} || {DRAWN}", "verified", set()),
+    (f"{DRAWN} || {DRAWN}".replace("a(0)?0!0", "P?0!0"), "failed", {DEADLOCK}),
+    (f"{DRAWN} || {DRAWN}".replace("a(0)?0!0", "a(0)?0!0 W(0)?0=1"), "failed", {RACE}),
+    ("1 | D(1,0) R(100)?0=1 || 1 | W(100) D(1,0)", "verified", set()),
+    ("1 | D(0,0) R(100)?0=1 || 1 | W(100) D(1,0)", "failed", {RACE}),
+    ("1 | D(1,0) R(100)?0=0 || 1 | W(100) D(1,0)", "failed", {RACE}),
+])  # fmt: skip
+def test_what_numbers_decide_is_enumerated(text: str, verdict: str, faults: set[str]) -> None:
+    program = parse(text)
+    assert str(program) == text
+    assert outlook(program).faults == faults
+    assert check_steered(program).verdict == verdict
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_programs(seed: int) -> None:
+    source = random.Random(f"steered {seed}")
+    for k in range(4):
+        program = steered(source)
+        assert parse(str(program)) == program
+        judged = judged_steered(program, ("vm", "reference") if k == 0 else ("vm",))
+        assert not judged.complaints, judged

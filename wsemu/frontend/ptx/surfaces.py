@@ -1,0 +1,138 @@
+"""Loads and stores of surfaces: `suld.b`, `sust.b` (PTX ISA 9.7.11).
+
+They are loads and stores of the array behind the surface, of whole rows of bytes: x counts bytes, y rows, z slices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.assemble.graph import TRUE, Register
+from wsemu.frontend.ptx.forms import UnhandledForm
+from wsemu.frontend.ptx.memory import spelling
+from wsemu.frontend.ptx.syntax import Vector
+from wsemu.frontend.ptx.textures import Described, handle_and_coordinates
+from wsemu.model.isa import BY_TEXTURE
+from wsemu.model.texture import GEOMETRIES, SURFACE, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.frontend.ptx.emit import Emitter
+    from wsemu.frontend.ptx.syntax import Instruction, Operand
+
+_LENGTHS = {"v2": 2, "v4": 4}
+_TYPES = {"b8": 8, "b16": 16, "b32": 32, "b64": 64}
+_CLAMPS = ("trap", "clamp", "zero")
+_CACHES = ("ca", "cg", "cs", "cv", "wb", "wt")
+
+
+def _form(instruction: Instruction) -> tuple[str, int, int, str]:
+    """Geometry, elements, bits of each, and what is done outside."""
+    kind, geometry, *rest = instruction.modifiers
+    if rest and rest[0] in _CACHES:
+        rest.pop(0)
+    length = _LENGTHS[rest.pop(0)] if rest and rest[0] in _LENGTHS else 1
+    if kind != "b" or geometry not in GEOMETRIES or not rest or rest[0] not in _TYPES or len(rest) > 2:
+        raise UnhandledForm
+    outside = rest[1] if len(rest) == 2 else "trap"
+    bits = _TYPES[rest[0]]
+    if outside not in _CLAMPS or bits * length > 128:
+        raise UnhandledForm
+    return geometry, length, bits, outside
+
+
+class _Place:
+    """Where an access goes."""
+
+    def __init__(self, e: Emitter, instruction: Instruction, operand: Operand) -> None:
+        self.geometry, self.length, self.bits, self.outside = _form(instruction)
+        self._e = e
+        handle, given = handle_and_coordinates(e, operand)
+        self._described = Described(e, handle)
+        self._described.admit(SURFACE, self.geometry, f"`{spelling(instruction)}` of what is no such surface")
+        axes, layered = int(self.geometry[-2]), self.geometry[0] == "a"
+        if len(given) < axes + layered:
+            raise UnhandledForm
+        registers = [e.read(x, "b32") for x in given[: axes + layered]]
+        self._limits = self._extents(axes, layered)
+        self.inside = self._within(registers)
+        chosen = [e.emit("min.s32", e.emit("max.s32", x, e.constant("b32", 0)), limit)
+                  for x, limit in zip(registers, self._limits, strict=True)]  # fmt: skip
+        layer = chosen.pop(0) if layered else None
+        inner = self._described.address(tuple(chosen), layer, e.constant("b32", 1))
+        self.address = (
+            inner if self.outside != "trap" else e.emit("selp.b64", inner, self._beyond(registers), self.inside)
+        )
+
+    def _extents(self, axes: int, layered: bool) -> list[Register]:
+        """The last place along each coordinate."""
+        e, described = self._e, self._described
+        width = e.emit("mul.b32", described.extent(0), described.word(Word.TEXEL))
+        last = [e.emit("sub.b32", width, e.constant("b32", self.length * self.bits // 8))]
+        last += [e.emit("sub.b32", described.extent(n), e.constant("b32", 1)) for n in range(1, axes)]
+        if layered:
+            last.insert(0, e.emit("sub.b32", described.word(Word.LAYERS), e.constant("b32", 1)))
+        return last
+
+    def _within(self, registers: list[Register]) -> Register:
+        first, *others = (
+            self._e.emit("setp.le.u32", x, limit) for x, limit in zip(registers, self._limits, strict=True)
+        )
+        for other in others:
+            first = self._e.emit("and.pred", first, other)
+        return first
+
+    def _beyond(self, registers: list[Register]) -> Register:
+        """An address that is outside of any array: the launch traps there."""
+        e, described = self._e, self._described
+        far = e.emit("add.b64", described.pair(Word.ADDRESS), e.constant("b64", 1 << 38))
+        return e.emit("add.b64", far, e.emit("cvt.b64.u32", registers[-1]))
+
+    def where(self) -> Register:
+        """The guard of the access: nothing is done outside with `.zero`."""
+        e = self._e
+        if self.outside != "zero":
+            return e.guard
+        if e.guard == TRUE:
+            return self.inside
+        return e.emit("andn.pred" if e.negated else "and.pred", self.inside, e.guard)
+
+    def operation(self, what: str) -> str:
+        """`ld.v4.b32`"""
+        return f"{what}.b{self.bits}" if self.length == 1 else f"{what}.v{self.length}.b{self.bits}"
+
+
+def load(e: Emitter, instruction: Instruction) -> None:
+    """`suld.b.2d.b32.trap {a}, [handle, {x, y}];`"""
+    target, source = instruction.operands
+    place = _Place(e, instruction, source)
+    type_ = f"b{place.bits}"
+    made = tuple([e.graph.new(type_) for _ in range(place.length)])
+    for register in made:
+        e.assign(register, f"mov.{type_}", e.constant(type_, 0))
+    kept = e.guard, e.negated
+    e.guard, e.negated = place.where(), e.negated and place.outside != "zero"
+    e.effect_into(place.operation("ld"), (place.address,), made, auxiliary=BY_TEXTURE)
+    e.guard, e.negated = kept
+    for item, register in zip(_items(e, target, place.length), made, strict=True):
+        e.write_register(item, register)
+
+
+def store(e: Emitter, instruction: Instruction) -> None:
+    """`sust.b.2d.b32.trap [handle, {x, y}], {a};`"""
+    target, source = instruction.operands
+    place = _Place(e, instruction, target)
+    values = tuple([e.read(item, f"b{place.bits}") for item in _items(e, source, place.length)])
+    kept = e.guard, e.negated
+    e.guard, e.negated = place.where(), e.negated and place.outside != "zero"
+    e.effect(place.operation("st"), (place.address, *values), auxiliary=BY_TEXTURE)
+    e.guard, e.negated = kept
+
+
+def _items(e: Emitter, operand: Operand, length: int) -> tuple[Operand, ...]:
+    """A vector, which stands in braces also where it has one element."""
+    return operand.items if length == 1 and isinstance(operand, Vector) else e.elements(operand, length)
+
+
+HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {"suld": load, "sust": store}

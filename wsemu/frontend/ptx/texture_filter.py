@@ -1,0 +1,191 @@
+"""The linear filter of textures, as an H200 was measured to compute it.
+
+A coordinate counts 256ths of a texel.  The weights of the corners of a cell are numbers of 256ths, too, which are 256
+together: the part along x is halved from that along z, the part along y from that, each rounded to the nearest, and a
+half one way for the one corner and the other way for its neighbour.
+
+- Floats: mantissas are cut toward zero at 27 bits behind the largest exponent of those that have a weight, the
+  products added exactly, and the sum rounded once, a half away from zero.  Subnormal numbers are zeros.  In three
+  dimensions each of the two slices has an exponent of its own.
+- float16: the same, 14 bits behind the exponent, and rounded to float16.
+- Integers read as floats: numbers of 16 bits, one of 8 bits brought to that, whose sum is rounded to 16 bits.
+
+Compared with 100,000 fetches of these kinds in one and two dimensions: no bit different; in three, 12 of 9,500, whose
+texels differ by a factor of up to 2 ** 40.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.model.texture import HALF, SNORM, UNORM, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wsemu.frontend.assemble.graph import Register
+    from wsemu.frontend.ptx.emit import Emitter
+    from wsemu.frontend.ptx.textures import Described
+
+Corner = tuple[int, ...]
+"""0 or 1 along x, y, z"""
+
+
+class Weight(NamedTuple):
+    """Of a corner of a cell."""
+
+    part: Register
+    """b32, in 256ths"""
+    counts: Register
+    """predicate: whether the texel is looked at; it may be with a part that is rounded to 0"""
+
+
+def weighted(e: Emitter, fractions: list[Register]) -> dict[Corner, Weight]:
+    """The weights of the corners, from the 256ths along x, y and z (b32)."""
+    whole = e.constant("b32", 256)
+    nothing = [e.emit("setp.ne.b32", fraction, e.constant("b32", 0)) for fraction in fractions]
+    rest = [e.emit("sub.b32", whole, fraction) for fraction in fractions]
+    parts: dict[Corner, Register] = {(): whole}
+    if len(fractions) == 3:
+        parts = {(0,): rest[2], (1,): fractions[2]}
+    split: dict[Corner, Register] = {}
+    for corner, part in parts.items():
+        first = _share(e, part, rest[0], 127)
+        split[0, *corner], split[1, *corner] = first, e.emit("sub.b32", part, first)
+    if len(fractions) > 1:
+        parts, split = split, {}
+        for (x, *z), part in parts.items():
+            first = _share(e, part, rest[1], 127 if x else 128)
+            split[x, 0, *z], split[x, 1, *z] = first, e.emit("sub.b32", part, first)
+    return {corner: Weight(split[corner], _both(e, nothing, corner)) for corner in sorted(split)}
+
+
+def _share(e: Emitter, part: Register, of: Register, half: int) -> Register:
+    """part * of / 256, rounded to the nearest; a half up (128) or down (127)."""
+    return e.emit(
+        "shr.u32", e.emit("add.b32", e.emit("mul.b32", part, of), e.constant("b32", half)), e.constant("b32", 8)
+    )
+
+
+def _both(e: Emitter, nothing: list[Register], corner: Corner) -> Register:
+    """Whether no coordinate leaves this corner out."""
+    found = e.constant("p", 1)
+    for away, beyond in zip(nothing, corner, strict=True):
+        found = e.emit("and.pred", found, away) if beyond else found
+    return found
+
+
+def filtered(
+    e: Emitter, described: Described, corners: Mapping[Corner, Weight], texels: Mapping[Corner, Register]
+) -> Register:
+    """A channel of a cell, from those of its corners as they are read, b32."""
+    half = described.equals(Word.READ, HALF)
+    made = _of_floats(e, corners, texels, half)
+    for number, largest in ((UNORM, 65535), (SNORM, 32767)):
+        other = _of_integers(e, corners, texels, largest)
+        made = e.emit("selp.b32", other, made, described.equals(Word.READ, number))
+    return made
+
+
+# -- integers that are read as floats ----------------------------------------------------------------------------------
+def _of_integers(
+    e: Emitter, corners: Mapping[Corner, Weight], texels: Mapping[Corner, Register], most: int
+) -> Register:
+    """Of texels that are parts of the largest number: as numbers of 16 bits again, of which `most` is the largest."""
+    largest = e.emit("cvt.rn.f32.u32", e.constant("b32", most))
+    total = e.constant("b32", 128)
+    for corner, weight in corners.items():
+        number = e.emit("cvt.rni.s32.f32", e.emit("mul.f32", texels[corner], largest))
+        total = e.emit("add.b32", total, e.emit("mul.b32", number, weight.part))
+    rounded = e.emit("max.s32", e.emit("shr.s32", total, e.constant("b32", 8)), e.constant("b32", -most))
+    return e.emit("div.f32", e.emit("cvt.rn.f32.s32", rounded), largest)
+
+
+# -- floats ------------------------------------------------------------------------------------------------------------
+_EXPONENT = 0x7F800000
+_MANTISSA, _LEAD = 0x7FFFFF, 0x800000
+_SPARE = 4
+"""bits of a mantissa behind the last one that are kept"""
+
+
+def _of_floats(
+    e: Emitter, corners: Mapping[Corner, Weight], texels: Mapping[Corner, Register], half: Register
+) -> Register:
+    """Of floats in f32, which `half` ones were f16."""
+    bits = {corner: e.emit("ftz.f32", x) for corner, x in texels.items()}
+    total = None
+    for behind in sorted({corner[2:] for corner in corners}):
+        slice_ = {corner: weight for corner, weight in corners.items() if corner[2:] == behind}
+        part = _of_slice(e, slice_, bits, half)
+        total = part if total is None else e.emit("add.f64", total, part)
+    assert total is not None
+    made = _rounded(e, total, half)
+    zero = _zero(e, corners, bits)
+    made = e.emit("selp.b32", zero, made, e.emit("setp.eq.f64", total, e.constant("b64", 0)))
+    special, found = _special(e, corners, bits)
+    return e.emit("selp.b32", found, made, special)
+
+
+def _exponent(e: Emitter, x: Register) -> Register:
+    return e.emit("bfe.u32", x, e.constant("b32", 23), e.constant("b32", 8))
+
+
+def _of_slice(
+    e: Emitter, corners: Mapping[Corner, Weight], bits: Mapping[Corner, Register], half: Register
+) -> Register:
+    """The sum of weighted numbers, f64; exact but for the bits that are cut off."""
+    zero = e.constant("b32", 0)
+    largest = zero
+    for corner, weight in corners.items():
+        there = e.emit("setp.ne.b32", weight.part, zero)
+        largest = e.emit("max.u32", largest, e.emit("selp.b32", _exponent(e, bits[corner]), zero, there))
+    total = e.constant("b64", 0)
+    kept = e.emit("selp.b32", e.constant("b32", -1 << 13), e.constant("b32", -1), half)
+    for corner, weight in corners.items():
+        x = bits[corner]
+        exponent = _exponent(e, x)
+        lead = e.emit("or.b32", e.emit("and.b32", x, e.constant("b32", _MANTISSA)), e.constant("b32", _LEAD))
+        whole = e.emit("selp.b32", zero, lead, e.emit("setp.eq.b32", exponent, zero))
+        behind = e.emit("min.u32", e.emit("sub.b32", largest, exponent), e.constant("b32", 31))
+        cut = e.emit("shr.u32", e.emit("shl.b32", whole, e.constant("b32", _SPARE)), behind)
+        cut = e.emit("and.b32", cut, kept)
+        product = e.emit("mul.b64", e.emit("cvt.b64.u32", cut), e.emit("cvt.b64.u32", weight.part))
+        minus = e.emit("setp.lt.s32", x, zero)
+        signed = e.emit("selp.b64", e.emit("sub.b64", e.constant("b64", 0), product), product, minus)
+        total = e.emit("add.b64", total, signed)
+    # one in the last place of the numbers is 2 ** (largest - 127 - 23 - 4), and weights are 256ths
+    scale = e.emit("add.b32", largest, e.constant("b32", 1023 - 127 - 23 - _SPARE - 8))
+    power = e.emit("shl.b64", e.emit("cvt.b64.u32", scale), e.constant("b64", 52))
+    return e.emit("mul.f64", e.emit("cvt.rn.f64.s64", total), power)
+
+
+def _rounded(e: Emitter, total: Register, half: Register) -> Register:
+    """A sum as f32, or as f16 in f32: to the nearest, a half away from zero."""
+    away = e.emit("add.b64", total, e.constant("b64", 1))  # as an integer: the next f64 away from zero
+    single = e.emit("ftz.f32", e.emit("cvt.f32.f64", away))
+    short = e.emit("cvt.f32.f16", e.emit("cvt.f16.f64", away))
+    return e.emit("selp.b32", short, single, half)
+
+
+def _zero(e: Emitter, corners: Mapping[Corner, Weight], bits: Mapping[Corner, Register]) -> Register:
+    """A sum of zeros: -0 where all of them are."""
+    sign = e.constant("b32", 1 << 31)
+    found = sign
+    for corner, weight in corners.items():
+        found = e.emit("and.b32", found, e.emit("selp.b32", bits[corner], sign, weight.counts))
+    return found
+
+
+def _special(
+    e: Emitter, corners: Mapping[Corner, Weight], bits: Mapping[Corner, Register]
+) -> tuple[Register, Register]:
+    """Whether an infinity or a nan is among the texels that are looked at, and the sum of those."""
+    largest = e.constant("b32", _EXPONENT)
+    total, found = e.constant("b32", 0), e.constant("p", 0)
+    for corner, weight in corners.items():
+        x = bits[corner]
+        here = e.emit("setp.eq.b32", e.emit("and.b32", x, largest), largest)
+        here = e.emit("and.pred", here, weight.counts)
+        found = e.emit("or.pred", found, here)
+        total = e.emit("add.f32", total, e.emit("selp.b32", x, e.constant("b32", 0), here))
+    return found, total

@@ -1,0 +1,101 @@
+"""Fences that are missing where nothing goes wrong on GPUs that are known: accesses that pass by the caches.
+
+`threadFenceReduction` of CUDA's samples has a fence before the counter's atomic, and none behind it: whoever comes last
+reads what others have left by volatile loads.  The memory model promises nothing there, and a plain load may find what
+is old in the cache of its multiprocessor; loads that are volatile, strong, `.cg` or `.cv` find what is in L2, where the
+writer's fence has put it.  So such a read that races by the lack of a fence alone is *excused*: a warning tells it,
+which names the fence.
+
+Where both are strong accesses, the fence that is missing may be the writer's: PTX calls that no race, and lets the
+later one come first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from wsemu.model.isa import FRESH, NAMES, NO_STORE, OPERATIONS, READ
+from wsemu.proof.threads import Excused, Imagined, Knowledge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from wsemu.model.program import Program
+    from wsemu.proof.threads import Made, Race
+
+
+def is_fresh(program: Program, pc: int) -> bool:
+    """Whether an instruction is a load that passes by the cache of its multiprocessor."""
+    operation, auxiliary = OPERATIONS[NAMES[int(program.code[pc, 0])]], int(program.code[pc, 7])
+    return bool(auxiliary & (NO_STORE if operation.kind == "atomic" else FRESH * (operation.kind == "load")))
+
+
+class Lenient(Knowledge):
+    """What threads know, with two that imagine fences beside: races that these have not are excused."""
+
+    def __init__(self, program: Program, *rest: Any, **options: Any) -> None:
+        super().__init__(program, *rest, **options)
+        strong = range(len(program.code))
+        acquiring, fenced = Imagined(strong), Imagined(strong, strong)
+        self.others = tuple(Knowledge(program, *rest, imagined=i, **options) for i in (acquiring, fenced))
+
+    def copy(self) -> Self:
+        made = super().copy()
+        made.others = tuple(other.copy() for other in self.others)
+        return made
+
+    def apply(self, cta: int, made: Iterable[Made], first: int) -> Iterator[Race]:
+        made = list(made)
+        races = list(super().apply(cta, made, first))
+        kept: list[set[object]] = []
+        for other in self.others:
+            other.apart = self.apart
+            kept.append({_name(race) for race in other.apply(cta, made, first)})
+        for race in races:
+            key = race.earlier.pc, race.later.pc
+            if not self._is_excused(race, kept):
+                yield race
+            elif key not in self.shared.excused:
+                self.shared.excused[key] = Excused(race, found=_name(race) not in kept[0])
+
+    def _is_excused(self, race: Race, kept: Sequence[set[object]]) -> bool:
+        both = race.earlier.pc in self.data and race.later.pc in self.data
+        fresh = race.later.kind == READ and is_fresh(self.program, race.later.pc)
+        return (fresh or both) and not race.earlier.agent and _name(race) not in kept[both]
+
+    def key(self, alike: Sequence[bytes] | None = None) -> bytes:
+        return b"".join((super().key(alike), *(other.key(alike) for other in self.others)))
+
+
+def _name(race: Race) -> object:
+    earlier, later = race.earlier, race.later
+    return earlier.thread, earlier.mark, earlier.pc, later.thread, later.number, race.address
+
+
+def missing(
+    begin: Callable[[Imagined], Knowledge], race: Race, made: Sequence[Made], strong: Iterable[int]
+) -> tuple[int, int] | None:
+    """The strong read behind which a fence would order a race, and the strong write before which one would, -1 where
+    that takes none: a fence alone if that is enough.  None where no two such fences are."""
+    accesses = [one.event for one in made if one.event.kind == "access" and one.event.pc in set(strong)]
+    reads, writes = (
+        [-1, *sorted({e.pc for e in accesses if e.cta == made[entry.number].event.cta})]
+        for entry in (race.later, race.earlier)
+    )
+    pairs = [(behind, before) for behind in reads for before in writes if behind >= 0 or before >= 0]
+    for behind, before in sorted(pairs, key=lambda pair: (min(pair) >= 0, pair)):
+        if not _races(begin, Imagined((behind,), (before,)), race, made):
+            return behind, before
+    return None
+
+
+def _races(begin: Callable[[Imagined], Knowledge], imagined: Imagined, race: Race, made: Sequence[Made]) -> bool:
+    """Whether two accesses race on a way, with fences that are not there."""
+    while True:
+        known = begin(imagined)
+        known.shared.grown = False
+        found = {_name(one) for n, m in enumerate(made) for one in known.apply(m.event.cta, [m], n)}
+        if _name(race) in found:
+            return True
+        if not known.shared.grown:
+            return False
