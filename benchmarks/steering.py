@@ -1,9 +1,9 @@
 """CTAs that meet: what each kind of kernel takes to be decided, and whether what is broken in it is found.
 
-Prints a row for each kernel of `tests/unit/steering_kernels.py`, `steering_copies.py` and `steering_groups.py`: verdict
-and processor time on `--ctas` CTAs of 64 threads, verdicts of its broken variants, and for those that one counter or
-commuting atomics decide the time on 1,000 CTAs.  A right kernel that is not verified, or a broken one that does not
-fail, makes the exit code 1.
+Prints a row for each kernel of `tests/unit/steering_kernels.py`, `steering_places.py`, `steering_copies.py` and
+`steering_groups.py`: verdict and processor time on `--ctas` CTAs of 64 threads, verdicts of its broken variants, and
+for those that one counter or commuting atomics decide the time on 1,000 CTAs.  A right kernel that is not verified, or
+a broken one that does not fail, makes the exit code 1.
 """
 
 from __future__ import annotations
@@ -16,50 +16,21 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import numpy as np
-
 import wsemu
-from tests.unit import steering_copies, steering_groups, steering_kernels, test_orders, test_orders_of_groups
-from tests.unit.steering_kernels import ints, variant
+from tests.unit import (
+    steering_copies,
+    steering_groups,
+    steering_kernels,
+    steering_places,
+    test_orders,
+    test_orders_of_groups,
+)
+from tests.unit.steering_kernels import variant
 from tests.unit.test_orders_of_copies import BROKEN as BROKEN_COPIES
-from wsemu import cuda
 
 MANY = 1_000
 TILES = 6
 """that are drawn"""
-
-
-def histogram(x: Any, bins: Any) -> None:
-    """Counts by atomics whose results nobody uses."""
-    cuda.atomic.add(bins, x[cuda.grid(1)] % 16, 1)
-
-
-def slots(count: Any, x: Any, y: Any) -> None:
-    """A histogram whose slots are returned: each value goes to a place of its own."""
-    i = cuda.grid(1)
-    y[cuda.atomic.add(count, 0, 1)] = x[i]
-
-
-def compaction(count: Any, x: Any, y: Any) -> None:
-    """Positive values, packed: a warp gets as many places as it needs by one atomic."""
-    i = cuda.grid(1)
-    lane = cuda.threadIdx.x % 32
-    keeps = x[i] > 0
-    votes = cuda.ballot_sync(0xFFFFFFFF, keeps)
-    first = 0
-    if lane == 0:
-        first = cuda.atomic.add(count, 0, cuda.popc(votes))
-    first = cuda.shfl_sync(0xFFFFFFFF, first, 0)
-    if keeps:
-        y[first + cuda.popc(votes & ((1 << lane) - 1))] = x[i]
-
-
-COMMUTING = {"histogram": histogram, "slots": slots, "compaction": compaction}
-
-
-def arguments(name: str, ctas: int) -> tuple[Any, ...]:
-    x = np.arange(64 * ctas, dtype=np.int32) % 7 - 2
-    return (np.abs(x), ints(16)) if name == "histogram" else (ints(1), x, ints(64 * ctas))
 
 
 def timed(kernel: Any, ctas: int, given: tuple[Any, ...], **options: Any) -> tuple[str, float]:
@@ -90,9 +61,11 @@ def main() -> int:
             verdict, seconds = timed(variant(kernel), MANY, steering_kernels.arguments(name, MANY))
             many = f"{seconds:.2f}" if verdict == "verified" else verdict
         good &= row(name, *said, broken, many)
-    for name, kernel in COMMUTING.items():
-        said, large = (timed(cuda.jit(kernel), n, arguments(name, n)) for n in (ctas, MANY))
-        good &= row(name, *said, [], f"{large[1]:.2f}" if large[0] == "verified" else large[0])
+    for name, cases in steering_places.BROKEN.items():
+        kernel = getattr(steering_places, name)
+        said, large = (timed(variant(kernel), n, steering_places.arguments(name, n)) for n in (ctas, MANY))
+        broken = [timed(variant(kernel, **p), ctas, steering_places.arguments(name, ctas))[0] for p, _ in cases]
+        good &= row(name, *said, broken, f"{large[1]:.2f}" if large[0] == "verified" else large[0])
     for name in dict.fromkeys(name for name, _, _ in BROKEN_COPIES):
         kernel = getattr(steering_copies, name)
         said = timed(variant(kernel), ctas, steering_copies.arguments(name, ctas, TILES))

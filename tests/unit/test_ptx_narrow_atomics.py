@@ -63,3 +63,32 @@ def test_ptx_has_no_other_atomics_of_16_bits(word: str) -> None:
     report, *_ = checked(f"{word} %h1, [%rd1], %h2;", "vm", 32)
     assert report.verdict == "incomplete"
     assert f"`{word}` is not modelled" in str(report.notes)
+
+
+DESCRIPTOR = """
+setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p3, %r1, 32;
+@%p1 st.relaxed.gpu.global.v2.u32 [%rd2], {1, 7};
+@!%p3 bra DONE;
+WAIT: ld.relaxed.gpu.global.v2.u32 {%r2, %r3}, [%rd2]; setp.eq.u32 %p2, %r2, 0; @%p2 bra WAIT;
+st.global.u32 [%rd2+8], %r3;
+DONE:
+"""
+
+
+@ENGINES
+def test_a_pair_of_words_is_one_access(engine: str) -> None:
+    """A status and a value beside it, as CUB's scans hand them over."""
+    report, _, out = checked(DESCRIPTOR, engine, 64)
+    assert report.verdict == "verified", report
+    assert out.tolist() == [1, 7, 7, 0]
+
+
+@ENGINES
+def test_elements_of_a_pair_keep_their_places(engine: str) -> None:
+    body = """ld.relaxed.gpu.global.v4.u16 {%h1, %h2, %h3, %h4}, [%rd1]; setp.ne.u32 %p1, %r1, 0; @%p1 bra DONE;
+    st.release.gpu.global.v2.u16 [%rd2], {%h4, %h2}; st.global.u16 [%rd2+8], %h1; st.global.u16 [%rd2+10], %h3;
+    DONE:"""
+    report, x, out = checked(body, engine, 32)
+    assert not report.errors, report
+    given, stored = x.view(np.uint16), out.view(np.uint16)
+    assert stored[[4, 1, 5, 0]].tolist() == given.tolist()

@@ -132,8 +132,34 @@ def given_twice(x, out, count, start):
     out[slot] = i
 
 
+@cuda.jit
+def given_back_last(x, out, count, start):
+    """The last CTA gives back what another order gives out anew."""
+    t = cuda.threadIdx.x
+    if cuda.blockIdx.x < 3:
+        if t == 0:
+            slot = cuda.atomic.add(count, 0, 2)
+            out[slot] = x[0]
+            out[slot + 1] = x[1]
+    elif t == 0:
+        cuda.atomic.sub(count, 0, 2)
+
+
+@cuda.jit
+def given_back_by_data(x, out, count, start):
+    """The same by an amount that is loaded, and a place that other threads are told."""
+    first = cuda.shared.array(1, np.int32)
+    t = cuda.threadIdx.x
+    if t == 0:
+        first[0] = cuda.atomic.add(count, 0, -64 if cuda.blockIdx.x == 3 else x[2] * 32)
+    cuda.syncthreads()
+    if cuda.blockIdx.x < 3:
+        out[first[0] + t] = t
+
+
 RIGHT = [counting_sort, two_cells_each, guarded, again_and_again, by_warps, by_ctas]
 WRONG = [half_a_cell, next_one_too, a_ring, rank_of_the_lane, first_warp_knows_its_place, looked_at, given_twice]
+GIVEN_BACK = [given_back_last, given_back_by_data]
 
 
 def report(kernel: Any, engine: Any = "vm") -> wsemu.Report:
@@ -158,6 +184,12 @@ def test_places_of_their_own_are_decided_by_one_run(kernel: Any) -> None:
 @pytest.mark.parametrize("kernel", WRONG, ids=lambda kernel: kernel.__name__)
 def test_other_uses_of_what_is_returned_are_not(kernel: Any) -> None:
     assert report(kernel).verdict != "verified"
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("kernel", GIVEN_BACK, ids=lambda kernel: kernel.__name__)
+def test_places_that_a_counter_takes_back_are_given_out_again_in_another_order(kernel: Any, engine: str) -> None:
+    assert report(kernel, engine).verdict == "incomplete"
 
 
 @pytest.mark.parametrize("kernel", [guarded, by_warps, first_warp_knows_its_place], ids=lambda k: k.__name__)

@@ -144,6 +144,35 @@ def test_a_ticket_that_leads_out_of_bounds_is_found_by_whatever_address_it_is_re
     assert [finding.code for finding in report.findings] == ["out-of-bounds"]
 
 
+EXCHANGED = """
+.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+.reg .pred %p<4>; .reg .b32 %r<12>; .reg .b64 %rd<9>; .reg .f32 %f<4>;
+.shared .align 8 .b8 sums[128];
+.shared .align 8 .b8 columns[128];
+ld.param.u64 %rd2, [out]; mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 31;
+mov.u32 %r5, sums; mov.u32 %r7, columns; shl.b32 %r8, %r2, 2; add.u32 %r9, %r5, %r8; add.u32 %r10, %r7, %r8;
+setp.lt.u32 %p2, %r1, 32; @%p2 st.shared.u32 [%r9], 0; @%p2 st.shared.u32 [%r10], %r2; bar.sync 0;
+cvt.rn.f32.u32 %f1, %r1; atom.shared.add.f32 %f2, [%r9], %f1; bar.sync 0;
+ld.shared.u32 %r4, [WHERE]; shr.u32 %r4, %r4, 31; add.u32 %r4, %r4, %r2;
+mul.wide.u32 %rd3, %r4, 4; add.u64 %rd4, %rd2, %rd3; @%p2 st.global.u32 [%rd4], 1;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(("where", "verdict"), [("%r10", "verified"), ("%r10+-128", "incomplete")])
+def test_where_accesses_to_shared_memory_went_tells_what_is_apart(where: str, verdict: str, engine: Any) -> None:
+    """What float additions leave in one array depends on their order: an index out of the array beside it does not."""
+    given = (np.zeros(1 << 11, np.uint32),)
+    report = wsemu.check(wsemu.load_ptx(EXCHANGED.replace("WHERE", where))["k"], 1, 64, given, engine=engine)
+    assert report.verdict == verdict, (report.notes, report.findings)
+
+
 def test_a_sum_through_a_structure_is_noted() -> None:
     body = "cvt.rn.f32.u32 %f1, %r1; red.global.add.f32 [%rd1], %f1; ret;\n}\n"
     module = parse(HEAD + body, "k.ptx")

@@ -115,3 +115,16 @@ def test_an_error_of_one_worker_ends_all():
     with pytest.raises(ZeroDivisionError):
         machine._on_all([fails, lambda: stop.wait(60)], stop)
     assert stop.is_set()
+
+
+def test_where_the_system_has_no_thread_more_those_that_began_are_waited_for(monkeypatch):
+    stop, ended = threading.Event(), []
+    hands = iter([machine._Hand()])
+    monkeypatch.setattr(machine, "_hand", lambda: next(hands, None) or no_more())
+
+    def no_more():
+        raise RuntimeError("can't start new thread")
+
+    with pytest.raises(RuntimeError, match="new thread"):
+        machine._on_all([lambda: None, lambda: ended.append(stop.wait(60)), lambda: None], stop)
+    assert ended == [True]

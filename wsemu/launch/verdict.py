@@ -23,7 +23,20 @@ from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Unused, Verdict
-from wsemu.model.isa import ABORTS, ATOMIC, ATOMICS, LANES, MOST_COUNT, N_CONTROL, NAMES, OPERATIONS
+from wsemu.model.isa import (
+    ABORTS,
+    ADDRESS_WRAPPED,
+    ATOMIC,
+    ATOMICS,
+    LANES,
+    LOCAL,
+    MOST_COUNT,
+    N_CONTROL,
+    NAMES,
+    OPERATIONS,
+    SEGMENT_SHIFT,
+    SHARED,
+)
 from wsemu.model.outcome import MOST_FINDINGS
 from wsemu.model.program import Program
 
@@ -110,7 +123,7 @@ def judge(
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _without_meetings(wanted, places)
     undefined = [] if apart else _undefined(places)
-    analysis = _analysis(places, settings.lockstep)
+    analysis = _analysis(places, settings.lockstep, trace_of)
     given = False
     if gives_places is not None and not wanted and analysis is not None and _by_atomics_alone(analysis, program):
         given = gives_places(analysis)
@@ -451,15 +464,46 @@ def _without_loads(wanted: list[RawFinding], places: Places, trace_of: Tracer) -
     return [raw for raw in wanted if id(raw) not in loose], reasons
 
 
-def _analysis(places: Places, lockstep: bool) -> Analysis | None:
-    """Where results of atomics, clocks and masks of active lanes come to; None without any."""
+def _analysis(places: Places, lockstep: bool, trace_of: Tracer) -> Analysis | None:
+    """Where results of atomics, clocks and masks of active lanes come to; None without any.
+
+    Where it hangs on which array of several in shared or local memory an access goes to, a second run tells.
+    """
     from wsemu.proof.taint import examine
 
     x, y, z = places.block
-    return examine(
-        places.program, places.outcome.executions, places.segment_of.get, lockstep=lockstep,
+    examined = functools.partial(
+        examine, places.program, places.outcome.executions, places.segment_of.get, lockstep=lockstep,
         lanes_by_x=x % LANES == 0 or y == z == 1,
     )  # fmt: skip
+    analysis = examined()
+    if analysis is None or places.outcome.status != "done" or not analysis.tainted:
+        return analysis
+    strays, alone = analysis.strays, places.outcome.group == (1, 1, 1) and "window" not in places.program.specials
+    if not strays or not alone or _still(examined(reached=dict.fromkeys(strays, ()))):
+        return analysis
+    reached = _reached(trace_of(strays), strays, places)
+    better = None if reached is None else examined(reached=reached)
+    return analysis if _still(better) else better
+
+
+def _still(analysis: Analysis | None) -> bool:
+    """Whether something is steered, or nothing is known."""
+    return analysis is None or bool(analysis.tainted)
+
+
+def _reached(trace: Trace, pcs: frozenset[int], places: Places) -> dict[int, set[int]] | None:
+    """Where in shared and local memory accesses went, those that went nowhere else; None where it is not all known."""
+    found: dict[int, set[int]] = {pc: set() for pc in pcs}
+    for event in trace.events:
+        if event.kind == "access" and event.pc in found:
+            for address in trace.lane_addresses(event).values():
+                found[event.pc] |= {
+                    address & ~ADDRESS_WRAPPED,
+                    (address & ~ADDRESS_WRAPPED) + places.size(event.pc) - 1,
+                }
+    inside = {pc: at for pc, at in found.items() if at and {a >> SEGMENT_SHIFT for a in at} <= {SHARED, LOCAL}}
+    return inside if trace.complete else None
 
 
 def _by_atomics_alone(analysis: Analysis, program: Program) -> bool:

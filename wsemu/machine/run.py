@@ -1234,10 +1234,11 @@ def _hand() -> _Hand:
 def _on_all(calls: list[Callable[[], _T]], stop: threading.Event | None = None) -> list[_T]:
     """What these return, which run at once; interrupted, it waits for them after `stop` is set."""
     done: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
-    for number, call in enumerate(calls[1:], 1):
-        _hand().given.put((call, number, done))
-    found, errors, left = {}, [], len(calls) - 1
+    found, errors, left = {}, [], 0
     try:
+        for number, call in enumerate(calls[1:], 1):
+            _hand().given.put((call, number, done))
+            left += 1
         found[0] = calls[0]()
         while left:
             number, result, error = done.get()
@@ -1256,7 +1257,8 @@ def _on_all(calls: list[Callable[[], _T]], stop: threading.Event | None = None) 
 
 
 def _shares(groups: int, workers: int) -> list[deque[tuple[int, int]]]:
-    """Groups from first up to, not including, last, for each worker: half of its own, half of the rest, and so on."""
+    """Groups from first up to, not including, last, for each worker: half of its own, half of the rest, and so on; none
+    longer than what a machine has room for, see `_ready`."""
     shares: list[deque[tuple[int, int]]] = []
     for number in range(workers):
         begin, last = groups * number // workers, groups * (number + 1) // workers

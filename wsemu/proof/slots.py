@@ -10,7 +10,8 @@ Asked for is:
 
 - every use of a result that steers is such an address, or compares with a number that all results are on one side of
   (`linear.py`);
-- what else touches the counters are adds alone, and what else touches the bytes that are stored to is nothing;
+- what else touches the counters are adds alone, of nothing below 0, and what else touches the bytes that are stored to
+  is nothing;
 - by the addresses of this run, with the results taken off, every store keeps inside of its own stretch: what is left
   when the result is taken off is the same in all orders, for nothing else that a thread does depends on them.
 
@@ -124,9 +125,12 @@ class Counts:
         self.now: dict[Place, int] = {}
         self.known: dict[Place, bool] = {}
         self.least: dict[Place, int] = {}
+        self.grow = True
+        """whether nothing was taken off a counter: what is given back would be given out again in another order"""
 
     def take(self, place: Place, size: int, count: int) -> Stretch:
-        """An add, of at least 0."""
+        """An add of `count`, in `size` bytes."""
+        self.grow &= not count >> 8 * size - 1 & 1
         if place not in self.now:
             found = self.held(place, size)
             self.known[place] = found is not None
@@ -256,7 +260,7 @@ def holds(
     inside: Callable[[Range], bool],
 ) -> bool:
     """Whether all stores keep to their places, and nothing else comes there or to the counters."""
-    made = ranges(found, puts, counts, sizes)
+    made = ranges(found, puts, counts, sizes) if counts.grow else None
     if not made or not all(map(inside, made)) or not all(map(counts.decides, found.compared)):
         return False
     width = max(sizes[pc] for pc in found.counters)

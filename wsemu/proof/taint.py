@@ -70,7 +70,7 @@ from wsemu.model.isa import (
 from wsemu.model.program import GIVES_UP, Program
 from wsemu.proof.election import Election, elections
 from wsemu.proof.liveness import live_rows
-from wsemu.proof.taint_steps import Bits, Decoder, Regions, SegmentOf, State, Step
+from wsemu.proof.taint_steps import Bits, Decoder, Reached, Regions, SegmentOf, State, Step
 
 GUARDED = {
     "load": "guard of a load",
@@ -154,10 +154,13 @@ def examine(
     *,
     lockstep: bool = False,
     lanes_by_x: bool = False,
+    reached: Reached | None = None,
 ) -> Analysis | None:
     """The analysis behind both questions; None when no source was executed.
 
-    `lockstep` says that the lanes of a warp run together, `lanes_by_x` that a lane is tid.x modulo 32.
+    `lockstep` says that the lanes of a warp run together, `lanes_by_x` that a lane is tid.x modulo 32.  `reached` are
+    accesses of which it is known where in shared and local memory they went: that holds in all schedules if nothing is
+    steered.
     """
     sources = _written(program, segment_of, [pc for pc in _sources(program, lockstep) if executions[pc]])
     if not sources:
@@ -166,8 +169,10 @@ def examine(
         pc: made for pc in sources if program.code[pc, 0] == ACTIVE
         if (made := elections(program, pc, lanes_by_x=lanes_by_x))
     }  # fmt: skip
-    analysis = Analysis(program, executions, sources, segment_of, elected)
-    return analysis if analysis.elections_hold else Analysis(program, executions, sources, segment_of)
+    analysis = Analysis(program, executions, sources, segment_of, elected, reached=reached)
+    if analysis.elections_hold:
+        return analysis
+    return Analysis(program, executions, sources, segment_of, reached=reached)
 
 
 def _written(program: Program, segment_of: SegmentOf | None, sources: list[int]) -> list[int]:
@@ -340,15 +345,19 @@ class Analysis:
         elected: Mapping[int, Sequence[Election]] | None = None,
         *,
         racing: bool = False,
+        reached: Reached | None = None,
     ) -> None:
         """`elected` are the additions that masks of active lanes, by their pc, decide nothing about; `racing` says that
-        the sources are accesses, of which what they load and leave is up to the schedule."""
+        the sources are accesses, of which what they load and leave is up to the schedule; `reached` is where accesses
+        go."""
         self._program = program
         self._racing = racing
         self._sources = sources
         self._bit = {pc: 1 << n for n, pc in enumerate(sources)}
         self._taint: Bits = (1 << len(sources)) - 1
         self._regions = Regions(program, len(sources), segment_of)
+        self._places = {pc: self._regions.all_at(places) for pc, places in (reached or {}).items()}
+        """access -> the arrays that it is known to go to"""
         self._memory: list[Bits] = [0] * len(self._regions.list)
         """per array: the atomics on which its contents depend"""
         self._targets: dict[int, Bits] = {pc: 0 for pc in sources if pc >= 0 and _is_atomic(int(program.code[pc, 0]))}
@@ -421,6 +430,15 @@ class Analysis:
         return not arrays or not any(
             self._arrays(step, state) & arrays for step, state in self._states() if step.kind in ("load", "store")
         )
+
+    @property
+    def strays(self) -> frozenset[int]:
+        """The loads, stores and atomics that may go to all of shared or local memory, for all that is known."""
+        return frozenset(
+            step.pc for step, state in self._states()
+            if step.kind in ("load", "store", "atomic") and self._program.code[step.pc, 0] < N_ATOMIC
+            and self._regions.is_anywhere(self._arrays(step, state))
+        )  # fmt: skip
 
     def beside(self, pcs: Sequence[int]) -> list[int]:
         """The accesses that may touch an array which one of these may touch."""
@@ -526,7 +544,9 @@ class Analysis:
         """The arrays that an access may touch."""
         if step.address < 0:  # of what is no access to memory, only a barrier's reduction has one
             return step.array
-        arrays = self._regions.touched(step.array or state.get(step.address, 0), step.window)
+        arrays = self._places.get(step.pc)
+        if arrays is None:
+            arrays = self._regions.touched(step.array or state.get(step.address, 0), step.window)
         self._regions.check(arrays, step.reach, step.unit)
         return arrays & ~self._regions.constant if step.kind in ("store", "atomic") else arrays
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import assert_never
 
 import numpy as np
@@ -12,6 +12,7 @@ from wsemu.model.isa import (
     CP_ASYNC,
     LOCAL,
     NAMES,
+    OFFSET_MASK,
     OPERATIONS,
     ROW,
     SEGMENT_SHIFT,
@@ -25,6 +26,8 @@ from wsemu.model.program import Program, SharedArray
 from wsemu.model.tensor_map import MAP_BYTES
 
 SegmentOf = Callable[[int], "int | None"]
+Reached = Mapping[int, Collection[int]]
+"""access -> the addresses of bytes in shared and local memory that it went to: the first and the last of each"""
 Bits = int
 """a set: the low bits are sources (in the order of their pc): atomics, what varies, masks of active lanes; those above
 them arrays"""
@@ -155,6 +158,21 @@ class Regions:
             if region.space == space and region.offset <= offset < region.offset + region.size:
                 return 1 << self.first + n
         return self._whole(space)
+
+    def all_at(self, addresses: Iterable[int]) -> Bits:
+        """The arrays at these addresses."""
+        found = 0
+        for address in addresses:
+            segment, offset = address >> SEGMENT_SHIFT, address & OFFSET_MASK
+            dynamic = self.all_of("dynamic") if segment == SHARED else 0
+            behind = dynamic and offset >= max((r.offset + r.size for r in self.list if r.space == "shared"), default=0)
+            found |= dynamic if behind else self.at("shared" if segment == SHARED else "local", offset)
+        return found
+
+    def is_anywhere(self, arrays: Bits) -> bool:
+        """Whether these are all arrays of a space that has several, because it is not known which."""
+        pairs = zip(self._spaces, (self._windows[LOCAL], self._windows[SHARED]), strict=True)
+        return any(arrays & window and (space & ~window).bit_count() > 1 for space, window in pairs)
 
     def _whole(self, space: str) -> Bits:
         return self._spaces[space == "shared"]

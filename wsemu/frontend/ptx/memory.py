@@ -73,6 +73,8 @@ _KNOWN = {
     "cvta": frozenset({*SPACES, "to"}),
 }
 """opcode -> modifiers besides the type, at the end"""
+_ONE_ACCESS = (4, 8)
+"""bytes of a vector whose strong access is one, as hardware has it and CUB needs; PTX promises it of elements"""
 _ELEMENTS = {"f": "float", "s": "int", "u": "uint", "b": "uint"}
 
 
@@ -158,16 +160,19 @@ def load(e: Emitter, instruction: Instruction) -> None:
     bits = 8 * TYPE_BYTES[type_]
     strong = _strong(e, instruction, space, length, bits)
     if strong:
+        whole = bits * length
         (value,) = e.effect(
-            f"atom.or.b{bits}",
-            (address, e.constant(f"b{bits}", 0)),
-            (f"b{bits}",),
+            f"atom.or.b{whole}",
+            (address, e.constant(f"b{whole}", 0)),
+            (f"b{whole}",),
             offset,
             auxiliary=AS_LOAD | NO_STORE | strong_bits(e, instruction),
             array=array,
             element=element_name(type_),
         )
-        e.write_register(destination, value, _sign(type_))
+        for n, target in enumerate(targets):
+            part = e.emit(f"shr.u{whole}", value, e.constant(f"b{whole}", n * bits)) if n else value
+            e.write_register(target, e.resized(part, bits), _sign(type_))
     else:
         registers = tuple([e.target(target, f"b{bits}") for target in targets])
         operation = f"ld.b{bits}" if length == 1 else f"ld.v{length}.b{bits}"
@@ -202,11 +207,23 @@ def store(e: Emitter, instruction: Instruction) -> None:
     if strong:
         element = element_name(type_)
         how = AS_STORE | strong_bits(e, instruction)
-        e.effect(f"atom.exch.{width}", (address, *values), (width,), offset, how, array=array, element=element)
+        whole = _joined(e, values)
+        width = f"b{e.bits(whole)}"
+        e.effect(f"atom.exch.{width}", (address, whole), (width,), offset, how, array=array, element=element)
         return
     operation = f"st.{width}" if length == 1 else f"st.v{length}.{width}"
     how = own_shared(e, instruction.modifiers)
     e.effect(operation, (address, *values), (), offset, how, array=array, element=element_name(type_))
+
+
+def _joined(e: Emitter, values: tuple[Register, ...]) -> Register:
+    """The elements of a vector side by side in one register, the first one lowest."""
+    bits = e.bits(values[0])
+    width = bits * len(values)
+    whole, *others = (e.resized(value, width) for value in values)
+    for n, value in enumerate(others, 1):
+        whole = e.emit(f"or.b{width}", whole, e.emit(f"shl.b{width}", value, e.constant(f"b{width}", n * bits)))
+    return whole
 
 
 def _fill(e: Emitter, instruction: Instruction) -> None:
@@ -243,7 +260,7 @@ def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
     length = next((LENGTHS[m] for m in modifiers if m in LENGTHS), 1)
     size = TYPE_BYTES[type_]
     strong = not STRONG.isdisjoint(modifiers)
-    if size * length > 16 or size > 8 or (strong and length > 1):
+    if size * length > 16 or size > 8 or (strong and length > 1 and size * length not in _ONE_ACCESS):
         e.unsupported()
         type_ = ""
     return type_, length, space_of(instruction)

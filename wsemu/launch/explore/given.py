@@ -148,6 +148,8 @@ class _Way:
                     return False
                 now = self._go(asks[0])
                 self.made += now.made
+                if not self.counts.grow:
+                    return False
             if now.status != "done" or now.findings:
                 return False
         return True
