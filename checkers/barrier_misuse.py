@@ -256,7 +256,8 @@ def _divergence(raw: RawFinding, places: Places) -> Finding:
             raw, places, "warp-wide operation whose member mask does not match the lanes that execute it",
             f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}: {named}", [],
             ["the hardware waits for the named lanes or gives undefined values"],
-            "move the operation out of the branch, or compute the mask with `ballot_sync` before it",
+            "move the operation out of the branch, or compute the mask with `ballot_sync` before it" if absent else
+            f"name the lanes that execute it in the mask, 0x{raw.lanes:08X}; or let the named lanes alone come to it",
         )  # fmt: skip
     executed = f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}"
     if raw.other_pc >= 0 and not places.program.code[[raw.pc, raw.other_pc], 7].any():

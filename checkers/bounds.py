@@ -146,8 +146,9 @@ def _left_out(raw: RawFinding, places: Places) -> str:
 
 def _wrapped(raw: RawFinding, places: Places) -> Finding:
     element = places.element(raw.detail["address"], raw.pc)
-    parts = [part for part in _indices(raw, places)[1] if not _literal(part)]
-    guard = f"`if {parts[0]} >= 0:`" if len(parts) == 1 and len(parts[0]) <= _LONGEST else "`if i >= 0:`"
+    parts = [*dict.fromkeys(part for part in _indices(raw, places)[1] if not _literal(part))]
+    low = " and ".join(f"{part} >= 0" for part in [part for part in parts if "-" in part] or parts)
+    guard = f"`if {low}:`" if parts and len(low) <= _LONGEST else "`if i >= 0:`"
     return _finding(
         raw, places, f"negative index into {places.array_name(raw.pc)} wraps to `{element}`",
         "the access was made there, as Numba's code does",
@@ -193,7 +194,7 @@ def _guard(raw: RawFinding, places: Places, axis: int | None, shape: tuple[int, 
         return f"guard the access: `if {guard}:`"
     axes = [n for n, part in enumerate(parts) if axis in (n, None) and not _literal(part)]
     if raw.detail["index"] < 0:
-        guard = " and ".join(f"{parts[n]} >= 0" for n in axes)
+        guard = " and ".join(dict.fromkeys(f"{parts[n]} >= 0" for n in axes))
     else:
         guard = " and ".join(f"{parts[n]} < {base}.shape[{n}]" for n in axes)
     if not guard or len(guard) > _LONGEST:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from wsemu.checkers import by_lanes, words
 from wsemu.checkers.conflict import VERBS, Conflict
 from wsemu.evidence.places import CALLS, lanes_text
-from wsemu.model.isa import ATOMIC, FIELDS, LANES
+from wsemu.model.isa import ATOMIC, FIELDS, LANES, READ
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -19,6 +19,14 @@ PHASE_LANES_HELP = (
     "put `cuda.syncwarp()` before an arrive by one lane that stands for its warp, and after a wait by one lane; or let "
     "all lanes arrive, or wait"
 )
+
+
+def _loaded_plainly(found: Conflict) -> str:
+    """What is in the place of a plain load beside an atomic; nothing where there is none."""
+    kinds = {found.first.kind, found.second.kind}
+    if not found.atomic or kinds != {ATOMIC, READ}:
+        return ""
+    return "take the value that the atomic returns, or load by an atomic that adds 0, where any order will do"
 
 
 def operation(places: Places, event: Event) -> str:
@@ -46,7 +54,7 @@ def help_for(found: Conflict, witness: Witness | None) -> str:
         return f"give both a scope that takes in the other's CTA: `{'.cluster' if near else '.gpu'}`"
     if not found.same_cta:
         alone = "different CTAs are ordered by nothing within a launch: use atomics, or a second launch"
-        return between_ctas(found) or alone
+        return between_ctas(found) or (_loaded_plainly(found) or alone)
     if apart := witness and by_lanes.remedy(found, witness):
         return apart
     plain = found.first if found.second.kind == ATOMIC else found.second
@@ -55,7 +63,8 @@ def help_for(found: Conflict, witness: Witness | None) -> str:
     if found.atomic:
         line = places.near(plain.access.pc, two.pc)
         what = "after" if plain is found.first else "before"
-        return f"put a barrier {what} the {VERBS[plain.kind]} on {line}; or make it atomic, where any order will do"
+        barrier = f"put a barrier {what} the {VERBS[plain.kind]} on {line}; or "
+        return barrier + (_loaded_plainly(found) or "make it atomic, where any order will do")
     if one.pc == two.pc:
         return "give each warp its own element, let one warp alone store, or use an atomic"
     if found.one_place or (found.one_text and found.swapped().onward):

@@ -352,8 +352,11 @@ def _draw(random: Random, line: list[Guarded]) -> None:
     value, equal = random.randrange(0, 2), random.random() < 0.7
     if random.random() < 0.3:
         chosen.insert(random.randrange(0, len(chosen) + 1), Guarded(_harmless(random)))
-    one = [step._replace(register=register, value=value, equal=equal) for step in chosen]
-    other = [step._replace(register=register, value=value, equal=not equal) for step in chosen]
+    guarded = (register, value, equal), (register, value, not equal)
+    one, other = (
+        [step if step.step.kind in MEETINGS else Guarded(step.step, *by) for step in chosen] for by in guarded
+    )
+    other = [step for step in other if step.step.kind not in MEETINGS]  # all of a warp meet, whatever one lane has
     how = random.random()
     if how < 0.35:  # the same both ways, or nearly
         if random.random() < 0.5 and other:

@@ -437,3 +437,87 @@ def test_arguments_given_by_name_are_edited_too() -> None:
     report = wsemu.check(with_names, 1, 32, (np.zeros(32, np.float32),)).helped(5.0)
     assert report.trials is not None
     assert any("fill `other` with zeros" in str(cure) for cure in report.trials.cures)
+
+
+# -- what is said ------------------------------------------------------------------------------------------------------
+@cuda.jit
+def counted_and_read(count, y):
+    cuda.atomic.add(count, 0, 1)
+    y[cuda.threadIdx.x] = count[0]
+
+
+def test_of_a_search_that_its_time_ended_no_number_is_said():
+    """It differs from run to run."""
+    made = Trials(groups=[[0]], tried=35, stopped="the time for it is used up (`--fix-budget`)")
+    report = wsemu.check(counted_and_read, 1, 64, (np.zeros(1, np.int32), np.zeros(64, np.int32)))
+    text = " ".join(render(report.model_copy(update={"trials": made})).split())
+    assert "none of the edits that were tried is a cure: the time for it is used up" in text
+    text = " ".join(render(report.model_copy(update={"trials": made.model_copy(update={"stopped": ""})})).split())
+    assert "none of the 35 edits that were tried is a cure" in text
+
+
+def test_cures_are_shown_once_and_other_results_beside_the_first():
+    report = wsemu.check(stencil_one_too_far, 1, 64, (np.arange(64, dtype=F32), zeros(64)))
+    shown = report.helped(PLENTY)
+    known = trials(shown)
+    twice = [cure.model_copy(update={"findings": [0, 1]}) for cure in known.cures]
+    both = [shown.findings[0], shown.findings[0]]
+    changed = known.model_copy(update={"cures": twice, "groups": [[0], [1]]})
+    text = render(shown.model_copy(update={"findings": both, "trials": changed}))
+    assert text.count("= help: proven: ") == text.count("= or, with other results: proven: ") == 1
+
+
+def test_a_plain_load_beside_an_atomic_is_told_what_takes_its_place():
+    report = wsemu.check(counted_and_read, 1, 64, (np.zeros(1, np.int32), np.zeros(64, np.int32)))
+    assert any("take the value that the atomic returns" in (error.help or "") for error in report.errors)
+
+
+def test_a_mask_that_leaves_out_lanes_is_told_which_to_name():
+    @cuda.jit
+    def half(x, y):
+        y[cuda.threadIdx.x] = cuda.shfl_xor_sync(0xFFFF, x[cuda.threadIdx.x], 1)
+
+    report = wsemu.check(half, 1, 32, (zeros(32), zeros(32)))
+    assert "in the mask, 0xFFFFFFFF" in (report.errors[0].help or "")
+    assert report.cures(budget=PLENTY)[0].says.startswith("write `0xFFFFFFFF` in place of `0xFFFF`")
+
+
+def test_a_guard_names_each_index_that_wraps_once():
+    @cuda.jit
+    def diagonal(x, y):
+        i = cuda.threadIdx.x
+        y[i] = x[i - 1, i - 1]
+
+    report = wsemu.check(diagonal, 1, 8, (zeros(8, 8), zeros(8)))
+    assert (report.errors[0].help or "").startswith("guard the index with `if i - 1 >= 0:`")
+
+
+def test_a_launch_that_takes_all_of_the_time_is_not_made_again():
+    report = wsemu.check(warp_for_block, 1, 64, (zeros(64), zeros(64))).model_copy(update={"seconds": 5.0})
+    assert trials(report.helped(2.0)).tried  # of few instructions: the time was not theirs
+    assert report._launched is not None
+    report._launched.instructions = 3_000_000
+    report = report.model_copy()
+    report._trials = None
+    known = trials(report.helped(2.0))
+    assert (known.tried, known.stopped) == (0, "a launch takes too long to be made again and again")
+
+
+UNCURED = """\
+import numpy as np
+from wsemu import cuda
+
+@cuda.jit
+def counted_and_read(count, y):
+    cuda.atomic.add(count, 0, 1)
+    y[cuda.threadIdx.x] = count[0]
+
+counted_and_read[1, 64](np.zeros(1, np.int32), np.zeros(64, np.int32))
+"""
+
+
+def test_without_a_cure_the_command_that_writes_says_so(tmp_path):
+    (tmp_path / "program.py").write_text(UNCURED)
+    done = command("check", "--fix-budget", 0, "--fix", "--write", "program.py", cwd=tmp_path)
+    assert "no fix: no edit that was tried is a cure" in done.stdout
+    assert (tmp_path / "program.py").read_text() == UNCURED

@@ -197,7 +197,8 @@ def extents(scene: Scene) -> Iterator[Candidate]:
         if _EXTENT.fullmatch(scene.text.of(stop)):
             for rank, new in enumerate(wanted):
                 if made := scene.replacement("bound", stop, new, 0.1 * rank - scene.distance(stop)):
-                    yield made
+                    same = new.partition(".")[0] == scene.text.of(stop).partition(".")[0]  # indices may be exchanged
+                    yield made._replace(odd=int(same))
 
 
 def repeated(scene: Scene) -> Iterator[Candidate]:

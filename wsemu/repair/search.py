@@ -42,6 +42,8 @@ _DEPTH = 3
 """edits of a cure"""
 _OF_PASSED = 8
 """so much less than the whole time is for making launches again that were verified before"""
+_LONG, _MANY = 2, 2_000_000
+"""times the seconds of a search, and warp instructions: a launch that took more of both is not made again"""
 _NEARBY = 5
 """cures that are tried on launches of other sizes"""
 _GROUPS = 3
@@ -120,10 +122,9 @@ _ALONE = frozenset(("fill", "load", "guard", "swap", "index"))
 """kinds of edits that are no cures with those of other kinds: these make a launch quiet, and not right"""
 _KEEPS = frozenset(("launch", "swap", "compare", "bound", "constant", "return", "delete", "move"))
 """kinds of edits that may keep a launch from some of its stores"""
-_MOVES = frozenset(("launch", "swap"))
-"""those of them after which others store what some did"""
-_PART = 4
-"""of the elements that change: what goes wrong is less"""
+_PARTS = {"launch": 1 << 20, "swap": 16}
+"""kind of edit -> of so many elements that change one may be lost, of others one of four: those that went wrong, or are
+as they were by chance"""
 _ELSEWHERE = frozenset(("atomic", "index", "stage", "bound", "compare"))
 """kinds of edits that are as weak where they are odd: what else is done there is not what was meant"""
 _DANGLING = frozenset(("dangling-arrive", "dangling-phase"))
@@ -163,6 +164,8 @@ class Launched(Protocol):
 
     expected: dict[str, Any]
     site: tuple[str, int] | None
+    instructions: int
+    """that warps executed"""
 
     def sources(self) -> dict[str, tuple[str, frozenset[int]]]:
         """The user's files that the kernel's code comes from, and the lines that it has there."""
@@ -379,7 +382,10 @@ class Search:
     def remember(self, seconds: float) -> None:
         """Make launches again that were verified before; `seconds` is the time for the search."""
         started = clock()
+        each = self.report.seconds / max(self.launched.instructions, 1)
         for launched in self.launched.passed():
+            if each * launched.instructions > _LONG * seconds and launched.instructions > _MANY:
+                continue  # it would take all of the time
             done = launched.as_it_was({})
             if done is not None and done.report.verdict == "verified":
                 self.passed.append((launched, done))
@@ -409,8 +415,8 @@ class Search:
         """Elements that the launch as it is changes, and an edit of what is done at all leaves as they were."""
         kinds = {c.edit.kind for c in tried.edits}
         lost = _lost(self.before, self.stored, tried.attempted.results) if kinds & _KEEPS else 0
-        few = 0 if kinds & _MOVES else _changed(self.before, self.stored) // _PART
-        return lost if lost > few else 0  # those that went wrong are no loss
+        least = max((_PARTS.get(kind, 4) for kind in kinds), default=4)
+        return lost if lost * least > _changed(self.before, self.stored) else 0  # what goes wrong is no loss
 
     def right(self, tried: Tried) -> bool | None:
         """Whether a cure leaves what is expected; None where nothing is."""
@@ -503,6 +509,9 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
 
 def repeats(run: Search, seconds: float) -> str:
     """Make the launch as it was, inside `again`, and note what it leaves; why no edit is tried, or nothing."""
+    long = "a launch takes too long to be made again and again"
+    if run.report.seconds > _LONG * seconds and run.launched.instructions > _MANY:
+        return long
     started = clock()
     same = run.launched.repeated()
     if same is None or _codes(same.report) != _codes(run.report):
@@ -511,7 +520,7 @@ def repeats(run: Search, seconds: float) -> str:
     if not _CUT_SHORT & {*_codes(run.report)}:
         run.stores = same.stores
         run.changed = _changed(run.before, same.results)
-    return "a launch takes too long to be made again and again" if 3 * (clock() - started) > seconds else ""
+    return long if 3 * (clock() - started) > seconds else ""
 
 
 def _changed(before: Results, after: Results) -> int:
@@ -608,7 +617,11 @@ def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
         rarity = -kinds.count(digest(tried.attempted.results))
         return (
             right is False,
-            _leaves_out(tried) or tried.lost > 0 or tried.drops or tried.attempted.stores < max(most, run.stores) // 2,
+            _leaves_out(tried)
+            or tried.lost > 0
+            or (of_host(tried) and tried.attempted.stores < most)
+            or tried.drops
+            or tried.attempted.stores < max(most, run.stores) // 2,
             tried.drops,
             tried.changes if _leaves_out(tried) else 0,
             tried.fails,
@@ -634,6 +647,11 @@ def rank_of(tried: Tried) -> int:
         - (_WEAK if c.odd < 0 and c.edit.kind == "load" else 0)
         for c in tried.edits
     )
+
+
+def of_host(tried: Tried) -> bool:
+    """Whether another launch is the cure."""
+    return any(c.edit.kind == "launch" for c in tried.edits)
 
 
 def _leaves_out(tried: Tried) -> bool:

@@ -531,7 +531,7 @@ def _shared_by_lanes(scene: Scene, statement: ast.stmt) -> bool:
     if not isinstance(statement, ast.Assign) or "intra-warp-race" not in scene.codes:
         return False
     target = statement.targets[0]
-    return isinstance(target, ast.Subscript) and not scene.by_thread(target.slice, scene.of_threads)
+    return isinstance(target, ast.Subscript) and scene.by_thread(target.slice, scene.of_threads) is False
 
 
 def _thread_names(scene: Scene) -> list[str]:

@@ -120,14 +120,16 @@ def inserted(scene: Scene) -> Iterator[Candidate]:
 def counterparts(scene: Scene) -> Iterator[Candidate]:
     """A method of a pattern beside the one that it belongs to; what one object is called for where another one is; the
     wait for an arrive that nobody waits for."""
-    for statement, lines in (*_of_a_pattern(scene), *_of_a_twin(scene), *_unanswered(scene)):
+    twins = [(statement, lines, -6.0) for statement, lines in _of_a_twin(scene)]
+    others = [(statement, lines, -5.0) for statement, lines in (*_of_a_pattern(scene), *_unanswered(scene))]
+    for statement, lines, near in [*twins, *others]:
         suite = scene.text.suites[statement]
         at = suite.index(statement)
         for gap in scene.gaps:
             if gap.suite is suite and not _beside(scene, gap, lines[-1].strip()):
                 steps = min(abs(gap.position - at), abs(gap.position - at - 1))
                 says = f"insert `{lines[-1].strip()}`{' under `' + lines[0] + '`' if len(lines) > 1 else ''} {gap.says}"
-                yield scene.candidate("insert", says, [scene.put(gap, *lines)], 0.5 * steps - 5.0, 1)
+                yield scene.candidate("insert", says, [scene.put(gap, *lines)], near + 0.5 * steps, 1)
 
 
 def _calls(scene: Scene) -> Iterator[tuple[ast.Expr, str, str]]:
@@ -157,9 +159,12 @@ def _of_a_twin(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
     for _, receiver, name in calls:
         methods.setdefault(receiver, set()).add(name)
     for statement, receiver, name in calls:
-        there = {(one, what) for other, one, what in calls if scene.text.suites[other] is scene.text.suites[statement]}
-        for twin, own in methods.items():
-            if twin != receiver and name in own and (twin, name) not in there:
+        suite = scene.text.suites[statement]
+        inside = {node for part in suite for node in ast.walk(part)}
+        there = {(one, what) for other, one, what in calls if scene.text.suites[other] is suite}
+        near = {one for other, one, _ in calls if other in inside}  # a role of its own is no place for its twin
+        for twin in near:
+            if twin != receiver and {name, *_SIBLINGS.get(name, ())} & methods[twin] and (twin, name) not in there:
                 call = scene.text.of(statement)
                 yield statement, (twin + call[len(receiver) :],)
 

@@ -357,7 +357,8 @@ def bounds(scene: Scene) -> Iterator[Candidate]:
                 if made:
                     strange = new in others and not named(new) >= named(scene.text.of(argument))
                     less = unread and argument is stop and new in stepped(scene, argument, 1)
-                    yield made._replace(odd=-1 if simpler else 2 * less or int(strange))
+                    if simpler or not less or new in smaller(scene, argument, only_less=True):
+                        yield made._replace(odd=-1 if simpler else int(strange))
         if len(call.args) == 1 and (made := scene.replacement("bound", stop, f"1, {scene.text.of(stop)}", far + 1)):
             yield made
 
@@ -451,9 +452,10 @@ def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
         if isinstance(part, ast.Slice):
             yield from _by_one(scene, part.lower) if part.lower is not None else ()
             continue
-        own, is_stage = named(texts[n]), _is_stage(scene, part)
-        stages = [text for text in _stages(scene, node) if is_stage or named(text) >= own]  # no `i % 2` for `k`
-        others = elsewhere[n] if is_stage or not scene.ordering else []
+        is_stage = _is_stage(scene, part)
+        stages = _stages(scene, node) if is_stage else []
+        rounds = {*_loop_names(scene, node)} & named(texts[n])  # what goes round goes on to
+        others = [text for text in elsewhere[n] if named(text) >= rounds] if is_stage or not scene.ordering else []
         for rank, new in enumerate(dict.fromkeys([*others, *stages])):
             if made := scene.replacement("stage", part, new, 0.4 * rank):
                 yield made._replace(odd=int(not named(new) >= named(scene.text.of(part))))
@@ -521,9 +523,16 @@ def smaller(scene: Scene, node: ast.expr, *, only_less: bool = False) -> list[st
             symbol = "-" if isinstance(part.op, ast.Add) else "+"
             left, right = scene.text.of(part.left), scene.text.of(part.right)
             if isinstance(part.right, ast.Constant):
-                less.append(old[:first] + left + old[last:])
+                less.append(_unwrapped(old[:first], left, old[last:]))
             other.append(f"{old[:first]}{left} {symbol} {right}{old[last:]}")
     return less if only_less else [*less, *other]
+
+
+def _unwrapped(before: str, operand: str, after: str) -> str:
+    """A name in the place of a sum, without the brackets that the sum needed."""
+    if operand.isidentifier() and re.search(r"(^|[^\w\])])\($", before) and after.startswith(")"):
+        return before[:-1] + operand + after[1:]
+    return before + operand + after
 
 
 def _indices_of(scene: Scene, array: str, dimensions: int) -> list[list[str]]:

@@ -59,10 +59,13 @@ def cause_lines(report: Report, shown: Sequence[Finding], width: int, *, all_: b
     """The first ones of the findings of a `helped` report, by cause: one in full, and with the edit that cures it; the
     others with the same cause as lines, or with `all_` in full, too."""
     trials = report.trials or Trials(groups=[[n] for n in range(len(report.findings))])
+    told = False
     for group in trials.groups:
         members = [n for n in group if n < len(shown)]
         for n in members if all_ else members[:1]:
-            cures = [c for c in (trials.cure, trials.other) if c and n in c.findings and n == group[0]]
+            first = trials.cure is not None and n == group[0] and n in trials.cure.findings and not told
+            cures = [c for c in (trials.cure, trials.other) if c and n in c.findings] if first else []
+            told |= first
             more = [] if all_ else [report.findings[k] for k in members[1:]]
             yield from finding_lines(report.findings[n], width, cures, more)
             yield []
@@ -72,7 +75,8 @@ def cause_lines(report: Report, shown: Sequence[Finding], width: int, *, all_: b
 
 def _in_vain(trials: Trials) -> str:
     """That no edit was a cure."""
-    tried = f"none of {trials.tried:,} edits that were tried is a cure" if trials.tried else "no edit was tried"
+    number = "" if trials.stopped else f"{trials.tried:,} "  # which of them the time is enough for differs
+    tried = f"none of the {number}edits that were tried is a cure" if trials.tried else "no edit was tried"
     return f"{tried}{f': {trials.stopped}' if trials.stopped else ''}"
 
 
