@@ -76,6 +76,8 @@ class _Doubts(NamedTuple):
     """what hangs on an order -> on the order of what"""
     tried: Sequence[str] = ()
     """why trying orders decided nothing"""
+    unpromised: Sequence[str] = ()
+    """what only hardware was seen to do"""
 
     def reasons(self) -> list[str]:
         return [text for kind in self for text in kind]
@@ -87,6 +89,7 @@ class _Doubts(NamedTuple):
         words += ["undefined value"] if self.undefined else []
         words += ["failed assertion"] if self.asserted else []
         words += ["bytes outstanding"] if self.loads else []
+        words += ["hardware alone"] if self.unpromised else []
         words += ["atomics"] if self.orders or "atomics" in self.steered.values() else []
         return words + [word for word in ("clocks", "active lanes", "polls") if word in self.steered.values()]
 
@@ -140,6 +143,7 @@ def judge(
     if decided is not None:
         found, doubts = _in_all_orders(found, doubts, places, settings, decided)
         loose = [*decided.notes, *(() if decided.proven else loose)]
+    doubts = doubts._replace(unpromised=program.unpromised)
     verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
     return Report.made(
         kernel=program.name,

@@ -157,6 +157,8 @@ class Program:
     """of a program that is compiled for a debugger: its statements, one after the other as they were walked"""
     unmodelled: list[str] = field(default_factory=list)
     """what of the kernel as a whole is not modelled, with its place"""
+    unpromised: list[str] = field(default_factory=list)
+    """what is as hardware does it, and no text promises, with its place"""
     doubts: list[str] = field(default_factory=list)
     """remarks on what is right, and looks like a mistake"""
     derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)

@@ -94,6 +94,8 @@ class Graph:
     """as `Program` has it"""
     unmodelled: list[str] = field(default_factory=list)
     """what of the kernel as a whole is not modelled, with its place"""
+    unpromised: list[str] = field(default_factory=list)
+    """as `Program` has it"""
     doubts: dict[str, None] = field(default_factory=dict)
     """remarks on what is right, and looks like a mistake"""
     registers: int = 0

@@ -74,7 +74,7 @@ _KNOWN = {
 }
 """opcode -> modifiers besides the type, at the end"""
 _ONE_ACCESS = (4, 8)
-"""bytes of a vector whose strong access is one, as hardware has it and CUB needs; PTX promises it of elements"""
+"""bytes of a vector whose strong access is one, as hardware has it and CUB needs"""
 _ELEMENTS = {"f": "float", "s": "int", "u": "uint", "b": "uint"}
 
 
@@ -263,6 +263,8 @@ def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
     if size * length > 16 or size > 8 or (strong and length > 1 and size * length not in _ONE_ACCESS):
         e.unsupported()
         type_ = ""
+    elif strong and length > 1:
+        e.unpromised("is one access on a GPU, and by PTX one for each element")
     return type_, length, space_of(instruction)
 
 
