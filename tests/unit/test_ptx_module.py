@@ -188,6 +188,7 @@ X = np.zeros(32, np.float32)
         ((X, X, 10**400, 1), "more than 1,024 bits"),
         (([0.0], X, 1.0, 1), "argument `x`, .u64 in PTX, has a field [0] 0.0, of type float: give fields as NumPy"),
         ((np.array([None]), X, 1.0, 1), "argument `x`, .u64 in PTX, is an array of Python objects"),
+        ((X.astype(">f4"), X, 1.0, 1), "is an array >f4: a GPU has its bytes in the other order; give float32"),
         ((X, X, b"123", 1), "argument `a`, .f32 in PTX, got 3 bytes: it has 4, aligned to 4"),
     ],
 )

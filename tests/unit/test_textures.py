@@ -286,6 +286,14 @@ def test_what_is_done_outside_of_a_surface(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_a_row_that_is_shorter_than_what_is_loaded_is_outside(engine):
+    out = np.full(32, -1, f32)
+    load = "suld.b.2d.b32.zero {%r5}, [%rd1, {0,%r3}]; st.global.b32 [%rd3], %r5;"
+    assert over(load, wsemu.Surface(np.full((4, 1), 9, np.uint8)), out=out, engine=engine).verdict == "verified"
+    assert (out == 0).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_fetch_of_what_the_launch_stores_is_no_fetch_of_it(engine):
     a = np.zeros((4, 8), f32)
     body = """sust.b.2d.b32.trap [%rd1, {%r4,%r3}], {%r1}; bar.sync 0;
@@ -343,6 +351,7 @@ def test_an_array_that_no_texture_is_made_of(array, told):
     ({"filter": "cubic"}, "one of point, linear"), ({"address": "repeat"}, "one of clamp, border, wrap, mirror"),
     ({"border": (0,)}, "give four channels"), ({"border": 5}, "give four channels"),
     ({"border": "abcd"}, "give four channels"), ({"address": None}, "a word for each dimension"),
+    ({"channels": np.array([1, 2])}, "a texel has 1, 2 or 4"),
     ({"channels": 3}, "a texel has 1, 2 or 4"), ({"channels": 4}, "its last axis has no 4 channels"),
 ])  # fmt: skip
 def test_an_option_of_a_texture_that_there_is_not(options, told):

@@ -57,7 +57,7 @@ class _Place:
         registers = [e.read(x, "b32") for x in given[: axes + layered]]
         self._limits = self._extents(axes, layered)
         self.inside = self._within(registers)
-        chosen = [e.emit("min.s32", e.emit("max.s32", x, e.constant("b32", 0)), limit)
+        chosen = [e.emit("max.s32", e.emit("min.s32", x, limit), e.constant("b32", 0))
                   for x, limit in zip(registers, self._limits, strict=True)]  # fmt: skip
         layer = chosen.pop(0) if layered else None
         inner = self._described.address(tuple(chosen), layer, e.constant("b32", 1))
@@ -76,9 +76,10 @@ class _Place:
         return last
 
     def _within(self, registers: list[Register]) -> Register:
-        first, *others = (
-            self._e.emit("setp.le.u32", x, limit) for x, limit in zip(registers, self._limits, strict=True)
-        )
+        zero = self._e.constant("b32", 0)
+        tests = [self._e.emit("setp.le.u32", x, limit) for x, limit in zip(registers, self._limits, strict=True)]
+        tests += [self._e.emit("setp.ge.s32", limit, zero) for limit in self._limits]  # a row that is too short
+        first, *others = tests
         for other in others:
             first = self._e.emit("and.pred", first, other)
         return first

@@ -86,6 +86,11 @@ def _array(parameter: Parameter, where: str, array: npt.NDArray[Any]) -> npt.NDA
     if parameter.type[1:] == "64" and parameter.type[0] in "bus":
         if array.dtype.hasobject:
             raise UsageError(f"{where} is an array of Python objects: give one of numbers, or of records")
+        if not array.dtype.isnative:
+            native = array.dtype.newbyteorder("=")
+            raise UsageError(
+                f"{where} is an array {array.dtype}: a GPU has its bytes in the other order; give {native}"
+            )
         return array
     if array.nbytes == parameter.bytes and parameter.type == "b8" and not array.dtype.hasobject:
         return Packed(array.tobytes())  # a structure of equal parts
