@@ -90,3 +90,12 @@ def test_fences_are_ordered_through_a_thread_that_acquires(first: str, between: 
     """Were the second `fence.sc` before the first, a read would come before the write that it reads from."""
     program = parse(ROUNDABOUT.format(first=first, between=between, cta=cta, after=2 * cta))
     assert verdict(program)[0] == ("failed" if explore(program).racing else "verified")
+
+
+def test_fences_are_ordered_by_a_read_before_a_write_that_is_observed() -> None:
+    program = parse(
+        "P0@0: W x 1; F sc gpu; R f relaxed gpu -> a; ?a=0 W g 1 relaxed gpu | P1@1: W f 1 relaxed gpu | "
+        "P2@2: R f relaxed gpu -> b; F sc gpu; ?b=1 R g relaxed gpu -> c; ?c=1 R x -> d"
+    )
+    assert not explore(program).racing
+    assert verdict(program) == ("verified", ())

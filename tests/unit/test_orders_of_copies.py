@@ -141,3 +141,78 @@ def test_a_copy_behind_what_an_atomic_told_of_is_no_race(engine: Any, writes_on:
     found = wsemu.check(told_by_a_flag, 2, 32, arguments, engine=engine)
     assert found.verdict == verdict, found.notes
     assert {finding.code for finding in found.findings} == ({"race"} if writes_on else set())
+
+
+@cuda.jit
+def told_before_each_copy(flag, x, y, first):
+    """Warp 1 copies twice what warp 0 has told it of; fences are there from copy `first` on."""
+    tile = cuda.shared.array(32, np.int32, 16)
+    bar = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(bar, 0, 1)
+        ptx.fence_proxy_async()
+    cuda.syncthreads()
+    if t == 0:
+        x[5] = 7
+        ptx.fence_proxy_async()
+        cuda.threadfence()
+        cuda.atomic.exch(flag, 0, 1)
+    elif t == 32:
+        while cuda.atomic.add(flag, 0, 0) == 0:
+            pass
+        for k in range(2):
+            if k >= first:
+                cuda.threadfence()
+                ptx.fence_proxy_async()
+            ptx.mbarrier_arrive_expect_tx(bar, 0, 128)
+            ptx.cp_async_bulk_global_to_shared(tile, 0, x, 0, 128, bar, 0)
+            ptx.mbarrier_wait_parity(bar, 0, k & 1)
+        y[0] = tile[5]
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_copy_since_a_write_has_to_be_told_of_it(engine: Any, first: int) -> None:
+    arguments = np.zeros(1, np.int32), np.zeros(32, np.int32), np.zeros(1, np.int32), first
+    found = wsemu.check(told_before_each_copy, 1, 64, arguments, engine=engine)
+    assert {finding.code for finding in found.findings} == ({"race"} if first else set()), found.notes
+
+
+@cuda.jit
+def to_and_fro(flag, x, y):
+    """Warp 0 writes again when warp 1 has copied."""
+    tile = cuda.shared.array(32, np.int32, 16)
+    bar = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(bar, 0, 1)
+        ptx.fence_proxy_async()
+    cuda.syncthreads()
+    if t == 0:
+        for k in range(2):
+            while cuda.atomic.add(flag, 0, 0) < 2 * k:
+                pass
+            cuda.threadfence()
+            x[5] = 7 + k
+            ptx.fence_proxy_async()
+            cuda.threadfence()
+            cuda.atomic.add(flag, 0, 1)
+    elif t == 32:
+        for k in range(2):
+            while cuda.atomic.add(flag, 0, 0) < 2 * k + 1:
+                pass
+            cuda.threadfence()
+            ptx.fence_proxy_async()
+            ptx.mbarrier_arrive_expect_tx(bar, 0, 128)
+            ptx.cp_async_bulk_global_to_shared(tile, 0, x, 0, 128, bar, 0)
+            ptx.mbarrier_wait_parity(bar, 0, k & 1)
+            cuda.threadfence()
+            cuda.atomic.add(flag, 0, 1)
+        y[0] = tile[5]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_copy_after_a_write_is_not_what_the_write_waits_for(engine: Any) -> None:
+    arguments = np.zeros(1, np.int32), np.zeros(32, np.int32), np.zeros(1, np.int32)
+    assert not wsemu.check(to_and_fro, 1, 64, arguments, engine=engine).findings

@@ -87,7 +87,7 @@ def test_a_line_that_launched_what_was_verified_is_not_edited(tmp_path):
     )
     said = " ".join(command("check", "--fix-budget", 60, "program.py", cwd=tmp_path).stdout.split())
     assert "where the kernel is launched" not in said
-    assert "help: proven: put `if i < x.shape[0]:`" in said  # not `n - 1`, which leaves out what the others store
+    assert "help: proven: write `i < n and i < x.shape[0]` in place of `i < n`" in said  # not `n - 1`: the others...
 
 
 def test_the_patch_of_a_program_holds_for_launches_that_came_later(tmp_path):

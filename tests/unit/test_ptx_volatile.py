@@ -137,3 +137,12 @@ def test_a_loop_may_poll_a_volatile_flag_in_shared_memory(
     found = wsemu.check(kernel, 1, 64, (out,), engine=engine, budget=4_000)
     assert {finding.code for finding in found.findings} == codes, found.notes
     assert found.verdict == ("failed" if codes else "verified"), found.notes
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_the_loop_may_be_entered_at_the_load(engine: Any) -> None:
+    """`while (*flag == 0) __nanosleep(20);` as compilers turn it: the pause first, and a way into the middle."""
+    text = SHARED_FLAG.replace("$wait:\nnanosleep.u32 20;\n", "bra.uni $ask;\n$wait:\nnanosleep.u32 20;\n$ask:\n")
+    kernel = wsemu.load_ptx(text.format(release=FENCE_CTA, acquire=FENCE_CTA, store=SET_SHARED))["k"]
+    found = wsemu.check(kernel, 1, 64, (np.zeros(1, np.uint32),), engine=engine, budget=4_000)
+    assert found.verdict == "verified", found.notes

@@ -530,7 +530,7 @@ SLIPS = {slip.kernel.py_func.__name__: slip for slip in (
     Slip(while_once_more, 64, (zeros(256), zeros(256), 8), "deadlock", "`i < n`"),
     Slip(phases_once_more, 64, (zeros(4, 32), zeros(4, 32)), "deadlock", "`4` in place of `5`"),
     Slip(right_halo, 32, (zeros(32), zeros(32), 32), "out-of-bounds", "`33` in place of `34`"),
-    Slip(lowest_row, (8, 8), (zeros(8, 8), zeros(8, 8)), "out-of-bounds", "`i + 1`"),
+    Slip(lowest_row, (8, 8), (zeros(8, 8), zeros(8, 8)), "out-of-bounds", "`h - 1` in place of `h`"),
     Slip(halves, 128, (zeros(128), zeros(1)), "race", "`cuda.syncthreads()` in place of `cuda.syncwarp()`"),
     Slip(a_barrier_for_each_warp, 64, (zeros(64), zeros(64)), "race", "`cuda.syncthreads()`"),
     Slip(one_in_each_branch, 64, (zeros(64), zeros(64)), "barrier-divergence", "after the `if`"),

@@ -332,7 +332,7 @@ def test_another_handle_is_told(handle):
 @pytest.mark.parametrize(("array", "told"), [
     (np.zeros(8), "elements can be uint8"), (np.zeros((2, 2, 2, 2), f32), "give an array of 1 to 3 axes"),
     (np.zeros((4, 8), f32)[:, ::2], "do not lie side by side"), (np.zeros(0, f32), "each axis has 1 to"),
-    ([1, 2], "give a NumPy array"),
+    ([1, 2], "give a NumPy array"), (np.zeros(8, ">i4"), "bytes in the other order"),
 ])  # fmt: skip
 def test_an_array_that_no_texture_is_made_of(array, told):
     with pytest.raises(UsageError, match=told):
@@ -341,12 +341,19 @@ def test_an_array_that_no_texture_is_made_of(array, told):
 
 @pytest.mark.parametrize(("options", "told"), [
     ({"filter": "cubic"}, "one of point, linear"), ({"address": "repeat"}, "one of clamp, border, wrap, mirror"),
-    ({"border": (0,)}, "give four channels"),
+    ({"border": (0,)}, "give four channels"), ({"border": 5}, "give four channels"),
+    ({"border": "abcd"}, "give four channels"), ({"address": None}, "a word for each dimension"),
     ({"channels": 3}, "a texel has 1, 2 or 4"), ({"channels": 4}, "its last axis has no 4 channels"),
 ])  # fmt: skip
 def test_an_option_of_a_texture_that_there_is_not(options, told):
     with pytest.raises(UsageError, match=told):
         wsemu.Texture(np.zeros((4, 8), f32), **options)
+
+
+def test_the_border_of_integers_is_finite():
+    with pytest.raises(UsageError, match="finite numbers"):
+        wsemu.Texture(np.zeros((4, 8), np.int32), address="border", border=(np.nan, 0, 0, 0))
+    assert np.isnan(wsemu.Texture(np.zeros((4, 8), f32), border=(np.nan, 0, 0, 0)).border[0])
 
 
 def test_wide_integers_are_no_parts_of_the_largest():

@@ -66,6 +66,18 @@ setp.lt.s64 %p4, %rd5, 100;
 and.pred %p5, %p3, %p4;
 @%p5 bra AGAIN;
 """
+BY_DATA = """ASK:
+mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
+@%p2 bra DONE;
+setp.gt.u32 %p3, %r6, 3;
+@%p3 bra LATE;
+COUNTS
+bra ASK;
+LATE:
+trap;
+"""
+"""gives up by what does not change from try to try"""
+COUNTED = "add.u32 %r6, %r6, 1;"
 BODIES = {
     "a trap": (FIRST_TRY.replace("LATE", "trap;"), "verified"),
     "something stored, and a trap": (FIRST_TRY.replace("LATE", "st.global.u32 [%rd1], 7;\ntrap;"), "verified"),
@@ -73,6 +85,8 @@ BODIES = {
     "what is not modelled": (FIRST_TRY.replace("LATE", "discard.global.L2 [%rd1], 128;"), "incomplete"),
     "again and again": (FOR_A_WHILE + "@%p3 bra START;\n", "verified"),
     "once": (FOR_A_WHILE, "failed"),
+    "a trap by data": ("mov.u32 %r6, %ntid.x;\n" + BY_DATA.replace("COUNTS", ""), "incomplete"),
+    "a trap by a count of tries": ("mov.u32 %r6, 0;\n" + BY_DATA.replace("COUNTS", COUNTED), "verified"),
 }
 
 

@@ -103,6 +103,9 @@ class Surface:
         given = f"{self._what} of {self.array.dtype}[{shape}]"
         if self.array.dtype.name not in _TYPES:
             raise UsageError(f"{given}: elements can be {', '.join(_TYPES)}")
+        if not self.array.dtype.isnative:
+            native = self.array.dtype.newbyteorder("=")
+            raise UsageError(f"{given}: a GPU has its bytes in the other order; pass `.astype(np.{native})`")
         if self.channels > 1 and (not self.array.ndim or self.array.shape[-1] != self.channels):
             raise UsageError(f"{given}: its last axis has no {self.channels} channels")
         most = 2 if self.layered else 3
@@ -192,11 +195,10 @@ class Texture(Surface):
         self.normalized = bool(normalized)
         self.filter = _choice("filter", filter, ("point", "linear"))
         self.read = _choice("read", read, ("element", "normalized"))
-        modes = (address,) * 3 if isinstance(address, str) else (*address, "clamp", "clamp", "clamp")[:3]
+        given = [address] * 3 if isinstance(address, str) else _listed("address", address, "a word for each dimension")
+        modes = (*given, "clamp", "clamp", "clamp")[:3]
         self.modes = tuple([_choice("address", mode, MODES) for mode in modes])
-        if len(border) != len(self._border_of(())):
-            raise UsageError(f"texture: `border` is {border!r}: give four channels, `(0, 0, 0, 0)`")
-        self.border = tuple(border)
+        self.border = tuple(_listed("border", border, "four channels, `(0, 0, 0, 0)`"))
         name = self.array.dtype.name
         if self.read == "normalized" and _TYPES[name][1] is None:
             raise UsageError(f"texture of {name}: only integers of 8 and 16 bits are read as floats; leave out `read`")
@@ -205,6 +207,13 @@ class Texture(Surface):
             raise UsageError(f"texture of {name}: integers are not filtered; {remedy}")
         if self.filter == "linear" and name == "int8":
             raise UsageError("texture of int8: how a GPU rounds what it filters of these is not known; give int16")
+        self._check_border()
+
+    def _check_border(self) -> None:
+        numbers = all(isinstance(v, (int, float, np.integer, np.floating)) for v in self.border)
+        kind = "numbers" if self._floats else "finite numbers"
+        if len(self.border) != 4 or not numbers or not (self._floats or np.isfinite(self.border).all()):
+            raise UsageError(f"texture: `border` is {self.border!r}: give four channels, {kind}: `(0, 0, 0, 0)`")
 
     @property
     def _floats(self) -> bool:
@@ -229,6 +238,12 @@ class Texture(Surface):
     def _border_of(self, given: Sequence[float]) -> list[np.generic]:
         values = (*given, 0, 0, 0, 0)[:4]
         return [np.float32(v) if self._floats else np.uint32(int(v) & 0xFFFFFFFF) for v in values]
+
+
+def _listed(name: str, value: object, remedy: str) -> list[Any]:
+    if not isinstance(value, (list, tuple, np.ndarray)):
+        raise UsageError(f"texture: `{name}` is {value!r}: give {remedy}")
+    return [*value]
 
 
 def _choice(name: str, value: object, among: Sequence[str]) -> str:

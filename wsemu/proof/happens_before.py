@@ -424,6 +424,8 @@ def ordered_by_atomics(
         raw for raw in findings if raw.code in ("race", "barrier-recycling") and (more or not _is_asynchronous(raw))
     ]
     pairs, of = [], []
+    ends: dict[int, set[Epoch]] = {}
+    """finding -> the later accesses, of which each has to be ordered"""
     settled: set[int] = set()
     for n, raw in enumerate(asked):
         earlier, later = epochs(raw)
@@ -432,6 +434,7 @@ def ordered_by_atomics(
             settled.add(n)
         first = more.ends(trace, raw) if more and "other_async" in raw.detail else {earlier}
         last = more.begins(trace, raw) if more and "async" in raw.detail else {later}
+        ends[n] = last
         candidates = [(epoch, end) for epoch in (*first, *observers) for end in last]
         pairs += candidates
         of += [n] * len(candidates)
@@ -439,7 +442,9 @@ def ordered_by_atomics(
         chosen = [k for k, n in enumerate(of) if ("other_lane" in asked[n].detail) == whole]
         order = more.order() if more else None
         answers = ordered(trace, [pairs[k] for k in chosen], uncounted=uncounted, whole=whole, order=order)
-        settled |= {of[k] for k, answer in zip(chosen, answers, strict=True) if answer}
+        for k, answer in zip(chosen, answers, strict=True):
+            ends[of[k]] -= {pairs[k][1]} if answer else set()
+        settled |= {of[k] for k in chosen if not ends[of[k]]}
     return [raw for n, raw in enumerate(asked) if n in settled]
 
 

@@ -26,6 +26,7 @@ from wsemu.proof.happens_before import (
     Asynchronous,
     Clock,
     HappensBefore,
+    epochs,
     join,
     uncounted_barriers,
 )
@@ -132,13 +133,16 @@ def asynchronous(program: Program, cluster_of: Callable[[int], int]) -> Asynchro
 
 
 def ends(trace: Trace, raw: RawFinding) -> set[Epoch]:
-    """Where warps know that the copy is over that a race is about, the last one of its instruction there: behind waits
-    for the phase that it credited, and for its group."""
+    """Where warps know that the copy is over that a race is about, the last one of its instruction there before the
+    later access: behind waits for the phase that it credited, and for its group."""
     issuer, address = (raw.detail.get("other_cta", raw.cta), raw.other_warp), raw.detail["address"]
+    later = epochs(raw)[1]
     phases: set[tuple[int, int]] = set()
     found: set[Epoch] = set()
     issued = False
     for event in trace.events:
+        if "async" not in raw.detail and (event.cta, event.warp) == later[:2] and event.interval > later[2]:
+            break
         mine = event.pc == raw.other_pc and (event.cta, event.warp) == issuer
         if mine and event.kind == "copy":
             if _touches(event, address):
@@ -153,14 +157,18 @@ def ends(trace: Trace, raw: RawFinding) -> set[Epoch]:
 
 
 def begins(trace: Trace, raw: RawFinding) -> set[Epoch]:
-    """Where copies are issued that touch the bytes that a race is about, by its later instruction: a copy knows what
-    its issuer knows then."""
-    return {
-        (event.cta, event.warp, event.interval)
-        for event in trace.events
-        if event.kind == "copy" and (event.pc, event.cta, event.warp) == (raw.pc, raw.cta, raw.warp)
-        and _touches(event, raw.detail["address"])
-    }  # fmt: skip
+    """Where copies are issued that touch the bytes that a race is about, by its later instruction, since the earlier
+    access may have been made: a copy knows what its issuer knows then."""
+    earlier = epochs(raw)[0]
+    found: set[Epoch] = set()
+    for event in trace.events:
+        before = (event.cta, event.warp) == earlier[:2] and event.interval < earlier[2]
+        if before and "other_async" not in raw.detail:
+            found.clear()
+        own = event.kind == "copy" and (event.pc, event.cta, event.warp) == (raw.pc, raw.cta, raw.warp)
+        if own and _touches(event, raw.detail["address"]):
+            found.add((event.cta, event.warp, event.interval))
+    return found
 
 
 def _touches(copy: Event, address: int) -> bool:

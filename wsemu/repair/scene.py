@@ -56,6 +56,10 @@ class Candidate(NamedTuple):
     """1: right, and not what one would write; -1: what the kernel has elsewhere, and simpler"""
 
 
+_LAST = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+"""statements behind which nothing runs"""
+
+
 class Gap(NamedTuple):
     """A place between two statements."""
 
@@ -213,7 +217,7 @@ class Scene:
                 first, _ = text.lines(statement)
                 yield Gap(first, text.indent(statement), f"before line {statement.lineno}", statement.lineno - 1,
                           suite, position)  # fmt: skip
-        if text.alone(suite[-1]):
+        if text.alone(suite[-1]) and not isinstance(suite[-1], _LAST):
             _, end = text.lines(suite[-1])
             says = f"after line {suite[-1].end_lineno}{self._outside(suite[-1])}"
             yield Gap(end, text.indent(suite[-1]), says, suite[-1].end_lineno or 0, suite, len(suite))

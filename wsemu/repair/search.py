@@ -517,16 +517,17 @@ def repeats(run: Search, seconds: float) -> str:
     if same is None or _codes(same.report) != _codes(run.report):
         return "the launch does something else when made again"
     run.results, run.stored, run.before = digest(same.results), same.results, run.launched.untouched()
-    if not _CUT_SHORT & {*_codes(run.report)}:
-        run.stores = same.stores
+    codes = {*_codes(run.report)}
+    if not _CUT_SHORT & codes:
+        run.stores = 0 if "out-of-bounds" in codes else same.stores  # what goes outside should not be stored
         run.changed = _changed(run.before, same.results)
     return long if 3 * (clock() - started) > seconds else ""
 
 
 def _changed(before: Results, after: Results) -> int:
-    """Elements that differ, as far as arrays are the same ones."""
-    pairs = [(a, b) for (_, a), (_, b) in zip(before, after, strict=False) if a.shape == b.shape]
-    return sum(int(np.count_nonzero(a != b)) for a, b in pairs)
+    """Elements that differ; of an array of another size all."""
+    pairs = zip((a for _, a in before), (b for _, b in after), strict=False)
+    return sum(int(np.count_nonzero(a != b)) if a.shape == b.shape else b.size for a, b in pairs)
 
 
 def _lost(before: Results, one: Results, other: Results) -> int:
@@ -609,6 +610,7 @@ def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
     most = max(t.attempted.stores for t in run.cures if not _leaves_out(t)) if any(
         not _leaves_out(t) for t in run.cures
     ) else max(t.attempted.stores for t in run.cures)  # fmt: skip
+    any_most = max(t.attempted.stores for t in run.cures)
     kinds = [digest(t.attempted.results) for t in run.cures if not _leaves_out(t)]
     ordering, places = {*_codes(run.report)} <= _OF_ORDER, bool(_OF_PLACES & {*_codes(run.report)})
 
@@ -617,9 +619,9 @@ def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
         rarity = -kinds.count(digest(tried.attempted.results))
         return (
             right is False,
-            _leaves_out(tried)
+            2 * (of_host(tried) and tried.attempted.stores < any_most)  # CTAs with threads that were right, too
+            or _leaves_out(tried)
             or tried.lost > 0
-            or (of_host(tried) and tried.attempted.stores < most)
             or tried.drops
             or tried.attempted.stores < max(most, run.stores) // 2,
             tried.drops,

@@ -421,11 +421,22 @@ def _again(scene: Scene, node: ast.Subscript, made: Candidate, loaded: Counter[s
 
 def _by_one(scene: Scene, part: ast.expr) -> Iterator[Candidate]:
     """An index without a number that is added to it, by one, or with another number in it."""
-    less = smaller(scene, part, only_less=True)
+    less, mirrored = smaller(scene, part, only_less=True), _mirrored(scene, part)
     for rank, new in enumerate(dict.fromkeys([*less, *stepped(scene, part, 1), *smaller(scene, part)])):
         made = scene.replacement("index", part, new, 0.4 * rank)
         if made:
-            yield made
+            yield made._replace(odd=int(mirrored))
+
+
+_MIRROR = str.maketrans("+-", "-+")
+
+
+def _mirrored(scene: Scene, part: ast.expr) -> bool:
+    """Whether the statement has an index on the other side too, as `i - 1` beside `i + 1`: then its place is meant."""
+    text, statement = scene.text.of(part), scene.text.statement(part)
+    other = text.translate(_MIRROR)
+    nodes = ast.walk(statement) if statement is not None else ()
+    return other != text and any(isinstance(n, ast.BinOp) and scene.text.of(n) == other for n in nodes)
 
 
 def _unused(scene: Scene) -> Iterator[Candidate]:

@@ -9,8 +9,8 @@ does what a program does with it, but for two shapes:
             whether a wait that would return at once is made (`PEEK`).
 
 Both are found by following the code from the question on, with registers as expressions over what they held there:
-once with each answer.  What ends in a trap counts as never reached: a watchdog that gives up after so many tries.
-Everything else polls, and is left unmarked.
+once with each answer.  What ends in a trap counts as never reached if a clock or a count of tries leads there: a
+watchdog that gives up.  Everything else polls, and is left unmarked.
 
 Detects: retry loops with pauses, counters that die, clocks, several ways round; peeks whose answer goes through
 registers and loops.
@@ -128,6 +128,14 @@ class _Reader:
         }  # fmt: skip
         """those that are what their operands make them wherever they are used: every one is assigned once, so that none
         changes between there and here"""
+        self.varying = {
+            register
+            for block in blocks.values()
+            for instruction in block.instructions
+            if instruction.operation.startswith("varying.")
+            for register in instruction.results
+        } | {phi.result for block in blocks.values() for phi in block.phis}
+        """clocks, and what may differ from one round of a loop to the next"""
         self.steps = 0
         self.answers: Values = {
             instruction.results[0]: ("is", 1)
@@ -177,7 +185,7 @@ class _Reader:
             if back:
                 tried.append(values)
                 continue
-            for following in self._onward(index, values):
+            for following in self._onward(index, values, unanswered=True):
                 if following.place.block in met:
                     raise _Lost  # a loop inside the loop
                 seen.add(following.place.block)
@@ -294,7 +302,7 @@ class _Reader:
         that does not trap.  Where that is, with what registers hold then; nothing if it is not so."""
         direct = self._direct(block.index, yes)
         found: list[tuple[Place, Values, Values]] = []
-        pending = [(here, False, frozenset((block.index,))) for here in self._onward(block.index, no)]
+        pending = [(here, False, frozenset((block.index,))) for here in self._onward(block.index, no, unanswered=True)]
         while pending:
             here, waited, met = pending.pop()
             if waited and here.place.block in direct:
@@ -314,7 +322,8 @@ class _Reader:
                 else:
                     return []
             met |= {here.place.block}
-            pending += [(onward, waited, met) for onward in self._onward(here.place.block, here.values)]
+            onward = self._onward(here.place.block, here.values, unanswered=not waited)
+            pending += [(following, waited, met) for following in onward]
         return found
 
     def _direct(self, index: int, values: Values) -> dict[int, Values]:
@@ -384,8 +393,9 @@ class _Reader:
             return True
         return self._value(instruction.guard, values) == ("is", int(instruction.negated))
 
-    def _onward(self, index: int, values: Values) -> Iterator[_Stop]:
-        """Where control goes from the end of a block; a trap is never reached, an exit ends the search."""
+    def _onward(self, index: int, values: Values, *, unanswered: bool = False) -> Iterator[_Stop]:
+        """Where control goes from the end of a block; a trap is never reached, but an `unanswered` question's that is
+        no watchdog's, and an exit, end the search."""
         block = self.code[index]
         if not block.successors:
             if index in self.hopeless:
@@ -398,6 +408,8 @@ class _Reader:
             ways = (ways[decided[1] != sense],)
         for way in dict.fromkeys(ways):
             if way in self.hopeless:
+                if unanswered and len(ways) == 2 and not any(map(self._passes, (condition, *_conditions(values)))):
+                    raise _Lost  # what leads there is the same at each try
                 continue
             held = dict(values)
             if len(ways) == 2:
@@ -405,6 +417,24 @@ class _Reader:
             for phi in self.code[way].phis:
                 held[phi.result] = self._value(phi.incoming[index], values)
             yield _Stop(Place(way, 0), held)
+
+    def _passes(self, value: Value) -> bool:
+        """Whether a value may be another one at a later try: a clock, or a count of them."""
+        pending, met = [value], set[Register]()
+        while pending:
+            name, *rest = pending.pop()
+            if name == "made":
+                return True
+            if name != "register":
+                pending += [part for part in rest if isinstance(part, tuple) and part and isinstance(part[0], str)]
+                continue
+            register = cast("Register", rest[0])
+            if register in self.varying or register in self.reassigned:
+                return True
+            if register in self.made and register not in met:
+                pending += [("register", operand) for operand in self.made[register].operands]
+            met.add(register)
+        return False
 
     def _value(self, register: Register, values: Mapping[Register | Value, Value]) -> Value:
         if register in self.known:
@@ -429,6 +459,11 @@ class _Reader:
         type_ = self.types[instruction.results[0]]
         bits = 1 if type_ == "p" else int(type_[1:])
         return _simplified(instruction.operation, (instruction.immediate, bits), operands)
+
+
+def _conditions(values: Values) -> Iterator[Value]:
+    """What a way has decided since the question."""
+    yield from (condition for condition in values if isinstance(condition, tuple))
 
 
 def _simplified(name: str, how: object, operands: list[Any]) -> Value:

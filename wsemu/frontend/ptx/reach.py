@@ -185,18 +185,19 @@ def _flat(body: Block) -> Iterator[Statement]:
 
 def _polls(body: Block | None) -> bool:
     """Whether a loop does nothing but load a volatile number of shared memory until it may go on."""
-    label, loads = "", False
+    begun: dict[str, bool] = {}
+    """labels with nothing else behind them -> whether there is such a load"""
     for statement in _flat(body) if body is not None else ():
         if isinstance(statement, Label):
-            label, loads = statement.name, False
+            begun[statement.name] = False
         elif isinstance(statement, Instruction):
             target = statement.operands[0] if statement.opcode == "bra" and statement.operands else None
-            if loads and isinstance(target, Name) and target.text == label:
+            if isinstance(target, Name) and begun.get(target.text):
                 return True
-            volatile = {"volatile", "shared"}.issubset(statement.modifiers) and statement.opcode == "ld"
-            loads |= volatile
-            if not volatile and statement.opcode not in _QUIET:
-                label = ""
+            if statement.opcode == "ld" and {"volatile", "shared"}.issubset(statement.modifiers):
+                begun = dict.fromkeys(begun, True)
+            elif statement.opcode not in _QUIET:
+                begun = {}
     return False
 
 
