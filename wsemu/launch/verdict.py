@@ -415,10 +415,13 @@ def _without_atomics(
     wanted: list[RawFinding], places: Places, trace_of: Tracer, steered: bool
 ) -> tuple[list[RawFinding], list[str]]:
     """Take out findings that an atomic and fences order in this run, with a reason each why nothing is decided: in
-    another schedule the atomic may see something else.  `steered`: the results of atomics steer the launch."""
-    if not any(raw.code in _ORDERS for raw in wanted):
+    another schedule the atomic may see something else.  `steered`: the results of atomics steer the launch; races
+    between lanes of one warp are looked at then alone, for elsewhere lanes make the same accesses in any order."""
+    lanes = [raw for raw in wanted if raw.code == "intra-warp-race"] if steered else []
+    if not lanes and not any(raw.code in _ORDERS for raw in wanted):
         return wanted, []
     from wsemu.proof.happens_before import ordered_by_atomics, uncounted_barriers
+    from wsemu.proof.lane_edges import lanes_ordered_by_atomics, strong
     from wsemu.proof.phase_edges import (
         EXITS,
         asynchronous,
@@ -431,11 +434,13 @@ def _without_atomics(
         return wanted, []
     program, cluster_of = places.program, places.cluster_of
     after = frozenset(raw.pc for raw in wanted if raw.code == "race" and raw.detail["other_kind"] == ATOMIC)
-    trace = trace_of(after | {raw.pc for raw in wanted if raw.code in EXITS})
+    looked_at = strong(program) if lanes else frozenset()
+    trace = trace_of(after | looked_at | {raw.pc for raw in wanted if raw.code in EXITS})
     more = asynchronous(program, cluster_of) if program.asynchronous else None
     ordered = ordered_by_atomics(trace, wanted, uncounted_barriers(program), observed=steered, more=more)
     ordered += lives_ordered_by_atomics(trace, wanted, program, cluster_of)
     ordered += exits_ordered_by_atomics(trace, wanted, program, cluster_of)
+    ordered += lanes_ordered_by_atomics(trace, lanes, program)
     kept, reasons = [], []
     for raw in wanted:
         if raw in ordered:
@@ -445,7 +450,7 @@ def _without_atomics(
             )
         else:
             kept.append(raw)
-    return kept, reasons
+    return kept, list(dict.fromkeys(reasons))
 
 
 def _without_loads(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> tuple[list[RawFinding], list[str]]:

@@ -519,7 +519,8 @@ class _Told:
 
     def _race(self, race: Race) -> Decided:
         raw = self._raw(race, self.result.reached.made)
-        if not self.bound.settings.lockstep and not self._races_as_warps():
+        in_warp = raw.code == "intra-warp-race" and not race.earlier.agent and not race.later.agent
+        if not self.bound.settings.lockstep and not in_warp and not self._races_as_warps():
             where = f"{self.places.where(raw.other_pc)} and line {self.places.line(raw.pc)}"
             return Decided(
                 reasons=(f"{where}: a fence or an atomic orders its own thread alone, those of other lanes are open",)

@@ -1,0 +1,147 @@
+"""Races between lanes of one warp that atomics and fences of single lanes order, in the run of a trace.
+
+Engines order the lanes of a warp by barriers and warp-wide operations alone.  Here is followed which threads come to
+know of one access: its own lane, and from there as `threads.py` has it, with scopes left out: by a fence, a strong
+write, a strong read of that place and a fence; by barriers; by warp-wide operations; and of an atomic by reading what
+it left.  What is said to be ordered here need not be so in other schedules, and nothing is proven by it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.model.isa import (
+    ACQUIRES,
+    ADDRESS_WRAPPED,
+    AS_STORE,
+    ATOMIC,
+    NAMES,
+    NO_STORE,
+    OPERATIONS,
+    RELEASES,
+    SEGMENT_SHIFT,
+    SERVED,
+    SHARED,
+)
+from wsemu.model.outcome import ALL_LANES
+from wsemu.proof.happens_before import epochs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from wsemu.model.outcome import Event, EventKind, RawFinding, Trace
+    from wsemu.model.program import Program
+
+Thread = tuple[int, int, int]
+"""(CTA, warp, lane)"""
+_FENCES: tuple[EventKind, ...] = ("fence.cta", "fence.gpu", "fence.sys")
+_ENDS: tuple[EventKind, ...] = ("arrive", "sync", "warp", "exit", *_FENCES)
+
+
+def strong(program: Program) -> frozenset[int]:
+    """The strong accesses of a program: a trace has to say where their lanes went."""
+    return frozenset(pc for pc, op in enumerate(program.code[:, 0].tolist()) if OPERATIONS[NAMES[op]].kind == "atomic")
+
+
+def lanes_ordered_by_atomics(trace: Trace, findings: Iterable[RawFinding], program: Program) -> list[RawFinding]:
+    """Those of the races inside a warp whose first two lanes atomics and fences order, in the run of this trace, which
+    has the addresses of all that is `strong`.  Lanes of one store are never among them."""
+    asked = [raw for raw in findings if raw.code == "intra-warp-race" and raw.other_pc >= 0]
+    return [raw for raw in asked if _Spread(program, raw).comes_to_know(trace)]
+
+
+class _Spread:
+    """Who knows of the earlier access of a race."""
+
+    def __init__(self, program: Program, raw: RawFinding) -> None:
+        self.code, self.raw = program.code.tolist(), raw
+        self.strong = strong(program)
+        (*actor, self.since), self.until = epochs(raw)
+        self.first: Thread = (actor[0], actor[1], raw.detail["other_lane"])
+        self.later: Thread = (raw.cta, raw.warp, (raw.lanes & -raw.lanes).bit_length() - 1)
+        self.knows = {self.first}
+        self.fenced: set[Thread] = set()
+        """those whose strong writes tell others"""
+        self.told: set[tuple[int, int]] = set()
+        """places where that was written"""
+        self.left: set[tuple[int, int]] = set()
+        """places where the access itself, an atomic, has left something"""
+        self.seen: set[Thread] = set()
+        """those who have read there, and know behind a fence"""
+        self.given: set[tuple[int, int]] = set()
+        self.waiting: dict[tuple[int, int], list[Thread]] = {}
+        """(CTA, barrier) -> who waits"""
+        self.rules: dict[EventKind, Callable[[Event], None]] = {
+            "arrive": self.arrive, "sync": self.sync, "complete": self.complete, "warp": self.warp,
+            **dict.fromkeys(_FENCES, self.fence),
+        }  # fmt: skip
+
+    def comes_to_know(self, trace: Trace) -> bool:
+        """Whether the lane that makes the later access knows of the earlier one by then."""
+        for event in trace.events:
+            if event.kind in _ENDS and (event.cta, event.warp, event.interval) == self.until:
+                break  # in an interval of its warp a lane learns nothing
+            if event.kind == "access":
+                if event.pc in self.strong:
+                    self.access(event, trace.lane_addresses(event))
+            elif event.kind in self.rules and not self._is_before(event):
+                self.rules[event.kind](event)
+        return self.later in self.knows
+
+    def _is_before(self, event: Event) -> bool:
+        """Whether an operation of the warp ends an interval before that of the access."""
+        return (event.cta, event.warp) == self.first[:2] and event.kind in _ENDS and event.interval < self.since
+
+    def _threads(self, event: Event, lanes: int) -> list[Thread]:
+        lanes &= ALL_LANES
+        return [(event.cta, event.warp, lane) for lane in range(lanes.bit_length()) if lanes >> lane & 1]
+
+    def fence(self, event: Event) -> None:
+        part = self.code[event.pc][7]
+        there = set(self._threads(event, event.place))
+        if part != RELEASES:
+            self.knows |= there & self.seen
+        if part != ACQUIRES:
+            self.fenced |= there & self.knows
+
+    def access(self, event: Event, addresses: dict[int, int]) -> None:
+        """A strong access of some lanes, one after the other."""
+        auxiliary = self.code[event.pc][7]
+        for lane, address in addresses.items():
+            thread, bare = (event.cta, event.warp, lane), address & ~ADDRESS_WRAPPED
+            place = (event.cta if bare >> SEGMENT_SHIFT == SHARED else -1), bare
+            if auxiliary & SERVED != AS_STORE:
+                self.seen |= {thread} if place in self.told else set()
+                self.knows |= {thread} if place in self.left else set()
+            else:  # who reads this store reads nothing before it
+                self.told.discard(place)
+                self.left.discard(place)
+            if not auxiliary & NO_STORE:
+                self.told |= {place} if thread in self.fenced else set()
+                self.left |= {place} if self._is_it(event, thread, bare) else set()
+
+    def _is_it(self, event: Event, thread: Thread, address: int) -> bool:
+        """Whether a strong access is the one that the race is about."""
+        raw = self.raw
+        mine = raw.detail["other_kind"] == ATOMIC and address == raw.detail["address"]
+        return mine and (event.pc, event.interval, thread) == (raw.other_pc, self.since, self.first)
+
+    def warp(self, event: Event) -> None:
+        there = set(self._threads(event, event.place))
+        if there & self.knows:
+            self.knows |= there
+
+    def arrive(self, event: Event) -> None:
+        if not self.knows.isdisjoint(self._threads(event, event.lanes)):
+            self.given.add((event.cta, event.place))
+
+    def sync(self, event: Event) -> None:
+        self.arrive(event)
+        self.waiting.setdefault((event.cta, event.place), []).extend(self._threads(event, event.lanes))
+
+    def complete(self, event: Event) -> None:
+        barrier = event.cta, event.place
+        there = self.waiting.pop(barrier, [])
+        if barrier in self.given:
+            self.knows.update(there)
+            self.given.discard(barrier)
