@@ -211,7 +211,7 @@ def check_ways(e: Emitter) -> None:
     e.guard, e.negated = e.emit("and.pred", apart, within), False
     e.stop(
         "lanes of a warp took different ways through a recursion with several calls: a GPU leaves them apart, "
-        "so that operations of the warp or the CTA together miss some; make such calls before no such operation"
+        "so that operations of the warp or the CTA together miss some; make such calls behind the last of these"
     )
     e.guard, e.negated = kept
 
