@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 WIDE = -1
 """who gave, where all CTAs may take it"""
+BEHIND, FORCED = -(1 << 30), -(1 << 31)
+"""on top of who may take it: what goes with a release of the `fence.sc` before it, and to the next one behind it"""
 _ROWS = (
     "fenced", "pending", "own", "seen", "behind", "forced", "meeting", "exited", "barrier", "given", "places",
     "observed", "copies",
@@ -36,6 +38,8 @@ class Key:
         self.known = known
         self.rank = {cta: rank for rank, cta in enumerate(order)} | {-1: -1}
         self.rank |= {cluster: cluster for cluster in known.clusters.values()}
+        if known.sequential:
+            self.rank |= {to + kind: rank + kind for to, rank in self.rank.items() for kind in (BEHIND, FORCED)}
         self.alive = [(cta, w) for cta in order for w in range(known.warps) if (cta, w) not in known.gone]
         self.living = {cta for cta, _ in self.alive}
 
@@ -121,11 +125,11 @@ class Key:
         what, key, to = name
         of_cta, kind = self.known.of_cta, _ROWS.index(what)
         if what in ("fenced", "pending", "behind", "forced"):
-            return key // of_cta, hash((kind, key % of_cta, min(to, 0)))
+            return key // of_cta, hash((kind, key % of_cta, _nameless(to)))
         if what == "copies":
             return key[0] // of_cta, hash((kind, key[0] % of_cta, key[1], to))
         if what in ("own", "seen"):
-            return key[0] // of_cta, hash((kind, key[0] % of_cta, key[1][1], min(to, 0)))
+            return key[0] // of_cta, hash((kind, key[0] % of_cta, key[1][1], _nameless(to)))
         if what == "exited":
             return key, kind
         if what == "meeting":
@@ -180,6 +184,7 @@ class Key:
             *self.living,
             *(known.clusters[cta] for cta in self.living),
         }  # what is given to a CTA that has ended is nobody's
+        there |= {to + kind for to in there for kind in (BEHIND, FORCED)} if known.sequential else set()
         tables: dict[str, dict[tuple[Any, int], Rows]] = {
             **{name: {(thread(t), rank[to]): row
                       for t, rows in table.items() for to, row in rows.items() if to in there}
@@ -242,6 +247,12 @@ class Key:
                 frozenset([(digests[e.thread, e.mark, e.column, e.written], e.size) for e in read]),
             ))  # fmt: skip
         hashed.update(repr((len(cells), told)).encode())
+
+
+def _nameless(to: int) -> int:
+    """To whom something is given, whichever CTA it is."""
+    kind = max((kind for kind in (0, BEHIND, FORCED) if to >= kind + BEHIND // 2), default=FORCED)
+    return kind + min(to - kind, 0)
 
 
 def _knows(table: Rows, entries: Iterable[tuple[int, int, int, int]]) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -11,7 +11,8 @@ observe     a strong read observes the write whose value it gets, and through at
 synchronise what a release knew is known behind an acquire that observed it, where the scopes of both include the other
             thread
 sequential  two `fence.sc` have an order, which cannot go against what is seen: where one comes before an access, and a
-            conflicting later access before the other, what the first fence knew is known behind the second
+            conflicting later access before the other, what the first fence knew is known behind the second.  Both may
+            come before by program order, barriers, or releases that are acquired
 cause       a write that was observed comes before what follows the read; what came before that write need not
 
 A *mark* of a thread is the interval of its warp, as engines count them: whatever knows an interval of a thread knows
@@ -23,6 +24,7 @@ Barriers, exits and warp-wide operations give and take as in `happens_before.py`
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -57,7 +59,7 @@ from wsemu.model.isa import (
 )
 from wsemu.model.outcome import ALL_LANES
 from wsemu.proof.robust import Before, Pair, Strong
-from wsemu.proof.thread_keys import WIDE, Key
+from wsemu.proof.thread_keys import BEHIND, FORCED, WIDE, Key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -188,12 +190,12 @@ class Location:
     observed: dict[int, int] = field(default_factory=dict)
     """column -> count"""
     given: dict[int, Rows] = field(default_factory=dict)
-    """`WIDE`, a CTA, or `-2 -` a cluster -> what was released"""
+    """`WIDE`, a CTA, or `-2 -` a cluster -> what was released; so many `BEHIND` and `FORCED` -> of `fence.sc`"""
 
     written: Rows | None = None
-    """what the `fence.sc` before writes there knew"""
+    """what the `fence.sc` before writes there knew, and before reads that these came after"""
     read: Rows | None = None
-    """the same of reads"""
+    """the same of reads alone"""
 
     def copy(self) -> Location:
         return Location(dict(self.observed), dict(self.given), self.written, self.read)
@@ -276,7 +278,7 @@ class Knowledge:
         self.seen: dict[tuple[Thread, Place], dict[int, Rows]] = {}
         """what a fence of the thread would take"""
         self.behind: dict[Thread, Rows] = {}
-        """what the `fence.sc` knew that come before now, by program order and barriers"""
+        """what the `fence.sc` knew that come before now, by all but observation"""
         self.forced: dict[Thread, Rows] = {}
         """what the next `fence.sc` of a thread takes: what those knew that must come before it"""
         self.meeting: dict[tuple[int, int], tuple[Rows, Rows]] = {}
@@ -496,10 +498,11 @@ class Knowledge:
             self.behind[thread] = _joined(self.behind.get(thread, _NO_ROW), row)
         for thread, row in zip(threads, rows, strict=True):
             table = self.pending if part == RELEASES else self.fenced
-            held = dict(table.get(thread, {}))
-            for to in self._within(event.cta, reach):
-                held[to] = _joined(held[to], row) if to in held else row
-            table[thread] = held
+            parts = {0: row, BEHIND: self.behind.get(thread, _NO_ROW), FORCED: self.forced.get(thread, _NO_ROW)}
+            given = {
+                to + kind: known for to in self._within(event.cta, reach) for kind, known in parts.items() if len(known)
+            }
+            table[thread] = _merged(table.get(thread, {}), given)
 
     def _acquire_by(self, event: Event, thread: Thread, place: Place) -> None:
         """A read that acquires comes itself after what it acquires; the fence that says so follows it in the code."""
@@ -507,10 +510,8 @@ class Knowledge:
         if fence is None or NAMES[fence[0]] not in _FENCES or fence[7] != ACQUIRES or place not in self.locations:
             return
         threads = self._threads(event, ALL_LANES) if self.lockstep else [thread]
-        given = self.locations[place].given
-        for to in self._within(event.cta, self._reach(event._replace(kind=NAMES[fence[0]], pc=event.pc + 1))):
-            if to in given:
-                self._take(event.cta, threads, given[to])
+        reach = self._reach(event._replace(kind=NAMES[fence[0]], pc=event.pc + 1))
+        self._take_given(event.cta, threads, reach, self.locations[place].given)
 
     def _places_of(self, thread: Thread, part: int) -> tuple[Place, ...]:
         """The places of whose reads by a thread a fence takes what they saw."""
@@ -531,11 +532,16 @@ class Knowledge:
         return (cta, self.clusters[cta], WIDE)[: reach + 1]
 
     def _acquire(self, event: Event, thread: Thread, reach: int, places: Iterable[Place]) -> None:
-        given_to = self._within(event.cta, reach)
         for place in places:
-            for to, row in self.seen.get((thread, place), {}).items():
-                if to in given_to:
-                    self._take(event.cta, [thread], row)
+            self._take_given(event.cta, [thread], reach, self.seen.get((thread, place), {}))
+
+    def _take_given(self, cta: int, threads: list[Thread], reach: int, given: dict[int, Rows]) -> None:
+        """Threads get to know what was released to them, with the `fence.sc` that come before it."""
+        for to in self._within(cta, reach):
+            if to in given:
+                self._take(cta, threads, given[to])
+            if self.sequential:
+                self._know_fences(threads, given.get(to + BEHIND, _NO_ROW), given.get(to + FORCED, _NO_ROW))
 
     def _strong(self, event: Event, thread: Thread, place: Place, wrote: bool) -> tuple[int, int]:
         """A strong access of a thread; (column, count) of what it writes."""
@@ -551,9 +557,7 @@ class Knowledge:
             for one in threads:
                 self.seen[one, place] = _merged(self.seen.get((one, place), {}), location.given)
             if event.pc in self.imagined.behind:
-                for to in self._within(event.cta, _OF_ALL):
-                    if to in location.given:
-                        self._take(event.cta, threads, location.given[to])
+                self._take_given(event.cta, threads, _OF_ALL, location.given)
         if self.sequential:
             self._meet_fences(threads, location, not stores, wrote and not fields[7] & NO_STORE)
         self._follow(event, thread, place, not stores, wrote and not fields[7] & NO_STORE)
@@ -598,8 +602,9 @@ class Knowledge:
             behind = self.behind.get(thread)
             if behind is not None and reads:
                 location.read = _joined(location.read if location.read is not None else _NO_ROW, behind)
-            if behind is not None and writes:
-                location.written = _joined(location.written if location.written is not None else _NO_ROW, behind)
+            if writes:  # who observes it comes after what was read before it
+                known = [row for row in (location.written, location.read, behind) if row is not None]
+                location.written = reduce(_joined, known) if known else None
 
     def _follow(self, event: Event, thread: Thread, place: Place, reads: bool, writes: bool) -> None:
         """Note which strong accesses come before one."""
