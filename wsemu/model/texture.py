@@ -88,7 +88,7 @@ class Surface:
     def __init__(self, array: npt.NDArray[Any], *, layered: bool = False, channels: int = 1) -> None:
         if not isinstance(array, np.ndarray):
             raise UsageError(f"{self._what}: `array` is {array!r:.60}: give a NumPy array, or one of `cuda.to_device`")
-        if not isinstance(channels, (int, np.integer)) or channels not in _CHANNELS:
+        if np.ndim(channels) or channels not in _CHANNELS:
             raise UsageError(f"{self._what}: `channels` is {channels!r}: a texel has 1, 2 or 4")
         self.array, self.channels, self.layered = array, channels, layered
         self._admit()
