@@ -94,6 +94,12 @@ def test_a_recorded_launch_is_made_again(tmp_path: Path) -> None:
     assert LaunchFile.read(tmp_path / "again.json").args == ("again.0.npy", "u32:32", "f32:3.0")
 
 
+def test_numbers_of_python_are_written_as_the_kernel_takes_them(tmp_path: Path) -> None:
+    wsemu.save_launch(tmp_path / "again.json", PTX, "add", 1, (32,), (np.ones(32, np.float32), 32, 3))
+    assert run(tmp_path / "again.json")[0] == 0
+    assert LaunchFile.read(tmp_path / "again.json").args == ("again.0.npy", "u32:32", "f32:3.0")
+
+
 def test_a_recorded_tensor_map(tmp_path: Path) -> None:
     x = np.zeros((64, 64), np.float16)
     map_ = wsemu.TensorMap(x, [8, 64], swizzle="128B", fill="nan")

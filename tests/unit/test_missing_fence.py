@@ -70,6 +70,15 @@ def test_loads_that_may_hit_the_cache_and_writes_without_a_fence_race(kernel: An
     assert {finding.code for finding in found.findings} == {"race"}
 
 
+@pytest.mark.parametrize("name", ["missing-fence", "race"])
+def test_orders_are_tried_too_where_one_checker_is_asked_for(name: str) -> None:
+    """What one run takes for a race is none in any order."""
+    found = report(last_reads, checkers=[name])
+    assert found.verdict == "verified", found.notes
+    assert [finding.code for finding in found.findings] == ["missing-fence"]
+    assert report(last_reads, parts={"FENCE_BEFORE": False}, checkers=["race"]).verdict == "failed"
+
+
 def test_the_finding_names_the_line_behind_which_the_fence_belongs() -> None:
     atomic = waits.__code__.co_firstlineno + 8
     (finding,) = report(waits).findings

@@ -9,10 +9,12 @@ Arguments are those of `--arg`; files lie beside the launch's own.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import re
 import shutil
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,7 +132,7 @@ def save_launch(
     else:
         beside.write_text(ptx, encoding="utf-8")
     names = iter(range(1 << 30))
-    texts = _texts(args, path, names)
+    texts = _texts(_typed(args, beside, entry), path, names)
     extents = [[int(n) for n in (x if isinstance(x, (tuple, list)) else (x,))] for x in (grid, block, cluster or ())]
     launch: dict[str, Any] = {
         "ptx": beside.name, "entry": entry, "grid": extents[0], "block": extents[1], "dynamic_shared": dynamic_shared,
@@ -145,6 +147,23 @@ def save_launch(
 
 
 _SCALARS = {numpy: ptx for ptx, numpy in reversed(TYPES.items())}
+
+
+def _typed(args: Sequence[Any], file: Path, entry: str) -> list[Any]:
+    """Arguments, Python's numbers among them with the types of the kernel's parameters."""
+    if not any(isinstance(value, (int, float)) and not isinstance(value, np.generic) for value in args):
+        return [*args]
+    types = [parameter.type for parameter in load_ptx(file)[entry].entry.parameters]
+    return [_number(value, type_) for value, type_ in zip_longest(args, types[: len(args)], fillvalue="")]
+
+
+def _number(value: Any, type_: str) -> Any:
+    known = TYPES.get(type_.replace("b", "i" if isinstance(value, int) and value < 0 else "u"))
+    if known is None or isinstance(value, np.generic) or not isinstance(value, (int, float)):
+        return value
+    with contextlib.suppress(OverflowError):
+        return np.dtype(known).type(value)
+    return value
 
 
 def _texts(values: Sequence[Any], path: Path, names: Iterator[int]) -> list[str]:

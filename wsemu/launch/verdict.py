@@ -273,7 +273,7 @@ def _in_all_orders(
         return found, doubts._replace(stopped=[], orders=[], steered={})
     tried = list(decided.reasons)
     if any(finding.severity == "error" for finding in decided.findings) and not found.failed:
-        tried.append("an order of atomics fails in a way that is accepted: what follows is not tried")
+        tried.append("an order of atomics fails in a way that is accepted or not looked for: the rest is not tried")
     return found, doubts._replace(tried=tried)
 
 

@@ -18,7 +18,7 @@ from wsemu.launch.explore.search import Search, is_warning
 from wsemu.launch.explore.session import Ask, Session
 from wsemu.launch.explore.sessions import make_session
 from wsemu.launch.explore.together import Together, together
-from wsemu.model.codes import CHECKER_OF, CODES, SCHEDULES
+from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.model.control_flow import successors
 from wsemu.model.data import NamedTuple
 from wsemu.model.finding import Finding, Residency
@@ -70,13 +70,12 @@ class Decided(NamedTuple):
 def feasible(bound: Bound, places: Places) -> bool:
     """Whether the orders of a launch can be told apart: all that it does is followed thread by thread, and nothing but
     atomics steers it, whatever it executes."""
-    looking = set(SCHEDULES) <= set(bound.settings.checkers)
     program, cluster = bound.program, math.prod(bound.configuration.cluster)
     known = not program.unmodelled and (not program.asynchronous or (followed(program) and cluster == 1))
     # each CTA runs by itself there, and does not know its rank
     ranked = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
     apart = cluster == 1 or not ranked
-    return looking and known and apart and _by_atomics(bound, places)
+    return known and apart and _by_atomics(bound, places)
 
 
 def clusters(bound: Bound) -> Callable[[int], int]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.evidence.places import Places
-from wsemu.model.codes import CODES
+from wsemu.model.codes import CODES, SCHEDULES
+from wsemu.model.data import replace
 from wsemu.model.isa import ATOMICS, NAMES, OPCODE
 
 if TYPE_CHECKING:
@@ -105,16 +106,21 @@ class Orders:
 
         if self.known is not None:
             return self.known
+        chosen = self.bound.settings
+        if not chosen.checkers & {*SCHEDULES}:
+            return None
+        # what steers whom takes all of them; which findings are told is asked behind
+        bound = self.bound._replace(settings=replace(chosen, checkers=chosen.checkers | {*SCHEDULES}))
         before = initial()
         kept = all(data is not None for data in before)
-        if not kept or not feasible(self.bound, places):
+        if not kept or not feasible(bound, places):
             return None
-        left = [data.copy() for data, _ in self.bound.segments]
-        _put_back(self.bound, before)
+        left = [data.copy() for data, _ in bound.segments]
+        _put_back(bound, before)
         stays = left if places.outcome.status == "done" else None
-        found = by_arrivals(self.bound, places, known_rows(self.bound), left=stays)
-        if found is None and small(self.bound):
-            found = decide(self.bound, places, left=stays)
+        found = by_arrivals(bound, places, known_rows(bound), left=stays)
+        if found is None and small(bound):
+            found = decide(bound, places, left=stays)
         elif found is None:
             _put_back(self.bound, left)
         self.tried = found is not None
