@@ -469,9 +469,7 @@ def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
         others = [text for text in elsewhere[n] if named(text) >= rounds] if is_stage or not scene.ordering else []
         for rank, new in enumerate(dict.fromkeys([*others, *stages])):
             if made := scene.replacement("stage", part, new, 0.4 * rank):
-                fixed = (
-                    isinstance(part, ast.Constant) and scene.ordering
-                )  # its place is meant
+                fixed = isinstance(part, ast.Constant) and scene.ordering  # its place is meant
                 yield made._replace(odd=int(fixed or not named(new) >= named(scene.text.of(part))))
         yield from _by_one(scene, part)
         for rank, new in enumerate(_of_names(scene, node, part)):
