@@ -131,7 +131,6 @@ ULPS = 2
 Programming Guide, "Mathematical Functions")"""
 CHANGED: dict[str, tuple[str, ...]] = {
     "examples/broken/reversed_in_place.py reversed_in_place": ("inlined",),
-    "examples/broken/ring_registers_of_one_lane.py ring_registers_of_one_lane": ("ignored",),
     "examples/broken/rounded_up.py transfer": ("object",),
     "examples/broken/rows_overlap.py transfer": ("object", "inlined"),
     "examples/broken/sgemv_row_major.py sgemv_row_major": ("inlined",),
