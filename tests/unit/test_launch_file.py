@@ -100,6 +100,14 @@ def test_numbers_of_python_are_written_as_the_kernel_takes_them(tmp_path: Path) 
     assert LaunchFile.read(tmp_path / "again.json").args == ("again.0.npy", "u32:32", "f32:3.0")
 
 
+def test_no_number_is_cut_where_it_is_written(tmp_path: Path) -> None:
+    wsemu.save_launch(tmp_path / "again.json", PTX, "add", 1, (32,), (np.ones(32, np.float32), 32.5, -1))
+    assert LaunchFile.read(tmp_path / "again.json").args == ("again.0.npy", "f64:32.5", "f32:-1.0")
+    code, said = run(tmp_path / "again.json")
+    assert code == 2
+    assert "argument `n`, .u32 in PTX" in said
+
+
 def test_a_recorded_tensor_map(tmp_path: Path) -> None:
     x = np.zeros((64, 64), np.float16)
     map_ = wsemu.TensorMap(x, [8, 64], swizzle="128B", fill="nan")

@@ -52,6 +52,14 @@ def test_atomics_of_two_ctas(one, other):
     assert found(body, cluster=2) == (["race"] if least < 1 else "verified")
 
 
+@pytest.mark.parametrize("other", WIDTH)
+@pytest.mark.parametrize("word", ["add.u32 %r4, [%rd1], 0", "cas.b32 %r4, [%rd1], 7, 7"])
+def test_an_atomic_that_leaves_memory_as_it_is_is_a_write_for_narrow_scopes(word, other):
+    body = f"@%p2 atom.gpu.global.{word}; @%p3 ld.relaxed.{other}.global.u32 %r4, [%rd1];"
+    assert found(body) == (["race"] if WIDTH[other] < 2 else "verified")
+    assert found(body, cluster=2) == (["race"] if WIDTH[other] < 1 else "verified")
+
+
 @pytest.mark.parametrize(("one", "other"), [*itertools.product(("cta", "cluster", "gpu"), repeat=2)])
 def test_atomics_in_shared_memory_of_the_owner_and_of_another_cta(one, other):
     body = f"@%p2 atom.{one}.shared.add.u32 %r4, [cell], 1; @%p3 atom.{other}.shared::cluster.add.u32 %r4, [%r5], 1;"

@@ -158,8 +158,10 @@ def _typed(args: Sequence[Any], file: Path, entry: str) -> list[Any]:
 
 
 def _number(value: Any, type_: str) -> Any:
+    """A number of Python with the type of a parameter that holds it; anything else as it is."""
     known = TYPES.get(type_.replace("b", "i" if isinstance(value, int) and value < 0 else "u"))
-    if known is None or isinstance(value, np.generic) or not isinstance(value, (int, float)):
+    fits = isinstance(value, int) or (isinstance(value, float) and type_[:1] == "f")
+    if known is None or isinstance(value, np.generic) or not fits:
         return value
     with contextlib.suppress(OverflowError):
         return np.dtype(known).type(value)

@@ -31,7 +31,11 @@ _NEUTRAL = {"add": (0,), "or": (0,), "xor": (0,), "and": (-1, 0xFFFFFFFF, 0xFFFF
 
 
 def mark_without_effect(graph: Graph, blocks: Blocks) -> None:
-    """Say of each atomic that leaves memory as it is, such as `atomicAdd(p, 0)`, that it stores nothing, in place."""
+    """Say of each atomic that leaves memory as it is, such as `atomicAdd(p, 0)`, that it stores nothing, in place.
+
+    Not where strong accesses have narrow scopes: it is a write then for those whose scope does not reach it."""
+    if any(i.operation in ATOMICS and i.auxiliary & SCOPES for block in blocks.values() for i in block.instructions):
+        return
     for block in blocks.values():
         for at, instruction in enumerate(block.instructions):
             if instruction.operation in ATOMICS and _changes_nothing(instruction, graph):
