@@ -200,9 +200,11 @@ class _Attempt:
         self.apart = _apart(bound, self.polls, ordered)
         try:
             asynchronous = bound.program.asynchronous
-            said = None if asynchronous else _by_messages(bound, self.places, session, self.apart, begin)
-            if said is not None:
-                return said
+            for way in () if asynchronous else (_by_messages, _by_crowds):
+                for (array, _), kept in zip(bound.segments, self.initial, strict=True):
+                    array[:] = kept
+                if (said := way(bound, self.places, session, self.apart, begin)) is not None:
+                    return said
             result = self._searched(session, Knowledge)
             if result.race and not bound.settings.lockstep and self._may_excuse(result.race):
                 result = self._searched(session, Lenient)
@@ -278,21 +280,45 @@ def _by_messages(
     from wsemu.launch.explore.messages import Messages
     from wsemu.launch.explore.ways import Own
 
-    def steering() -> frozenset[int]:
-        contents = Contents(bound.program, [1] * len(bound.program.code), places.segment_of.get)
-        known = {source.segment - FIRST_ARRAY for source in contents.sources}
-        found = {source.segment - FIRST_ARRAY for source in contents.steering()}
-        return frozenset(found | set(range(len(bound.segments))) - known)
-
     if begin(Shared(), lockstep=False).by_clusters:
         return None
     own = functools.partial(Own, *begin.args, **begin.keywords, lockstep=bound.settings.lockstep)
+    steering = functools.partial(_steering, bound, places)
     messages = Messages(bound, session, own, apart, steering, begin.keywords["data"])
     if not messages.proven():
         return None
     notes = () if messages.one_result else ("what is left in arrays may depend on the order of atomics",)
     said = Decided(proven=True, notes=notes, how="whatever each CTA reads of what others tell it")
     return _with_room(said, together(session), bound, places)
+
+
+def _by_crowds(
+    bound: Bound, places: Places, session: Session, apart: Callable[[int, list[Ask]], bool],
+    begin: functools.partial[Knowledge],
+) -> Decided | None:  # fmt: skip
+    """What is said where CTAs that synchronise alike are right, however many of them stand where."""
+    from wsemu.launch.explore.crowds import Crowds
+    from wsemu.launch.explore.kin import Kin
+
+    if begin(Shared(), lockstep=False).by_clusters:
+        return None
+    options = {**begin.keywords, "cluster_of": int, "others": True}
+    one = functools.partial(Kin, begin.args[0], 1, begin.args[2], **options, lockstep=bound.settings.lockstep)
+    if not Crowds(bound, session, one, apart, functools.partial(_steering, bound, places)).proven():
+        return None
+    said = Decided(
+        proven=True, notes=("what is left in arrays may depend on the order of atomics",),
+        how="however many CTAs stand where",
+    )  # fmt: skip
+    return _with_room(said, together(session), bound, places)
+
+
+def _steering(bound: Bound, places: Places) -> frozenset[int]:
+    """The arrays whose contents may decide something."""
+    contents = Contents(bound.program, [1] * len(bound.program.code), places.segment_of.get)
+    known = {source.segment - FIRST_ARRAY for source in contents.sources}
+    found = {source.segment - FIRST_ARRAY for source in contents.steering()}
+    return frozenset(found | set(range(len(bound.segments))) - known)
 
 
 def _apart(bound: Bound, polls: Polls, ordered: frozenset[int]) -> Callable[[int, list[Ask]], bool]:

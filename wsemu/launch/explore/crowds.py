@@ -1,0 +1,534 @@
+"""Launches whose CTAs synchronise alike: they are counted, not named.
+
+Which CTA it is that has come to a barrier of the grid, or holds a lock, makes no difference to how the others go on, as
+long as no data decides that.  So a state of the launch is told by how many CTAs stand where, and by what the places of
+ordered accesses hold: N CTAs come to a barrier in N ways, not in N! (counter abstraction: Pnueli, Xu, Zuck, "Liveness
+with (0,1,infinity)-Counter Abstraction", CAV 2002, with exact numbers).
+
+CTAs are *alike* as long as the same accesses with the same results take them through the same synchronisation; where
+they turn out not to be, the search begins anew with more groups.  Each CTA is run over the arrays as they were at first,
+with nothing new in them but what its ordered access is to find: so no plain load may decide anything of which the
+launch writes the array.
+
+Who knows of whose accesses is kept for all ways to a state together: what is told of it holds on each.  It is asked of
+each access of which earlier ones of other CTAs it does not know, on some way.  No two of these may touch one place, in
+whichever CTAs (`positions.py`).  The launch is right then in all orders; else nothing is said.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wsemu.launch.explore.kin import NOTHING, Did, Kin
+from wsemu.launch.explore.search import is_warning
+from wsemu.launch.explore.session import Ask
+from wsemu.launch.explore.ways import UnfitError
+from wsemu.model.data import NamedTuple, dataclass, field
+from wsemu.model.isa import (
+    AS_STORE,
+    ATOMICS,
+    FIRST_ARRAY,
+    NAMES,
+    NO_STORE,
+    OPERATIONS,
+    SCOPES,
+    SEGMENT_SHIFT,
+    SERVED,
+    access_shape,
+)
+from wsemu.proof.positions import Positions, Touch
+from wsemu.proof.robust import Pair, Strong, weak
+from wsemu.proof.threads import Shared, does
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from wsemu.launch.explore.session import Moved, Session
+    from wsemu.model.bound import Bound
+    from wsemu.proof.threads import Made, Place
+
+MOST_MOVES, MOST_STATES = 1_500, 3_000
+"""of single CTAs, each with one result of its access; of the launch"""
+MOST_BYTES = 1 << 21
+"""of arrays"""
+_OFFSET = (1 << SEGMENT_SHIFT) - 1
+
+Step = tuple[int, int, int, bytes]
+"""warp, lane and instruction of an ordered access, and what it finds"""
+
+
+class _SplitError(Exception):
+    """CTAs that were taken for alike are not."""
+
+    def __init__(self, groups: list[list[int]]) -> None:
+        super().__init__()
+        self.groups = groups
+
+
+class Ran(NamedTuple):
+    """What one CTA did by a step."""
+
+    saved: Any
+    digest: bytes
+    status: str
+    asks: tuple[Ask, ...]
+    made: tuple[Made, ...]
+    value: bytes
+    """at the place of its access, then"""
+
+    def shape(self) -> object:
+        """What CTAs that are alike have in common."""
+        asks = tuple((*ask[1:4], ask.place) for ask in self.asks)
+        return self.status, asks, self.value
+
+
+@dataclass(slots=True)
+class Local:
+    """Where a CTA stands, of a group."""
+
+    number: int
+    group: int
+    path: tuple[Step, ...]
+    """a way there"""
+    ran: dict[int, Ran]
+    """by CTA"""
+    asks: tuple[Ask, ...]
+    """of the first of the group"""
+    kin: Kin
+    shares: int
+    moves: dict[tuple[Ask, bytes], Move | None] = field(default_factory=dict)
+    """None: it waits"""
+
+    @property
+    def done(self) -> bool:
+        return next(iter(self.ran.values())).status == "done"
+
+
+class Move(NamedTuple):
+    """A step of a CTA."""
+
+    to: Local
+    place: Place
+    value: bytes
+    writes: bool
+    did: Did
+    made: tuple[Made, ...]
+
+
+Row = tuple[int, int]
+"""who knows: (local state, share), or (-2 - number of a place, 0)"""
+Unknown = dict[tuple[Row, int], int]
+"""who -> of CTAs that stand where -> positions of theirs that it may not know of, a bit each"""
+
+
+class Config(NamedTuple):
+    """How many CTAs stand where, and what places hold that have changed."""
+
+    counts: tuple[tuple[int, int], ...]
+    held: tuple[tuple[Place, bytes], ...]
+
+
+class Crowds:
+    """One launch."""
+
+    def __init__(
+        self, bound: Bound, session: Session, begin: Callable[[Shared], Kin], apart: Callable[[int, list[Ask]], bool],
+        steering: Callable[[], frozenset[int]],
+    ) -> None:  # fmt: skip
+        """`apart` says whether lanes of a CTA may run ahead of others, `steering` which arrays decide something."""
+        self.bound, self.session, self.begin = bound, session, begin
+        self.apart, self.steering = apart, steering
+        self.code = bound.program.code.tolist()
+        self.initial = [data.copy() for data, _ in bound.segments]
+        self.known: dict[tuple[int, tuple[Step, ...]], Ran] = {}
+        self.sizes: dict[Place, int] = {}
+        self.numbered: dict[Place, int] = {}
+        self.compares: set[int] = set()
+        """arrays that a `cas` writes to, as far as what stands there lets it"""
+        self.groups = [list(range(session.ctas))]
+
+    def proven(self) -> bool:
+        """Whether the launch is right in all orders."""
+        held = sum(len(data) for data in self.initial)
+        scoped = any(OPERATIONS[NAMES[fields[0]]].kind == "atomic" and fields[7] & SCOPES for fields in self.code)
+        if self.bound.uninitialized or self.session.ctas == 1 or held > MOST_BYTES or scoped:
+            return False
+        try:
+            while True:
+                try:
+                    return self._attempt()
+                except _SplitError as split:
+                    self.groups = split.groups
+        except UnfitError:
+            return False
+
+    def _attempt(self) -> bool:
+        self.shared = Shared()
+        kin = self.begin(self.shared)
+        self.data, self.ordered, self.threads = kin.data, kin.ordered, kin.of_cta
+        self.positions = Positions(kin.grain, lambda pc: does(self.code[pc], data=pc in self.data))
+        self.locals: list[Local] = []
+        self.numbers: dict[object, int] = {}
+        self.after: dict[Config, set[Config]] = {}
+        roots = [(self._root(n), len(group)) for n, group in enumerate(self.groups)]
+        self._search(*self._began(roots))
+        return self._ends() and self._bytes_fit() and not self.positions.race() and self._strong()
+
+    # -- one CTA -------------------------------------------------------------------------------------------------------
+    def _root(self, group: int) -> tuple[Local, Did]:
+        ctas = self.groups[group]
+        if (0, ()) not in self.known:
+            for cta, moved in enumerate(self.session.start()):
+                self.known[cta, ()] = self._ran(cta, moved, b"")
+        ran = {cta: self.known[cta, ()] for cta in ctas}
+        self._same(group, ran)
+        kin = self.begin(self.shared)
+        kin.begin(self.positions)
+        did, shape = kin.go(ran[ctas[0]].made, self._touched(ran), None)
+        return self._local(group, (), ran, kin, shape), did
+
+    def _local(self, group: int, path: tuple[Step, ...], ran: dict[int, Ran], kin: Kin, shape: object) -> Local:
+        digests = tuple(one.digest for one in ran.values())
+        key = group, digests, next(iter(ran.values())).shape()[:2], shape  # type: ignore[index]
+        if key not in self.numbers:
+            self.numbers[key] = len(self.locals)
+            asks = next(iter(ran.values())).asks
+            self.locals.append(Local(len(self.locals), group, path, ran, asks, kin, kin.shares))
+        local = self.locals[self.numbers[key]]
+        _merge(local.kin.before, kin.before)
+        _merge(local.kin.gathered, kin.gathered)
+        return local
+
+    def _ran(self, cta: int, moved: Moved, value: bytes) -> Ran:
+        asks = self.session.asks(cta)
+        if any(not is_warning(raw) for raw in moved.findings) or moved.status not in ("done", "stands"):
+            raise UnfitError
+        if (moved.status == "stands" and not asks) or any(ask.place[0] >= 0 for ask in asks) or self.apart(cta, asks):
+            raise UnfitError
+        plain = tuple(one._replace(event=one.event._replace(addresses=-1)) for one in moved.made)
+        session = self.session
+        return Ran(session.save(cta), session.digest(cta), moved.status, tuple(asks), plain, value)
+
+    def _same(self, group: int, ran: dict[int, Ran]) -> None:
+        """Begin anew, where CTAs of a group do not do alike."""
+        shapes: dict[object, list[int]] = {}
+        for cta, one in ran.items():
+            shapes.setdefault((one.shape(), self._synchronised(one.made)), []).append(cta)
+        if len(shapes) > 1:
+            raise _SplitError([*self.groups[:group], *shapes.values(), *self.groups[group + 1 :]])
+
+    def _synchronised(self, made: Iterable[Made]) -> object:
+        """What of a way is no plain access."""
+        told: list[object] = []
+        for one in made:
+            if one.event.kind != "access":
+                if one.event.kind != "atomic":
+                    told.append(one.event._replace(cta=0))
+            elif self._is_strong(one.event.pc):
+                told.append((one.event._replace(cta=0), one.addresses, one.wrote & one.event.lanes))
+        return tuple(told)
+
+    def _is_strong(self, pc: int) -> bool:
+        return pc in self.ordered and pc not in self.data
+
+    def _touched(self, ran: dict[int, Ran]) -> dict[tuple[int, int], dict[int, tuple[Touch, ...]]]:
+        """(warp, interval) -> what each CTA accessed then."""
+        found: dict[tuple[int, int], dict[int, tuple[Touch, ...]]] = {}
+        for cta, one in ran.items():
+            lists: dict[tuple[int, int], dict[Touch, None]] = {}
+            for made in one.made:
+                event = made.event
+                if event.kind == "access" and not self._is_strong(event.pc):
+                    there = lists.setdefault((event.warp, event.interval), {})
+                    there.update(dict.fromkeys(Touch(lane, at, event.pc) for lane, at in made.addresses))
+            for key, touches in lists.items():
+                found.setdefault(key, {})[cta] = tuple(touches)
+        return found
+
+    def _move(self, local: Local, ask: Ask, value: bytes) -> Move | None:
+        """A step of all CTAs of a group; None where they wait."""
+        step = (ask.warp, ask.lane, ask.pc, value)
+        path = (*local.path, step)
+        ran = {cta: self._step(cta, local, ask, value, path) for cta in local.ran}
+        self._same(local.group, ran)
+        first = next(iter(ran.values()))
+        same = {cta for cta, one in ran.items() if one.digest == local.ran[cta].digest}
+        if first.value == value and first.status == "stands" and same:
+            self._waits(local, ask, first, same)
+            return None
+        kin = local.kin.copy()
+        did, shape = kin.go(first.made, self._touched(ran), ask)
+        to = self._local(local.group, path, ran, kin, shape)
+        return Move(to, ask.place, first.value, self._writes(ask, first.made), did, first.made)
+
+    def _waits(self, local: Local, ask: Ask, first: Ran, same: set[int]) -> None:
+        """Be sure that CTAs do nothing but wait."""
+        if len(same) < len(local.ran):
+            rest = [cta for cta in local.ran if cta not in same]
+            before, after = self.groups[: local.group], self.groups[local.group + 1 :]
+            raise _SplitError([*before, sorted(same), rest, *after])
+        stores = self.code[ask.pc][7] & SERVED == AS_STORE and self._writes(ask, first.made)
+        if stores or any(one.event.kind == "access" and one.event.pc != ask.pc for one in first.made):
+            raise UnfitError
+
+    def _step(self, cta: int, local: Local, ask: Ask, value: bytes, path: tuple[Step, ...]) -> Ran:
+        if (cta, path) not in self.known:
+            if len(self.known) >= MOST_MOVES:
+                raise UnfitError
+            session, size = self.session, self._size(ask)
+            session.load(cta, local.ran[cta].saved)
+            for (data, writable), kept in zip(self.bound.segments, self.initial, strict=True):
+                if writable:
+                    data[:] = kept
+            session.write(ask.place, int.from_bytes(value, "little"), size)
+            moved = session.go(ask._replace(cta=cta))
+            self.known[cta, path] = self._ran(cta, moved, self._at([d for d, _ in self.bound.segments], ask.place))
+        return self.known[cta, path]
+
+    def _writes(self, ask: Ask, made: Iterable[Made]) -> bool:
+        """Whether the access that was let go has written."""
+        first = next((one for one in made if one.event.kind == "access"), None)
+        if first is None or first.event.pc != ask.pc:
+            raise UnfitError
+        return bool(first.wrote >> ask.lane & 1) and not self.code[ask.pc][7] & NO_STORE
+
+    def _size(self, ask: Ask) -> int:
+        """The bytes of an access, which lies in an array."""
+        place, size = ask.place, access_shape(NAMES[self.code[ask.pc][0]])[1]
+        number = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY
+        if not 0 <= number < len(self.initial) or (place[1] & _OFFSET) + size > len(self.initial[number]):
+            raise UnfitError
+        if self.sizes.setdefault(place, size) != size:
+            raise UnfitError
+        if ATOMICS[NAMES[self.code[ask.pc][0]]][0] == "cas":
+            self.compares.add(number)
+        return size
+
+    def place_number(self, place: Place) -> int:
+        """What a place is called among those who know."""
+        return self.numbered.setdefault(place, len(self.numbered))
+
+    def _at(self, image: list[Any], place: Place) -> bytes:
+        number, offset = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, place[1] & _OFFSET
+        return bytes(image[number][offset : offset + self.sizes[place]])
+
+    # -- all of them ---------------------------------------------------------------------------------------------------
+    def _began(self, roots: list[tuple[tuple[Local, Did], int]]) -> tuple[Config, Unknown]:
+        """Where the launch begins: what CTAs did up to there, they did side by side."""
+        counts = tuple(sorted((local.number, count) for (local, _), count in roots))
+        unknown: Unknown = {}
+        for (local, did), count in roots:
+            for (other, theirs), _ in roots:
+                if other is local and count == 1:
+                    continue
+                for share in range(local.shares):
+                    unknown[(local.number, share), other.number] = theirs.made
+                for number, _ in did.accesses:
+                    self.positions.across[number] = self.positions.across.get(number, 0) | theirs.made
+        return Config(counts, ()), unknown
+
+    def _search(self, root: Config, unknown: Unknown) -> None:
+        found: dict[Config, Unknown] = {root: unknown}
+        todo = [root]
+        while todo:
+            config = todo.pop()
+            self.after[config] = set()
+            for after, told in self._steps(config, found[config]):
+                self.after[config].add(after)
+                if after not in found:
+                    if len(found) >= MOST_STATES:
+                        raise UnfitError
+                    found[after] = told
+                    todo.append(after)
+                elif (joined := _joined(found[after], told)) != found[after]:
+                    found[after] = joined
+                    todo.append(after)
+
+    def _steps(self, config: Config, unknown: Unknown) -> Iterator[tuple[Config, Unknown]]:
+        held = dict(config.held)
+        moves = False
+        for number, count in config.counts:
+            local = self.locals[number]
+            for ask in local.asks:
+                self._size(ask)
+                value = held.get(ask.place) or self._at(self.initial, ask.place)
+                if (ask, value) not in local.moves:
+                    local.moves[ask, value] = self._move(local, ask, value)
+                move = local.moves[ask, value]
+                if move is not None:
+                    moves = True
+                    yield self._after(config, unknown, local, count, move)
+        if not moves and not all(self.locals[number].done for number, _ in config.counts):
+            raise UnfitError  # a deadlock
+
+    def _after(
+        self, config: Config, unknown: Unknown, local: Local, count: int, move: Move
+    ) -> tuple[Config, Unknown]:
+        others = dict(config.counts)
+        others[local.number] -= 1
+        if not others[local.number]:
+            del others[local.number]
+        told = _Told(self, config, unknown, local, others, move)
+        counts = dict(others)
+        counts[move.to.number] = counts.get(move.to.number, 0) + 1
+        held = dict(config.held)
+        held[move.place] = move.value
+        if move.value == self._at(self.initial, move.place):
+            del held[move.place]
+        return Config(tuple(sorted(counts.items())), tuple(sorted(held.items()))), told.unknown()
+
+    # -- what is asked of all ways -------------------------------------------------------------------------------------
+    def _ends(self) -> bool:
+        """Whether no state comes back."""
+        before = dict.fromkeys(self.after, 0)
+        for later in self.after.values():
+            for config in later:
+                before[config] += 1
+        todo = [config for config, count in before.items() if not count]
+        done = 0
+        while todo:
+            done += 1
+            for config in self.after[todo.pop()]:
+                before[config] -= 1
+                if not before[config]:
+                    todo.append(config)
+        return done == len(before)
+
+    def _bytes_fit(self) -> bool:
+        """Whether places of ordered accesses are apart from each other and from all else, and what decides something is
+        written there alone."""
+        units = [unit for (_, at), size in self.sizes.items() for unit in range(at, at + size)]
+        places = [(at, size) for (_, at), size in self.sizes.items()]
+        if len(set(units)) < len(units) or self.positions.touch(places):
+            return False
+        steering = self.steering()
+        return self.compares <= steering and not self.positions.write(steering)
+
+    def _strong(self) -> bool:
+        """Whether interleavings of the ordered accesses are all that there is."""
+        if len(self.shared.places) < 2:
+            return True
+        self._follow_on()
+        pairs, strong = set[Pair](), set[Strong]()
+        for number, group in enumerate(self.groups):
+            most = 3 * len(self.shared.places)
+            own = self.followed[number]
+            for cta in group[:most]:
+                pairs |= {p._replace(first=self._of(p.first, cta), second=self._of(p.second, cta)) for p in own.pairs}
+                strong |= {self._of(access, cta) for access in own.strong}
+        return weak(pairs, strong) is None
+
+    def _of(self, access: Strong, cta: int) -> Strong:
+        return access._replace(thread=cta * self.threads + access.thread)
+
+    def _follow_on(self) -> None:
+        """Find out which strong accesses of a CTA come one after the other, on all of its ways."""
+        self.followed = [Shared() for _ in self.groups]
+        todo = list(self.locals)
+        while todo:
+            local = todo.pop()
+            for (ask, _), move in local.moves.items():
+                if move is None:
+                    continue
+                kin = local.kin.copy()
+                kin.shared = self.followed[local.group]
+                kin.go(move.made, {}, ask)
+                to = move.to.kin
+                if _merge(to.before, kin.before) | _merge(to.gathered, kin.gathered):
+                    todo.append(move.to)
+
+
+class _Told:
+    """What all know of each other when one of them has moved."""
+
+    MOVER = -1
+    """who moves, among those who know and those that stand somewhere"""
+
+    def __init__(
+        self, crowds: Crowds, config: Config, before: Unknown, local: Local, others: dict[int, int], move: Move
+    ) -> None:
+        self.crowds, self.before, self.local, self.others, self.move = crowds, before, local, others, move
+        self.places = {row for row, _ in before if row[0] < 0}
+        self.place = -2 - crowds.place_number(move.place), 0
+
+    def _of_share(self, share: int, other: int) -> int:
+        """The positions of CTAs that stand somewhere that are unknown to who has these shares of the one that moves."""
+        unknown, n = NOTHING, 0
+        while share >> n:
+            if share >> n & 1:
+                if n < self.local.shares:
+                    unknown &= self.before.get(((self.local.number, n), other), 0)
+                else:
+                    unknown &= self.before.get((self.place, other), NOTHING)
+            n += 1
+        return unknown
+
+    def unknown(self) -> Unknown:
+        found = self._kept()
+        for other in self.others:
+            for n, share in enumerate(self.move.did.rows):
+                found[(self.MOVER, n), other] = self._of_share(share, other)
+        self._note()
+        if self.move.writes:
+            self._release(found)
+        return self._met(found)
+
+    def _kept(self) -> Unknown:
+        """What others and places know, of others and of the one that moves."""
+        found: Unknown = {}
+        made, crowds = self.move.did.made, self.crowds
+        rows = [(o, share) for o in self.others for share in range(crowds.locals[o].shares)]
+        for row in (*rows, *self.places):
+            for other, count in self.others.items():
+                if (row, other) in self.before and (row[0] != other or count > 1):
+                    found[row, other] = self.before[row, other]
+            found[row, self.MOVER] = self.before.get((row, self.local.number), NOTHING if row[0] < 0 else 0) | made
+        return found
+
+    def _note(self) -> None:
+        across = self.crowds.positions.across
+        for number, shares in self.move.did.accesses:
+            for other in self.others:
+                for share in shares:
+                    across[number] = across.get(number, 0) | self._of_share(share, other)
+
+    def _release(self, found: Unknown) -> None:
+        did = self.move.did
+        goes_on = did.released >> self.local.shares & 1
+        for other in self.others:
+            found[self.place, other] = self._of_share(did.released, other)
+        untold = self.before.get((self.place, self.local.number), NOTHING) | did.made if goes_on else NOTHING
+        found[self.place, self.MOVER] = untold & did.untold
+
+    def _met(self, found: Unknown) -> Unknown:
+        """Let the one that has moved be among those that stand where it came to."""
+        to, beside = self.move.to.number, self.move.to.number in self.others
+        met: Unknown = {}
+
+        def add(row: tuple[int, int], other: int, mask: int) -> None:
+            met[row, other] = met.get((row, other), 0) | mask
+
+        for (row, other), mask in found.items():
+            own = (to, row[1]) if row[0] == self.MOVER else row
+            about = to if other == self.MOVER else other
+            add(own, about, mask)
+        if not beside:
+            for n in range(self.move.to.shares):
+                met.pop(((to, n), to), None)
+        return met
+
+
+def _merge(into: dict[Any, frozenset[Any]], more: dict[Any, frozenset[Any]]) -> bool:
+    """Add what is known; whether it is more."""
+    grown = False
+    for key, found in more.items():
+        if not found <= into.get(key, frozenset()):
+            into[key] = into.get(key, frozenset()) | found
+            grown = True
+    return grown
+
+
+def _joined(known: Unknown, more: Unknown) -> Unknown:
+    """What is known on two ways: at a place that nobody has written on one of them, nothing."""
+    none = {key: NOTHING if key[0][0] < 0 else 0 for key in (*known, *more)}
+    return {key: known.get(key, least) | more.get(key, least) for key, least in none.items()}

@@ -1,0 +1,217 @@
+"""What the threads of one CTA know, for all CTAs that synchronise as it does (`crowds.py`).
+
+Of its own CTA a thread knows intervals, as in `threads.py`.  Of others it knows what it has acquired: a column for each
+*share*, which stands for whatever has been acquired together so far, and one for what is acquired next.  What a share
+comes to, the search says; here it is only followed where it goes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.launch.explore.ways import UnfitError
+from wsemu.model.data import NamedTuple
+from wsemu.model.isa import LANES
+from wsemu.proof.positions import Position, Positions, Touches, unknown_lanes
+from wsemu.proof.thread_keys import WIDE
+from wsemu.proof.threads import Knowledge, Location, does
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wsemu.launch.explore.session import Ask
+    from wsemu.proof.threads import Made, Rows, Thread
+
+MOST_SHARES = 48
+"""that are told apart in a CTA"""
+_ENDS = frozenset("arrive sync exit warp fence.cta fence.gpu fence.sys".split())
+"""kinds of events that end an interval, with what was accessed in it"""
+NOTHING = -1
+"""told: all positions are unknown"""
+Share = int
+"""shares that were acquired, a bit each: whoever has it knows what any of them tells"""
+
+
+class Did(NamedTuple):
+    """What a CTA did from one ordered access to the next, as others see it."""
+
+    made: int
+    """positions, a bit each"""
+    accesses: tuple[tuple[int, frozenset[Share]], ...]
+    """positions, with the shares that lanes had there"""
+    rows: tuple[Share, ...]
+    """by share from now on: the shares before that it is made of"""
+    released: Share
+    """what the write tells of others: one that releases nothing has none; `acquired` where it goes on with what was
+    told there before"""
+    untold: int
+    """positions of its own that the write does not tell of, a bit each"""
+
+
+class Kin(Knowledge):
+    """The threads of a CTA, which is called 0."""
+
+    positions: Positions
+    shares: int
+    """so many columns behind those of threads; behind them there is one for what is acquired"""
+    past: dict[int, int]
+    """position -> the last interval in which its warp was there, of those that not all know of"""
+
+    def begin(self, positions: Positions) -> None:
+        """Be a CTA that has not begun."""
+        self.positions, self.shares, self.past = positions, 1, {}
+        self.sequential = False  # that two `fence.sc` have an order is not made use of
+        self.width = self.of_cta + 2
+        self.rows[0] = np.zeros((self.of_cta, self.width), np.int32)
+        self.rows[0][:, self.of_cta] = 1
+
+    # -- on the way ----------------------------------------------------------------------------------------------------
+    def go(
+        self, made: Iterable[Made], touched: Mapping[tuple[int, int], Mapping[int, Touches]], ask: Ask | None
+    ) -> tuple[Did, object]:
+        """Let a CTA go on by an access that was let go.  `touched`: (warp, interval) -> what each CTA accessed then.
+        What it did, and what tells its knowledge from that in other states."""
+        self.past = dict(self.past)
+        self.rows[0] = self.rows[0].copy()
+        self.locations = {}
+        if ask is not None:
+            row = np.zeros(self.width, np.int32)
+            row[self.of_cta + self.shares] = 1
+            self.locations[ask.place] = Location({}, {WIDE: row})
+        self.open = dict(sorted(touched.items()))
+        self.accesses: list[tuple[int, frozenset[Share]]] = []
+        self.news = 0
+        for one in made:
+            event = one.event._replace(cta=0)
+            if event.kind == "access":
+                self._let_go(one._replace(event=event))
+                continue
+            if event.kind in _ENDS:
+                self._close(event.warp, event.interval)
+            if event.kind in self._rules:
+                self._rules[event.kind](one._replace(event=event))
+            if event.kind == "complete":
+                self._forget_known()
+        for warp in range(self.warps):
+            self._close(warp, 1 << 40)
+        return self._folded(ask)
+
+    def _let_go(self, made: Made) -> None:
+        event = made.event
+        atomic = does(self.code[event.pc], data=event.pc in self.data).atomic
+        if not (atomic and event.pc in self.ordered):
+            return
+        for lane, address in made.addresses:
+            thread, place = event.warp * LANES + lane, (-1, address)
+            self._acquire_by(event, thread, place)
+            self._strong(event, thread, place, bool(made.wrote >> lane & 1))
+
+    def _close(self, warp: int, interval: int) -> None:
+        """Note what a warp has accessed up to the end of an interval."""
+        for key in [key for key in self.open if key[0] == warp and key[1] <= interval]:
+            position = self.positions.at(warp, self.open.pop(key))
+            rows = self.rows[0]
+            chosen = rows[[warp * LANES + lane for lane in position.lanes]]
+            self.accesses.append((position.number, frozenset(self._share(chosen))))
+            for number, mark in self.past.items():
+                earlier = self.positions.all[number]
+                unknown = unknown_lanes(rows, position, earlier, mark, lockstep=self.lockstep)
+                if unknown is not None:
+                    self.positions.note_own(position, earlier, unknown)
+            self.past[position.number] = key[1]
+            self.news |= 1 << position.number
+
+    def _forget_known(self) -> None:
+        rows = self._living()
+        self.past = {n: mark for n, mark in self.past.items() if not self._knows(rows, n, mark).all()}
+
+    def _living(self) -> Rows:
+        kept = [w * LANES + lane for w in range(self.warps) if (0, w) not in self.gone for lane in range(LANES)]
+        return self.rows[0][kept]
+
+    def _columns(self, position: Position) -> list[int]:
+        return [position.warp * LANES + lane for lane in position.lanes]
+
+    def _knows(self, rows: Rows, number: int, mark: int) -> Any:
+        """By row and lane of a position, whether it is known up to an interval."""
+        return rows[:, self._columns(self.positions.all[number])] >= mark
+
+    def _share(self, rows: Rows) -> list[Share]:
+        """Of each row, the shares in it."""
+        there = rows[:, self.of_cta : self.of_cta + self.shares + 1] > 0
+        found: list[int] = (there @ (1 << np.arange(self.shares + 1, dtype=np.int64))).tolist()
+        return found
+
+    # -- where it stands -----------------------------------------------------------------------------------------------
+    def _folded(self, ask: Ask | None) -> tuple[Did, object]:
+        """Count shares anew, those that are left; nothing is kept that tells less than its thread knows anyway."""
+        released, untold = 0, 0
+        if ask is not None and ask.place in self.locations:
+            row = self._padded(self.locations[ask.place].given.get(WIDE, np.zeros(0, np.int32)))[None]
+            (released,) = self._share(row)
+            untold = sum(1 << n for n, mark in self.past.items() if not self._knows(row, n, mark).all())
+            if not row[0, : self.of_cta].any():  # a write that releases nothing
+                untold = NOTHING
+        names, table = self._kept()
+        masks = self._share(table)
+        kinds = list(dict.fromkeys(masks))
+        if len(kinds) > MOST_SHARES:
+            raise UnfitError
+        known = {n: self._knows(table, n, mark) for n, mark in self.past.items()}
+        self.past = {n: self.past[n] for n, there in known.items() if not there.all()}
+        told = tuple((n, np.packbits(known[n]).tobytes()) for n in sorted(self.past))
+        shape = tuple(zip(names, map(kinds.index, masks), strict=True)), told
+        self._renamed(names, table, [kinds.index(mask) for mask in masks], max(len(kinds), 1))
+        did = Did(self.news, tuple(self.accesses), tuple(kinds or [0]), released, untold)
+        return did, shape
+
+    def _padded(self, row: Rows) -> Rows:
+        made = np.zeros(self.width, np.int32)
+        made[: len(row)] = row[: self.width]
+        return made
+
+    def _kept(self) -> tuple[list[Any], Rows]:
+        """What is known from here on, each row with a name."""
+        rows = self.rows[0]
+        alive = [w * LANES + lane for w in range(self.warps) if (0, w) not in self.gone for lane in range(LANES)]
+        if not alive:
+            return [], np.zeros((0, self.width), np.int32)
+        found: list[tuple[Any, Rows]] = [(("thread", t), rows[t]) for t in alive]
+        for name in ("fenced", "pending"):
+            table: dict[Thread, dict[int, Rows]] = getattr(self, name)
+            found += [((name, t), given[WIDE]) for t, given in sorted(table.items()) if WIDE in given]
+        for (t, place), given in sorted(self.seen.items()):
+            if WIDE in given:
+                seen, own = self._share(np.stack([self._padded(given[WIDE]), self._padded(rows[t])]))
+                found += [(("seen", t, place), given[WIDE])] if seen & ~own else []
+        found += [(("exited",), row) for row in self.exited.values()]
+        found += [(("given", bar, syncs, uncounted), row)
+                  for (_, bar), (row, syncs, uncounted) in sorted(self.given.items())]  # fmt: skip
+        return [name for name, _ in found], np.stack([self._padded(row) for _, row in found])
+
+    def _renamed(self, names: list[Any], table: Rows, shares: list[int], count: int) -> None:
+        """Go on with these rows alone, of such shares."""
+        self.shares, self.width = count, self.of_cta + count + 1
+        made = np.zeros((len(names), self.width), np.int32)
+        made[:, : self.of_cta] = table[:, : self.of_cta]
+        made[np.arange(len(names)), [self.of_cta + share for share in shares]] = 1
+        self.rows[0] = np.zeros((self.of_cta, self.width), np.int32)
+        self.fenced, self.pending, self.own, self.seen = {}, {}, {}, {}
+        self.exited, self.given, self.locations, self.columns, self.counts, self.last = {}, {}, {}, {}, {}, {}
+        self.behind = {}
+        for name, row in zip(names, made, strict=True):
+            self._put(name, row)
+
+    def _put(self, name: tuple[Any, ...], row: Rows) -> None:
+        if name[0] == "thread":
+            self.rows[0][name[1]] = row
+        elif name[0] in ("fenced", "pending"):
+            getattr(self, name[0])[name[1]] = {WIDE: row}
+        elif name[0] == "seen":
+            self.seen[name[1:]] = {WIDE: row}
+        elif name[0] == "exited":
+            self.exited[0] = row
+        else:
+            self.given[0, name[1]] = row, name[2], name[3]

@@ -1,0 +1,169 @@
+"""Accesses of CTAs that count as one another's: what each CTA touches there, and whether two of them conflict.
+
+CTAs that synchronise alike make their plain accesses at the same *positions*: what a warp does in one interval, up to
+where its CTA stands.  What a CTA touches there is its own.  Where the same comes again it is the same position.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wsemu.model.data import NamedTuple, dataclass
+from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, LANES, LOCAL, SEGMENT_SHIFT, SHARED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from wsemu.proof.threads import Does, Rows
+
+_READS, _STORES = 0, -1
+"""what is done to a piece of memory; the bytes of an atomic are the third"""
+
+
+class Touch(NamedTuple):
+    """What a lane does."""
+
+    lane: int
+    address: int
+    pc: int
+
+
+Touches = tuple[Touch, ...]
+
+
+class _Piece(NamedTuple):
+    """Some bytes, in units of the grain, and what is done to them."""
+
+    unit: int
+    what: int
+
+
+@dataclass(slots=True)
+class Position:
+    """What each CTA of a group does, some time or other."""
+
+    number: int
+    warp: int
+    lanes: list[int]
+    places: Mapping[int, Touches]
+    """by CTA"""
+
+
+class Positions:
+    """Of one launch; `grain`: bytes to which all accesses are aligned."""
+
+    def __init__(self, grain: int, does: Callable[[int], Does]) -> None:
+        self.grain, self.does = grain, does
+        self.all: list[Position] = []
+        self.numbers: dict[tuple[int, tuple[tuple[int, Touches], ...]], int] = {}
+        self.arrays: dict[int, dict[int, dict[int, int]]] = {}
+        """position -> piece of an array -> what is done -> CTAs, a bit each"""
+        self.own: dict[tuple[int, int], Rows] = {}
+        """two positions of one CTA -> by lane of either, whether the later one does not know of the earlier one"""
+        self.across: dict[int, int] = {}
+        """position -> those of other CTAs that came before and that it does not know of, a bit each"""
+
+    def at(self, warp: int, places: Mapping[int, Touches]) -> Position:
+        """The position of what CTAs do by a warp."""
+        key = warp, tuple(sorted(places.items()))
+        if key not in self.numbers:
+            number = self.numbers[key] = len(self.all)
+            lanes = sorted({touch.lane for own in places.values() for touch in own})
+            self.all.append(Position(number, warp, lanes, dict(places)))
+            self.arrays[number] = {}
+            for cta, touches in places.items():
+                for _, piece in self._pieces(touches, shared=False):
+                    there = self.arrays[number].setdefault(piece.unit, {})
+                    there[piece.what] = there.get(piece.what, 0) | 1 << cta
+        return self.all[self.numbers[key]]
+
+    def note_own(self, later: Position, earlier: Position, unknown: Rows) -> None:
+        """In a CTA one comes after the other, and lanes of it (rows) do not know of lanes of that."""
+        key = later.number, earlier.number
+        self.own[key] = self.own[key] | unknown if key in self.own else unknown
+
+    def touch(self, places: Iterable[tuple[int, int]]) -> bool:
+        """Whether something touches (address, bytes) of arrays."""
+        units = {unit for start, size in places for unit in range(start // self.grain, -(-(start + size) // self.grain))}
+        return any(not units.isdisjoint(found) for found in self.arrays.values())
+
+    def write(self, arrays: Iterable[int]) -> bool:
+        """Whether something writes to arrays, by their numbers."""
+        segments = {number + FIRST_ARRAY for number in arrays}
+        return any(
+            unit * self.grain >> SEGMENT_SHIFT in segments and any(what != _READS for what in done)
+            for found in self.arrays.values() for unit, done in found.items()
+        )  # fmt: skip
+
+    def race(self) -> bool:
+        """Whether two accesses that nothing orders conflict."""
+        apart = np.ones((LANES, LANES), bool)
+        np.fill_diagonal(apart, val=False)
+        return (
+            any(self._races_within(one, one, apart) for one in self.all)
+            or any(self._races_within(self.all[a], self.all[b], unknown) for (a, b), unknown in self.own.items())
+            or any(self._races_across(number, others) for number, others in self.across.items())
+        )
+
+    def _races_across(self, number: int, others: int) -> bool:
+        for other in range(len(self.all)):
+            if not others >> other & 1:
+                continue
+            one, two = self.arrays[number], self.arrays[other]
+            if len(one) > len(two):
+                one, two = two, one
+            if any(unit in two and _conflict(done, two[unit]) for unit, done in one.items()):
+                return True
+        return False
+
+    def _pieces(self, touches: Touches, *, shared: bool) -> Iterator[tuple[int, _Piece]]:
+        """(lane, piece) of what a CTA touches."""
+        for lane, address, pc in touches:
+            segment = (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT
+            if segment == LOCAL or (segment == SHARED and not shared):
+                continue
+            atomic, stores, size = self.does(pc)
+            what = size if atomic else _STORES if stores else _READS
+            start = address & ~ADDRESS_WRAPPED
+            for at in range(start, start + size, self.grain):
+                yield lane, _Piece(at // self.grain, what)
+
+    def _races_within(self, later: Position, earlier: Position, unknown: Rows) -> bool:
+        for cta, touches in later.places.items():
+            there: dict[int, list[tuple[int, int]]] = {}
+            for lane, piece in self._pieces(earlier.places.get(cta, ()), shared=True):
+                there.setdefault(piece.unit, []).append((lane, piece.what))
+            for lane, piece in self._pieces(touches, shared=True):
+                for other, what in there.get(piece.unit, ()):
+                    if unknown[lane, other] and _clash(piece.what, what):
+                        return True
+        return False
+
+
+def _clash(one: int, other: int) -> bool:
+    """Whether one of two writes, and they are not atomic with each other."""
+    return (one != _READS or other != _READS) and (one != other or one == _STORES)
+
+
+def _conflict(one: Mapping[int, int], other: Mapping[int, int]) -> bool:
+    """Whether two CTAs clash, of those that do something to a piece."""
+    return any(
+        _clash(what, beside) and (ctas != others or ctas & (ctas - 1) != 0)
+        for what, ctas in one.items() for beside, others in other.items()
+    )  # fmt: skip
+
+
+def unknown_lanes(rows: Rows, later: Position, earlier: Position, mark: int, *, lockstep: bool) -> Rows | None:
+    """Which lanes of a position do not know of lanes of an earlier one in the CTA, made up to an interval of its warp:
+    `rows` has what the threads of the CTA know.  None where all know."""
+    if later.warp == earlier.warp and lockstep:
+        return None
+    first, before = later.warp * LANES, earlier.warp * LANES
+    found = np.zeros((LANES, LANES), bool)
+    of_lanes = rows[np.ix_([first + lane for lane in later.lanes], [before + lane for lane in earlier.lanes])] < mark
+    found[np.ix_(later.lanes, earlier.lanes)] = of_lanes
+    if later.warp == earlier.warp:
+        np.fill_diagonal(found, val=False)
+    return found if found.any() else None
