@@ -18,8 +18,15 @@ if TYPE_CHECKING:
 
     from wsemu.proof.threads import Does, Rows
 
-_READS, _STORES = 0, -1
-"""what is done to a piece of memory; the bytes of an atomic are the third"""
+    Clash = Callable[["What", "What"], bool]
+
+
+class What(NamedTuple):
+    """What is done to a piece of memory."""
+
+    writes: bool
+    atomic: int
+    """bytes of an atomic"""
 
 
 class Touch(NamedTuple):
@@ -37,7 +44,7 @@ class _Piece(NamedTuple):
     """Some bytes, in units of the grain, and what is done to them."""
 
     unit: int
-    what: int
+    what: What
 
 
 @dataclass(slots=True)
@@ -49,6 +56,8 @@ class Position:
     lanes: list[int]
     places: Mapping[int, Touches]
     """by CTA"""
+    strong: bool = False
+    """it is an ordered access"""
 
 
 class Positions:
@@ -57,21 +66,21 @@ class Positions:
     def __init__(self, grain: int, does: Callable[[int], Does]) -> None:
         self.grain, self.does = grain, does
         self.all: list[Position] = []
-        self.numbers: dict[tuple[int, tuple[tuple[int, Touches], ...]], int] = {}
-        self.arrays: dict[int, dict[int, dict[int, int]]] = {}
+        self.numbers: dict[tuple[bool, int, tuple[tuple[int, Touches], ...]], int] = {}
+        self.arrays: dict[int, dict[int, dict[What, int]]] = {}
         """position -> piece of an array -> what is done -> CTAs, a bit each"""
         self.own: dict[tuple[int, int], Rows] = {}
         """two positions of one CTA -> by lane of either, whether the later one does not know of the earlier one"""
         self.across: dict[int, int] = {}
         """position -> those of other CTAs that came before and that it does not know of, a bit each"""
 
-    def at(self, warp: int, places: Mapping[int, Touches]) -> Position:
+    def at(self, warp: int, places: Mapping[int, Touches], *, strong: bool = False) -> Position:
         """The position of what CTAs do by a warp."""
-        key = warp, tuple(sorted(places.items()))
+        key = strong, warp, tuple(sorted(places.items()))
         if key not in self.numbers:
             number = self.numbers[key] = len(self.all)
             lanes = sorted({touch.lane for own in places.values() for touch in own})
-            self.all.append(Position(number, warp, lanes, dict(places)))
+            self.all.append(Position(number, warp, lanes, dict(places), strong))
             self.arrays[number] = {}
             for cta, touches in places.items():
                 for _, piece in self._pieces(touches, shared=False):
@@ -85,38 +94,55 @@ class Positions:
         self.own[key] = self.own[key] | unknown if key in self.own else unknown
 
     def touch(self, places: Iterable[tuple[int, int]]) -> bool:
-        """Whether something touches (address, bytes) of arrays."""
-        units = {unit for start, size in places for unit in range(start // self.grain, -(-(start + size) // self.grain))}
-        return any(not units.isdisjoint(found) for found in self.arrays.values())
+        """Whether a plain access touches (address, bytes) of arrays."""
+        units = {u for start, size in places for u in range(start // self.grain, -(-(start + size) // self.grain))}
+        return any(not units.isdisjoint(self.arrays[one.number]) for one in self.all if not one.strong)
 
     def write(self, arrays: Iterable[int]) -> bool:
-        """Whether something writes to arrays, by their numbers."""
+        """Whether a plain access writes to arrays, by their numbers."""
         segments = {number + FIRST_ARRAY for number in arrays}
         return any(
-            unit * self.grain >> SEGMENT_SHIFT in segments and any(what != _READS for what in done)
-            for found in self.arrays.values() for unit, done in found.items()
+            unit * self.grain >> SEGMENT_SHIFT in segments and any(what.writes for what in done)
+            for one in self.all if not one.strong for unit, done in self.arrays[one.number].items()
         )  # fmt: skip
 
     def race(self) -> bool:
-        """Whether two accesses that nothing orders conflict."""
+        """Whether two plain accesses that nothing orders conflict."""
         apart = np.ones((LANES, LANES), bool)
         np.fill_diagonal(apart, val=False)
+        plain = [one for one in self.all if not one.strong]
         return (
-            any(self._races_within(one, one, apart) for one in self.all)
-            or any(self._races_within(self.all[a], self.all[b], unknown) for (a, b), unknown in self.own.items())
-            or any(self._races_across(number, others) for number, others in self.across.items())
-        )
+            any(self._races_within(one, one, apart, _clash) for one in plain)
+            or any(self._races_within(*self._pair(key), unknown, _clash) for key, unknown in self.own.items()
+                   if not any(one.strong for one in self._pair(key)))
+            or any(self._races_across(one.number, other.number, _clash) for one in plain
+                   for other in self._beside(one.number) if not other.strong)
+        )  # fmt: skip
 
-    def _races_across(self, number: int, others: int) -> bool:
-        for other in range(len(self.all)):
-            if not others >> other & 1:
-                continue
-            one, two = self.arrays[number], self.arrays[other]
-            if len(one) > len(two):
-                one, two = two, one
-            if any(unit in two and _conflict(done, two[unit]) for unit, done in one.items()):
-                return True
-        return False
+    def contended(self) -> Iterator[tuple[Position, Position, bool]]:
+        """Ordered accesses that conflict, one after the other, and nothing else orders the two; whether of two CTAs."""
+        for key, unknown in self.own.items():
+            one, other = self._pair(key)
+            if one.strong and other.strong and self._races_within(one, other, unknown, _interfere):
+                yield one, other, False
+        for one in self.all:
+            for other in self._beside(one.number) if one.strong else ():
+                if other.strong and self._races_across(one.number, other.number, _interfere):
+                    yield one, other, True
+
+    def _pair(self, key: tuple[int, int]) -> tuple[Position, Position]:
+        return self.all[key[0]], self.all[key[1]]
+
+    def _beside(self, number: int) -> list[Position]:
+        """Those of other CTAs of which a position does not know."""
+        others = self.across.get(number, 0)
+        return [other for other in self.all if others >> other.number & 1]
+
+    def _races_across(self, number: int, other: int, clash: Clash) -> bool:
+        one, two = self.arrays[number], self.arrays[other]
+        if len(one) > len(two):
+            one, two = two, one
+        return any(unit in two and _conflict(done, two[unit], clash) for unit, done in one.items())
 
     def _pieces(self, touches: Touches, *, shared: bool) -> Iterator[tuple[int, _Piece]]:
         """(lane, piece) of what a CTA touches."""
@@ -125,32 +151,37 @@ class Positions:
             if segment == LOCAL or (segment == SHARED and not shared):
                 continue
             atomic, stores, size = self.does(pc)
-            what = size if atomic else _STORES if stores else _READS
+            what = What(stores, size if atomic else 0)
             start = address & ~ADDRESS_WRAPPED
             for at in range(start, start + size, self.grain):
                 yield lane, _Piece(at // self.grain, what)
 
-    def _races_within(self, later: Position, earlier: Position, unknown: Rows) -> bool:
+    def _races_within(self, later: Position, earlier: Position, unknown: Rows, clash: Clash) -> bool:
         for cta, touches in later.places.items():
-            there: dict[int, list[tuple[int, int]]] = {}
+            there: dict[int, list[tuple[int, What]]] = {}
             for lane, piece in self._pieces(earlier.places.get(cta, ()), shared=True):
                 there.setdefault(piece.unit, []).append((lane, piece.what))
             for lane, piece in self._pieces(touches, shared=True):
                 for other, what in there.get(piece.unit, ()):
-                    if unknown[lane, other] and _clash(piece.what, what):
+                    if unknown[lane, other] and clash(piece.what, what):
                         return True
         return False
 
 
-def _clash(one: int, other: int) -> bool:
+def _interfere(one: What, other: What) -> bool:
+    """Whether one of two writes."""
+    return one.writes or other.writes
+
+
+def _clash(one: What, other: What) -> bool:
     """Whether one of two writes, and they are not atomic with each other."""
-    return (one != _READS or other != _READS) and (one != other or one == _STORES)
+    return _interfere(one, other) and not (one.atomic and one.atomic == other.atomic)
 
 
-def _conflict(one: Mapping[int, int], other: Mapping[int, int]) -> bool:
-    """Whether two CTAs clash, of those that do something to a piece."""
+def _conflict(one: Mapping[What, int], other: Mapping[What, int], clash: Clash) -> bool:
+    """Whether two CTAs do so, of those that do something to a piece."""
     return any(
-        _clash(what, beside) and (ctas != others or ctas & (ctas - 1) != 0)
+        clash(what, beside) and (ctas != others or ctas & (ctas - 1) != 0)
         for what, ctas in one.items() for beside, others in other.items()
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 Place = tuple[int, int]
 MOST_STEPS = 100_000
@@ -69,13 +69,38 @@ class _Link(NamedTuple):
     """the second reads what the first wrote"""
 
 
-def weak(pairs: Collection[Pair], accesses: Collection[Strong]) -> Pair | bool | None:
-    """A pair of accesses in a cycle that is no interleaving; None: there is none; True: too many to be told."""
-    return _Search(pairs, accesses).run()
+class _Way(NamedTuple):
+    """What is left to close to a cycle."""
+
+    pair: Pair
+    """the last one"""
+    met: frozenset[int]
+    """threads"""
+    places: frozenset[Place]
+    apart: int
+    """steps that do not observe"""
+    unsynchronised: bool
+    """whether a step that observes does not synchronise"""
+    entered: bool
+    """whether the last pair was come to by observing"""
+
+
+def weak(
+    pairs: Collection[Pair], accesses: Collection[Strong], meet: Callable[[Strong, Strong], bool] = lambda a, b: True
+) -> Pair | bool | None:
+    """A pair of accesses in a cycle that is no interleaving; None: there is none; True: too many to be told.
+
+    `meet` says of two accesses to one place whether some interleaving has one after the other and nothing else that
+    orders them.  Others are seen in no other order, as plain accesses without a race; and what orders them is itself
+    made of steps that observe."""
+    return _Search(pairs, accesses, meet).run()
 
 
 class _Search:
-    def __init__(self, pairs: Collection[Pair], accesses: Collection[Strong]) -> None:
+    def __init__(
+        self, pairs: Collection[Pair], accesses: Collection[Strong], meet: Callable[[Strong, Strong], bool]
+    ) -> None:
+        self.meet = meet
         self.pairs = _in_circles([pair for pair in pairs if pair.first.place != pair.second.place])
         self.at: dict[Place, list[Strong]] = {}
         for access in sorted(accesses):
@@ -96,38 +121,42 @@ class _Search:
         return None
 
     def _from(self, start: Pair) -> Pair | bool | None:
-        """A cycle through a pair, depth first; a way is where it stands, the threads that it has met, how many steps do
-        not observe, whether some step that observes does not synchronise, and how it came to the pair that is last."""
+        """A cycle through a pair, depth first.  It need not come to a place twice, with up to three accesses there."""
+        home = start.first.place
         for first in (False, True):  # how the cycle comes back to the start: by observing or not
-            todo = [(start, frozenset({start.first.thread, start.second.thread}), 0, False, first)]
+            todo = [
+                _Way(start, frozenset({start.first.thread, start.second.thread}), frozenset({start.second.place}), 0,
+                     unsynchronised=False, entered=first)
+            ]  # fmt: skip
             while todo:
-                pair, met, apart, loose, entered = todo.pop()
-                for link in self._links(pair.second):
+                way = todo.pop()
+                for link in self._links(way.pair.second):
                     self.steps += 1
                     if self.steps > MOST_STEPS:
                         return True
-                    more = apart + (not link.observes)
-                    unsynchronised = loose or _loose(pair, entered, link.observes)
+                    more = way.apart + (not link.observes)
+                    loose = way.unsynchronised or _loose(way.pair, way.entered, link.observes)
                     if link.to == start.first and link.observes == first:
-                        if more > 1 or unsynchronised:
+                        if more > 1 or loose:
                             return start
                         continue
-                    if link.to.thread in met:
+                    if link.to.thread in way.met:
                         continue
-                    there = met | {link.to.thread}
-                    todo += [
-                        (after, there | {after.second.thread}, more, unsynchronised, link.observes)
-                        for after in self.after.get(link.to, ())
-                        if after.second.thread == link.to.thread or after.second.thread not in met
-                    ]
-                    alone = Pair(link.to, link.to, takes=True, gives=True, sequential=True)
-                    todo.append((alone, there, more, unsynchronised, link.observes))
+                    met = way.met | {link.to.thread}
+                    for after in self.after.get(link.to, ()) if way.pair.second.place != home else ():
+                        place, thread = after.second.place, after.second.thread
+                        if place not in way.places and (thread == link.to.thread or thread not in way.met):
+                            there = met | {thread}
+                            todo.append(_Way(after, there, way.places | {place}, more, loose, link.observes))
+                    if way.pair.first != way.pair.second:
+                        alone = Pair(link.to, link.to, takes=True, gives=True, sequential=True)
+                        todo.append(_Way(alone, met, way.places, more, loose, link.observes))
         return None
 
     def _links(self, access: Strong) -> Iterator[_Link]:
         """To which accesses of other threads a cycle may go on."""
         for other in self.at[access.place]:
-            if other.thread == access.thread or not (access.writes or other.writes):
+            if other.thread == access.thread or not (access.writes or other.writes) or not self.meet(access, other):
                 continue
             both = access.reads and access.writes and other.reads and other.writes
             chained = both and access.place not in self.stored

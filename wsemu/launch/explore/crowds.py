@@ -6,9 +6,9 @@ ordered accesses hold: N CTAs come to a barrier in N ways, not in N! (counter ab
 with (0,1,infinity)-Counter Abstraction", CAV 2002, with exact numbers).
 
 CTAs are *alike* as long as the same accesses with the same results take them through the same synchronisation; where
-they turn out not to be, the search begins anew with more groups.  Each CTA is run over the arrays as they were at first,
-with nothing new in them but what its ordered access is to find: so no plain load may decide anything of which the
-launch writes the array.
+they turn out not to be, the search begins anew with more groups.  Each CTA is run over the arrays as they were at
+first, with nothing new in them but what its ordered access is to find: so no plain load may decide anything of which
+the launch writes the array.
 
 Who knows of whose accesses is kept for all ways to a state together: what is told of it holds on each.  It is asked of
 each access of which earlier ones of other CTAs it does not know, on some way.  No two of these may touch one place, in
@@ -28,6 +28,7 @@ from wsemu.model.isa import (
     AS_STORE,
     ATOMICS,
     FIRST_ARRAY,
+    LANES,
     NAMES,
     NO_STORE,
     OPERATIONS,
@@ -36,7 +37,7 @@ from wsemu.model.isa import (
     SERVED,
     access_shape,
 )
-from wsemu.proof.positions import Positions, Touch
+from wsemu.proof.positions import Position, Positions, Touch
 from wsemu.proof.robust import Pair, Strong, weak
 from wsemu.proof.threads import Shared, does
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
     from wsemu.launch.explore.session import Moved, Session
     from wsemu.model.bound import Bound
-    from wsemu.proof.threads import Made, Place
+    from wsemu.proof.threads import Does, Made, Place
 
 MOST_MOVES, MOST_STATES = 1_500, 3_000
 """of single CTAs, each with one result of its access; of the launch"""
@@ -55,6 +56,10 @@ _OFFSET = (1 << SEGMENT_SHIFT) - 1
 
 Step = tuple[int, int, int, bytes]
 """warp, lane and instruction of an ordered access, and what it finds"""
+
+
+_Name = tuple[int, int, int, tuple[int, int]]
+"""group, thread of a CTA, instruction and place of an ordered access"""
 
 
 class _SplitError(Exception):
@@ -166,13 +171,17 @@ class Crowds:
         self.shared = Shared()
         kin = self.begin(self.shared)
         self.data, self.ordered, self.threads = kin.data, kin.ordered, kin.of_cta
-        self.positions = Positions(kin.grain, lambda pc: does(self.code[pc], data=pc in self.data))
+        self.positions = Positions(kin.grain, self._does)
         self.locals: list[Local] = []
         self.numbers: dict[object, int] = {}
         self.after: dict[Config, set[Config]] = {}
         roots = [(self._root(n), len(group)) for n, group in enumerate(self.groups)]
         self._search(*self._began(roots))
         return self._ends() and self._bytes_fit() and not self.positions.race() and self._strong()
+
+    def _does(self, pc: int) -> Does:
+        found = does(self.code[pc], data=pc in self.data)
+        return found._replace(stores=not self.code[pc][7] & NO_STORE) if found.atomic else found
 
     # -- one CTA -------------------------------------------------------------------------------------------------------
     def _root(self, group: int) -> tuple[Local, Did]:
@@ -183,7 +192,7 @@ class Crowds:
         ran = {cta: self.known[cta, ()] for cta in ctas}
         self._same(group, ran)
         kin = self.begin(self.shared)
-        kin.begin(self.positions)
+        kin.begin(self.positions, ctas)
         did, shape = kin.go(ran[ctas[0]].made, self._touched(ran), None)
         return self._local(group, (), ran, kin, shape), did
 
@@ -405,18 +414,40 @@ class Crowds:
         return self.compares <= steering and not self.positions.write(steering)
 
     def _strong(self) -> bool:
-        """Whether interleavings of the ordered accesses are all that there is."""
+        """Whether interleavings of the ordered accesses are all that there is.  One that comes before or behind all
+        that conflict with it, by what its thread has acquired, is seen as a plain access is."""
         if len(self.shared.places) < 2:
             return True
         self._follow_on()
+        kept = set[tuple[bool, frozenset[_Name]]]()
+        for one, other, apart in self.positions.contended():
+            kept.add((apart, frozenset((self._name(one), self._name(other)))))
+        named = set[_Name]().union(*(names for _, names in kept))
         pairs, strong = set[Pair](), set[Strong]()
+        group_of = {cta: number for number, ctas in enumerate(self.groups) for cta in ctas}
+
+        def name(access: Strong) -> _Name:
+            cta, thread = divmod(access.thread, self.threads)
+            return group_of[cta], thread, access.pc, access.place
+
+        def meet(one: Strong, other: Strong) -> bool:
+            apart = one.thread // self.threads != other.thread // self.threads
+            return (apart, frozenset((name(one), name(other)))) in kept
+
         for number, group in enumerate(self.groups):
-            most = 3 * len(self.shared.places)
-            own = self.followed[number]
-            for cta in group[:most]:
-                pairs |= {p._replace(first=self._of(p.first, cta), second=self._of(p.second, cta)) for p in own.pairs}
-                strong |= {self._of(access, cta) for access in own.strong}
-        return weak(pairs, strong) is None
+            of_group = self.followed[number]
+            own = {a for a in of_group.strong if (number, a.thread, a.pc, a.place) in named}
+            both = {pair for pair in of_group.pairs if {pair.first, pair.second} <= own}
+            for cta in group[: 3 * len(self.shared.places)]:
+                pairs |= {p._replace(first=self._of(p.first, cta), second=self._of(p.second, cta)) for p in both}
+                strong |= {self._of(access, cta) for access in own}
+        return weak(pairs, strong, meet) is None
+
+    def _name(self, position: Position) -> _Name:
+        """Of the position of an ordered access."""
+        cta, ((lane, address, pc),) = next(iter(position.places.items()))
+        group = next(n for n, ctas in enumerate(self.groups) if cta in ctas)
+        return group, position.warp * LANES + lane, pc, (-1, address)
 
     def _of(self, access: Strong, cta: int) -> Strong:
         return access._replace(thread=cta * self.threads + access.thread)

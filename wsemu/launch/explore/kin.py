@@ -14,12 +14,12 @@ import numpy as np
 from wsemu.launch.explore.ways import UnfitError
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import LANES
-from wsemu.proof.positions import Position, Positions, Touches, unknown_lanes
+from wsemu.proof.positions import Position, Positions, Touch, Touches, unknown_lanes
 from wsemu.proof.thread_keys import WIDE
 from wsemu.proof.threads import Knowledge, Location, does
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from wsemu.launch.explore.session import Ask
     from wsemu.proof.threads import Made, Rows, Thread
@@ -54,14 +54,15 @@ class Kin(Knowledge):
     """The threads of a CTA, which is called 0."""
 
     positions: Positions
+    ctas: Sequence[int]
     shares: int
     """so many columns behind those of threads; behind them there is one for what is acquired"""
     past: dict[int, int]
     """position -> the last interval in which its warp was there, of those that not all know of"""
 
-    def begin(self, positions: Positions) -> None:
-        """Be a CTA that has not begun."""
-        self.positions, self.shares, self.past = positions, 1, {}
+    def begin(self, positions: Positions, ctas: Sequence[int]) -> None:
+        """Be one of some CTAs that have not begun."""
+        self.positions, self.ctas, self.shares, self.past = positions, ctas, 1, {}
         self.sequential = False  # that two `fence.sc` have an order is not made use of
         self.width = self.of_cta + 2
         self.rows[0] = np.zeros((self.of_cta, self.width), np.int32)
@@ -105,23 +106,27 @@ class Kin(Knowledge):
             return
         for lane, address in made.addresses:
             thread, place = event.warp * LANES + lane, (-1, address)
+            touch = (Touch(lane, address, event.pc),)
+            self._visit(self.positions.at(event.warp, dict.fromkeys(self.ctas, touch), strong=True), event.interval)
             self._acquire_by(event, thread, place)
             self._strong(event, thread, place, bool(made.wrote >> lane & 1))
 
     def _close(self, warp: int, interval: int) -> None:
         """Note what a warp has accessed up to the end of an interval."""
         for key in [key for key in self.open if key[0] == warp and key[1] <= interval]:
-            position = self.positions.at(warp, self.open.pop(key))
-            rows = self.rows[0]
-            chosen = rows[[warp * LANES + lane for lane in position.lanes]]
-            self.accesses.append((position.number, frozenset(self._share(chosen))))
-            for number, mark in self.past.items():
-                earlier = self.positions.all[number]
-                unknown = unknown_lanes(rows, position, earlier, mark, lockstep=self.lockstep)
-                if unknown is not None:
-                    self.positions.note_own(position, earlier, unknown)
-            self.past[position.number] = key[1]
-            self.news |= 1 << position.number
+            self._visit(self.positions.at(warp, self.open.pop(key)), key[1])
+
+    def _visit(self, position: Position, interval: int) -> None:
+        """Be somewhere, and note of what else nobody there knows."""
+        rows = self.rows[0]
+        self.accesses.append((position.number, frozenset(self._share(rows[self._columns(position)]))))
+        for number, mark in self.past.items():
+            earlier = self.positions.all[number]
+            unknown = unknown_lanes(rows, position, earlier, mark, lockstep=self.lockstep)
+            if unknown is not None:
+                self.positions.note_own(position, earlier, unknown)
+        self.past[position.number] = interval
+        self.news |= 1 << position.number
 
     def _forget_known(self) -> None:
         rows = self._living()
@@ -164,6 +169,8 @@ class Kin(Knowledge):
         told = tuple((n, np.packbits(known[n]).tobytes()) for n in sorted(self.past))
         shape = tuple(zip(names, map(kinds.index, masks), strict=True)), told
         self._renamed(names, table, [kinds.index(mask) for mask in masks], max(len(kinds), 1))
+        if ask is not None:  # who observes a write knows of that one
+            untold &= ~(1 << self.accesses[0][0])
         did = Did(self.news, tuple(self.accesses), tuple(kinds or [0]), released, untold)
         return did, shape
 
