@@ -71,3 +71,106 @@ def lane_bytes(program: Program) -> dict[int, int]:
             if type_ == "p" or type_ in SIZE:
                 found[row] = 0 if type_ == "p" else SIZE[type_]
     return found
+
+
+Masks = dict[int, int]
+"""row -> bits of it that matter"""
+_ALL = (1 << 64) - 1
+_SIGNS = {"setp.lt.s": 0, "setp.ge.s": 0, "setp.gt.s": -1, "setp.le.s": -1}
+"""comparisons that tell a sign -> with what"""
+
+
+def live_bits(program: Program) -> list[Masks]:
+    """By instruction, the bits that matter just before it, of rows of which not all do: of what a mask leaves, or a
+    comparison with 0 asks the sign of, the other bits are as good as others."""
+    if "live bits" not in program.derived:
+        program.derived["live bits"] = _Bits(program).found()
+    found: list[Masks] = program.derived["live bits"]
+    return found
+
+
+class _Bits:
+    def __init__(self, program: Program) -> None:
+        self.program, self.code = program, program.code.tolist()
+        written = {fields[2] for fields in self.code if OPERATIONS[NAMES[fields[0]]].result}
+        self.constants = {
+            row: value for row, _, value in program.constants
+            if row not in written and isinstance(value, int) and not isinstance(value, bool)
+        }  # fmt: skip
+        self.rows = live_rows(program)
+        decoder = Decoder(program, Regions(program, 0, None), {})
+        self.reads = [
+            {row for step in decoder.steps(pc) for row in (*step.reads, *step.operands, step.address) if row > 0}
+            | ({fields[1] >> 1} - {0})
+            for pc, fields in enumerate(self.code)
+        ]
+
+    def found(self) -> list[Masks]:
+        if not any(self._narrows(fields) for fields in self.code):
+            return [{} for _ in self.code]
+        live: list[Masks] = [{} for _ in self.code]
+        """all bits that matter"""
+        before: list[set[int]] = [set() for _ in self.code]
+        for pc, fields in enumerate(self.code):
+            for after in successors(pc, fields):
+                if after < len(self.code):
+                    before[after].add(pc)
+        work = list(range(len(self.code)))
+        while work:
+            pc = work.pop()
+            now = self._before(pc, live)
+            if now != live[pc]:
+                live[pc] = now
+                work += before[pc]
+        return [{row: bits for row, bits in at.items() if 0 < bits < _ALL} for at in live]
+
+    def _before(self, pc: int, live: list[Masks]) -> Masks:
+        fields = self.code[pc]
+        later: Masks = {}
+        for after in successors(pc, fields):
+            for row, bits in live[after].items() if after < len(self.code) else ():
+                later[row] = later.get(row, 0) | bits
+        operation = OPERATIONS[NAMES[fields[0]]]
+        if operation.kind != "alu" or (operation.result not in SIZE and operation.result != "p"):
+            later.update(dict.fromkeys(self.reads[pc], _ALL))
+            return self._of_live(pc, later)
+        needed = later.get(fields[2], 0) if operation.result in SIZE else _ALL
+        if not fields[1] and operation.result in SIZE:
+            later.pop(fields[2], None)
+        named = fields[3 : 3 + len(operation.operands)]
+        for row in self.reads[pc] - set(named):
+            later[row] = _ALL
+        for n, row in enumerate(named):
+            later[row] = later.get(row, 0) | self._operand(fields, n, needed)
+        return self._of_live(pc, later)
+
+    def _of_live(self, pc: int, later: Masks) -> Masks:
+        return {row: later.get(row, 0) for row in self.rows[pc]}
+
+    def _narrows(self, fields: list[int]) -> bool:
+        name = NAMES[fields[0]]
+        return OPERATIONS[name].kind == "alu" and (name.startswith("and.b") or self._sign(fields))
+
+    def _sign(self, fields: list[int]) -> bool:
+        """Whether a comparison tells the sign of its first operand."""
+        wanted = next((value for prefix, value in _SIGNS.items() if NAMES[fields[0]].startswith(prefix)), None)
+        return wanted is not None and self._constant(fields[4], NAMES[fields[0]]) == wanted
+
+    def _constant(self, row: int, name: str) -> int | None:
+        """What a row always holds, as a signed number."""
+        value = self.constants.get(row)
+        bits = 64 if name.endswith("64") else 32
+        return None if value is None else (value & (1 << bits) - 1) - (value >> bits - 1 & 1) * (1 << bits)
+
+    def _operand(self, fields: list[int], n: int, needed: int) -> int:
+        """The bits of an operand that matter where these bits of the result do."""
+        name, beside = NAMES[fields[0]], self._constant(fields[4 - n], NAMES[fields[0]]) if n < 2 else None
+        if n == 0 and self._sign(fields):
+            return 1 << (63 if name.endswith("64") else 31)
+        if name.startswith("mov.b"):
+            return needed
+        if name.startswith("and.b"):
+            return needed if beside is None else needed & beside & _ALL
+        if name.startswith(("or.b", "xor.b")):
+            return needed
+        return _ALL

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.model.isa import NAMES
 from wsemu.model.outcome import Trace
+from wsemu.proof.liveness import live_bits
 from wsemu.reference.agents.copy import report_outliving
 from wsemu.reference.memory.bounds import atomic
 from wsemu.reference.run import BudgetError, Cta, CtaGroup, Launch
@@ -189,13 +190,13 @@ class OrderedRun:
                 [order.before((cta, p.warp, p.interval), (cta, w.number)) for w in alive]
                 for b in own.barriers for p in (*b.before, *b.participants)
             ]  # fmt: skip
-        shared = bytes(own.shared.data), bytes(own.shared.written or b"")
+        shared, bits = (bytes(own.shared.data), bytes(own.shared.written or b"")), live_bits(own.launch.program)
         return (
             parted,
             known,
             shared,
             barriers,
-            [_warp_state(warp, own.served.get(warp.number, 0), live) for warp in own.warps],
+            [_warp_state(warp, own.served.get(warp.number, 0), live, bits) for warp in own.warps],
         )
 
 
@@ -227,7 +228,9 @@ def _objects(cta: OrderedCta) -> tuple[Any, ...]:
     return sorted(mbarriers), vars(cta.registers), [cta.copies, cta.bulk]
 
 
-def _warp_state(warp: Warp, served: int, live: list[frozenset[int]]) -> tuple[Any, ...]:
+def _warp_state(
+    warp: Warp, served: int, live: list[frozenset[int]], bits: list[dict[int, int]]
+) -> tuple[Any, ...]:
     if not warp.alive:
         return ()
     groups = [_group(group) for group in warp.ready], [_group(group) for group in warp.parked]
@@ -244,6 +247,8 @@ def _warp_state(warp: Warp, served: int, live: list[frozenset[int]]) -> tuple[An
         for row in sorted(live[pc]) if lanes and pc < len(live) else ():
             values = warp.registers.get(row)
             chosen = [values[k] for k in range(32) if lanes >> k & 1] if values else []
+            if row in bits[pc]:
+                chosen = [value & bits[pc][row] for value in chosen]
             rows.append((row, chosen if any(chosen) else 0, warp.predicates.get(row, 0) & lanes))
     local = bytes(warp.local.data), bytes(warp.local.written or b"")
     return warp.alive, served, warp.waits, groups, rows, local

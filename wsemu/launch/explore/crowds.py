@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.proof.threads import Does, Made, Place
 
-MOST_MOVES, MOST_STATES = 1_500, 3_000
+MOST_MOVES, MOST_STATES = 4_000, 3_000
 """of single CTAs, each with one result of its access; of the launch"""
 MOST_BYTES = 1 << 21
 """of arrays"""
@@ -115,15 +115,18 @@ class Move(NamedTuple):
     to: Local
     place: Place
     value: bytes
-    writes: bool
     did: Did
     made: tuple[Made, ...]
 
 
 Row = tuple[int, int]
-"""who knows: (local state, share), or (-2 - number of a place, 0)"""
+"""who knows: (local state, share), or (-2 - number of a place, which of what it tells)"""
 Unknown = dict[tuple[Row, int], int]
 """who -> of CTAs that stand where -> positions of theirs that it may not know of, a bit each"""
+
+
+OWN = -2
+"""in place of where others stand: the own CTA, as far as others tell of it"""
 
 
 class Config(NamedTuple):
@@ -268,7 +271,7 @@ class Crowds:
         kin = local.kin.copy()
         did, shape = kin.go(first.made, self._touched(ran), ask)
         to = self._local(local.group, path, ran, kin, shape)
-        return Move(to, ask.place, first.value, self._writes(ask, first.made), did, first.made)
+        return Move(to, ask.place, first.value, did, first.made)
 
     def _waits(self, local: Local, ask: Ask, first: Ran, same: set[int]) -> None:
         """Be sure that CTAs do nothing but wait."""
@@ -377,7 +380,7 @@ class Crowds:
         others[local.number] -= 1
         if not others[local.number]:
             del others[local.number]
-        told = _Told(self, config, unknown, local, others, move)
+        told = _Told(self, unknown, local, others, move)
         counts = dict(others)
         counts[move.to.number] = counts.get(move.to.number, 0) + 1
         held = dict(config.held)
@@ -476,32 +479,33 @@ class _Told:
     """who moves, among those who know and those that stand somewhere"""
 
     def __init__(
-        self, crowds: Crowds, config: Config, before: Unknown, local: Local, others: dict[int, int], move: Move
+        self, crowds: Crowds, before: Unknown, local: Local, others: dict[int, int], move: Move
     ) -> None:
         self.crowds, self.before, self.local, self.others, self.move = crowds, before, local, others, move
         self.places = {row for row, _ in before if row[0] < 0}
-        self.place = -2 - crowds.place_number(move.place), 0
+        self.place = -2 - crowds.place_number(move.place)
 
     def _of_share(self, share: int, other: int) -> int:
         """The positions of CTAs that stand somewhere that are unknown to who has these shares of the one that moves."""
         unknown, n = NOTHING, 0
         while share >> n:
             if share >> n & 1:
-                if n < self.local.shares:
-                    unknown &= self.before.get(((self.local.number, n), other), 0)
-                else:
-                    unknown &= self.before.get((self.place, other), NOTHING)
+                row, least = (self.local.number, n), 0 if other != OWN else NOTHING
+                if n >= self.local.shares:
+                    row, least = (self.place, n - self.local.shares), NOTHING
+                about = self.local.number if other == OWN and row[0] < 0 else other
+                unknown &= self.before.get((row, about), least)
             n += 1
         return unknown
 
     def unknown(self) -> Unknown:
         found = self._kept()
-        for other in self.others:
-            for n, share in enumerate(self.move.did.rows):
+        for n, share in enumerate(self.move.did.rows):
+            for other in self.others:
                 found[(self.MOVER, n), other] = self._of_share(share, other)
+            found[(self.MOVER, n), OWN] = self._of_share(share, OWN) | self.move.did.made
         self._note()
-        if self.move.writes:
-            self._release(found)
+        self._leave(found)
         return self._met(found)
 
     def _kept(self) -> Unknown:
@@ -510,39 +514,42 @@ class _Told:
         made, crowds = self.move.did.made, self.crowds
         rows = [(o, share) for o in self.others for share in range(crowds.locals[o].shares)]
         for row in (*rows, *self.places):
-            for other, count in self.others.items():
+            for other, count in (*self.others.items(), (OWN, 1)):
                 if (row, other) in self.before and (row[0] != other or count > 1):
                     found[row, other] = self.before[row, other]
             found[row, self.MOVER] = self.before.get((row, self.local.number), NOTHING if row[0] < 0 else 0) | made
         return found
 
     def _note(self) -> None:
-        across = self.crowds.positions.across
+        positions = self.crowds.positions
         for number, shares in self.move.did.accesses:
             for other in self.others:
                 for share in shares:
-                    across[number] = across.get(number, 0) | self._of_share(share, other)
+                    positions.across[number] = positions.across.get(number, 0) | self._of_share(share, other)
+        for later, earlier, unknown, shares in self.move.did.own:
+            if any(self._of_share(share, OWN) >> earlier & 1 for share in shares):
+                positions.note_own(positions.all[later], positions.all[earlier], unknown)
 
-    def _release(self, found: Unknown) -> None:
-        did = self.move.did
-        goes_on = did.released >> self.local.shares & 1
-        for other in self.others:
-            found[self.place, other] = self._of_share(did.released, other)
-        untold = self.before.get((self.place, self.local.number), NOTHING) | did.made if goes_on else NOTHING
-        found[self.place, self.MOVER] = untold & did.untold
+    def _leave(self, found: Unknown) -> None:
+        """What the place of the access has to tell from now on."""
+        for n, left in enumerate(self.move.did.left):
+            row = self.place, n
+            if left is None:
+                for key in [key for key in found if key[0] == row]:
+                    del found[key]
+                continue
+            share, untold = left
+            for other in self.others:
+                found[row, other] = self._of_share(share, other)
+            found[row, self.MOVER] = (self._of_share(share, OWN) | self.move.did.made) & untold
 
     def _met(self, found: Unknown) -> Unknown:
         """Let the one that has moved be among those that stand where it came to."""
         to, beside = self.move.to.number, self.move.to.number in self.others
         met: Unknown = {}
-
-        def add(row: tuple[int, int], other: int, mask: int) -> None:
-            met[row, other] = met.get((row, other), 0) | mask
-
         for (row, other), mask in found.items():
-            own = (to, row[1]) if row[0] == self.MOVER else row
-            about = to if other == self.MOVER else other
-            add(own, about, mask)
+            key = (to, row[1]) if row[0] == self.MOVER else row, to if other == self.MOVER else other
+            met[key] = met.get(key, 0) | mask
         if not beside:
             for n in range(self.move.to.shares):
                 met.pop(((to, n), to), None)
@@ -561,5 +568,5 @@ def _merge(into: dict[Any, frozenset[Any]], more: dict[Any, frozenset[Any]]) -> 
 
 def _joined(known: Unknown, more: Unknown) -> Unknown:
     """What is known on two ways: at a place that nobody has written on one of them, nothing."""
-    none = {key: NOTHING if key[0][0] < 0 else 0 for key in (*known, *more)}
+    none = {key: NOTHING if key[0][0] < 0 or key[1] == OWN else 0 for key in (*known, *more)}
     return {key: known.get(key, least) | more.get(key, least) for key, least in none.items()}

@@ -1,8 +1,9 @@
 """What the threads of one CTA know, for all CTAs that synchronise as it does (`crowds.py`).
 
 Of its own CTA a thread knows intervals, as in `threads.py`.  Of others it knows what it has acquired: a column for each
-*share*, which stands for whatever has been acquired together so far, and one for what is acquired next.  What a share
-comes to, the search says; here it is only followed where it goes.
+*share*, which stands for whatever has been acquired together so far, and three for what the place of the next access
+has to tell: what was released there, and what the `fence.sc` knew that came before writes, or reads, there.  What a
+share comes to, the search says; here it is only followed where it goes.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ MOST_SHARES = 48
 """that are told apart in a CTA"""
 _ENDS = frozenset("arrive sync exit warp fence.cta fence.gpu fence.sys".split())
 """kinds of events that end an interval, with what was accessed in it"""
+OF_PLACE = 3
 NOTHING = -1
 """told: all positions are unknown"""
 Share = int
@@ -40,14 +42,13 @@ class Did(NamedTuple):
     made: int
     """positions, a bit each"""
     accesses: tuple[tuple[int, frozenset[Share]], ...]
-    """positions, with the shares that lanes had there"""
+    """positions, with the shares that lanes had there; first that of its ordered access"""
     rows: tuple[Share, ...]
     """by share from now on: the shares before that it is made of"""
-    released: Share
-    """what the write tells of others: one that releases nothing has none; `acquired` where it goes on with what was
-    told there before"""
-    untold: int
-    """positions of its own that the write does not tell of, a bit each"""
+    own: tuple[tuple[int, int, Rows, frozenset[Share]], ...]
+    """(later, earlier, unknown lanes, shares): positions of its own of which only shares can tell"""
+    left: tuple[tuple[Share, int] | None, ...]
+    """what the place has to tell then, of others and, as positions, not of its own; None: nothing"""
 
 
 class Kin(Knowledge):
@@ -63,8 +64,7 @@ class Kin(Knowledge):
     def begin(self, positions: Positions, ctas: Sequence[int]) -> None:
         """Be one of some CTAs that have not begun."""
         self.positions, self.ctas, self.shares, self.past = positions, ctas, 1, {}
-        self.sequential = False  # that two `fence.sc` have an order is not made use of
-        self.width = self.of_cta + 2
+        self.width = self.of_cta + 1 + OF_PLACE
         self.rows[0] = np.zeros((self.of_cta, self.width), np.int32)
         self.rows[0][:, self.of_cta] = 1
 
@@ -78,11 +78,14 @@ class Kin(Knowledge):
         self.rows[0] = self.rows[0].copy()
         self.locations = {}
         if ask is not None:
-            row = np.zeros(self.width, np.int32)
-            row[self.of_cta + self.shares] = 1
-            self.locations[ask.place] = Location({}, {WIDE: row})
+            given, written, read = np.zeros((OF_PLACE, self.width), np.int32)
+            given[self.of_cta + self.shares] = 1
+            if self.sequential:
+                written[self.of_cta + self.shares + 1] = read[self.of_cta + self.shares + 2] = 1
+            self.locations[ask.place] = Location({}, {WIDE: given}, written, read)
         self.open = dict(sorted(touched.items()))
         self.accesses: list[tuple[int, frozenset[Share]]] = []
+        self.of_own: list[tuple[int, int, Rows, frozenset[Share]]] = []
         self.news = 0
         for one in made:
             event = one.event._replace(cta=0)
@@ -119,12 +122,13 @@ class Kin(Knowledge):
     def _visit(self, position: Position, interval: int) -> None:
         """Be somewhere, and note of what else nobody there knows."""
         rows = self.rows[0]
-        self.accesses.append((position.number, frozenset(self._share(rows[self._columns(position)]))))
+        shares = frozenset(self._share(rows[self._columns(position)]))
+        self.accesses.append((position.number, shares))
         for number, mark in self.past.items():
             earlier = self.positions.all[number]
             unknown = unknown_lanes(rows, position, earlier, mark, lockstep=self.lockstep)
             if unknown is not None:
-                self.positions.note_own(position, earlier, unknown)
+                self.of_own.append((position.number, number, unknown, shares))
         self.past[position.number] = interval
         self.news |= 1 << position.number
 
@@ -145,20 +149,15 @@ class Kin(Knowledge):
 
     def _share(self, rows: Rows) -> list[Share]:
         """Of each row, the shares in it."""
-        there = rows[:, self.of_cta : self.of_cta + self.shares + 1] > 0
-        found: list[int] = (there @ (1 << np.arange(self.shares + 1, dtype=np.int64))).tolist()
+        count = self.shares + OF_PLACE
+        there = rows[:, self.of_cta : self.of_cta + count] > 0
+        found: list[int] = (there @ (1 << np.arange(count, dtype=np.int64))).tolist()
         return found
 
     # -- where it stands -----------------------------------------------------------------------------------------------
     def _folded(self, ask: Ask | None) -> tuple[Did, object]:
         """Count shares anew, those that are left; nothing is kept that tells less than its thread knows anyway."""
-        released, untold = 0, 0
-        if ask is not None and ask.place in self.locations:
-            row = self._padded(self.locations[ask.place].given.get(WIDE, np.zeros(0, np.int32)))[None]
-            (released,) = self._share(row)
-            untold = sum(1 << n for n, mark in self.past.items() if not self._knows(row, n, mark).all())
-            if not row[0, : self.of_cta].any():  # a write that releases nothing
-                untold = NOTHING
+        left = self._left(ask)
         names, table = self._kept()
         masks = self._share(table)
         kinds = list(dict.fromkeys(masks))
@@ -169,10 +168,26 @@ class Kin(Knowledge):
         told = tuple((n, np.packbits(known[n]).tobytes()) for n in sorted(self.past))
         shape = tuple(zip(names, map(kinds.index, masks), strict=True)), told
         self._renamed(names, table, [kinds.index(mask) for mask in masks], max(len(kinds), 1))
-        if ask is not None:  # who observes a write knows of that one
-            untold &= ~(1 << self.accesses[0][0])
-        did = Did(self.news, tuple(self.accesses), tuple(kinds or [0]), released, untold)
-        return did, shape
+        return Did(self.news, tuple(self.accesses), tuple(kinds or [0]), tuple(self.of_own), left), shape
+
+    def _left(self, ask: Ask | None) -> tuple[tuple[Share, int] | None, ...]:
+        """What the place of an access that was let go has to tell."""
+        if ask is None:
+            return ()
+        location, found = self.locations[ask.place], list[tuple[Share, int] | None]()
+        for row in (location.given.get(WIDE), location.written, location.read):
+            if row is None or not len(row):
+                found.append(None)
+                continue
+            whole = self._padded(row)[None]
+            (share,) = self._share(whole)
+            untold = sum(1 << n for n, mark in self.past.items() if not self._knows(whole, n, mark).all())
+            if not whole[0, : self.of_cta].any():  # it is of no thread of its own
+                untold = NOTHING
+            found.append((share, untold))
+        if found[0] is not None and self.counts:  # who observes a write knows of that one
+            found[0] = found[0][0], found[0][1] & ~(1 << self.accesses[0][0])
+        return tuple(found)
 
     def _padded(self, row: Rows) -> Rows:
         made = np.zeros(self.width, np.int32)
@@ -187,27 +202,40 @@ class Kin(Knowledge):
             return [], np.zeros((0, self.width), np.int32)
         found: list[tuple[Any, Rows]] = [(("thread", t), rows[t]) for t in alive]
         for name in ("fenced", "pending"):
-            table: dict[Thread, dict[int, Rows]] = getattr(self, name)
-            found += [((name, t), given[WIDE]) for t, given in sorted(table.items()) if WIDE in given]
+            fenced: dict[Thread, dict[int, Rows]] = getattr(self, name)
+            found += [((name, t), given[WIDE]) for t, given in sorted(fenced.items()) if WIDE in given]
         for (t, place), given in sorted(self.seen.items()):
             if WIDE in given:
                 seen, own = self._share(np.stack([self._padded(given[WIDE]), self._padded(rows[t])]))
                 found += [(("seen", t, place), given[WIDE])] if seen & ~own else []
+        for name in ("behind", "forced") if self.sequential else ():
+            table = getattr(self, name)
+            found += [((name, t), row) for t, row in sorted(table.items()) if self._adds(name, row, rows[t])]
+        found += [(("meeting", bar, n), row) for (_, bar), both in sorted(self.meeting.items())
+                  for n, row in enumerate(both)]  # fmt: skip
         found += [(("exited",), row) for row in self.exited.values()]
         found += [(("given", bar, syncs, uncounted), row)
                   for (_, bar), (row, syncs, uncounted) in sorted(self.given.items())]  # fmt: skip
         return [name for name, _ in found], np.stack([self._padded(row) for _, row in found])
 
+    def _adds(self, name: str, row: Rows, known: Rows) -> bool:
+        """Whether what the next `fence.sc` of a thread takes tells more than that knows anyway."""
+        if name != "forced":
+            return True
+        taken, own = self._share(np.stack([self._padded(row), self._padded(known)]))
+        more = (self._padded(row)[: self.of_cta] > known[: self.of_cta]).any()
+        return bool(taken & ~own or more)
+
     def _renamed(self, names: list[Any], table: Rows, shares: list[int], count: int) -> None:
         """Go on with these rows alone, of such shares."""
-        self.shares, self.width = count, self.of_cta + count + 1
+        self.shares, self.width = count, self.of_cta + count + OF_PLACE
         made = np.zeros((len(names), self.width), np.int32)
         made[:, : self.of_cta] = table[:, : self.of_cta]
         made[np.arange(len(names)), [self.of_cta + share for share in shares]] = 1
         self.rows[0] = np.zeros((self.of_cta, self.width), np.int32)
         self.fenced, self.pending, self.own, self.seen = {}, {}, {}, {}
         self.exited, self.given, self.locations, self.columns, self.counts, self.last = {}, {}, {}, {}, {}, {}
-        self.behind = {}
+        self.behind, self.forced, self.meeting = {}, {}, {}
         for name, row in zip(names, made, strict=True):
             self._put(name, row)
 
@@ -218,6 +246,11 @@ class Kin(Knowledge):
             getattr(self, name[0])[name[1]] = {WIDE: row}
         elif name[0] == "seen":
             self.seen[name[1:]] = {WIDE: row}
+        elif name[0] in ("behind", "forced"):
+            getattr(self, name[0])[name[1]] = row
+        elif name[0] == "meeting":
+            first, second = self.meeting.get((0, name[1]), (row, row))
+            self.meeting[0, name[1]] = (row, second) if name[2] == 0 else (first, row)
         elif name[0] == "exited":
             self.exited[0] = row
         else:

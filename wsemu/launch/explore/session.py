@@ -30,7 +30,7 @@ from wsemu.model.isa import (
     access_shape,
 )
 from wsemu.model.isa import ATOMICS as ATOMIC_NAMES
-from wsemu.proof.liveness import lane_bytes, live_rows
+from wsemu.proof.liveness import lane_bytes, live_bits, live_rows
 from wsemu.proof.threads import Made
 
 if TYPE_CHECKING:
@@ -186,6 +186,7 @@ class VmSession:
         self.ctas = grid[0] * grid[1] * grid[2]
         self.named: Named | None = None
         self.live, self.widths = live_rows(bound.program), lane_bytes(bound.program)
+        self.bits = live_bits(bound.program)
         self.initial = [data.copy() for data, _ in bound.segments]
         self.budget, self.patience = chosen.budget, min(chosen.budget, MOST_INSTRUCTIONS)
         watch = Watch(
@@ -589,6 +590,7 @@ class VmSession:
         if not lanes or pc >= len(live):
             return
         chosen = np.flatnonzero(np.array([lanes >> lane & 1 for lane in range(LANES)]))
+        masks = self.bits[pc]
         for row in sorted(live[pc]):
             size = self.widths.get(row)
             if size is None:
@@ -596,7 +598,10 @@ class VmSession:
             elif size == 0:
                 hashed.update(b"%d" % (int(block[row : row + 4].view(np.uint32)[0]) & lanes))
             else:
-                hashed.update(block[row : row + size * LANES].reshape(LANES, size)[chosen].tobytes())
+                held = block[row : row + size * LANES].reshape(LANES, size)[chosen]
+                if row in masks:
+                    held = held & np.frombuffer(masks[row].to_bytes(8, "little")[:size], np.uint8)
+                hashed.update(held.tobytes())
         hashed.update(b"%d %d" % (pc, lanes))
 
     def stacks(self, machine: Machine, w: int, which: int, count: int) -> list[tuple[int, int, int]]:
