@@ -228,9 +228,7 @@ def _objects(cta: OrderedCta) -> tuple[Any, ...]:
     return sorted(mbarriers), vars(cta.registers), [cta.copies, cta.bulk]
 
 
-def _warp_state(
-    warp: Warp, served: int, live: list[frozenset[int]], bits: list[dict[int, int]]
-) -> tuple[Any, ...]:
+def _warp_state(warp: Warp, served: int, live: list[frozenset[int]], bits: list[dict[int, int]]) -> tuple[Any, ...]:
     if not warp.alive:
         return ()
     groups = [_group(group) for group in warp.ready], [_group(group) for group in warp.parked]

@@ -373,9 +373,7 @@ class Crowds:
         if not moves and not all(self.locals[number].done for number, _ in config.counts):
             raise UnfitError  # a deadlock
 
-    def _after(
-        self, config: Config, unknown: Unknown, local: Local, count: int, move: Move
-    ) -> tuple[Config, Unknown]:
+    def _after(self, config: Config, unknown: Unknown, local: Local, count: int, move: Move) -> tuple[Config, Unknown]:
         others = dict(config.counts)
         others[local.number] -= 1
         if not others[local.number]:
@@ -478,9 +476,7 @@ class _Told:
     MOVER = -1
     """who moves, among those who know and those that stand somewhere"""
 
-    def __init__(
-        self, crowds: Crowds, before: Unknown, local: Local, others: dict[int, int], move: Move
-    ) -> None:
+    def __init__(self, crowds: Crowds, before: Unknown, local: Local, others: dict[int, int], move: Move) -> None:
         self.crowds, self.before, self.local, self.others, self.move = crowds, before, local, others, move
         self.places = {row for row, _ in before if row[0] < 0}
         self.place = -2 - crowds.place_number(move.place)
