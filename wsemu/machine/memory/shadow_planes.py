@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.machine import state as layout
-from wsemu.machine.memory.cell_bits import SET_NUMBERS, WARP_SHIFT
+from wsemu.machine.memory.cell_bits import MOMENT_BYTES, MOMENT_SHIFT, MOMENTS, READERS, SET, SET_NUMBERS, WARP_SHIFT
 from wsemu.machine.state import address_of
 from wsemu.model.data import NamedTuple
 
@@ -32,7 +32,9 @@ MARGIN = 64
 FIRST_SETS = 1 << 13
 MANY_SETS = 1 << 17
 ACCESS_SETS = 1 << 10
-"""sets that one access can make: 16 bytes for each of 32 lanes, in cells of one byte"""
+"""sets that one access can make: two for each of 16 bytes of 32 lanes, in cells of one byte"""
+FIRST_MOMENTS = 1 << 8
+MANY_MOMENTS = 1 << 13
 SET_ELEMENTS = 140
 """of a set: a read and atomics of two widths, of 32 warps and of other CTAs; 41 of asynchronous operations"""
 ACCESS_RECORDS = 1 << 14
@@ -139,9 +141,10 @@ class Planes:
         state: npt.NDArray[Any],
         suspects: Suspects | None = None,
         width: int = 1,
+        readers: bool = False,
     ) -> None:
         """`suspects` is what a run before this one has found: there the lanes are judged exactly.  `width`: 32 warps
-        and that many times more may be alive at once."""
+        and that many times more may be alive at once.  `readers`: cells may be READERS."""
         self.elements_of_set = width * SET_ELEMENTS
         self.segments, self.state = segments, state
         self.writes: dict[int, Cells] = {}
@@ -157,6 +160,9 @@ class Planes:
         self._left: dict[int, list[Stretch]] = {}
         """the cells that CTAs have touched which lie apart from those that run now: see `move`"""
         self._make_sets(FIRST_SETS, 8 * FIRST_SETS)
+        self.moments = np.zeros(0, np.int64)
+        if readers:
+            self._make_moments(FIRST_MOMENTS)
         self._first_elements = len(self.elements)
 
     def refine(self, number: int, size: int) -> None:
@@ -237,6 +243,8 @@ class Planes:
         """
         if self.exact or self.capacity != FIRST_SETS or len(self.elements) != self._first_elements:
             return False
+        if len(self.moments) > FIRST_MOMENTS:
+            return False
         state = self.state[0]
         if size and not state["suspects"]:
             self._rest_planes(size.bit_length() - 1)
@@ -302,6 +310,7 @@ class Planes:
         state = self.state[0]
         POOL.give(self.sets, 0, int(state["set_count"]))
         POOL.give(self.elements, 0, int(state["element_count"]))
+        POOL.give(self.moments.reshape(-1), 0, int(state["moment_count"]) * MOMENT_BYTES // 8)
         memo = self.memo.view(np.int64)
         POOL.give(memo, 0, len(memo) if state["set_count"] else 0)
 
@@ -318,10 +327,32 @@ class Planes:
         state["element_room"] = elements
         state["set_count"] = state["element_count"] = 0
 
+    def _make_moments(self, n: int) -> None:
+        """Room for n moments."""
+        state = self.state[0]
+        self.moments = POOL.take(n * MOMENT_BYTES // 8)[: n * MOMENT_BYTES // 8].reshape(n, -1)
+        state["readers"], state["moments"], state["moment_room"] = 1, address_of(self.moments), n - 1
+
+    def _sweep_moments(self) -> None:
+        """Make room for moments, in the same way."""
+        state, before = self.state[0], self.moments
+        inside = [np.flatnonzero(cells & READERS == READERS) for cells in self.reads.values()]
+        numbers = [cells[at] >> MOMENT_SHIFT & MOMENTS for cells, at in zip(self.reads.values(), inside, strict=True)]
+        live = np.unique(np.concatenate(numbers))
+        if len(before) < MANY_MOMENTS or len(live) > len(before) // 2:
+            self._make_moments(2 * len(before))
+        self.moments[: len(live)] = before[live]
+        state["moment_count"] = len(live)
+        for cells, at, old in zip(self.reads.values(), inside, numbers, strict=True):
+            cells[at] += (np.searchsorted(live, old) - old) << MOMENT_SHIFT
+        self.memo.view(np.int64)[:] = 0  # of cells that were written out
+
     def sweep(self) -> None:
         """Make room for sets: more of it, or beyond a point, what no cell refers to any longer.  At least half of the
         room is free then, of sets and of elements."""
         state = self.state[0]
+        if state["moment_count"] > state["moment_room"]:
+            self._sweep_moments()
         wanted = int(state["record_count"] + state["record_needs"])
         if self.exact and wanted > state["record_room"]:
             self._make_records(max(2 * len(self.records), wanted + ACCESS_RECORDS))
@@ -333,7 +364,7 @@ class Planes:
             self._make_sets(2 * self.capacity, max(2 * room, 2 * len(elements)))
             self._put(sets, elements)
             return
-        inside = [np.flatnonzero(cells < 0) for cells in self.reads.values()]
+        inside = [np.flatnonzero(cells & READERS == SET) for cells in self.reads.values()]
         numbers = [
             (cells[at] >> WARP_SHIFT) & SET_NUMBERS for cells, at in zip(self.reads.values(), inside, strict=True)
         ]
