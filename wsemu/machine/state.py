@@ -462,7 +462,8 @@ DONE, DEADLOCK, BUDGET, FAULT, TRAP, STACK_OVERFLOW = range(6)
 """why the VM returned"""
 REFINE, SWEEP, WRITTEN, GROW, UNNAMED = range(6, 11)
 """what the host must do before the VM goes on: give a segment finer cells, make room for sets of accesses, start anew
-with a segment that was taken to be never written, start anew with more room for what `wanted` says, start anew without cells of READERS"""
+with a segment that was taken to be never written, start anew with more room for what `wanted` says, start anew
+without cells of READERS"""
 GROW_AGENTS, GROW_BITS, GROW_MBARRIERS, GROW_MAPS = range(4)
 OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX = range(4)
 """detail[1] of an out-of-bounds finding"""

@@ -1,9 +1,9 @@
 """Reads of one place by several warps, in a cell by themselves: warps, and the moment at which they read.
 
 A *moment* is a row of intervals, one for each warp.  A cell of READERS stands for reads since the last write by each of
-its warps, in the interval that the cell's moment has for it.  A warp that reads the place in that same interval adds its
-bit and nothing else, whatever the others have read and however often it reads: no set of accesses is made (`shadow.py`),
-and cells of one moment are judged together though their readers differ.
+its warps, in the interval that the cell's moment has for it.  A warp that reads the place in that same interval adds
+its bit and nothing else, whatever the others have read and however often it reads: no set of accesses is made
+(`shadow.py`), and cells of one moment are judged together though their readers differ.
 
     bits 63, 61   READERS
     32 - 60       number of the moment

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.machine import state as layout
-from wsemu.machine.memory.cell_bits import MOMENT_BYTES, MOMENT_SHIFT, MOMENTS, READERS, SET, SET_NUMBERS, WARP_SHIFT
+from wsemu.machine.memory.cell_bits import MOMENT_SHIFT, MOMENTS, READERS, SET, SET_NUMBERS, WARP_SHIFT
 from wsemu.machine.state import address_of
 from wsemu.model.data import NamedTuple
+from wsemu.model.isa import LANES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -160,7 +161,7 @@ class Planes:
         self._left: dict[int, list[Stretch]] = {}
         """the cells that CTAs have touched which lie apart from those that run now: see `move`"""
         self._make_sets(FIRST_SETS, 8 * FIRST_SETS)
-        self.moments = np.zeros(0, np.int64)
+        self.moments: npt.NDArray[np.int64] = np.zeros((0, LANES), np.int64)
         if readers:
             self._make_moments(FIRST_MOMENTS)
         self._first_elements = len(self.elements)
@@ -310,7 +311,7 @@ class Planes:
         state = self.state[0]
         POOL.give(self.sets, 0, int(state["set_count"]))
         POOL.give(self.elements, 0, int(state["element_count"]))
-        POOL.give(self.moments.reshape(-1), 0, int(state["moment_count"]) * MOMENT_BYTES // 8)
+        POOL.give(self.moments.reshape(-1), 0, int(state["moment_count"]) * LANES)
         memo = self.memo.view(np.int64)
         POOL.give(memo, 0, len(memo) if state["set_count"] else 0)
 
@@ -330,7 +331,7 @@ class Planes:
     def _make_moments(self, n: int) -> None:
         """Room for n moments."""
         state = self.state[0]
-        self.moments = POOL.take(n * MOMENT_BYTES // 8)[: n * MOMENT_BYTES // 8].reshape(n, -1)
+        self.moments = POOL.take(n * LANES)[: n * LANES].reshape(n, LANES)
         state["readers"], state["moments"], state["moment_room"] = 1, address_of(self.moments), n - 1
 
     def _sweep_moments(self) -> None:
