@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from wsemu import __version__
 from wsemu.app import front_page
+from wsemu.app.exit_codes import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,8 +60,12 @@ class _Commands(TyperGroup):
 
 @contextlib.contextmanager
 def _cleaned() -> Iterator[None]:
+    """What ends a command early, told in wsemu's words."""
     try:
         yield
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     except Exception as error:
         is_help = type(error).__name__ == "NoArgsIsHelpError"  # its message is no user's, and has lines
         if isinstance(getattr(error, "message", None), str) and not is_help:

@@ -38,11 +38,12 @@ class Fixes:
             if len(known) < _LAUNCHES:
                 known.append(report)
 
-    def finish(self, printer: Sink, *, write: bool) -> None:
-        """Print the patch; `write` asks, and edits the files."""
+    def finish(self, printer: Sink, code: int, *, write: bool) -> None:
+        """Print the patch; `write` asks, and edits the files.  `code` is the exit code of the program's launches."""
         found = [*self._cures()]
         if not found:
-            printer.text("no fix: no edit that was tried is a cure" if self.reports else "no fix is needed")
+            without = "no fix: nothing was found that an edit may cure" if code else "no fix is needed"
+            printer.text("no fix: no edit that was tried is a cure" if self.reports else without)
             return
         for cure in [cure for cure in found if not cure.changes]:
             name = display_path(cure.file)

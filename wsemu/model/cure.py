@@ -145,6 +145,10 @@ class Cure(Record):
         return "".join(lines)
 
 
+INTERRUPTED = "interrupted"
+"""why a search ended that the user stopped"""
+
+
 class Trials(Record):
     """What a search for cures did."""
 
