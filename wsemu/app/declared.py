@@ -71,9 +71,19 @@ def _cleaned() -> Iterator[None]:
         if isinstance(getattr(error, "message", None), str) and not is_help:
             from wsemu.report.diagnostic import clean
 
-            error.message = clean(error.message)  # type: ignore[attr-defined]
+            error.message = clean(_by_us(error))  # type: ignore[attr-defined]
             error.show = functools.partial(_show, error)  # type: ignore[attr-defined]
         raise
+
+
+def _by_us(error: Any) -> str:
+    """The message of a wrong option; newer versions of typer hand on Pydantic's words."""
+    listed = getattr(error.__cause__, "errors", None)
+    if listed is None:
+        return str(error.message)
+    from wsemu.model.wrong_value import wanted
+
+    return f"give {wanted(listed()[0])}"
 
 
 def _show(error: Any, file: IO[str] | None = None) -> None:

@@ -106,7 +106,7 @@ class Launches:
             self.printer.text(f"replay: wsemu replay {path}")
 
     def show(self, report: Report) -> None:
-        """A launch, with as many findings as the limit allows; an interrupt takes the edits away, not what was found."""
+        """A launch, with as many findings as the limit allows; an interrupt takes the edits away, not the findings."""
         try:
             helped = report.helped()
         except KeyboardInterrupt:
