@@ -13,7 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence import causes
-from wsemu.model.cure import Cure, Edit, Trials
+from wsemu.model.cure import Cure, Edit, Trials, lines_of
 from wsemu.model.data import NamedTuple
 from wsemu.repair.scene import Candidate
 from wsemu.repair.search import Search, Tried, agrees, clock, differs, digest, is_cure, ranked, repeats
@@ -82,7 +82,7 @@ class Text(NamedTuple):
     @classmethod
     def of(cls, text: str, path: str, first: int, last: int, files: dict[int, str]) -> Text:
         """Of a file, from its `first` to its `last` line, counted from 1."""
-        lines = text.splitlines(keepends=True)
+        lines = lines_of(text)
         places: list[Place] = []
         here, run, label = ("", 0), 0, ""
         backwards = _looped(lines[first - 1 : last])
