@@ -19,7 +19,7 @@ from wsemu.machine import state as layout
 from wsemu.machine.matrix.shapes import BUFFER, shapes
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS, WIDTHS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
-from wsemu.machine.memory.shadow_planes import POOL, ROOM, Planes, collide, joined, overlapping
+from wsemu.machine.memory.shadow_planes import POOL, ROOM, WINDOWS_FROM, Planes, collide, joined, overlapping
 from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
@@ -101,9 +101,9 @@ MAX_EVENTS = 1_000_000
 _T = TypeVar("_T")
 REMEMBERED = 1 << 18
 """bytes of a machine's tables up to which it is kept for the next launch of its kind"""
-_PARTLY_USED = frozenset({"raw", "slots", "known", "bases", "plans", "plans_due"})
-"""large tables of a machine, of which a run says what it has touched; a group's base is set when it starts, and plans
-stay good"""
+_PARTLY_USED = frozenset({"raw", "slots", "known", "bases", "plans", "plans_due", "stacks", "lane_clocks", "leaders"})
+"""tables of a machine that are as good as new: a run says what it has touched, plans stay good, and a warp that begins
+has an empty stack and no clocks of lanes"""
 PARALLEL_THREADS = 1 << 16
 """threads of a launch from which its CTAs are spread over the cores"""
 STATUS: dict[int, Status] = {
@@ -298,6 +298,8 @@ class Watch:
     """where a run before this one found that lanes may conflict: there this one decides"""
     apart: bool = False
     """in that run, parts of warps met barriers"""
+    windowed: bool = False
+    """each CTA is expected to write the arrays behind where the ones before it did, see `shadow.note_range`"""
     ordered: frozenset[int] = frozenset()
     """instructions that wait for the host to let them be made: see `memory/ordered.py`"""
 
@@ -500,7 +502,7 @@ class Machine:
         self.warps["leaders"] = address_of(self.leaders) + np.arange(count) * self.leaders[0].nbytes
         self.warps["fenced"] = self.warps["leaders"] + self.leaders[0, 0].nbytes
         if watch.races:
-            self.planes = Planes(self.segments, self.state, watch.suspects, -(-count // LANES))
+            self.planes = Planes(self.segments, self.state, watch.suspects, -(-count // LANES), watch.windowed)
 
     def _lay_out_mbarriers(self) -> None:
         """Tables of mbarriers, asynchronous operations and their groups."""
@@ -704,7 +706,9 @@ class Machine:
             status = self.entry(address)
             budget -= piece - max(int(state["budget"]), 0)
             if status in (layout.REFINE, layout.SWEEP) and self.planes:
-                self._provide(status, self.planes)
+                if not self._provide(status, self.planes):
+                    state["wanted"] = layout.GROW_WINDOW
+                    return layout.GROW
             elif status != layout.BUDGET or budget <= 0 or (stop is not None and stop.is_set()) or self._worn():
                 self.left = budget
                 return status
@@ -716,14 +720,16 @@ class Machine:
         if self.planes:
             self.planes.move()
 
-    def _provide(self, status: int, planes: Planes) -> None:
+    def _provide(self, status: int, planes: Planes) -> bool:
+        """Do what compiled code stopped for; False where windows have no room for it."""
         state = self.state[0]
         if status == layout.SWEEP:
             planes.sweep()
-        else:
-            size = int(state["wanted"]) or int(self.image.code[state["fault_pc"], 7]) & 255
-            planes.refine(int(state["fault_warp"]), size)
-            state["fault_pc"], state["fault_warp"], state["wanted"] = -1, 0, 0
+            return True
+        size = int(state["wanted"]) or int(self.image.code[state["fault_pc"], 7]) & 255
+        done = planes.refine(int(state["fault_warp"]), size)
+        state["fault_pc"], state["fault_warp"], state["wanted"] = -1, 0, 0
+        return done
 
     def again(self, rows: Rows, segments: list[tuple[Bytes, bool]]) -> None:
         """Make it ready for another launch that differs in its arguments alone.  `remember` was called first."""
@@ -1333,9 +1339,32 @@ class Launch:
         self.read_only = self.watch.read_only and _image_of(ProgramKey(program)).has_read_only_loads
         repeats = self.watch.races or self.watch.recycling or self.read_only or descending or self._workers() > 1
         self.pristine = self._copies() if repeats else {}
+        if self._windowed():
+            self.watch = replace(self.watch, windowed=True)
         self.rooms = Rooms()
         self.written: dict[int, npt.NDArray[np.int64]] = {}
         """offsets of the bytes that were loaded as read-only and written, by segment"""
+
+    def _windowed(self) -> bool:
+        """Whether large arrays that are written have windows: where CTAs do not hear of each other, and in launches
+        before none wrote before the end of those before it."""
+        watch = self.watch
+        if not (watch.races and watch.stored) or watch.suspects is not None or watch.ordered or self.only:
+            return False
+        if not any(self.segments[n - FIRST_ARRAY][0].nbytes >= WINDOWS_FROM for n in watch.stored):
+            return False
+        image = _image_of(ProgramKey(self.program))
+        if image.has_atomics or image.asynchronous or self.descending or self.grouping.members > 1:
+            return False
+        return self._shape not in self.program.derived.get("interleaved", ())
+
+    @property
+    def _shape(self) -> Any:
+        return self.grid, self.block
+
+    def _without_windows(self) -> None:
+        self.watch = replace(self.watch, windowed=False)
+        self.program.derived.setdefault("interleaved", set()).add(self._shape)
 
     def _check_groups(self) -> None:
         """UnsupportedError where too many warps would be alive at once."""
@@ -1430,8 +1459,12 @@ class Launch:
             return Outcome("done"), False
         if layout.GROW in statuses:
             machine = machines[statuses.index(layout.GROW)]
-            most = min(1 << 24, INTERVALS.values[machine.width] >> 3)
-            self.rooms = self.rooms.more(int(machine.state[0]["wanted"]), most)
+            wanted = int(machine.state[0]["wanted"])
+            if wanted == layout.GROW_WINDOW:
+                self._without_windows()
+            else:
+                most = min(1 << 24, INTERVALS.values[machine.width] >> 3)
+                self.rooms = self.rooms.more(wanted, most)
             for machine in machines:
                 if machine.planes:
                     machine.planes.close()
@@ -1456,6 +1489,8 @@ class Launch:
             astray = True
         if astray:
             self.workers, self.descending = 1, False
+            if self.watch.windowed:
+                self._without_windows()
         outcomes = [Outcome("done") if astray else m.outcome(s) for m, s in zip(machines, statuses, strict=True)]
         merged = _merge(self.program, machines, outcomes, budget)
         merged.arch = self.arch
