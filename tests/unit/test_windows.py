@@ -14,6 +14,7 @@ from tests.properties.loop_programs import loaded
 from wsemu import cuda
 from wsemu.machine import run
 from wsemu.machine.memory import shadow_planes
+from wsemu.machine.state import WINDOW
 
 NEVER = 1 << 60
 
@@ -28,9 +29,12 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The segments for which windows were opened, each time; every array may have one."""
     found: list[int] = []
     plain = shadow_planes._Window.open
-    monkeypatch.setattr(
-        shadow_planes._Window, "open", lambda self, segment: (found.append(self.size), plain(self, segment))
-    )
+
+    def opening(self: Any, segment: Any) -> None:
+        found.append(self.size)
+        plain(self, segment)
+
+    monkeypatch.setattr(shadow_planes._Window, "open", opening)
     monkeypatch.setattr(run, "_kept", {})
     _windows_from(monkeypatch, 1)
     return found
@@ -88,7 +92,7 @@ def test_windows_stay_where_ctas_come_one_behind_the_other(
     grid = 7 + APART.index(given)  # what was learnt of a kernel is kept for its grid and block
 
     def launch() -> tuple[Any, ...]:
-        return _told(places, grid, block, (np.zeros(3 * shadow_planes.WINDOW, np.float32), *given))
+        return _told(places, grid, block, (np.zeros(3 * WINDOW, np.float32), *given))
 
     here = launch()
     first = len(opened)

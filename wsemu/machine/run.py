@@ -104,6 +104,18 @@ REMEMBERED = 1 << 18
 _PARTLY_USED = frozenset({"raw", "slots", "known", "bases", "plans", "plans_due", "stacks", "lane_clocks", "leaders"})
 """tables of a machine that are as good as new: a run says what it has touched, plans stay good, and a warp that begins
 has an empty stack and no clocks of lanes"""
+_OF_GROUPS = frozenset({
+    "shared", "warps", "barriers", "ctas", "clocks", "warp_clocks", "mbarriers", "mbarrier_index", "agents", "groups",
+    "phases", "acquired",
+})  # fmt: skip
+"""tables of a machine with asynchronous operations that the first group of a launch finds as the last one of the launch
+before has left them, as each group does of those before it"""
+_COUNTED_ON = ("top", "operations", "mbarrier_count")
+"""what such a machine counts on from launch to launch: what tables still hold came before"""
+MOST_OPERATIONS = 1 << 30
+"""that it counts: they are told apart in 32 bits"""
+LASTING = 1 << 24
+"""bytes of its tables up to which it is kept"""
 PARALLEL_THREADS = 1 << 16
 """threads of a launch from which its CTAs are spread over the cores"""
 STATUS: dict[int, Status] = {
@@ -422,6 +434,10 @@ class Machine:
         """under which it is kept for the next launch of its kind; None: it is not"""
         self.left = 0
         """of the budget of its last run"""
+        self.status = layout.DONE
+        """of its last run"""
+        self.goes_on = False
+        """its tables, and intervals, are those of the launch before, continued"""
         self.number = 0
         """which of the workers of its launches it was: it has touched what the next one of that number will"""
         self._told: tuple[tuple[bytes, ...], Outcome] | None = None
@@ -710,7 +726,7 @@ class Machine:
                     state["wanted"] = layout.GROW_WINDOW
                     return layout.GROW
             elif status != layout.BUDGET or budget <= 0 or (stop is not None and stop.is_set()) or self._worn():
-                self.left = budget
+                self.left, self.status = budget, status
                 return status
             elif each is not None:
                 each(abs(int(state["group"]) - first))
@@ -745,24 +761,28 @@ class Machine:
                 self._places[number] = place
                 segment = self._first_segments[FIRST_ARRAY + number]
                 segment["host"], segment["bytes"] = place
+        if self.image.asynchronous:
+            self.goes_on = True
+            counted = [int(self.state[0][name]) for name in _COUNTED_ON]
         for table, first in self._first:
             table[:] = first
+        if self.goes_on:
+            for name, count in zip(_COUNTED_ON, counted, strict=True):
+                self.state[0][name] = count
         self._keep = segments
         self.plans_due["since"] = 0
         if self.planes:
             self.planes.again()
 
     def remember(self) -> bool:
-        """Keep what its tables hold before it runs; False where they are too large for that to be worth it, some are
-        more than what the key of the launch says, or there are those of mbarriers and copies, which stay as they are.
-        """
+        """Keep what its tables hold before it runs; False where they are too large for that to be worth it, or some are
+        more than what the key of the launch says."""
+        lasting = _PARTLY_USED | _OF_GROUPS if self.image.asynchronous else _PARTLY_USED
         tables = {
-            name: table
-            for name, table in vars(self).items()
-            if isinstance(table, np.ndarray) and name not in _PARTLY_USED
+            name: table for name, table in vars(self).items() if isinstance(table, np.ndarray) and name not in lasting
         }
         large = sum(table.nbytes for table in tables.values()) > REMEMBERED
-        if self.image.asynchronous or self.maps or self.marks or large:
+        if self.maps or self.marks or large or not self._may_go_on():
             return False
         blocks: dict[str, Any] = {name: table.reshape(-1).view(np.uint8) for name, table in tables.items()}
         firsts = {name: block.copy() for name, block in blocks.items()}
@@ -773,6 +793,24 @@ class Machine:
         self._filled: dict[int, tuple[str, int | float | bool]] = {}
         self._places = [(0, 0)] * len(self._keep)
         return True
+
+    def _may_go_on(self) -> bool:
+        """Whether a launch on it may begin where the one before has ended, if it has asynchronous operations."""
+        if not self.image.asynchronous:
+            return True
+        lasting = sum(table.nbytes for name, table in vars(self).items() if name in _OF_GROUPS or name == "known")
+        return lasting <= LASTING and not self.program.cooperative and max(self.image.opcodes) < N_OPERATIONS
+
+    def _may_rest(self) -> bool:
+        """Whether what it goes on with is what a group leaves that has ended well, and leaves room to count."""
+        state = self.state[0]
+        if self.status != layout.DONE or state["raw_count"] or state["slot_count"]:
+            return False
+        return bool(state["operations"] < MOST_OPERATIONS and 2 * state["top"] < state["worn"])
+
+    def ended_well(self) -> bool:
+        """Whether its last run found nothing, and came to its end or to that of its budget."""
+        return self.status in (layout.DONE, layout.BUDGET) and not self.state[0]["raw_count"]
 
     def as_before(self, budget: int) -> Outcome | None:
         """The outcome of the launch before, where this one did the same."""
@@ -791,12 +829,14 @@ class Machine:
     def rest(self) -> bool:
         """After a run: be ready for `again`; False where it has grown."""
         state, planes = self.state[0], self.planes
+        if self.image.asynchronous and not self._may_rest():
+            return False
         if planes and not planes.rest(self.image.access_bytes):
             return False
         self.raw[: int(state["raw_count"])] = 0
         if state["slot_count"]:
             self.slots[:] = 0
-        if state["apart"]:
+        if state["apart"] and not self.image.asynchronous:
             self.known[:] = 0
         self._keep = []
         return True
@@ -1342,6 +1382,8 @@ class Launch:
         if self._windowed():
             self.watch = replace(self.watch, windowed=True)
         self.rooms = Rooms()
+        self.anew = False
+        """it needs machines on which nothing was run before"""
         self.written: dict[int, npt.NDArray[np.int64]] = {}
         """offsets of the bytes that were loaded as read-only and written, by segment"""
 
@@ -1406,6 +1448,8 @@ class Launch:
         watch = self.watch
         if watch.suspects is not None or watch.uninitialized or self.rooms != _ROOMS or share > MOST_REMEMBERED:
             return None
+        if self.anew:
+            return None
         return (
             ProgramKey(self.program), self.grid, self.block, self.dynamic, watch, self.arch, share,
             self.grouping.shape, self.clusters, (*self.rows,), (*(writable for _, writable in self.segments),),
@@ -1468,6 +1512,11 @@ class Launch:
             for machine in machines:
                 if machine.planes:
                     machine.planes.close()
+            return Outcome("done"), False
+        if any(m.goes_on and not m.ended_well() for m in machines):  # what is told counts from the launch's beginning
+            self.anew = True
+            for machine in machines:
+                machine.close()
             return Outcome("done"), False
         plain = workers == 1 and not self.descending
         budget = self.budget - CTA_COST * (self.ctas - 1)

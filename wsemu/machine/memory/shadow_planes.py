@@ -216,8 +216,8 @@ class Planes:
     def _open_window(self, number: int, grain: int) -> bool:
         segment = self.segments[number]
         marks = np.zeros(int(segment["bytes"]) + MARGIN, np.uint8)
-        cells = (POOL.take(WINDOW + 2 * MARGIN) for _ in range(2))
-        window = self.windows[number] = _Window(int(segment["bytes"]), grain, *cells, marks)
+        writes, reads = POOL.take(WINDOW + 2 * MARGIN), POOL.take(WINDOW + 2 * MARGIN)
+        window = self.windows[number] = _Window(int(segment["bytes"]), grain, writes, reads, marks)
         window.open(segment)
         self.marks[number] = marks
         self.state[0]["windows"] = 1
