@@ -62,8 +62,9 @@ class _Kernels:
             sizes = ", ".join(dict.fromkeys(self.launches[kernel]))
             spare = {part: found for part, found in parts.items() if not any(need.needed for need in found)}
             count = len(self.launches[kernel])
-            printer.text(f"{kernel}: {len(parts)} barriers, fences and atomics, left out one by one in {count} verified "
-                         f"launch{'es' * (count != 1)} ({sizes})", "strong")  # fmt: skip
+            of = f"{count} verified launch{'es' * (count != 1)} ({sizes})"
+            what = f"{len(parts)} barriers, fences and atomics"
+            printer.text(f"{kernel}: {what}, left out one by one in {of}", "strong")
             for part, found in spare.items():
                 saved = sum(need.saved for need in found)
                 instead = f", and `{part.becomes}` in its place is enough" if part.becomes else ""
