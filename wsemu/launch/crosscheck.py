@@ -19,6 +19,7 @@ from wsemu.launch.compiled import as_declared, compiled
 from wsemu.launch.result import Report
 from wsemu.model import settings
 from wsemu.model.data import dataclass
+from wsemu.model.device_array import DeviceArray
 from wsemu.model.errors import UsageError, WsemuError, hide_internal_frames
 from wsemu.model.file_names import short
 from wsemu.model.isa import BINARY_FUNCTIONS, NAMES, OPERATIONS, UNARY_FUNCTIONS
@@ -160,7 +161,7 @@ def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence
     named = [array.array for array in program.constant_arrays if array.live]
     passed = (a.array if isinstance(a, TensorMap) else a for a in (*given, *named))
     kept = [(a, np.array(a, order="K")) for a in passed if isinstance(a, np.ndarray)]
-    blank = [a for a, _ in kept if getattr(a, "blank", False)]
+    blank = [a for a, _ in kept if isinstance(a, DeviceArray) and a.blank]
     try:  # in place: arrays may share memory with each other and with those that the kernel names
         report = examine(kernel, configuration, given, settings.current())
         after = copied(given)
@@ -169,7 +170,7 @@ def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence
             if array.flags.writeable:
                 array[...] = data
         for array in blank:
-            vars(array)["blank"] = True
+            array.blank = True
     return Emulated(kernel, configuration, before, after, report)
 
 
