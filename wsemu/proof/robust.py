@@ -10,6 +10,8 @@ come about otherwise:
 - where at most one step from a thread to the next is from a read to a write that it misses, or from a write to a later
   one, and all others are from a write to what reads it, with release and acquire: then it contradicts causality.
 
+A fence counts in cycles whose threads are all in its scope: one of a CTA in those among threads of that CTA.
+
 What remains is `weak`: a pair of accesses of one thread in such a cycle.
 Reference: PTX ISA, "Memory Consistency Model", causality order; Alglave, Maranget, Tautschnig, "Herding Cats", TOPLAS
 2014, on cycles by their shapes.
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
 Place = tuple[int, int]
+NOWHERE, IN_CTA, IN_CLUSTER, EVERYWHERE = range(4)
+"""how far a fence reaches"""
 MOST_STEPS = 100_000
 """that are looked at for a cycle"""
 
@@ -45,8 +49,10 @@ class Before(NamedTuple):
     access: Strong
     acquired: bool = False
     """it acquires by itself"""
-    fence: bool = False
-    sequential: bool = False
+    fence: int = NOWHERE
+    """how far the widest fence goes"""
+    sequential: int = NOWHERE
+    """the same of `fence.sc`"""
 
 
 class Pair(NamedTuple):
@@ -54,11 +60,12 @@ class Pair(NamedTuple):
 
     first: Strong
     second: Strong
-    takes: bool
-    """a fence stands between, or the first one acquires"""
-    gives: bool
-    """a fence stands between, or the second one releases"""
-    sequential: bool
+    takes: int
+    """how far: a fence stands between, or the first one acquires"""
+    gives: int
+    """how far: a fence stands between, or the second one releases"""
+    sequential: int
+    """how far: a `fence.sc` stands between"""
 
 
 class _Link(NamedTuple):
@@ -67,6 +74,10 @@ class _Link(NamedTuple):
     to: Strong
     observes: bool
     """the second reads what the first wrote"""
+
+
+def _in_one_grid(threads: frozenset[int]) -> int:
+    return EVERYWHERE
 
 
 class _Way(NamedTuple):
@@ -79,28 +90,34 @@ class _Way(NamedTuple):
     places: frozenset[Place]
     apart: int
     """steps that do not observe"""
-    unsynchronised: bool
-    """whether a step that observes does not synchronise"""
+    held: int
+    """how far those that observe synchronise"""
+    fenced: int
+    """how far all `fence.sc` reach"""
     entered: bool
     """whether the last pair was come to by observing"""
 
 
 def weak(
-    pairs: Collection[Pair], accesses: Collection[Strong], meet: Callable[[Strong, Strong], bool] = lambda a, b: True
-) -> Pair | bool | None:
-    """A pair of accesses in a cycle that is no interleaving; None: there is none; True: too many to be told.
+    pairs: Collection[Pair], accesses: Collection[Strong], spread: Callable[[frozenset[int]], int] = _in_one_grid,
+    meet: Callable[[Strong, Strong], bool] = lambda one, other: True,
+) -> Pair | bool | None:  # fmt: skip
+    """A pair of accesses in a cycle that is no interleaving; None: there is none; True: too many to be told.  `spread`:
+    how far what orders some threads has to reach.
 
     `meet` says of two accesses to one place whether some interleaving has one after the other and nothing else that
     orders them.  Others are seen in no other order, as plain accesses without a race; and what orders them is itself
     made of steps that observe."""
-    return _Search(pairs, accesses, meet).run()
+    return _Search(pairs, accesses, spread, meet).run()
 
 
 class _Search:
     def __init__(
-        self, pairs: Collection[Pair], accesses: Collection[Strong], meet: Callable[[Strong, Strong], bool]
-    ) -> None:
+        self, pairs: Collection[Pair], accesses: Collection[Strong], spread: Callable[[frozenset[int]], int],
+        meet: Callable[[Strong, Strong], bool],
+    ) -> None:  # fmt: skip
         self.meet = meet
+        self.spread = spread
         self.pairs = _in_circles([pair for pair in pairs if pair.first.place != pair.second.place])
         self.at: dict[Place, list[Strong]] = {}
         for access in sorted(accesses):
@@ -114,7 +131,7 @@ class _Search:
 
     def run(self) -> Pair | bool | None:
         for start in sorted(set(self.pairs)):
-            if not start.sequential:
+            if start.sequential < EVERYWHERE:
                 found = self._from(start)
                 if found is not None:
                     return found
@@ -124,10 +141,8 @@ class _Search:
         """A cycle through a pair, depth first.  It need not come to a place twice, with up to three accesses there."""
         home = start.first.place
         for first in (False, True):  # how the cycle comes back to the start: by observing or not
-            todo = [
-                _Way(start, frozenset({start.first.thread, start.second.thread}), frozenset({start.second.place}), 0,
-                     unsynchronised=False, entered=first)
-            ]  # fmt: skip
+            both, places = frozenset({start.first.thread, start.second.thread}), frozenset({start.second.place})
+            todo = [_Way(start, both, places, 0, EVERYWHERE, start.sequential, first)]
             while todo:
                 way = todo.pop()
                 for link in self._links(way.pair.second):
@@ -135,23 +150,27 @@ class _Search:
                     if self.steps > MOST_STEPS:
                         return True
                     more = way.apart + (not link.observes)
-                    loose = way.unsynchronised or _loose(way.pair, way.entered, link.observes)
+                    reach = min(way.held, _carries(way.pair, way.entered, link.observes))
                     if link.to == start.first and link.observes == first:
-                        if more > 1 or loose:
+                        wide = self.spread(way.met)
+                        if way.fenced < wide and (more > 1 or reach < wide):
                             return start
                         continue
-                    if link.to.thread in way.met:
-                        continue
-                    met = way.met | {link.to.thread}
-                    for after in self.after.get(link.to, ()) if way.pair.second.place != home else ():
-                        place, thread = after.second.place, after.second.thread
-                        if place not in way.places and (thread == link.to.thread or thread not in way.met):
-                            there = met | {thread}
-                            todo.append(_Way(after, there, way.places | {place}, more, loose, link.observes))
-                    if way.pair.first != way.pair.second:
-                        alone = Pair(link.to, link.to, takes=True, gives=True, sequential=True)
-                        todo.append(_Way(alone, met, way.places, more, loose, link.observes))
+                    if link.to.thread not in way.met:
+                        todo += self._on(way, link, more, reach, home)
         return None
+
+    def _on(self, way: _Way, link: _Link, apart: int, held: int, home: Place) -> Iterator[_Way]:
+        """How a cycle may go on from an access."""
+        met = way.met | {link.to.thread}
+        for after in self.after.get(link.to, ()) if way.pair.second.place != home else ():
+            place, thread = after.second.place, after.second.thread
+            if place not in way.places and (thread == link.to.thread or thread not in way.met):
+                fenced = min(way.fenced, after.sequential)
+                yield _Way(after, met | {thread}, way.places | {place}, apart, held, fenced, link.observes)
+        if way.pair.first != way.pair.second:
+            alone = Pair(link.to, link.to, EVERYWHERE, EVERYWHERE, EVERYWHERE)
+            yield _Way(alone, met, way.places, apart, held, way.fenced, link.observes)
 
     def _links(self, access: Strong) -> Iterator[_Link]:
         """To which accesses of other threads a cycle may go on."""
@@ -182,6 +201,6 @@ def _in_circles(pairs: list[Pair]) -> list[Pair]:
     return [pair for pair in pairs if pair.first.place in reached.get(pair.second.place, ())]
 
 
-def _loose(pair: Pair, observed: bool, observes: bool) -> bool:
-    """Whether a pair does not carry on the order that it is entered with."""
-    return (observed and not pair.takes) or (observes and not pair.gives)
+def _carries(pair: Pair, observed: bool, observes: bool) -> int:
+    """How far a pair carries on the order that it is entered with."""
+    return min(pair.takes if observed else EVERYWHERE, pair.gives if observes else EVERYWHERE)

@@ -442,7 +442,7 @@ class Crowds:
             for cta in group[: 3 * len(self.shared.places)]:
                 pairs |= {p._replace(first=self._of(p.first, cta), second=self._of(p.second, cta)) for p in both}
                 strong |= {self._of(access, cta) for access in own}
-        return weak(pairs, strong, meet) is None
+        return weak(pairs, strong, meet=meet) is None
 
     def _name(self, position: Position) -> _Name:
         """Of the position of an ordered access."""

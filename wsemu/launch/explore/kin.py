@@ -78,11 +78,10 @@ class Kin(Knowledge):
         self.rows[0] = self.rows[0].copy()
         self.locations = {}
         if ask is not None:
-            given, written, read = np.zeros((OF_PLACE, self.width), np.int32)
-            given[self.of_cta + self.shares] = 1
-            if self.sequential:
-                written[self.of_cta + self.shares + 1] = read[self.of_cta + self.shares + 2] = 1
-            self.locations[ask.place] = Location({}, {WIDE: given}, written, read)
+            tells = np.zeros((OF_PLACE, self.width), np.int32)
+            tells[np.arange(OF_PLACE), self.of_cta + self.shares + np.arange(OF_PLACE)] = 1
+            given, written, read = ({WIDE: row} for row in tells)
+            self.locations[ask.place] = Location({}, given, *((written, read) if self.sequential else ({}, {})))
         self.open = dict(sorted(touched.items()))
         self.accesses: list[tuple[int, frozenset[Share]]] = []
         self.of_own: list[tuple[int, int, Rows, frozenset[Share]]] = []
@@ -175,8 +174,9 @@ class Kin(Knowledge):
         if ask is None:
             return ()
         location, found = self.locations[ask.place], list[tuple[Share, int] | None]()
-        for row in (location.given.get(WIDE), location.written, location.read):
-            if row is None or not len(row):
+        for tells in (location.given, location.written, location.read):
+            row = tells.get(WIDE)
+            if row is None:
                 found.append(None)
                 continue
             whole = self._padded(row)[None]
@@ -209,10 +209,11 @@ class Kin(Knowledge):
                 seen, own = self._share(np.stack([self._padded(given[WIDE]), self._padded(rows[t])]))
                 found += [(("seen", t, place), given[WIDE])] if seen & ~own else []
         for name in ("behind", "forced") if self.sequential else ():
-            table = getattr(self, name)
-            found += [((name, t), row) for t, row in sorted(table.items()) if self._adds(name, row, rows[t])]
-        found += [(("meeting", bar, n), row) for (_, bar), both in sorted(self.meeting.items())
-                  for n, row in enumerate(both)]  # fmt: skip
+            table: dict[Thread, dict[int, Rows]] = getattr(self, name)
+            found += [((name, t), reached[WIDE]) for t, reached in sorted(table.items())
+                      if WIDE in reached and self._adds(name, reached[WIDE], rows[t])]  # fmt: skip
+        found += [(("meeting", bar, n), reached[WIDE]) for (_, bar), both in sorted(self.meeting.items())
+                  for n, reached in enumerate(both) if WIDE in reached]  # fmt: skip
         found += [(("exited",), row) for row in self.exited.values()]
         found += [(("given", bar, syncs, uncounted), row)
                   for (_, bar), (row, syncs, uncounted) in sorted(self.given.items())]  # fmt: skip
@@ -247,10 +248,9 @@ class Kin(Knowledge):
         elif name[0] == "seen":
             self.seen[name[1:]] = {WIDE: row}
         elif name[0] in ("behind", "forced"):
-            getattr(self, name[0])[name[1]] = row
+            getattr(self, name[0])[name[1]] = {WIDE: row}
         elif name[0] == "meeting":
-            first, second = self.meeting.get((0, name[1]), (row, row))
-            self.meeting[0, name[1]] = (row, second) if name[2] == 0 else (first, row)
+            self.meeting.setdefault((0, name[1]), ({}, {}))[name[2]][WIDE] = row
         elif name[0] == "exited":
             self.exited[0] = row
         else:
