@@ -85,7 +85,9 @@ class Kin(Knowledge):
         self.open = dict(sorted(touched.items()))
         self.accesses: list[tuple[int, frozenset[Share]]] = []
         self.of_own: list[tuple[int, int, Rows, frozenset[Share]]] = []
-        self.news = 0
+        self.news = self.later = 0
+        self.then: dict[int, int] = {}
+        """`past` at the ordered access"""
         for one in made:
             event = one.event._replace(cta=0)
             if event.kind == "access":
@@ -112,6 +114,7 @@ class Kin(Knowledge):
             self._visit(self.positions.at(event.warp, dict.fromkeys(self.ctas, touch), strong=True), event.interval)
             self._acquire_by(event, thread, place)
             self._strong(event, thread, place, bool(made.wrote >> lane & 1))
+        self.then, self.later = dict(self.past), 0
 
     def _close(self, warp: int, interval: int) -> None:
         """Note what a warp has accessed up to the end of an interval."""
@@ -130,14 +133,11 @@ class Kin(Knowledge):
                 self.of_own.append((position.number, number, unknown, shares))
         self.past[position.number] = interval
         self.news |= 1 << position.number
+        self.later |= 1 << position.number
 
     def _forget_known(self) -> None:
-        rows = self._living()
+        _, rows = self._kept()
         self.past = {n: mark for n, mark in self.past.items() if not self._knows(rows, n, mark).all()}
-
-    def _living(self) -> Rows:
-        kept = [w * LANES + lane for w in range(self.warps) if (0, w) not in self.gone for lane in range(LANES)]
-        return self.rows[0][kept]
 
     def _columns(self, position: Position) -> list[int]:
         return [position.warp * LANES + lane for lane in position.lanes]
@@ -181,7 +181,7 @@ class Kin(Knowledge):
                 continue
             whole = self._padded(row)[None]
             (share,) = self._share(whole)
-            untold = sum(1 << n for n, mark in self.past.items() if not self._knows(whole, n, mark).all())
+            untold = sum(1 << n for n, mark in self.then.items() if not self._knows(whole, n, mark).all()) | self.later
             if not whole[0, : self.of_cta].any():  # it is of no thread of its own
                 untold = NOTHING
             found.append((share, untold))
