@@ -70,6 +70,21 @@ def test_loads_that_may_hit_the_cache_and_writes_without_a_fence_race(kernel: An
     assert {finding.code for finding in found.findings} == {"race"}
 
 
+def twice(part: Any, i: Any) -> Any:
+    return cuda.ldcg(part, i) + cuda.ldcg(part, i)
+
+
+@pytest.mark.parametrize("kernel", [last_reads, waits])
+def test_a_fence_is_asked_for_once_however_often_a_loop_is_unrolled(kernel: Any) -> None:
+    found = report(kernel, parts={"LOAD": cuda.jit(device=True)(twice)})
+    assert [finding.code for finding in found.findings] == ["missing-fence"]
+
+
+def test_what_a_warning_speaks_of_is_marked() -> None:
+    (finding,) = report(waits).findings
+    assert [site.text[:3] for site in finding.sites] == ["(2)", "(1)"]
+
+
 @pytest.mark.parametrize("name", ["missing-fence", "race"])
 def test_orders_are_tried_too_where_one_checker_is_asked_for(name: str) -> None:
     """What one run takes for a race is none in any order."""
