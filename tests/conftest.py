@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -53,6 +54,10 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         build.keep_all()  # else each of these processes compiles the VM
 
 
+hypothesis.settings.register_profile(
+    "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)  # how fast the machine is, is no matter of the tests
+hypothesis.settings.load_profile("busy")
 settings.FIX_BUDGET = 0.0  # edits are tried where a test is about them: others need not wait
 
 
