@@ -79,6 +79,14 @@ def bless(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--bless"))
 
 
+@pytest.fixture
+def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where orders are too many, that is what the test is about, and not what some of them, drawn at random, do."""
+    from wsemu.launch.explore import samples
+
+    monkeypatch.setattr(samples, "MOST_ORDERS", 2)
+
+
 @pytest.fixture(autouse=True)
 def no_second_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is not modelled is incomplete, also where Numba-CUDA is installed and could compile it."""
