@@ -3,6 +3,7 @@
 Detects: an index outside its dimension (also where the address would still lie inside the array), an address outside
 every array of the launch, a store to a constant or read-only array, a computed negative index that wraps to the array's
 end as Numba lets it, an address that is no multiple of the access's size (16 bytes for a `v4` of float32).
+In PTX, an address of one `__shared__` variable that leads into another.
 Of asynchronous copies, both sides and the mbarrier.
 Bytes moved by `ptx.ld_bytes` and `ptx.st_bytes` may lie outside the view that is named, but not outside the array.
 Does not detect: pointer arithmetic that lands inside another part of the same array.
@@ -228,7 +229,8 @@ def _outside_memory(raw: RawFinding, places: Places) -> Finding:
     verb, size, distance = places.verb(raw.pc), raw.detail["size"], raw.detail["index"]
     message = f"{verb} of {size} bytes outside {places.array_name(raw.pc)}"
     end = "start" if distance < 0 else "end"
-    help_ = f"check the offset, in bytes, against the array's {end}"
+    what = "address" if places.source(raw.pc).has_addresses else "offset, in bytes,"
+    help_ = f"check the {what} against the array's {end}"
     within = places.within(0, raw.pc)
     if within is not None:
         message += f", at byte {distance:,} of {within[1]:,}"
@@ -241,6 +243,8 @@ def _byte_guard(raw: RawFinding, places: Places, at: int, whole: int) -> str:
     """What keeps an access inside that says where it begins in bytes, or one of a transfer pattern."""
     name, size = places.array_name(raw.pc), raw.detail["size"]
     array, offset = places.source(raw.pc).byte_offset(places.span(raw.pc))
+    if places.source(raw.pc).has_addresses:
+        return f"check the address against the {whole:,} bytes of {name}"
     if not offset:
         return f"check the address against the array's end, or what of {name} the transfer is given"
     if f"`{array}`" != name or len(offset) > _LONGEST:
