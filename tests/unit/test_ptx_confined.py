@@ -29,7 +29,7 @@ TAIL = "\nst.global.u32 [%rd5], %r8; ret;\n}\n"
 SEVERAL = "setp.lt.u32 %p2, %r1, 7;"
 
 
-def _codes(body: str, engine: str, n: int = 0, dynamic: int = 0) -> list[str]:
+def _codes(body: str, engine: Any, n: int = 0, dynamic: int = 0) -> list[str]:
     given = np.arange(32, dtype=np.uint32), np.zeros(32, np.uint32), n
     kernel = wsemu.load_ptx(HEAD + body + TAIL)["k"]
     report = wsemu.check(kernel, 1, 32, given, engine=engine, dynamic_shared=dynamic)

@@ -162,7 +162,7 @@ class SourceView:
     def counts_bytes(self, span: Span) -> bool:
         """Whether an access gives a distance in bytes in place of an index: `ptx.ld_bytes`, `ptx.st_bytes`, and PTX."""
         node = self.node(span)
-        return self.has_addresses or isinstance(node, ast.Call) and _called(node) in ("ld_bytes", "st_bytes")
+        return self.has_addresses or (isinstance(node, ast.Call) and _called(node) in ("ld_bytes", "st_bytes"))
 
     def byte_offset(self, span: Span) -> tuple[str, str]:
         """The array that `ptx.ld_bytes` or `ptx.st_bytes` names at a span, and the offset; two empty ones elsewhere."""
