@@ -103,6 +103,15 @@ class Packed:
             yield path, block.memory
             yield from block.packed.all_arrays()
 
+    def copied(self) -> Packed:
+        """The same with arrays of its own."""
+        return Packed(
+            self.data,
+            tuple((at, way, np.array(array, order="K")) for at, way, array in self.arrays),
+            tuple((at, way, map_.copied()) for at, way, map_ in self.maps),
+            tuple((at, way, block._replace(packed=block.packed.copied())) for at, way, block in self.blocks),
+        )
+
     @property
     def mapped(self) -> Any:
         """The array of the tensor map that this is, or this."""

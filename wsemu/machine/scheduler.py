@@ -50,6 +50,7 @@ from wsemu.machine.state import (
     FAULT,
     HELD,
     MIDWAY,
+    NOWHERE,
     READ_SO_FAR,
     REFINE,
     SCRIPTED,
@@ -835,12 +836,26 @@ def start_group(m):
         shared = segment_at(m.segments, SHARED)
         shared.initialised = m.shared_initialised
         shared.unwritten = shared.bytes
+    if m.windows:
+        leave_windows(m)
     for member in range(m.members):
         if member != m.member:
             enter_cta(m, member)
         cta_at(m.ctas, member).met = 0
         start_cta(m)
     m.turn = -1
+
+
+@compiled
+def leave_windows(m):
+    """Another CTA has the windows of segments from now on."""
+    for number in range(FIRST_ARRAY, m.segment_count):
+        segment = segment_at(m.segments, number)
+        if segment.window_writes and segment.high:
+            segment.start = min(segment.start, segment.low)
+            segment.passed = max(segment.passed, segment.high)
+            segment.low = NOWHERE
+            segment.high = 0
 
 
 @compiled
