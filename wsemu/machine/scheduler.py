@@ -74,7 +74,7 @@ from wsemu.machine.sync.named_barrier import (
     reset,
     warp_left,
 )
-from wsemu.machine.warp_operations import ACTIVEMASK, DIVERGENCE, names_any
+from wsemu.machine.warp_operations import ACTIVEMASK, ALIKE, DIVERGENCE, names_any
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.control_flow import CTA_COST, TURN
 from wsemu.model.isa import (
@@ -791,7 +791,8 @@ def collective(address, w, pc, mask):
         warp.last_pc = pc
         return np.int64(stand(m, warp, w, pc, mask))
     if op < N_WARP:
-        if mask != warp.alive and op != ACTIVEMASK and names_any(warp.registers, i.c, mask, warp.alive & ~mask):
+        loose = op in (ACTIVEMASK, ALIKE)
+        if mask != warp.alive and not loose and names_any(warp.registers, i.c, mask, warp.alive & ~mask):
             warp.last_pc = pc
             return np.int64(stand(m, warp, w, pc, mask))
         call(m.matrix_entry if op >= FIRST_MATRIX else m.exchange_entry, address, w, pc, mask)
