@@ -89,6 +89,8 @@ def _of_copy(raw: RawFinding, places: Places) -> Finding:
     elif detail["readonly"]:
         message = f"the {noun} writes to an array that is read-only"
         note, help_ = "the copy was left out", "pass a writable array, or copy to another one"
+    elif "address" not in detail and places.source(raw.pc).has_addresses:
+        message, note, help_ = _of_copy_outside(raw, places, noun, copies=copies)
     elif "address" not in detail:
         message = f"index {detail['index']} of the {noun} lies outside its array"
         note, help_ = "it was left out", "check the indices against the arrays' shapes"
@@ -113,6 +115,15 @@ def _of_copy(raw: RawFinding, places: Places) -> Finding:
     site = places.site(raw.pc, label, cta=raw.cta, warp=raw.warp)
     sites = [site, *places.callers(raw.pc)]
     return Finding(code=raw.code, message=message, sites=sites, notes=[note], help=help_, count=raw.count)
+
+
+def _of_copy_outside(raw: RawFinding, places: Places, noun: str, *, copies: bool) -> tuple[str, str, str]:
+    """Message, note and help of a copy that is not all inside the variable which its address was computed from."""
+    distance, within = raw.detail["index"], places.within(0, raw.pc)
+    of = f" of {words.amount(raw.detail['size'])}" * copies
+    has = f", which has {words.amount(within[1])}" if within is not None else ""
+    message = f"the {noun}{of} reaches outside {places.array_name(raw.pc)}{has}"
+    return message, f"it begins at byte {distance:,}; it was left out", "copy no more than there is from there on"
 
 
 _ITS_OWN = "its own CTA"

@@ -95,6 +95,36 @@ def test_dynamic_shared_memory_does_not_begin_before_its_start(engine: Any) -> N
     assert _codes(SEVERAL + "@%p2 st.shared.u32 [second+128], 1;", engine, dynamic=128) == ["out-of-bounds"]
 
 
+BULK = """
+.shared .align 8 .b64 full;
+setp.eq.u32 %p3, %r1, 0; mov.u32 %r9, full; mov.u32 %r12, LENGTH; add.u32 %r10, %r3, START;
+@%p3 mbarrier.init.shared::cta.b64 [%r9], 1; fence.proxy.async; bar.sync 0;
+"""
+LOAD = """
+@%p3 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r9], LENGTH;
+@%p3 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r10], [%rd1], %r12, [%r9];
+L: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r9], 0; @!%p1 bra L;
+"""
+STORE = """
+@%p3 cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r10], %r12; cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0; bar.sync 0;
+"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("copy", [LOAD, STORE], ids=["load", "store"])
+@pytest.mark.parametrize(("start", "length"), [(0, 128), (112, 16), (16, 128), (0, 144), (128, 16), (-16, 16)])
+def test_a_bulk_copy_stays_inside_of_its_variable(start: int, length: int, copy: str, engine: Any) -> None:
+    body = (BULK + copy).replace("START", str(start)).replace("LENGTH", str(length))
+    given = np.zeros(64, np.uint32), np.zeros(64, np.uint32), 0
+    report = wsemu.check(wsemu.load_ptx(HEAD + body + TAIL)["k"], 1, 32, given, engine=engine)
+    outside = not 0 <= start <= start + length <= 128
+    assert ("out-of-bounds" in [finding.code for finding in report.findings]) == outside
+    if outside:
+        (told,) = [finding for finding in report.findings if finding.code == "out-of-bounds"]
+        assert f"of {length} bytes reaches outside `first`, which has 128 bytes" in told.message
+
+
 def test_a_finding_says_how_far_from_the_variable_it_is() -> None:
     given = np.arange(32, dtype=np.uint32), np.zeros(32, np.uint32), 0
     report = wsemu.check(wsemu.load_ptx(HEAD + OUTSIDE[0] + TAIL)["k"], 1, 32, given)

@@ -39,6 +39,16 @@ _OPEN = 1 << 40
 """more bytes than dynamic shared memory has, whose end the launch gives"""
 
 
+class _Side(NamedTuple):
+    """The shared side of an access: which operand is its address, and its bytes, with those that a register says."""
+
+    operand: int
+    size: int
+    length: Register | None = None
+
+
+_BULK = {"bulk.load": (0, 2), "bulk.store": (1, 2), "bulk.reduce": (1, 2), "bulk.zero": (0, 1)}
+"""operation -> which operands are its address in shared memory, and how many bytes"""
 _Known = dict[tuple["Register", int, str], tuple["Register", "Register"]]
 """(address, WINDOW or 0 that is added, variable) -> the address in full, its distance from the variable's first byte"""
 
@@ -179,25 +189,25 @@ class _Confined:
         code: list[Instruction] = []
         known: _Known = {}
         for instruction in block.instructions:
-            size = _size(instruction)
-            name = self._name(instruction) if size else None
-            if name is not None and not self._inside(instruction, self.rooms[name], size):
-                self._compare(instruction, name, size, code, known)
+            for side in _sides(instruction):
+                name = self._name(instruction, side)
+                if name is not None and not self._inside(instruction, side, self.rooms[name]):
+                    self._compare(instruction, side, name, code, known)
             code.append(instruction)
         block.instructions = code
 
-    def _name(self, instruction: Instruction) -> str | None:
+    def _name(self, instruction: Instruction, side: _Side) -> str | None:
         """The variable that an access is meant to be in: its address is computed from it, or is its own."""
-        address = instruction.operands[0]
+        address = instruction.operands[side.operand]
         name = self.held.get(address)
         if name is None and instruction.array in self.rooms:
             special = self.rooms[instruction.array].special
             name = instruction.array if self.graph.specials.get(special) == address else None
         return name
 
-    def _inside(self, instruction: Instruction, room: _Room, size: int) -> bool:
+    def _inside(self, instruction: Instruction, side: _Side, room: _Room) -> bool:
         """Whether an access is known to be inside."""
-        address = instruction.operands[0]
+        address = instruction.operands[side.operand]
         immediate, _ = _split(instruction.immediate)
         if self.graph.specials.get(room.special) == address:
             distance = immediate - room.offset
@@ -205,18 +215,13 @@ class _Confined:
             distance = self.fixed[address] + immediate
         else:
             return False
-        return 0 <= distance <= room.size - size
+        return side.length is None and 0 <= distance <= room.size - side.size
 
     def _compare(
-        self,
-        instruction: Instruction,
-        name: str,
-        size: int,
-        code: list[Instruction],
-        known: _Known,
+        self, instruction: Instruction, side: _Side, name: str, code: list[Instruction], known: _Known
     ) -> None:
         """Put the comparison in, and its address in the place of that of the access."""
-        address, *others = instruction.operands
+        address = instruction.operands[side.operand]
         immediate, window = _split(instruction.immediate)
         span, stack = instruction.span, instruction.stack
 
@@ -232,9 +237,13 @@ class _Confined:
         full, distance = known[key]
         if immediate:
             distance = emit("add.b64", distance, self.graph.constant("b64", immediate % _WRAP))
-        extent = self.graph.constant("b64", max(0, self.rooms[name].size - size + 1))
+        extent = self.graph.constant("b64", max(0, self.rooms[name].size - side.size + 1))
+        if side.length is not None:
+            length = emit("min.u64", emit("cvt.b64.u32", side.length), extent)
+            extent = emit("sub.b64", extent, length)
         compared = emit("index.u64", distance, extent, self.graph.constant("b64", 0), full)
-        instruction.operands, instruction.immediate = (compared, *others), immediate
+        before, after = instruction.operands[: side.operand], instruction.operands[side.operand + 1 :]
+        instruction.operands, instruction.immediate = (*before, compared, *after), immediate
         instruction.array = instruction.array or name
 
     def _base(self, name: str) -> Register:
@@ -248,12 +257,16 @@ class _Confined:
         return found
 
 
-def _size(instruction: Instruction) -> int:
-    """Bytes of an access that is compared; 0 of what is not."""
+def _sides(instruction: Instruction) -> tuple[_Side, ...]:
+    """What of an instruction is compared."""
     name = instruction.operation
     if name in CP_ASYNC:
-        return CP_ASYNC[name]
-    return access_shape(name)[1] if name in OPERATIONS and OPERATIONS[name].kind in _MEMORY else 0
+        return (_Side(0, CP_ASYNC[name]),)
+    if name in _BULK:
+        operand, length = _BULK[name]
+        return (_Side(operand, 0, instruction.operands[length]),)
+    known = name in OPERATIONS and OPERATIONS[name].kind in _MEMORY
+    return (_Side(0, access_shape(name)[1]),) if known else ()
 
 
 def _split(immediate: int) -> tuple[int, int]:
