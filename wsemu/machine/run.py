@@ -46,6 +46,7 @@ from wsemu.model.isa import (
     SEGMENT_SHIFT,
     SHARED,
     SIZE,
+    UNWATCHED,
     WAITS,
     access_shape,
     memory_shape,
@@ -442,7 +443,7 @@ class Machine:
         for number, (data, writable) in enumerate(segments, FIRST_ARRAY):
             segment = table[number]
             segment["host"], segment["bytes"], segment["writable"] = address_of(data), data.nbytes, writable
-            if watch.races and writable:
+            if watch.races and writable and writable != UNWATCHED:
                 expected = watch.stored is None or number in watch.stored
                 segment["tracked"] = layout.TRACKED if expected else layout.READ_SO_FAR
             if marks and writable:

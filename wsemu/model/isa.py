@@ -14,7 +14,7 @@ it fails.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, cast
 
 from wsemu.model.data import NamedTuple
 from wsemu.model.matrix import MMA, MOVES, WGMMA
@@ -49,6 +49,8 @@ FRESH = 1 << 24
 """in `aux` of a load: by `.cg`, `.cv` or volatile it passes by the cache of a multiprocessor"""
 BY_TEXTURE = 1 << 23
 """in `aux` of a load or store: it is a part of an access to a texture or surface, whose sectors are not counted"""
+UNWATCHED = cast("bool", 2)
+"""what is said of whether a segment may be written, for memory of the system: it may, and nothing races there"""
 OF_CTA_ALONE = 1
 """`aux` of a `map.release` or `map.acquire`: of CTA scope"""
 CONVERGED = 1
