@@ -150,7 +150,7 @@ def _wrong_rank(raw: RawFinding, places: Places) -> str:
         return ""
     if member != Grouping(places.grid, outcome.group).of(raw.cta)[1]:
         return f"rank {member}"
-    return _ITS_OWN if words.operation(places, raw.pc) == "bulk.send" else ""
+    return _ITS_OWN if words.operation(places, raw.pc).startswith("bulk.send") else ""
 
 
 def _finding(raw: RawFinding, places: Places, message: str, note: str, help_: str, index: str = "") -> Finding:

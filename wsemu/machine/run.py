@@ -135,10 +135,13 @@ _REDUCTION_WIDTHS = np.array([2 * int(type_.lstrip("busf")) for _, type_ in BULK
 """bytes of an element, 16 times: no other atomic is as wide, and any two differ in a bit"""
 MAP_ACQUIRE, MAP_RELEASE = OPCODE["map.acquire"], OPCODE["map.release"]
 _TILES = frozenset(OPCODE[f"tensor.{name}"] for name in ("load", "store", "reduce", "prefetch", "multicast"))
-_REDUCTIONS = frozenset(OPCODE[name] for name in ("bulk.reduce", "async.reduce.b32", "async.reduce.b64"))
+_REDUCTIONS = frozenset(
+    OPCODE[name] for name in ("bulk.reduce", "bulk.send_reduce", "async.reduce.b32", "async.reduce.b64")
+)
 _BULK = {
     *(OPCODE[f"{kind}.{name}"] for kind in ("bulk", "tensor") for name in ("load", "store", "reduce", "multicast")),
     OPCODE["bulk.send"],
+    OPCODE["bulk.send_reduce"],
     *(OPCODE[name] for name in WGMMA),
 }
 """operations in the asynchronous proxy"""

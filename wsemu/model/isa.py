@@ -487,6 +487,7 @@ for _name, _result, _operands, _meaning in (
     ("grid.wait", "b32", "", "until all CTAs of the grid have arrived there; d: bit 31 is that of the next phase"),
     ("bulk.send", "", "b64 b64 b32 b64", ("copy c bytes from shared b of the CTA to shared a of one of its cluster; "
      "the mbarrier at imm, in that one, is credited")),
+    ("bulk.send_reduce", "", "b64 b64 b32 b64", "as bulk.send, combining with what is there; aux: of BULK_REDUCTIONS"),
     ("bulk.multicast", "", "b64 b64 b32 b64", ("as bulk.load, to the same place in each CTA of the cluster whose rank "
      "has a bit in d")),
     ("tensor.multicast", "", "b64 b64 b64", "as tensor.load, to each CTA whose rank has a bit in the row behind those"),

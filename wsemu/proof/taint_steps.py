@@ -38,7 +38,7 @@ _COPIED = -2
 """stands for the row that would hold what a copy moves"""
 _MAP = -3
 """the same of a tensor map"""
-_COPIES = (*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce", "bulk.send", "bulk.multicast")
+_COPIES = (*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce", "bulk.send", "bulk.send_reduce", "bulk.multicast")
 _CARRIED = {
     **dict.fromkeys(("mov", "min", "max", "selp", "cvt"), "whole"), **dict.fromkeys(("add", "and", "or", "xor"), "sum"),
     "sub": "less", "mad": "product", "madwide": "product", "index": "whole",
@@ -447,7 +447,7 @@ class Decoder:
         to, source, size, *more = rows
         reach = self.constants32.get(size, UNBOUNDED)
         yield Step(pc, "load", (source, *guards), (_COPIED,), 0, source, reach=reach, keeps=self.taint)
-        kind = "atomic" if name == "bulk.reduce" else "store"
+        kind = "atomic" if name in ("bulk.reduce", "bulk.send_reduce") else "store"
         yield Step(
             pc, kind, (to, _COPIED, *guards), (), guard, to, operands=(size, *more), reach=reach, window=window,
             keeps=self.taint,
