@@ -23,6 +23,8 @@ def main() -> None:
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     try:
         _command()
+    except KeyboardInterrupt:
+        sys.exit(_interrupted())
     except Exception as error:
         code = _unexpected(error)
         _drop_output()
@@ -58,12 +60,17 @@ def _check(name: str, file: str, *arguments: str) -> int:
     gc.freeze()  # none of it is garbage before the process ends, nor need that look through it
     try:
         return commands.check(Path(file), arguments, {}, {}, quiet=name == "run")
-    except KeyboardInterrupt:
-        print("Aborted.", file=sys.stderr)
-        return 130
     except BrokenPipeError:
         _drop_output()
         return 1
+
+
+def _interrupted() -> int:
+    """Say that a command was interrupted where it does not say more itself, such as while it loads."""
+    with contextlib.suppress(Exception):
+        print("interrupted", file=sys.stderr)
+    _drop_output()
+    return 130
 
 
 def _unexpected(error: Exception) -> int:

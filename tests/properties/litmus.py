@@ -60,7 +60,7 @@ class Setting(NamedTuple):
     scope: str
     """of the fences"""
     accesses: str
-    """their scope"""
+    """their scope; or `volatile`, or `weak`, of those that else are strong"""
     placement: str
     """a key of `PLACEMENTS`"""
 
@@ -71,8 +71,12 @@ class Setting(NamedTuple):
 
 FENCES = ("none", "acq_rel", "sc", "accesses")
 _ORDERS = {"W": "release", "R": "acquire", "A": "acq_rel"}
-PLACEMENTS = {"one CTA": "@0 @0 @0 @0", "cluster": "@0/0 @1/0 @0/0 @1/0", "grid": "@0 @1 @2 @3"}
+PLACEMENTS = {
+    "one CTA": "@0 @0 @0 @0", "beside a CTA": "@0 @0 @0 @0", "cluster": "@0/0 @1/0 @0/0 @1/0", "grid": "@0 @1 @2 @3",
+}  # fmt: skip
 """of each thread: its CTA, and that one's cluster"""
+_BESIDE = {"beside a CTA": ["@1: W s7 1"]}
+"""threads of others, which have nothing to do with them"""
 
 
 def settings() -> Iterator[Setting]:
@@ -81,6 +85,10 @@ def settings() -> Iterator[Setting]:
         yield Setting(fence, scope, scope, placement)
         if fence in ("acq_rel", "sc") and scope != "sys":
             yield Setting(fence, scope, "sys", placement)
+        if fence != "accesses":
+            yield Setting(fence, scope, "volatile", placement)
+        if fence == "none" or scope == "gpu":
+            yield Setting(fence, scope, "weak", placement)
 
 
 def _threads(shape: Shape, fence: str, strong: Callable[[str], str]) -> list[str]:
@@ -99,12 +107,19 @@ def _threads(shape: Shape, fence: str, strong: Callable[[str], str]) -> list[str
 def _set(shape: Shape, setting: Setting) -> list[str]:
     orders = _ORDERS if setting.fence == "accesses" else {}
     fence = f"F {setting.fence} {setting.scope};" if setting.fence in ("acq_rel", "sc") else ""
-    return _threads(shape, fence, lambda kind: f"{orders.get(kind, 'relaxed')} {setting.accesses}")
+    scope = setting.accesses
+
+    def strong(kind: str) -> str:
+        if scope in ("volatile", "weak"):  # an atomic is neither
+            return "relaxed sys" if kind == "A" else scope
+        return f"{orders.get(kind, 'relaxed')} {scope}"
+
+    return _threads(shape, fence, strong)
 
 
 def _placed(threads: list[str], placement: str) -> Program:
-    places = PLACEMENTS[placement].split()
-    return parse(" | ".join(f"P{n}{places[n]}: {thread}" for n, thread in enumerate(threads)))
+    placed = [f"{place}: {thread}" for place, thread in zip(PLACEMENTS[placement].split(), threads, strict=False)]
+    return parse(" | ".join(f"P{n}{thread}" for n, thread in enumerate((*placed, *_BESIDE.get(placement, ())))))
 
 
 def core(shape: Shape, setting: Setting) -> Program:

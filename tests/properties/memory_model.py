@@ -60,6 +60,8 @@ class Operation(NamedTuple):
     """of a read or a `cas`: it is made again until it reads that"""
     counted: str = ""
     """the register that tells which of several places it is"""
+    volatile: bool = False
+    """how a relaxed access of scope sys is written"""
 
 
 class Thread(NamedTuple):
@@ -136,10 +138,11 @@ def _operation(text: str) -> Operation:
     place, _, index = rest.pop(0).rstrip("]").partition("[")
     value = int(rest.pop(0)) if kind in (WRITE, ATOMIC) else 0
     order, scope = (*rest, "", "")[:2]
-    if order == "volatile":
+    volatile = order == "volatile"
+    if volatile:
         order, scope = RELAXED, "sys"
     order = order or (RELAXED if kind == ATOMIC else WEAK)
-    return Operation(kind, place, value, order, scope or "gpu", result, what, guard, until, index)
+    return Operation(kind, place, value, order, scope or "gpu", result, what, guard, until, index, volatile)
 
 
 def notation(program: Program) -> str:
@@ -159,7 +162,7 @@ def _text(o: Operation) -> str:
         return f"{guard}F {o.order} {o.scope}"
     value = f" {o.value}" if o.kind != READ else ""
     what = f" {o.what}" if o.what else ""
-    order = "" if o.order == WEAK else f" {o.order} {o.scope}"
+    order = "" if o.order == WEAK else " volatile" if o.volatile else f" {o.order} {o.scope}"
     place = f"{o.place}[{o.counted}]" if o.counted else o.place
     until = f" until {o.until}" if o.until >= 0 else ""
     return f"{guard}{o.kind}{what} {place}{value}{order}{until}" + (f" -> {o.result}" if o.result else "")

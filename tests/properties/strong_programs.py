@@ -121,7 +121,7 @@ def _instruction(o: Operation, registers: dict[str, str], space: str) -> str:
         return f"fence.{o.order}.{o.scope};"
     first = PLACES.index(o.place + "0" if o.counted else o.place)
     address = f"[{'%rd2' if o.counted else '%rd1'}+{4 * first}]"
-    order = "" if o.order == WEAK else f".{o.order}.{o.scope}"
+    order = "" if o.order == WEAK else ".volatile" if o.volatile else f".{o.order}.{o.scope}"
     result = registers.get(o.result, "%r5")
     if o.kind == READ:
         return f"ld{order}.{space}.u32 {result}, {address};"

@@ -171,6 +171,30 @@ def test_messages_in_shared_memory_of_a_launch_without_arrays(line: str, right: 
     assert verdict(program, engine, "shared")[0] == ("verified" if right else "failed")
 
 
+ALONE_IN_A_CLUSTER = (
+    "P0@0/0: A add f 1 acq_rel gpu -> t | P1@0/0: W s1 1; R f; F acq_rel gpu; A add f 1 relaxed gpu -> t; ?t=1 R s0"
+)
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_accesses_on_ways_of_a_cta_are_told_apart(engine: Any) -> None:
+    """Two are one where they are lanes of one instruction, and nowhere else: each has a number of its own."""
+    program = parse(ALONE_IN_A_CLUSTER)
+    assert explore(program).racing
+    assert verdict(program, engine, "shared") == ("failed", ("race",))
+
+
+@pytest.mark.parametrize(("scope", "cluster", "said"), [("cluster", 0, "incomplete"), ("cta", 0, "failed")])
+def test_one_run_orders_by_acquires_of_a_cluster(scope: str, cluster: int, said: str) -> None:
+    """What is not decided for all orders is no race where fences of the cluster order it in one."""
+    line = (
+        "P0@0/0: W s1 2 relaxed gpu; A exch g 1 release gpu | P1@0/0: A add f 1 relaxed gpu -> t; R g acquire until 1"
+    )
+    program = parse(f"{line} | P2@1/{cluster}: R g acquire {scope} until 1; A add f 1 relaxed gpu -> t; R s[t]")
+    assert explore(program).wrong == (said == "failed")
+    assert verdict(program)[0] == said
+
+
 RANKED = """
 .version 8.8
 .target sm_90

@@ -126,7 +126,7 @@ def test_derived_sizes():
         (True, 32, 0, r"grid has True, of type bool"),
         (1, None, 0, r"block has None, of type NoneType"),
         (1, 32, -1, r"dynamic shared memory of -1 bytes: give 0 or more"),
-        (1, 32, 232449, r"232,449 bytes of dynamic shared memory: at most 232,448 on sm_90; lower the fourth launch"),
+        (1, 32, 232449, r"232,449 bytes of dynamic shared memory: at most 232,448 on sm_90; lower `dynamic_shared`"),
         (1, 32, 1e3, r"dynamic shared memory has 1000.0, of type float, where an int belongs: write 1000"),
     ],
 )

@@ -147,9 +147,15 @@ def test_what_is_wrong_with_a_texture_is_said(text: str) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"gird": [1]}, "`gird`: Extra inputs"),
-        ({"grid": []}, "`grid`"),
-        ({"block": "x"}, "`block`"),
+        ({"gird": [1]}, r"bad\.json` has no key `gird`: did you mean `grid`\?$"),
+        ({"grid": []}, "`grid` has 0 items: give 1 or more$"),
+        ({"grid": [1, 2, 3, 4]}, "`grid` has 4 items: give 3 or fewer$"),
+        ({"grid": [1, "x"]}, r'`grid\[1\]` is "x": give an integer$'),
+        ({"grid": [1.5]}, r"`grid\[0\]` is 1\.5: give an integer$"),
+        ({"block": "x"}, '`block` is "x": give a list$'),
+        ({"args": [3]}, r"`args\[0\]` is 3: give a string$"),
+        ({"set": {"a": None}}, "`set.a` is null: give a string$"),
+        ({"dynamic_shared": -1}, "`dynamic_shared` is -1: give 0 or more$"),
         ({"ptx": ""}, "names no PTX"),
         ({"args": ["x.npy", "u33:1", "f32:1"]}, "the type `u33`"),
     ],

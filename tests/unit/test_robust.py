@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wsemu.proof.robust import Pair, Strong, weak
+from wsemu.proof.robust import EVERYWHERE, IN_CLUSTER, IN_CTA, NOWHERE, Pair, Strong, weak
 
 X, Y = (-1, 0), (-1, 4)
 
@@ -15,7 +15,7 @@ def pair(thread: int, first: str, second: str, *, takes: bool = False, gives: bo
         Strong(thread, X if text[1] == "x" else Y, text[0] in "RA", text[0] in "WA", n)
         for n, text in enumerate((first, second))
     ]
-    return Pair(made[0], made[1], takes or sc, gives or sc, sc)
+    return Pair(made[0], made[1], *(EVERYWHERE if told else NOWHERE for told in (takes or sc, gives or sc, sc)))
 
 
 def told(*pairs: Pair) -> bool:
@@ -56,4 +56,20 @@ def test_independent_reads_take_sequential_fences() -> None:
     writes = {Strong(0, X, reads=False, writes=True, pc=9), Strong(1, Y, reads=False, writes=True, pc=9)}
     accesses = {access for p in reads for access in (p.first, p.second)} | writes
     assert weak(reads, accesses) is not None
-    assert weak([p._replace(sequential=True) for p in reads], accesses) is None
+    assert weak([p._replace(sequential=EVERYWHERE) for p in reads], accesses) is None
+
+
+def test_fences_count_among_threads_that_they_reach() -> None:
+    pairs = [pair(n, *said)._replace(takes=IN_CTA, gives=IN_CTA, sequential=IN_CTA)
+             for n, said in enumerate((("Wx", "Ry"), ("Wy", "Rx")))]  # fmt: skip
+    accesses = {access for p in pairs for access in (p.first, p.second)}
+    assert weak(pairs, accesses, lambda threads: IN_CTA) is None
+    assert weak(pairs, accesses, lambda threads: IN_CLUSTER) is not None
+    assert weak(pairs, accesses) is not None
+
+
+def test_messages_are_ordered_where_both_fences_reach() -> None:
+    sent, taken = pair(0, "Wx", "Wy")._replace(gives=IN_CLUSTER), pair(1, "Ry", "Rx")._replace(takes=IN_CTA)
+    accesses = {access for p in (sent, taken) for access in (p.first, p.second)}
+    assert weak([sent, taken], accesses, lambda threads: IN_CTA) is None
+    assert weak([sent, taken], accesses, lambda threads: IN_CLUSTER) is not None

@@ -36,5 +36,5 @@ def configured(program: Path, given: Mapping[str, Any]) -> tuple[Chosen, Setting
 
     if path is not None:
         checked(table, f"{path.name}: [tool.wsemu]")
-    model = checked({**table, **given}, "the command line")
+    model = checked({**table, **given}, "")
     return Chosen(*(getattr(model, name) for name in Chosen._fields)), model.settings(path)

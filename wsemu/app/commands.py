@@ -73,11 +73,26 @@ def check(
             from wsemu.app.fix import Fixes
 
             options["fixes"] = Fixes()
-        codes = [_saving(chosen.save_witness, *one, settings, options) for one in targets]
-        code = max(codes, key=_WORST.index)
-        if fixing.wanted:
-            options["fixes"].finish(printer, write=fixing.write)
+        try:
+            code = _each(targets, chosen.save_witness, settings, options)
+            if fixing.wanted and code != INTERRUPTED:
+                options["fixes"].finish(printer, code, write=fixing.write)
+        except KeyboardInterrupt:  # between launches, or while edits are tried
+            printer.text("interrupted", "warning")
+            code = INTERRUPTED
         printer.finish(code)
+    return code
+
+
+def _each(
+    targets: Sequence[tuple[Path, Sequence[str]]], witnesses: str, settings: Settings, options: dict[str, Any]
+) -> int:
+    """Run all, until one is interrupted; returns the exit code of all."""
+    code = 0
+    for one in targets:
+        code = max(code, _saving(witnesses, *one, settings, options), key=_WORST.index)
+        if code == INTERRUPTED:
+            break
     return code
 
 

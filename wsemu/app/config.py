@@ -31,6 +31,7 @@ from wsemu.model.errors import UsageError
 from wsemu.model.limits import limits
 from wsemu.model.settings import Engine, Settings, Sums
 from wsemu.model.suppression import Suppression
+from wsemu.model.wrong_value import wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -189,14 +190,16 @@ def _suppressions(entries: Sequence[Suppress], written: Path) -> Iterator[Suppre
 
 
 def checked(table: Mapping[str, Any], where: str) -> Configuration:
-    """The model of a table; UsageError starts with `where` and names the first key that is wrong."""
+    """The model of a table; UsageError starts with `where` and names the first key that is wrong, as an option where
+    it was given as one, with nothing in `where`."""
     if not table:
         return Configuration.model_construct()
     try:
         return Configuration.model_validate(dict(table), by_alias=True, by_name=False)
     except ValidationError as error:
         wrong = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")  # a slip of the pen first
-        raise UsageError(f"{where} {_explanation(wrong[0])}") from None
+        said = _explanation(wrong[0])
+        raise UsageError(f"`--{said[1:]}" if not where else f"{where} {said}") from None
 
 
 def _explanation(error: ErrorDetails) -> str:
@@ -215,27 +218,9 @@ def _explanation(error: ErrorDetails) -> str:
         return f"{entry}`{key}`: {error['ctx']['error']}"
     value = error["input"]
     given = _quoted(value) if isinstance(value, (str, int, float)) else kind(value)
+    is_table = error["type"] == "model_type"
     item = f" has an item {given}" if len(path) > (3 if entry else 1) else f" is {given}"
-    return f"{entry}`{key}`{item}: give {_wanted(error)}"
-
-
-def _wanted(error: ErrorDetails) -> str:
-    known = {
-        "string_type": "a string",
-        "int_type": "an integer",
-        "bool_type": "true or false",
-        "float_type": "a number",
-        "list_type": "a list",
-        "string_too_short": "a string that is not empty",
-        "model_type": "a table `[[tool.wsemu.suppress]]`",
-    }
-    if error["type"] == "literal_error":
-        return f"one of {error['ctx']['expected']}"
-    if error["type"] == "greater_than_equal":
-        return f"{error['ctx']['ge']:g} or more"
-    if error["type"] == "less_than_equal":
-        return f"{error['ctx']['le']:g} or less"
-    return known.get(error["type"], error["msg"])
+    return f"{entry}`{key}`{item}: give {'a table `[[tool.wsemu.suppress]]`' if is_table else wanted(error)}"
 
 
 @functools.cache

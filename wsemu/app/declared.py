@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from wsemu import __version__
 from wsemu.app import front_page
+from wsemu.app.exit_codes import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,16 +60,30 @@ class _Commands(TyperGroup):
 
 @contextlib.contextmanager
 def _cleaned() -> Iterator[None]:
+    """What ends a command early, told in wsemu's words."""
     try:
         yield
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     except Exception as error:
         is_help = type(error).__name__ == "NoArgsIsHelpError"  # its message is no user's, and has lines
         if isinstance(getattr(error, "message", None), str) and not is_help:
             from wsemu.report.diagnostic import clean
 
-            error.message = clean(error.message)  # type: ignore[attr-defined]
+            error.message = clean(_by_us(error))  # type: ignore[attr-defined]
             error.show = functools.partial(_show, error)  # type: ignore[attr-defined]
         raise
+
+
+def _by_us(error: Any) -> str:
+    """The message of a wrong option; newer versions of typer hand on Pydantic's words."""
+    listed = getattr(error.__cause__, "errors", None)
+    if listed is None:
+        return str(error.message)
+    from wsemu.model.wrong_value import wanted
+
+    return f"give {wanted(listed()[0])}"
 
 
 def _show(error: Any, file: IO[str] | None = None) -> None:

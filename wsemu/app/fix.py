@@ -5,8 +5,10 @@ A kernel that several launches failed with gets the first edit that cures all of
 
 from __future__ import annotations
 
+import io
 import linecache
 import sys
+import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,11 +40,12 @@ class Fixes:
             if len(known) < _LAUNCHES:
                 known.append(report)
 
-    def finish(self, printer: Sink, *, write: bool) -> None:
-        """Print the patch; `write` asks, and edits the files."""
+    def finish(self, printer: Sink, code: int, *, write: bool) -> None:
+        """Print the patch; `write` asks, and edits the files.  `code` is the exit code of the program's launches."""
         found = [*self._cures()]
         if not found:
-            printer.text("no fix: no edit that was tried is a cure" if self.reports else "no fix is needed")
+            without = "no fix: nothing was found that an edit may cure" if code else "no fix is needed"
+            printer.text("no fix: no edit that was tried is a cure" if self.reports else without)
             return
         for cure in [cure for cure in found if not cure.changes]:
             name = display_path(cure.file)
@@ -73,14 +76,31 @@ class Fixes:
             if not path.is_file():
                 printer.text(f"`{name}` is no file: it is as it was", "warning")
                 continue
-            now = path.read_text(encoding="utf-8")
-            if now != "".join(linecache.getlines(cure.file)):
+            now, encoding = _read(path)
+            if now.replace("\r\n", "\n") != "".join(linecache.getlines(cure.file)):
                 printer.text(f"`{name}` has changed since it ran: it is as it was", "warning")
             elif not _agreed(f"edit `{name}`: {cure.says}? [y/N] "):
                 printer.text(f"`{name}` is as it was")
             else:
-                path.write_text(cure.applied(now), encoding="utf-8")
+                path.write_bytes(_applied(cure, now).encode(encoding))
                 printer.text(f"edited `{name}`: {cure.says}")
+
+
+def _read(path: Path) -> tuple[str, str]:
+    """The text of a Python file with its ends of lines, and its encoding."""
+    data = path.read_bytes()
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    return data.decode(encoding), encoding
+
+
+def _applied(cure: Cure, text: str) -> str:
+    """The text with the edits; lines that come end as the first one does."""
+    if "\r\n" not in text:
+        return cure.applied(text)
+    changes = ((edit, [c.model_copy(update={"text": c.text.replace("\n", "\r\n")}) for c in edit.changes])
+               for edit in cure.edits)  # fmt: skip
+    edits = [edit.model_copy(update={"changes": new}) for edit, new in changes]
+    return cure.model_copy(update={"edits": edits}).applied(text)
 
 
 def _of_all(reports: list[Report]) -> Cure | None:

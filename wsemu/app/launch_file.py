@@ -29,6 +29,7 @@ from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.errors import UsageError
 from wsemu.model.tensor_map import FILLS, INTERLEAVES, SWIZZLES, TensorMap
 from wsemu.model.texture import Surface
+from wsemu.model.wrong_value import said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,9 +52,9 @@ class LaunchFile(LaunchForm):
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"`{path}` cannot be read: {getattr(error, 'strerror', '') or error}") from None
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise UsageError(f"`{path}`{f': `{where}`' if where else ''}: {first['msg']}") from None
+            wrong = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")  # a slip of the pen first
+            keys = [field.alias or name for name, field in cls.model_fields.items()]
+            raise UsageError(f"`{path}`{said(wrong[0], keys[1:])}") from None
 
     def options(self, path: Path, given: Mapping[str, Any]) -> Options:
         """The options of the launch; those that are given go before those of the file."""

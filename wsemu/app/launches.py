@@ -106,8 +106,15 @@ class Launches:
             self.printer.text(f"replay: wsemu replay {path}")
 
     def show(self, report: Report) -> None:
-        """A launch, with as many findings as the limit allows."""
-        report = report.helped()
+        """A launch, with as many findings as the limit allows; an interrupt takes the edits away, not the findings."""
+        try:
+            helped = report.helped()
+        except KeyboardInterrupt:
+            self._tell(report.unhelped())
+            raise
+        self._tell(helped)
+
+    def _tell(self, report: Report) -> None:
         room = MOST_SHOWN if self.limit is None else max(self.limit - self.shown, 0)
         shown = report.findings[:room]
         self.shown += len(shown)

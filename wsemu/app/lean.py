@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.app import program
 from wsemu.app.chosen import configured
-from wsemu.app.exit_codes import USAGE
+from wsemu.app.exit_codes import INTERRUPTED, USAGE
 from wsemu.launch.hooks import hooked, keeping
 from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UsageError
@@ -94,6 +94,6 @@ def run(file: Path, arguments: Sequence[str], given: Mapping[str, Any]) -> int:
     kernels = _Kernels()
     with hooked(keeping, kernels.observe):
         code = program.run(file, arguments, settings, printer=printer)
-    if code != USAGE:
+    if code not in (USAGE, INTERRUPTED):
         kernels.tell(printer)
     return code

@@ -98,6 +98,8 @@ class Options:
         return cls(**given)
 
 
+_DIGITS = 100
+"""of a number, at most"""
 _OF_ARRAYS = (TensorMap, Surface)
 """arguments that are of an array"""
 REPEATED = frozenset(field.name for field in fields(Options) if field.default == ())
@@ -154,13 +156,20 @@ def _extent(text: str, name: str) -> tuple[int, ...]:
     text = text.replace(" ", "")
     if not _EXTENT.match(text):
         raise UsageError(f"`--{name} {text}` is no extent: give one to three numbers, `8` or `8,4,2`")
-    return tuple(int(part[:12]) for part in re.split("[,xX]", text))
+    return tuple(_whole(part, f"`--{name}`") for part in re.split("[,xX]", text))
+
+
+def _whole(digits: str, what: str) -> int:
+    """A number in full; UsageError where it has more digits than a message can tell."""
+    if len(digits) > _DIGITS:
+        raise UsageError(f"{what} has a number of {len(digits):,} digits: give a smaller one")
+    return int(digits)
 
 
 def _bytes(text: str) -> int:
     if not text.isdecimal():
         raise UsageError(f"`--dynamic-shared {text}` is no number of bytes: write `--dynamic-shared 4096`")
-    return int(text[:15])
+    return _whole(text, "`--dynamic-shared`")
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -248,7 +257,7 @@ def _shape(written: str, dtype: np.dtype[Any], text: str) -> tuple[int, ...]:
         raise UsageError(f"`--arg {text}` has the shape `{written}`: give extents, `f32[64]` or `f32[64,64]`")
     size = dtype.itemsize
     for part in parts:
-        size *= int(part[:18])
+        size *= _whole(part, f"`--arg {text[:40]}`")
     if size > LARGEST:
         raise UsageError(f"`--arg {text}` has {size:,} bytes: at most {LARGEST:,}")
     return tuple(int(part) for part in parts)
@@ -336,7 +345,11 @@ def _view(text: str, number: int, made: _Made, way: str) -> npt.NDArray[Any]:
         array = array.base
     reach = max(sum((n - 1) * step for n, step in zip(shape, strides, strict=False)) if strides else 0, 0)
     whole = dtype.itemsize + reach if strides else int(np.prod(shape)) * dtype.itemsize
-    if (strides and len(strides) != len(shape)) or not offset.isdecimal() or int(offset[:18]) + whole > array.nbytes:
+    if (
+        (strides and len(strides) != len(shape))
+        or not offset.isdecimal()
+        or _whole(offset, f"`--arg {text[:40]}`") + whole > array.nbytes
+    ):
         raise UsageError(f"`--arg {text}`: it does not lie in the {array.nbytes:,} bytes of that array")
     return np.ndarray(shape, dtype, array.reshape(-1).view(np.uint8), int(offset), strides)
 
@@ -403,7 +416,7 @@ def _extents(value: str, text: str) -> list[int]:
     inside = value[1:-1].split(",") if value[:1] == "[" and value[-1:] == "]" else ["?"]
     if not all(part.strip().isdecimal() for part in inside):
         raise UsageError(f"`--arg {text}`: `{value}` is no list of numbers: write `[64,8]`")
-    return [int(part[:18]) for part in inside]
+    return [_whole(part, f"`--arg {text[:40]}`") for part in inside]
 
 
 # -- results -----------------------------------------------------------------------------------------------------------

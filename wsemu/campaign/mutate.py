@@ -257,10 +257,18 @@ class Bench:
             for trial in trials:
                 self._learn(trial)
         if not self.texts:
-            raise UsageError("no launch of a Python kernel is made: there is nothing to mutate")
+            raise UsageError(self._nothing())
         largest = max(s.instructions for known in self.known.values() for s in known.launches)
         self.budget = max(_LONGER * largest, _AT_LEAST)
         self.mutations = [m for file in sorted(self.texts) for m in self._mutations(file)]
+
+    def _nothing(self) -> str:
+        """Why there are no mutants."""
+        launched = dict.fromkeys(seen.kernel for known in self.known.values() for seen in known.launches)
+        if not self.kernels or not launched:
+            return "no launch of a Python kernel is made: there is nothing to mutate"
+        wanted, names = (", ".join(f"`{name}`" for name in some) for some in (self.kernels, launched))
+        return f"no kernel named {wanted} is launched, but {names}: there is nothing to mutate"
 
     def _learn(self, trial: Trial) -> None:
         started = time.perf_counter()

@@ -24,7 +24,7 @@ from wsemu.launch.running import bind_launch
 from wsemu.model.codes import CODES
 from wsemu.model.data import NamedTuple, dataclass, field, replace
 from wsemu.model.errors import UsageError, WsemuError
-from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS
+from wsemu.model.isa import FIRST_ARRAY, NAMES, NO_STORE, OPERATIONS
 from wsemu.model.launch_shape import configure
 from wsemu.model.own import is_own
 from wsemu.repair.text import Text
@@ -342,8 +342,12 @@ def program_digest(program: Any) -> bytes:
 
 
 def _stores(ran: Examined) -> int:
-    """Stores of threads."""
-    code = ran.places.program.code[:, 0].tolist()
+    """Stores of threads; an atomic that stands for a load is none, and a loop may make it any number of times."""
+    code = ran.places.program.code[:, [0, 7]].tolist()
     counts = ran.places.outcome.accesses.items()
-    stores = (count.lanes for pc, count in counts if OPERATIONS[NAMES[code[pc]]].kind in ("store", "atomic"))
-    return sum(stores)
+    return sum(count.lanes for pc, count in counts if _is_store(*code[pc]))
+
+
+def _is_store(operation: int, auxiliary: int) -> bool:
+    kind = OPERATIONS[NAMES[operation]].kind
+    return kind == "store" or (kind == "atomic" and not auxiliary & NO_STORE)

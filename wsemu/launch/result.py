@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence import causes
 from wsemu.evidence.fingerprint import Inputs
-from wsemu.model.cure import Cure, Trials
+from wsemu.model.cure import INTERRUPTED, Cure, Trials
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.finding import (
     Counters,
@@ -99,6 +99,11 @@ class Report(Record):
 
                 self._trials = tried(self, launched, seconds)
         trials, findings = self._trials.in_order(self.findings)
+        return self.model_copy(update={"trials": trials, "findings": findings})
+
+    def unhelped(self) -> Report:
+        """This report as it is shown where the search for edits was interrupted: without any."""
+        trials, findings = Trials(groups=causes.by_edge(self.findings), stopped=INTERRUPTED).in_order(self.findings)
         return self.model_copy(update={"trials": trials, "findings": findings})
 
     def of_errors(self) -> Report:

@@ -425,6 +425,7 @@ def _without_atomics(
     from wsemu.proof.phase_edges import (
         EXITS,
         asynchronous,
+        cluster_wide,
         exits_ordered_by_atomics,
         fences_may_order,
         lives_ordered_by_atomics,
@@ -437,7 +438,10 @@ def _without_atomics(
     looked_at = strong(program) if lanes else frozenset()
     trace = trace_of(after | looked_at | {raw.pc for raw in wanted if raw.code in EXITS})
     more = asynchronous(program, cluster_of) if program.asynchronous else None
-    ordered = ordered_by_atomics(trace, wanted, uncounted_barriers(program), observed=steered, more=more)
+    ordered = ordered_by_atomics(
+        trace, wanted, uncounted_barriers(program), observed=steered, more=more, cluster_of=cluster_of,
+        wide=cluster_wide(program),
+    )  # fmt: skip
     ordered += lives_ordered_by_atomics(trace, wanted, program, cluster_of)
     ordered += exits_ordered_by_atomics(trace, wanted, program, cluster_of)
     ordered += lanes_ordered_by_atomics(trace, lanes, program)

@@ -193,14 +193,15 @@ def _hyphenated(name: object) -> str:
     return name.replace("_", "-") if isinstance(name, str) else ""
 
 
-def _choice(name: str, known: Iterable[str]) -> str:
-    """What there is in place of a name, as far as a line goes; and what may have been meant."""
+def _choice(name: str, known: Iterable[str], shown: int | None = None) -> str:
+    """What there is in place of a name, `shown` of them; and what may have been meant."""
     from difflib import get_close_matches
 
     names = list(known)
     near = get_close_matches(name, names, 1, 0.5)
     meant = f"; did you mean {near[0]!r}?" if near else ""
-    return f"one of {', '.join(names[:8])}, ... (`wsemu explain` lists all){meant}"
+    more = ", ... (`wsemu explain` lists all)" if len(names[:shown]) < len(names) else ""
+    return f"one of {', '.join(names[:shown])}{more}{meant}"
 
 
 def checkers_named(names: Iterable[str]) -> frozenset[str]:
@@ -220,6 +221,6 @@ def finding_codes(names: Iterable[str]) -> frozenset[str]:
     for name in names:
         code = _hyphenated(name)
         if code not in CODES and code not in CHECKERS:
-            raise UsageError(f"no finding code {name!r}: {_choice(code, CODES)}")
+            raise UsageError(f"no finding code {name!r}: {_choice(code, CODES, 8)}")
         chosen.update((code,) if code in CODES else CHECKERS[code])
     return frozenset(chosen)

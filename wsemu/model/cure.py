@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, Self
 
 from wsemu.model.finding import Finding
@@ -54,6 +55,11 @@ class Edit(Record):
     says: str
     """`insert `cuda.syncthreads()` after line 18`"""
     changes: list[Change]
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines with their ends, as Python counts them: a form feed ends none."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 class Cure(Record):
@@ -133,7 +139,7 @@ class Cure(Record):
 
     def applied(self, source: str) -> str:
         """The text of the file with the edits.  ValueError where it is not the text that they are of."""
-        lines = source.splitlines(keepends=True)
+        lines = lines_of(source)
         for change in sorted(self.changes, key=lambda c: (c.line, c.column), reverse=True):
             if change.end_line > len(lines) + 1:
                 raise ValueError("the file is another one now")
@@ -141,8 +147,12 @@ class Cure(Record):
             head = lines[change.line - 1].encode()[: change.column - 1]
             tail = lines[change.end_line - 1].encode()[change.end_column - 1 :]
             text = (head + change.text.encode() + tail).decode()
-            lines[change.line - 1 : change.end_line] = text.splitlines(keepends=True)
+            lines[change.line - 1 : change.end_line] = lines_of(text)
         return "".join(lines)
+
+
+INTERRUPTED = "interrupted"
+"""why a search ended that the user stopped"""
 
 
 class Trials(Record):

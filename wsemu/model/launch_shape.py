@@ -87,7 +87,7 @@ def configure(
     if size > limit.shared:
         raise UsageError(
             f"{size:,} bytes of dynamic shared memory: at most {limit.shared:,} on {arch}; "
-            "lower the fourth launch parameter `kernel[grid, block, stream, dynamic_shared]`"
+            "lower `dynamic_shared`, of a launch in brackets the fourth number"
         )
     if cluster is None:
         return LaunchConfiguration(dimensions, threads, size, arch)

@@ -39,6 +39,7 @@ arrive order memory among the participating threads.
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -402,7 +403,6 @@ class Asynchronous(NamedTuple):
     """when warps know that the copy is over that made the earlier access of a race"""
     begins: Callable[[Trace, RawFinding], set[Epoch]]
     """when copies were issued that may have made the later access of a race"""
-    cluster_of: Callable[[int], int]
 
 
 def ordered_by_atomics(
@@ -412,6 +412,8 @@ def ordered_by_atomics(
     *,
     observed: bool = True,
     more: Asynchronous | None = None,
+    cluster_of: Callable[[int], int] = int,
+    wide: Container[int] = (),
 ) -> list[RawFinding]:
     """Those of the races and recycled barriers that atomics and fences order, in the run of this trace: barriers alone
     did not, or they would not have been found.  Findings of other codes are never among them.
@@ -419,7 +421,7 @@ def ordered_by_atomics(
     `observed`: what an atomic observes counts as well, without fences.  That is for launches in which some access may
     be made because of what an atomic returned; elsewhere the atomics of other schedules observe other things, and all
     accesses are made nevertheless.  For a race whose earlier access is atomic, the trace should have the later
-    accesses: see `_observers`."""
+    accesses: see `_observers`.  `cluster_of` a CTA; `wide`: the fences of that scope."""
     asked = [
         raw for raw in findings if raw.code in ("race", "barrier-recycling") and (more or not _is_asynchronous(raw))
     ]
@@ -429,7 +431,7 @@ def ordered_by_atomics(
     settled: set[int] = set()
     for n, raw in enumerate(asked):
         earlier, later = epochs(raw)
-        observers = _observers(trace, raw, more.cluster_of if more else int) if observed else set()
+        observers = _observers(trace, raw, cluster_of) if observed else set()
         if later[:2] in {epoch[:2] for epoch in observers}:
             settled.add(n)
         first = more.ends(trace, raw) if more and "other_async" in raw.detail else {earlier}
@@ -440,8 +442,8 @@ def ordered_by_atomics(
         of += [n] * len(candidates)
     for whole in (False, True):  # lane by lane barriers of parts of warps did not order them: only the rest counts
         chosen = [k for k, n in enumerate(of) if ("other_lane" in asked[n].detail) == whole]
-        order = more.order() if more else None
-        answers = ordered(trace, [pairs[k] for k in chosen], uncounted=uncounted, whole=whole, order=order)
+        plain = functools.partial(HappensBefore, True, uncounted, whole=whole, cluster_of=cluster_of, cluster_wide=wide)
+        answers = ordered(trace, [pairs[k] for k in chosen], order=more.order() if more else plain())
         for k, answer in zip(chosen, answers, strict=True):
             ends[of[k]] -= {pairs[k][1]} if answer else set()
         settled |= {of[k] for k in chosen if not ends[of[k]]}

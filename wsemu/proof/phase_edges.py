@@ -109,10 +109,14 @@ class PhaseOrder(HappensBefore):
 # -- what atomics order ----------------------------------------------------------------------------------------------
 def with_atomics(program: Program, cluster_of: Callable[[int], int]) -> PhaseOrder:
     """New clocks, with all that orders in a program."""
-    rows = () if program.cooperative else enumerate(program.code.tolist())  # there each CTA is a cluster by itself
-    wide = frozenset(pc for pc, row in rows if NAMES[row[0]] == "fence.cta" and row[6] == CLUSTER_WIDE)
     reach = OF_CLUSTER if "cluster.arrive" in _names(program) else OF_CTA
-    return PhaseOrder(True, uncounted_barriers(program), relaxed(program), cluster_of, wide, reach)
+    return PhaseOrder(True, uncounted_barriers(program), relaxed(program), cluster_of, cluster_wide(program), reach)
+
+
+def cluster_wide(program: Program) -> frozenset[int]:
+    """The fences that reach a cluster; in a cooperative launch each CTA is one by itself."""
+    rows = () if program.cooperative else enumerate(program.code.tolist())
+    return frozenset(pc for pc, row in rows if NAMES[row[0]] == "fence.cta" and row[6] == CLUSTER_WIDE)
 
 
 def _names(program: Program) -> set[str]:
@@ -129,7 +133,7 @@ def fences_may_order(program: Program) -> bool:
 
 def asynchronous(program: Program, cluster_of: Callable[[int], int]) -> Asynchronous:
     """What orders in a program beside named barriers."""
-    return Asynchronous(functools.partial(with_atomics, program, cluster_of), ends, begins, cluster_of)
+    return Asynchronous(functools.partial(with_atomics, program, cluster_of), ends, begins)
 
 
 def ends(trace: Trace, raw: RawFinding) -> set[Epoch]:

@@ -10,6 +10,8 @@ come about otherwise:
 - where at most one step from a thread to the next is from a read to a write that it misses, or from a write to a later
   one, and all others are from a write to what reads it, with release and acquire: then it contradicts causality.
 
+A fence counts in cycles whose threads are all in its scope: one of a CTA in those among threads of that CTA.
+
 What remains is `weak`: a pair of accesses of one thread in such a cycle.
 Reference: PTX ISA, "Memory Consistency Model", causality order; Alglave, Maranget, Tautschnig, "Herding Cats", TOPLAS
 2014, on cycles by their shapes.
@@ -22,9 +24,11 @@ from typing import TYPE_CHECKING
 from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 Place = tuple[int, int]
+NOWHERE, IN_CTA, IN_CLUSTER, EVERYWHERE = range(4)
+"""how far a fence reaches"""
 MOST_STEPS = 100_000
 """that are looked at for a cycle"""
 
@@ -45,8 +49,10 @@ class Before(NamedTuple):
     access: Strong
     acquired: bool = False
     """it acquires by itself"""
-    fence: bool = False
-    sequential: bool = False
+    fence: int = NOWHERE
+    """how far the widest fence goes"""
+    sequential: int = NOWHERE
+    """the same of `fence.sc`"""
 
 
 class Pair(NamedTuple):
@@ -54,11 +60,12 @@ class Pair(NamedTuple):
 
     first: Strong
     second: Strong
-    takes: bool
-    """a fence stands between, or the first one acquires"""
-    gives: bool
-    """a fence stands between, or the second one releases"""
-    sequential: bool
+    takes: int
+    """how far: a fence stands between, or the first one acquires"""
+    gives: int
+    """how far: a fence stands between, or the second one releases"""
+    sequential: int
+    """how far: a `fence.sc` stands between"""
 
 
 class _Link(NamedTuple):
@@ -69,13 +76,23 @@ class _Link(NamedTuple):
     """the second reads what the first wrote"""
 
 
-def weak(pairs: Collection[Pair], accesses: Collection[Strong]) -> Pair | bool | None:
-    """A pair of accesses in a cycle that is no interleaving; None: there is none; True: too many to be told."""
-    return _Search(pairs, accesses).run()
+def _in_one_grid(threads: frozenset[int]) -> int:
+    return EVERYWHERE
+
+
+def weak(
+    pairs: Collection[Pair], accesses: Collection[Strong], spread: Callable[[frozenset[int]], int] = _in_one_grid
+) -> Pair | bool | None:
+    """A pair of accesses in a cycle that is no interleaving; None: there is none; True: too many to be told.  `spread`:
+    how far what orders some threads has to reach."""
+    return _Search(pairs, accesses, spread).run()
 
 
 class _Search:
-    def __init__(self, pairs: Collection[Pair], accesses: Collection[Strong]) -> None:
+    def __init__(
+        self, pairs: Collection[Pair], accesses: Collection[Strong], spread: Callable[[frozenset[int]], int]
+    ) -> None:
+        self.spread = spread
         self.pairs = _in_circles([pair for pair in pairs if pair.first.place != pair.second.place])
         self.at: dict[Place, list[Strong]] = {}
         for access in sorted(accesses):
@@ -89,7 +106,7 @@ class _Search:
 
     def run(self) -> Pair | bool | None:
         for start in sorted(set(self.pairs)):
-            if not start.sequential:
+            if start.sequential < EVERYWHERE:
                 found = self._from(start)
                 if found is not None:
                     return found
@@ -97,31 +114,34 @@ class _Search:
 
     def _from(self, start: Pair) -> Pair | bool | None:
         """A cycle through a pair, depth first; a way is where it stands, the threads that it has met, how many steps do
-        not observe, whether some step that observes does not synchronise, and how it came to the pair that is last."""
+        not observe, how far those that observe synchronise and all `fence.sc` reach, and how it came to the pair that
+        is last."""
         for first in (False, True):  # how the cycle comes back to the start: by observing or not
-            todo = [(start, frozenset({start.first.thread, start.second.thread}), 0, False, first)]
+            both = frozenset({start.first.thread, start.second.thread})
+            todo = [(start, both, 0, EVERYWHERE, start.sequential, first)]
             while todo:
-                pair, met, apart, loose, entered = todo.pop()
+                pair, met, apart, held, fenced, entered = todo.pop()
                 for link in self._links(pair.second):
                     self.steps += 1
                     if self.steps > MOST_STEPS:
                         return True
                     more = apart + (not link.observes)
-                    unsynchronised = loose or _loose(pair, entered, link.observes)
+                    reach = min(held, _carries(pair, entered, link.observes))
                     if link.to == start.first and link.observes == first:
-                        if more > 1 or unsynchronised:
+                        wide = self.spread(met)
+                        if fenced < wide and (more > 1 or reach < wide):
                             return start
                         continue
                     if link.to.thread in met:
                         continue
-                    there = met | {link.to.thread}
+                    there, last = met | {link.to.thread}, link.observes
                     todo += [
-                        (after, there | {after.second.thread}, more, unsynchronised, link.observes)
+                        (after, there | {after.second.thread}, more, reach, min(fenced, after.sequential), last)
                         for after in self.after.get(link.to, ())
                         if after.second.thread == link.to.thread or after.second.thread not in met
                     ]
-                    alone = Pair(link.to, link.to, takes=True, gives=True, sequential=True)
-                    todo.append((alone, there, more, unsynchronised, link.observes))
+                    alone = Pair(link.to, link.to, EVERYWHERE, EVERYWHERE, EVERYWHERE)
+                    todo.append((alone, there, more, reach, fenced, last))
         return None
 
     def _links(self, access: Strong) -> Iterator[_Link]:
@@ -153,6 +173,6 @@ def _in_circles(pairs: list[Pair]) -> list[Pair]:
     return [pair for pair in pairs if pair.first.place in reached.get(pair.second.place, ())]
 
 
-def _loose(pair: Pair, observed: bool, observes: bool) -> bool:
-    """Whether a pair does not carry on the order that it is entered with."""
-    return (observed and not pair.takes) or (observes and not pair.gives)
+def _carries(pair: Pair, observed: bool, observes: bool) -> int:
+    """How far a pair carries on the order that it is entered with."""
+    return min(pair.takes if observed else EVERYWHERE, pair.gives if observes else EVERYWHERE)

@@ -4,6 +4,7 @@ brought it about and, where it does not matter which CTA is which, whatever the 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 
 WIDE = -1
 """who gave, where all CTAs may take it"""
-BEHIND, FORCED = -(1 << 30), -(1 << 31)
-"""on top of who may take it: what goes with a release of the `fence.sc` before it, and to the next one behind it"""
+BEHIND, FORCED = 1, 2
+"""what goes with a release besides: of the `fence.sc` before it, and to the next one behind it"""
+_ENDS = 1 << 32
+"""more than there are of those who may take something, below 0 and above"""
 _ROWS = (
     "fenced", "pending", "own", "seen", "behind", "forced", "meeting", "exited", "barrier", "given", "places",
     "observed", "copies",
@@ -31,15 +34,35 @@ _ROUNDS = 8
 _ALL_BITS = (1 << 64) - 1
 
 
+def of_fence(to: int, kind: int, end: int) -> int:
+    """The name of what goes with a release to some, of a `fence.sc` that is found by `end`."""
+    return to + _ENDS * (kind + 3 * (end + _ENDS // 2))
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def parts(name: int) -> tuple[int, int, int]:
+    """To whom something goes, of which kind it is (0: of no `fence.sc`), and by what that fence is found."""
+    rest, to = divmod(name + _ENDS // 2, _ENDS)
+    end, kind = divmod(rest, 3)
+    return to - _ENDS // 2, kind, end - _ENDS // 2 if kind else 0
+
+
+class _Ranks(dict[int, int]):
+    """By who may take something its rank: of what goes with it, too."""
+
+    def __missing__(self, name: int) -> int:
+        to, kind, end = parts(name)
+        self[name] = of_fence(self[to], kind, self[end])
+        return self[name]
+
+
 class Key:
     """What a `Knowledge` says, with CTAs in some order."""
 
     def __init__(self, known: Knowledge, order: Sequence[int]) -> None:
         self.known = known
-        self.rank = {cta: rank for rank, cta in enumerate(order)} | {-1: -1}
-        self.rank |= {cluster: cluster for cluster in known.clusters.values()}
-        if known.sequential:
-            self.rank |= {to + kind: rank + kind for to, rank in self.rank.items() for kind in (BEHIND, FORCED)}
+        self.rank = _Ranks({cta: rank for rank, cta in enumerate(order)})
+        self.rank |= {WIDE: WIDE, **{cluster: cluster for cluster in known.clusters.values()}}
         self.alive = [(cta, w) for cta in order for w in range(known.warps) if (cta, w) not in known.gone]
         self.living = {cta for cta, _ in self.alive}
 
@@ -133,13 +156,14 @@ class Key:
         if what == "exited":
             return key, kind
         if what == "meeting":
-            return key[0], hash((kind, key[1], to))
+            return key[0], hash((kind, key[1], _nameless(to)))
         if what == "barrier":
             return key[0][0], hash((kind, key[0][1]))
         own = key[0] if key[0] >= 0 else None
         if what == "given":
-            return (to if to >= 0 else own), hash((kind, key[1]))
-        return own, hash((kind, key[1], to))
+            whom = parts(to)[0]
+            return (whom if whom >= 0 else own), hash((kind, key[1], _nameless(to)))
+        return own, hash((kind, key[1], _nameless(to)))
 
     # -- other numbers -------------------------------------------------------------------------------------------------
     def _thread(self, thread: Thread) -> Thread:
@@ -184,18 +208,26 @@ class Key:
             *self.living,
             *(known.clusters[cta] for cta in self.living),
         }  # what is given to a CTA that has ended is nobody's
-        there |= {to + kind for to in there for kind in (BEHIND, FORCED)} if known.sequential else set()
+
+        def held(name: int) -> bool:
+            if name in there or not known.sequential:
+                return name in there
+            to, kind, end = parts(name)
+            return bool(kind) and to in there and end in there
+
         tables: dict[str, dict[tuple[Any, int], Rows]] = {
             **{name: {(thread(t), rank[to]): row
-                      for t, rows in table.items() for to, row in rows.items() if to in there}
+                      for t, rows in table.items() for to, row in rows.items() if held(to)}
                for name, table in by_thread.items()},
             **{name: {((thread(t), place(p)), rank[to]): row
-                      for (t, p), rows in table.items() for to, row in rows.items() if to in there}
+                      for (t, p), rows in table.items() for to, row in rows.items() if held(to)}
                for name, table in by_both.items()},
-            "behind": {(thread(t), 0): row for t, row in known.behind.items()},
-            "forced": {(thread(t), 0): row for t, row in known.forced.items()},
-            "meeting": {(self._barrier(key), n): row for key, rows in known.meeting.items() if key[0] in self.living
-                        for n, row in enumerate(rows)},
+            **{name: {(thread(t), rank[end]): row
+                      for t, rows in table.items() for end, row in rows.items() if end in there}
+               for name, table in (("behind", known.behind), ("forced", known.forced))},
+            "meeting": {(self._barrier(key), of_fence(0, n, rank[end])): row
+                        for key, both in known.meeting.items() if key[0] in self.living
+                        for n, rows in enumerate(both, 1) for end, row in rows.items() if end in there},
             "exited": {(rank[cta], 0): row for cta, row in known.exited.items() if cta in self.living},
             "barrier": {((self._barrier(key), tuple(tuple(map(thread, s)) for s in syncs)), 0): row
                         for key, (row, syncs, _) in known.given.items() if key[0] in self.living},
@@ -208,9 +240,10 @@ class Key:
         for at, location in known.locations.items():
             if at[0] >= 0 and at[0] not in self.living:
                 continue
-            given.update({(place(at), rank[to]): row for to, row in location.given.items() if to in there})
-            fences = (location.written, location.read)
-            places.update({(place(at), n): row for n, row in enumerate(fences) if row is not None})
+            given.update({(place(at), rank[to]): row for to, row in location.given.items() if held(to)})
+            for n, fences in enumerate((location.written, location.read), 1):
+                named = {of_fence(0, n, rank[end]): row for end, row in fences.items() if end in there}
+                places.update({(place(at), name): row for name, row in named.items()})
             row = np.zeros(known.width, np.int32)
             row[list(location.observed)] = list(location.observed.values())
             observed[place(at), 0] = row
@@ -251,8 +284,8 @@ class Key:
 
 def _nameless(to: int) -> int:
     """To whom something is given, whichever CTA it is."""
-    kind = max((kind for kind in (0, BEHIND, FORCED) if to >= kind + BEHIND // 2), default=FORCED)
-    return kind + min(to - kind, 0)
+    whom, kind, end = parts(to)
+    return of_fence(min(whom, 0), kind, min(end, 0)) if kind else min(whom, 0)
 
 
 def _knows(table: Rows, entries: Iterable[tuple[int, int, int, int]]) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -10,9 +10,10 @@ acquire     a strong read and then a fence of the same thread; or a read that ac
 observe     a strong read observes the write whose value it gets, and through atomics the writes before that one
 synchronise what a release knew is known behind an acquire that observed it, where the scopes of both include the other
             thread
-sequential  two `fence.sc` have an order, which cannot go against what is seen: where one comes before an access, and a
-            conflicting later access before the other, what the first fence knew is known behind the second.  Both may
-            come before by program order, barriers, or releases that are acquired
+sequential  two `fence.sc` whose scopes include the other thread have an order, which cannot go against what is seen:
+            where one comes before an access, and a conflicting later access before the other, what the first fence
+            knew is known behind the second.  Both may come before by program order, barriers, or releases that are
+            acquired
 cause       a write that was observed comes before what follows the read; what came before that write need not
 
 A *mark* of a thread is the interval of its warp, as engines count them: whatever knows an interval of a thread knows
@@ -58,8 +59,8 @@ from wsemu.model.isa import (
     access_shape,
 )
 from wsemu.model.outcome import ALL_LANES
-from wsemu.proof.robust import Before, Pair, Strong
-from wsemu.proof.thread_keys import BEHIND, FORCED, WIDE, Key
+from wsemu.proof.robust import EVERYWHERE, IN_CLUSTER, IN_CTA, NOWHERE, Before, Pair, Strong
+from wsemu.proof.thread_keys import BEHIND, FORCED, WIDE, Key, of_fence, parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -69,6 +70,10 @@ if TYPE_CHECKING:
 
 Rows = np.ndarray[Any, np.dtype[np.int32]]
 """by column, what is known; several rows, or one"""
+Reached = dict[int, Rows]
+"""whom a fence reaches -> what it knew: `WIDE`, a CTA, or `-2 -` a cluster"""
+Fences = tuple[Reached, Reached]
+"""what `fence.sc` knew that come before now, and what the next one takes"""
 Thread = int
 """CTA * lanes of a CTA + lane"""
 Place = tuple[int, int]
@@ -80,10 +85,13 @@ _NEVER = 1 << 30
 """an interval that no warp comes to"""
 _OF_CTA, _OF_CLUSTER, _OF_ALL = range(3)
 """how far a fence or a strong access reaches"""
+_FAR = {_OF_CTA: IN_CTA, _OF_CLUSTER: IN_CLUSTER, _OF_ALL: EVERYWHERE}
 _SCOPED = {OF_CTA: _OF_CTA, OF_CLUSTER: _OF_CLUSTER, 0: _OF_ALL}
 """what the code of a strong access says of its scope -> how far it goes"""
 _FENCES = ("fence.cta", "fence.gpu", "fence.sys")
 _NO_ROW: Rows = np.zeros(0, np.int32)
+_NO_REACH: Reached = {}
+_NO_FENCES: Fences = {}, {}
 
 
 class Made(NamedTuple):
@@ -190,11 +198,11 @@ class Location:
     observed: dict[int, int] = field(default_factory=dict)
     """column -> count"""
     given: dict[int, Rows] = field(default_factory=dict)
-    """`WIDE`, a CTA, or `-2 -` a cluster -> what was released; so many `BEHIND` and `FORCED` -> of `fence.sc`"""
+    """`WIDE`, a CTA, or `-2 -` a cluster -> what was released; `of_fence` of that -> of `fence.sc`"""
 
-    written: Rows | None = None
+    written: Reached = field(default_factory=dict)
     """what the `fence.sc` before writes there knew, and before reads that these came after"""
-    read: Rows | None = None
+    read: Reached = field(default_factory=dict)
     """the same of reads alone"""
 
     def copy(self) -> Location:
@@ -277,11 +285,12 @@ class Knowledge:
         """what a thread's writes to a place release because of one there that did"""
         self.seen: dict[tuple[Thread, Place], dict[int, Rows]] = {}
         """what a fence of the thread would take"""
-        self.behind: dict[Thread, Rows] = {}
+        self.behind: dict[Thread, Reached] = {}
         """what the `fence.sc` knew that come before now, by all but observation"""
-        self.forced: dict[Thread, Rows] = {}
-        """what the next `fence.sc` of a thread takes: what those knew that must come before it"""
-        self.meeting: dict[tuple[int, int], tuple[Rows, Rows]] = {}
+        self.forced: dict[Thread, Reached] = {}
+        """what the next `fence.sc` of a thread takes, of those that it includes and that include it: what those knew
+        that must come before it"""
+        self.meeting: dict[tuple[int, int], Fences] = {}
         """the same two of the open generation of a (CTA, barrier)"""
         self.last: dict[Thread, Place] = {}
         """place of the last strong access"""
@@ -310,6 +319,9 @@ class Knowledge:
             for fields in self.code
         )
         """whether it matters who is in one cluster"""
+        sequential = [fields for fields in self.code if NAMES[fields[0]] in _FENCES and fields[7] == SEQUENTIAL]
+        self.one_reach = len({self._extent(fields) for fields in sequential}) == 1
+        """whether all `fence.sc` reach as far, so that each has one name"""
         self.apart: frozenset[int] = frozenset()
         """arrays of which each CTA has places of its own, by its number"""
         self.unclear: tuple[int, ...] = ()
@@ -391,8 +403,7 @@ class Knowledge:
         threads = self._threads(event, event.lanes)
         row = self._giving(event, threads).max(0)
         if self.sequential:
-            met = self.meeting.get(key, (_NO_ROW, _NO_ROW))
-            self.meeting[key] = self._fences_of(threads, *met)
+            self.meeting[key] = self._fences_of(threads, *self.meeting.get(key, _NO_FENCES))
         given, syncs, uncounted = self.given.get(key, (np.zeros(0, np.int32), (), False))
         self.gathered[key] = self.gathered.get(key, _NOTHING).union(*(self.before.get(t, _NOTHING) for t in threads))
         self.given[key] = (
@@ -410,24 +421,24 @@ class Knowledge:
         given, syncs, uncounted = self.given.pop((event.cta, event.place), (np.zeros(0, np.int32), (), False))
         if (uncounted or (event.cta, event.warp) in self.gone) and event.cta in self.exited:
             given = _joined(given, self.exited[event.cta])
-        fences = self.meeting.pop((event.cta, event.place), (_NO_ROW, _NO_ROW))
+        fences = self.meeting.pop((event.cta, event.place), _NO_FENCES)
         gathered = self.gathered.pop((event.cta, event.place), _NOTHING)
         for threads in syncs:
             self._take(event.cta, list(threads), given)
             self._meet(threads, gathered)
             self._know_fences(threads, *fences)
 
-    def _fences_of(self, threads: Iterable[Thread], behind: Rows, forced: Rows) -> tuple[Rows, Rows]:
+    def _fences_of(self, threads: Iterable[Thread], behind: Reached, forced: Reached) -> Fences:
         """These rows, with what threads have of `fence.sc`."""
         for thread in threads:
-            behind = _joined(behind, self.behind.get(thread, _NO_ROW))
-            forced = _joined(forced, self.forced.get(thread, _NO_ROW))
+            behind = _merged(behind, self.behind.get(thread, _NO_REACH))
+            forced = _merged(forced, self.forced.get(thread, _NO_REACH))
         return behind, forced
 
-    def _know_fences(self, threads: Iterable[Thread], behind: Rows, forced: Rows) -> None:
-        for table, row in ((self.behind, behind), (self.forced, forced)):
-            if len(row):
-                table.update({thread: _joined(table.get(thread, _NO_ROW), row) for thread in threads})
+    def _know_fences(self, threads: Iterable[Thread], behind: Reached, forced: Reached) -> None:
+        for table, known in ((self.behind, behind), (self.forced, forced)):
+            if known:
+                table.update({thread: _merged(known, table.get(thread, _NO_REACH)) for thread in threads})
 
     def _exit(self, made: Made) -> None:
         event = made.event
@@ -456,7 +467,7 @@ class Knowledge:
         self._take(event.cta, threads, self._giving(event, threads).max(0))
         self._meet(threads, _NOTHING.union(*(self.before.get(t, _NOTHING) for t in threads)))
         if self.sequential:
-            self._know_fences(threads, *self._fences_of(threads, _NO_ROW, _NO_ROW))
+            self._know_fences(threads, *self._fences_of(threads, *_NO_FENCES))
 
     def _meet(self, threads: Iterable[Thread], gathered: frozenset[Before]) -> None:
         if gathered:
@@ -467,17 +478,17 @@ class Knowledge:
     def _fence(self, made: Made) -> None:
         event = made.event
         part, reach = self.code[event.pc][7], self._reach(event)
-        whole = reach >= self.everywhere
         threads = self._threads(event, event.place & ALL_LANES)
         for thread in threads:
             if part != RELEASES:
                 self._acquire(event, thread, reach, self._places_of(thread, part))
         if part in (SEQUENTIAL, BOTH_WAYS):
-            sequential = part == SEQUENTIAL and whole
+            far = _FAR[self._extent(self.code[event.pc])]
+            fully = far if part == SEQUENTIAL else NOWHERE
             for thread in threads:
                 known = self.before.get(thread, _NOTHING)
                 self.before[thread] = frozenset(
-                    b._replace(fence=b.fence or whole, sequential=b.sequential or sequential) for b in known
+                    b._replace(fence=max(b.fence, far), sequential=max(b.sequential, fully)) for b in known
                 )
         elif part == ACQUIRES:
             for thread in threads:
@@ -488,21 +499,45 @@ class Knowledge:
                 )
         if part == ACQUIRES:
             return
-        sequential = part == SEQUENTIAL and whole
-        for thread in threads if sequential else ():
-            self._take(event.cta, [thread], self.forced.get(thread, _NO_ROW))
+        ends = self._ends(event) if part == SEQUENTIAL else ()
+        for thread in threads if ends else ():
+            forced = self.forced.get(thread, _NO_REACH)
+            for to in ends:
+                if to in forced:
+                    self._take(event.cta, [thread], forced[to])
         rows = self._giving(event, threads)
         if self.lockstep:
             rows[:] = rows.max(0)
-        for thread, row in zip(threads, rows, strict=True) if sequential else ():
-            self.behind[thread] = _joined(self.behind.get(thread, _NO_ROW), row)
+        for thread, row in zip(threads, rows, strict=True) if ends else ():
+            self.behind[thread] = _merged(self.behind.get(thread, _NO_REACH), dict.fromkeys(ends, row))
+        within = self._within(event.cta, reach)
         for thread, row in zip(threads, rows, strict=True):
             table = self.pending if part == RELEASES else self.fenced
-            parts = {0: row, BEHIND: self.behind.get(thread, _NO_ROW), FORCED: self.forced.get(thread, _NO_ROW)}
-            given = {
-                to + kind: known for to in self._within(event.cta, reach) for kind, known in parts.items() if len(known)
-            }
-            table[thread] = _merged(table.get(thread, {}), given)
+            given = dict.fromkeys(within, row)
+            for kind, fences in ((BEHIND, self.behind), (FORCED, self.forced)):
+                ended = fences.get(thread, _NO_REACH).items()
+                given.update({of_fence(to, kind, end): knew for end, knew in ended for to in within})
+            table[thread] = _merged(table.get(thread, _NO_REACH), given)
+
+    def _extent(self, fields: Sequence[int]) -> int:
+        """How far a fence goes, of all there is: one that goes to all CTAs is like a wider one."""
+        reach = _OF_ALL
+        if NAMES[fields[0]] == "fence.cta":
+            reach = _OF_CLUSTER if fields[6] == CLUSTER_WIDE and self.by_clusters else _OF_CTA
+        return _OF_ALL if reach >= self.everywhere else reach
+
+    def spread(self, threads: Iterable[Thread]) -> int:
+        """How far a fence has to reach to order some threads."""
+        ctas = {thread // self.of_cta for thread in threads}
+        reach = _OF_CTA if len(ctas) == 1 else _OF_CLUSTER if len({self.clusters[c] for c in ctas}) == 1 else _OF_ALL
+        return _FAR[reach]
+
+    def _ends(self, event: Event) -> tuple[int, ...]:
+        """What a `fence.sc` is found by: two have one in common if their scopes include each other's threads."""
+        reach = self._extent(self.code[event.pc])
+        if not self.one_reach:
+            return self._within(event.cta, reach)
+        return ((event.cta,), (self.clusters[event.cta],), (WIDE,))[reach]
 
     def _acquire_by(self, event: Event, thread: Thread, place: Place) -> None:
         """A read that acquires comes itself after what it acquires; the fence that says so follows it in the code."""
@@ -540,8 +575,8 @@ class Knowledge:
         for to in self._within(cta, reach):
             if to in given:
                 self._take(cta, threads, given[to])
-            if self.sequential:
-                self._know_fences(threads, given.get(to + BEHIND, _NO_ROW), given.get(to + FORCED, _NO_ROW))
+        if self.sequential:
+            self._know_fences(threads, *_fences_to(self._within(cta, reach), given))
 
     def _strong(self, event: Event, thread: Thread, place: Place, wrote: bool) -> tuple[int, int]:
         """A strong access of a thread; (column, count) of what it writes."""
@@ -593,26 +628,22 @@ class Knowledge:
         """A strong access meets those before it: of two that conflict, `fence.sc` before the one come before `fence.sc`
         behind the other."""
         for thread in threads:
-            forced = self.forced.get(thread, _NO_ROW)
-            for row, conflicts in ((location.written, True), (location.read, writes)):
-                if row is not None and conflicts:
-                    forced = _joined(forced, row)
-            if len(forced):
-                self.forced[thread] = forced
-            behind = self.behind.get(thread)
-            if behind is not None and reads:
-                location.read = _joined(location.read if location.read is not None else _NO_ROW, behind)
+            met = _merged(location.written, location.read) if writes else location.written
+            if met:
+                self.forced[thread] = _merged(met, self.forced.get(thread, _NO_REACH))
+            behind = self.behind.get(thread, _NO_REACH)
+            if behind and reads:
+                location.read = _merged(location.read, behind)
             if writes:  # who observes it comes after what was read before it
-                known = [row for row in (location.written, location.read, behind) if row is not None]
-                location.written = reduce(_joined, known) if known else None
+                location.written = reduce(_merged, (location.written, location.read, behind))
 
     def _follow(self, event: Event, thread: Thread, place: Place, reads: bool, writes: bool) -> None:
         """Note which strong accesses come before one."""
         access = Strong(thread, place, reads, writes, event.pc)
-        releases = writes and thread in self.pending
+        released = EVERYWHERE if writes and thread in self.pending else NOWHERE
         known = self.before.get(thread, _NOTHING)
         self.shared.pairs.update(
-            Pair(b.access, access, b.fence or b.acquired, b.fence or releases, b.sequential)
+            Pair(b.access, access, EVERYWHERE if b.acquired else b.fence, max(b.fence, released), b.sequential)
             for b in known
             if b.access.place != place
         )
@@ -745,7 +776,7 @@ class Knowledge:
         if key in self.given:
             self._take(event.cta, threads, self.given[key][0])
             self._meet(threads, self.gathered.get(key, _NOTHING))
-            self._know_fences(threads, *self.meeting.get(key, (_NO_ROW, _NO_ROW)))
+            self._know_fences(threads, *self.meeting.get(key, _NO_FENCES))
 
     def _init(self, made: Made) -> None:
         """A new mbarrier, also where one was."""
@@ -867,11 +898,25 @@ def _joined(one: Rows, other: Rows) -> Rows:
     return made
 
 
-def _merged(one: dict[int, Rows], other: dict[int, Rows]) -> dict[int, Rows]:
+def _merged(one: Reached, other: Reached) -> Reached:
+    """The later of each; what nobody changes is not copied."""
+    if not one or not other:
+        return one or other
     made = dict(one)
     for to, row in other.items():
         made[to] = _joined(made[to], row) if to in made else row
     return made
+
+
+def _fences_to(within: Sequence[int], given: Reached) -> Fences:
+    """Of what was released, that of `fence.sc` which goes to some."""
+    found: Fences = {}, {}
+    for key, row in given.items():
+        to, kind, end = parts(key)
+        if kind and to in within:
+            one = found[kind == FORCED]
+            one[end] = _joined(one[end], row) if end in one else row
+    return found
 
 
 def _accesses(opcode: int) -> bool:

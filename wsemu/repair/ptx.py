@@ -6,13 +6,14 @@ the line of C++ that the compiler notes for its place (`.loc`).
 
 from __future__ import annotations
 
+import linecache
 import os
 import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence import causes
-from wsemu.model.cure import Cure, Edit, Trials
+from wsemu.model.cure import Cure, Edit, Trials, lines_of
 from wsemu.model.data import NamedTuple
 from wsemu.repair.scene import Candidate
 from wsemu.repair.search import Search, Tried, agrees, clock, differs, digest, is_cure, ranked, repeats
@@ -28,6 +29,12 @@ _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)(?:.*\binlined_at\s+(\d+)\s+(\d+))?"
 _NUMBER = re.compile(r"mov\.[bus]32\s+(%\w+),\s*(-?\d+);")
 _SYNCHRONISES = re.compile(r"(?:bar|barrier|mbarrier|fence|membar)\b|cp\.async\.(?:bulk\.)?(?:wait|commit)_")
 _ACTS = re.compile(r"(?:ld|st|atom|red|bar|barrier|mbarrier|cp|wgmma)\.\S+")
+_PREDICATE = re.compile(r"^@!?%\w+\s+")
+_BRANCH = re.compile(r"bra(?:\.uni)?\s+(\S+);")
+_LOOPS = re.compile(r"\b(?:for|while|do)\b")
+_HEAD_OF_FOR = re.compile(r"\bfor\s*\([^;]*;[^;]*;")
+_CONTINUES = re.compile(r"(?:\}|else\b)")
+"""how a line of C++ begins before which nothing can be put: what is there would end what it goes on with"""
 _NUMBERED = re.compile(r"(bar(?:rier)?(?:\.cta)?\.(?:sync|arrive)\S*)\s+(\d+)(?:,\s*(\d+))?;")
 _SAID = {"bar.sync 0;": "__syncthreads()", "bar.warp.sync -1;": "__syncwarp()", "fence.acq_rel.gpu;": "__threadfence()"}
 _INSERTED = {
@@ -61,6 +68,8 @@ class Place(NamedTuple):
     line: int
     run: int
     """number of the statement: instructions one after the other of the same line"""
+    looped: bool = False
+    """a branch from below leads to it"""
 
 
 class Text(NamedTuple):
@@ -73,25 +82,42 @@ class Text(NamedTuple):
     @classmethod
     def of(cls, text: str, path: str, first: int, last: int, files: dict[int, str]) -> Text:
         """Of a file, from its `first` to its `last` line, counted from 1."""
-        lines = text.splitlines(keepends=True)
+        lines = lines_of(text)
         places: list[Place] = []
-        here, run = ("", 0), 0
+        here, run, label = ("", 0), 0, ""
+        backwards = _looped(lines[first - 1 : last])
         for at in range(first - 1, min(last, len(lines))):
             words = lines[at].partition("//")[0].strip()
-            if noted := _LOC.match(words):
+            if words.endswith(":"):
+                label = words[:-1]
+            elif noted := _LOC.match(words):
                 number, line = (noted[3], noted[4]) if noted[3] else (noted[1], noted[2])
                 now = files.get(int(number), ""), int(line)
                 here, run = now, run + (now != here)
             elif words.endswith(";") and words[:1] not in (".", "/", "{", "}"):
                 file, line = here if here[0] else (path, at + 1)
                 run += not here[0]
-                places.append(Place(at, re.sub(r"^@!?%\w+\s+", "", words), file, line, run))
+                places.append(Place(at, _PREDICATE.sub("", words), file, line, run, label in backwards))
+                label = ""
         known = _numbers(places)
         return cls(path, lines, [_with_numbers(place, known) for place in places])
 
     def edited(self, changed: dict[int, str]) -> str:
         """With other text in the place of lines."""
         return "".join(changed.get(n, line) for n, line in enumerate(self.lines))
+
+
+def _looped(lines: list[str]) -> set[str]:
+    """Labels to which a branch from below leads."""
+    known: set[str] = set()
+    found: set[str] = set()
+    for line in lines:
+        words = _PREDICATE.sub("", line.partition("//")[0].strip())
+        if words.endswith(":"):
+            known.add(words[:-1])
+        elif (branch := _BRANCH.match(words)) and branch[1] in known:
+            found.add(branch[1])
+    return found
 
 
 def _numbers(places: list[Place]) -> dict[str, str]:
@@ -128,14 +154,19 @@ def candidates(text: Text, report: Any) -> Iterator[tuple[float, Candidate, dict
     yield from _counts(text, syncs, numbers, far)
     missing = dict.fromkeys([*_missing(codes, text), *(p.text for p in syncs)])
     gaps = [p for n, p in enumerate(text.places) if (not n or text.places[n - 1].run != p.run) and far(p) <= _NEAREST]
-    for gap in gaps:
+    crowded = {(p.file, p.line) for p in text.places if (p.file, p.line) in hot and _is_crowded(p.file, p.line)}
+    inner = [p for p in text.places if (p.file, p.line) in crowded and _ACTS.match(p.text) and p not in gaps]
+    for gap in [*gaps, *inner]:
+        alike = [gap] if gap in inner else _alike(text, gap)
+        before, is_line = _before(text, gap, alike, report)
         for rank, what in enumerate(missing):
-            says = f"insert {said(what)} before {_where(gap, report)}"
-            lines = {other.at: f"\t{what}\n{text.lines[other.at]}" for other in _alike(text, gap)}
-            yield 1 + far(gap) + 1.5 * rank, _candidate("insert", says, far(gap), 1), lines
-        for place in () if len(_alike(text, gap)) > 1 else [copies[0] for copies in _copies(syncs) if len(copies) == 1]:
+            says = f"insert {said(what) if is_line else _quoted(what)} before {before}"
+            lines = {other.at: f"\t{what}\n{text.lines[other.at]}" for other in alike}
+            yield 1 + far(gap) + 1.5 * rank + (gap in inner), _candidate("insert", says, far(gap), 1), lines
+        for place in () if len(alike) > 1 else [copies[0] for copies in _copies(syncs) if len(copies) == 1]:
             if place.run != gap.run and abs(place.run - gap.run) <= _NEAREST:
-                says = f"move {said(place.text)} from {_where(place, report)} to before {_where(gap, report)}"
+                what = said(place.text) if is_line else _quoted(place.text)
+                says = f"move {what} from {_where(place, report)} to before {before}"
                 lines = {place.at: "", gap.at: f"\t{place.text}\n{text.lines[gap.at]}"}
                 yield 3 + far(place) + far(gap), _candidate("move", says, far(gap), 0), lines
 
@@ -238,6 +269,43 @@ def said(instruction: str) -> str:
     words = " ".join(instruction.split())
     known = _SAID.get(words.replace("bar.warp.sync 0xffffffff;", "bar.warp.sync -1;"))
     return f"`{known}`" if known else f"`{words.rstrip(';')}`"
+
+
+def _quoted(instruction: str) -> str:
+    """An instruction as PTX has it."""
+    return f"`{' '.join(instruction.split()).rstrip(';')}`"
+
+
+def _before(text: Text, gap: Place, alike: list[Place], report: Any) -> tuple[str, bool]:
+    """Where something is put, and whether that is a line of C++: of one that says more than what stands at `gap`, or
+    that has the gap in its midst, it is the line of PTX."""
+    if not gap.file or gap.file == text.path or _is_start(text, gap, alike):
+        return _where(gap, report), True
+    return f"line {gap.at + 1} of {os.path.basename(text.path)}, which is of {_where(gap, report)}", False
+
+
+def _is_start(text: Text, gap: Place, alike: list[Place]) -> bool:
+    """Whether a gap, or the first one of copies, is where the code of its line begins, and a line can stand there."""
+    own = [place for place in text.places if (place.file, place.line) == (gap.file, gap.line)]
+    earlier = [place.text for place in own if place.at < alike[0].at]
+    first = not any(_ACTS.match(words) or _BRANCH.match(words) for words in earlier)
+    into_a_loop = gap.looped and _LOOPS.search(linecache.getline(gap.file, gap.line))
+    return first and not into_a_loop and _begins(gap.file, gap.line)
+
+
+def _is_crowded(file: str, line: int) -> bool:
+    """Whether several statements stand on a line of C++."""
+    return _HEAD_OF_FOR.sub("", linecache.getline(file, line)).count(";") > 1
+
+
+def _begins(file: str, line: int) -> bool:
+    """Whether a statement can stand before a line of C++: where its file is not there, that is taken for granted."""
+    here = linecache.getline(file, line).strip()
+    for number in range(line - 1, 0, -1):
+        before = linecache.getline(file, number).partition("//")[0].strip()
+        if before and not before.startswith("#"):
+            return before.endswith((";", "{", "}", ":", "*/")) and not _CONTINUES.match(here)
+    return not here
 
 
 def _where(place: Place, report: Any) -> str:

@@ -72,6 +72,8 @@ class Gap(NamedTuple):
     suite: list[ast.stmt]
     position: int
     """in the suite"""
+    beside: str = ""
+    """the words that stand around what is put there, `{}`, where it shares a line with others"""
 
 
 @dataclass(eq=False)
@@ -213,14 +215,29 @@ class Scene:
     def _gaps(self, suite: list[ast.stmt]) -> Iterator[Gap]:
         text = self.text
         for position, statement in enumerate(suite):
-            if text.alone(statement):
+            if text.leads(statement):
                 first, _ = text.lines(statement)
                 yield Gap(first, text.indent(statement), f"before line {statement.lineno}", statement.lineno - 1,
                           suite, position)  # fmt: skip
-        if text.alone(suite[-1]) and not isinstance(suite[-1], _LAST):
-            _, end = text.lines(suite[-1])
-            says = f"after line {suite[-1].end_lineno}{self._outside(suite[-1])}"
-            yield Gap(end, text.indent(suite[-1]), says, suite[-1].end_lineno or 0, suite, len(suite))
+            else:
+                yield self._between("before", statement, suite, position)
+        last = suite[-1]
+        if isinstance(last, _LAST):
+            return
+        if text.leads(suite[0]) and text.trails(last):
+            _, end = text.lines(last)
+            says = f"after line {last.end_lineno}{self._outside(last)}"
+            yield Gap(end, text.indent(suite[0]), says, last.end_lineno or 0, suite, len(suite))
+        elif not self._outside(last):
+            yield self._between("after", last, suite, len(suite))
+
+    def _between(self, where: str, statement: ast.stmt, suite: list[ast.stmt], position: int) -> Gap:
+        """A gap on a line that others stand on, too."""
+        start, end = self.text.span(statement)
+        words = self.text.of(statement).split("\n")
+        says = f"{where} `{words[0]}{'...' * (len(words) > 1)}` in line {statement.lineno}"
+        at, beside = (start, "{}; ") if where == "before" else (end, "; {}")
+        return Gap(at, "", says, statement.lineno, suite, position, beside)
 
     def _outside(self, statement: ast.stmt) -> str:
         """` (outside the `if`)` after a statement with others inside."""
@@ -231,6 +248,8 @@ class Scene:
     def put(self, gap: Gap, *lines: str) -> Piece:
         """Lines of code at a gap."""
         data = self.text.data
+        if gap.beside:
+            return Piece(gap.at, gap.at, gap.beside.format("; ".join(lines)))
         start = "\n" if gap.at == len(data) and not data.endswith(b"\n") else ""
         return Piece(gap.at, gap.at, start + "".join(f"{gap.indent}{line}\n" for line in lines))
 

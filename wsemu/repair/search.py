@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from wsemu.evidence import causes
-from wsemu.model.cure import Change, Cure, Edit, Trials
+from wsemu.model.cure import Change, Cure, Edit, Trials, lines_of
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.repair import conditions, constants, host, shapes, synchronisation, values
 from wsemu.repair.scene import Candidate, Scene
@@ -716,7 +716,7 @@ def described(run: Search, best: list[Tried], expected: dict[str, Any]) -> list[
 
 def rebased(text: Text, tried: Tried) -> list[Edit]:
     """Several edits, each of the text that the ones before it made, as changes of the file as it is: line by line."""
-    old, new = text.source.splitlines(keepends=True), tried.source.splitlines(keepends=True)
+    old, new = lines_of(text.source), lines_of(tried.source)
     changes = [
         Change(file=text.file, line=a + 1, column=1, end_line=b + 1, end_column=1, text="".join(new[c:d]))
         for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
@@ -728,7 +728,7 @@ def rebased(text: Text, tried: Tried) -> list[Edit]:
 
 def difference(text: Text, source: str) -> list[str]:
     """The hunks of a unified diff."""
-    old, new = text.source.splitlines(), source.splitlines()
+    old, new = ([line.rstrip("\n") for line in lines_of(some)] for some in (text.source, source))
     return [*difflib.unified_diff(old, new, n=_CONTEXT, lineterm="")][2:]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from wsemu.model.cure import lines_of
 from wsemu.repair import conditions
 from wsemu.repair.scene import GIVES, argument, last_name, leaves, synchronises
 from wsemu.repair.text import Piece
@@ -38,7 +39,7 @@ def _block(scene: Scene, statements: list[ast.stmt], by: int) -> str:
     """The lines of statements, indented by a step more (1), or less (-1)."""
     start, _ = scene.text.lines(statements[0])
     _, end = scene.text.lines(statements[-1])
-    lines = scene.text.data[start:end].decode().splitlines(keepends=True)
+    lines = lines_of(scene.text.data[start:end].decode())
     if by > 0:
         return "".join(_STEP + line if line.strip() else line for line in lines)
     return "".join(line.removeprefix(_STEP) if by < 0 else line for line in lines)

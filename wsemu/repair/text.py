@@ -93,10 +93,17 @@ class Text:
 
     def alone(self, statement: Any) -> bool:
         """Whether nothing else stands on the lines of a statement, comments aside."""
-        start, end = self.span(statement)
-        first, last = self.lines(statement)
-        after = self.data[end:last].strip()
-        return not self.data[first:start].strip() and (not after or after.startswith(b"#"))
+        return self.leads(statement) and self.trails(statement)
+
+    def leads(self, statement: Any) -> bool:
+        """Whether nothing stands before a statement on its line, which is not the rest of the one above."""
+        first = self.starts[statement.lineno - 1]
+        return not self.indent(statement).strip() and not self.data[:first].endswith((b"\\\n", b"\\\r\n"))
+
+    def trails(self, statement: Any) -> bool:
+        """Whether nothing stands behind a statement on its line, comments aside."""
+        after = self.data[self.span(statement)[1] : self.lines(statement)[1]].strip()
+        return not after or after.startswith(b"#")
 
     def indent(self, statement: Any) -> str:
         """The blanks before a statement."""

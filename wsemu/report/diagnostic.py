@@ -19,7 +19,7 @@ import os
 import textwrap
 from typing import TYPE_CHECKING, Literal
 
-from wsemu.model.cure import Trials
+from wsemu.model.cure import INTERRUPTED, Trials
 from wsemu.model.errors import KernelError, UnsupportedError
 from wsemu.model.file_names import cell
 from wsemu.model.finding import MOST_SHOWN, Site
@@ -75,6 +75,8 @@ def cause_lines(report: Report, shown: Sequence[Finding], width: int, *, all_: b
 
 def _in_vain(trials: Trials) -> str:
     """That no edit was a cure."""
+    if trials.stopped == INTERRUPTED:
+        return "the search for an edit that is a cure was interrupted"
     number = "" if trials.stopped else f"{trials.tried:,} "  # which of them the time is enough for differs
     tried = f"none of the {number}edits that were tried is a cure" if trials.tried else "no edit was tried"
     return f"{tried}{f': {trials.stopped}' if trials.stopped else ''}"

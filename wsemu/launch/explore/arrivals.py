@@ -314,11 +314,11 @@ class Arrivals:
 
         rows = np.zeros((2, known.width), np.int32)
         rows[0, columns[0]] = rows[1, columns[1]] = 1
-        known.locations[ask.place] = Location({columns[2]: 1}, {_WIDE: rows[0]}, rows[1], None)
+        known.locations[ask.place] = Location({columns[2]: 1}, {_WIDE: rows[0]}, {_WIDE: rows[1]})
 
     def _released(self, known: Knowledge, ask: Ask) -> tuple[Any, Any]:
         location = known.locations[ask.place]
-        return location.given.get(_WIDE), location.written
+        return location.given.get(_WIDE), location.written.get(_WIDE)
 
     def _given(self, made: list[Made], arrival: int, released: tuple[Any, Any]) -> list[Any]:
         """Of each event and lane whether what it did is released."""

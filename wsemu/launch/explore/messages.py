@@ -165,7 +165,9 @@ class Messages:
         own = self._knowledge(cta)
         made = moved[cta].made
         image = self._image(self.initial, made, start)
-        state = State(cta, session.save(cta), image, session.digest(cta), moved[cta].status, session.asks(cta), own, 0)
+        state = State(
+            cta, session.save(cta), image, session.digest(cta), moved[cta].status, session.asks(cta), own, len(made)
+        )
         self._take(state, moved[cta])
 
     def _draws(self, moved: list[Moved]) -> bool:
@@ -305,7 +307,7 @@ class Messages:
         """Let a CTA have come to a state: its key, and the state where it is new; None to begin anew."""
         cta, knowledge = state.cta, state.knowledge
         before = len(knowledge.wrote)
-        races = list(knowledge.apply(cta, moved.made, state.number))
+        races = list(knowledge.apply(cta, moved.made, state.number - len(moved.made)))
         if self.shared[cta].grown:
             return None
         if races or moved.findings or moved.status not in ("done", "stands") or knowledge.unclear:

@@ -108,7 +108,7 @@ class Search:
             if self.result.why in ("steps", "lanes"):
                 self._sample()
             if self.result.decided:
-                found = weak(*self._pairs())
+                found = weak(*self._pairs(), self.begin(self.shared).spread)
                 if found is not None:
                     self.result.why = "weak"
                     self.result.pair = found if isinstance(found, Pair) else None

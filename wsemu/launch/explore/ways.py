@@ -108,6 +108,7 @@ class State:
     asks: list[Ask]
     knowledge: Own
     number: int
+    """of events up to here"""
     after: set[bytes] = field(default_factory=set)
     """keys of states that it leads to"""
     moves: dict[tuple[Ask, bytes], bool] = field(default_factory=dict)
