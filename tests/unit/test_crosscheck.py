@@ -128,9 +128,11 @@ def test_without_numba_cuda_the_extra_is_named(monkeypatch):
         double.on("gpu")[1, 32](*arrays())
 
 
-def test_numba_cuda_launches_no_clusters():
-    with pytest.raises(UsageError, match=r"`double` in clusters: Numba-CUDA launches none"):
-        double.on("gpu")[2, 32, 0, 0, 2]
+def test_clusters_go_to_the_gpu(monkeypatch):
+    x, y = arrays()
+    asked = on_a_gpu(monkeypatch, GpuResult({0: x, 1: 2 * x}))
+    wsemu.crosscheck(double, 2, 32, (x, y), cluster=2, force=True)
+    assert asked[0].configuration.cluster == (2, 1, 1)
 
 
 @pytest.mark.parametrize(("options", "message"), [({"launches": 0}, "0 launches: give 1 or more")])

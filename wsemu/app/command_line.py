@@ -169,10 +169,12 @@ command("run", cls=ProgramCommand, context_settings=_PROGRAM, epilog=_EXIT_CODES
 def crosscheck(
     context: typer.Context,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A Python program that launches kernels.", show_default=False)
+        Path,
+        typer.Argument(metavar="FILE", help="A Python program that launches kernels, or PTX.", show_default=False),
     ],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="ARGS", help="Its own arguments.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="ARGS", help="Its own arguments; the launch of a PTX file.", show_default=False),
     ] = None,
     launches: Annotated[int, typer.Option(min=1, help="Runs of each launch on the GPU.")] = 20,
     ulps: Annotated[int, typer.Option(min=0, help="Allowed for floats where a kernel calls library functions.")] = 4,
@@ -344,7 +346,12 @@ def sweep(
         ),
     ] = None,
     most: Annotated[int | None, typer.Option(min=0, help="The largest size that is chosen.  [default: 4096]")] = None,
-    tries: Annotated[int, typer.Option(min=1, help="Sizes that are tried.")] = 200,
+    tries: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Sizes that are chosen; from them on the smallest failure or the largest size is looked for."
+        ),
+    ] = 200,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     on: On = "",
     progress: ProgressOption = Progress.bar,

@@ -163,9 +163,6 @@ def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any]) ->
     from wsemu.app.chosen import configured
     from wsemu.launch.crosscheck import Recorder, compare
 
-    if is_ptx(file):
-        Printer().text(f"error: `{file}` is PTX, which wsemu does not send to a GPU: `wsemu check` runs it", "error")
-        return USAGE
     recorder, printer = Recorder(), Printer()
     try:
         chosen, settings = configured(file, {})

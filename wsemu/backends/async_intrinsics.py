@@ -128,6 +128,40 @@ FORMS |= {
     "cp_async_bulk_prefetch_tensor": Form(f"cp.async.bulk.prefetch.tensor.<rank>.L2.global.tile {_TILE};"),
     "prefetch_tensormap": Form("prefetch.tensormap [<tmap>];"),
 }
+_FAR, _AXIS = "shared::cluster", re.compile("_(?=[xyz]$)")
+_TELLS = "mbarrier::complete_tx::bytes"
+_MASKED = "{{ .reg .b16 mask; cvt.u16.u32 mask, <ctas>; {} mask; }}"
+"""a mask of CTAs has 16 bits"""
+FORMS |= {
+    **{name: Form(f"mov.u32 $0, %{_AXIS.sub('.', name)};", "count") for name in names.CLUSTER_REGISTERS},
+    "cluster_arrive": Form("barrier.cluster.arrive;"),
+    "cluster_arrive_relaxed": Form("barrier.cluster.arrive.relaxed;"),
+    "cluster_wait": Form("barrier.cluster.wait;"),
+    "cluster_sync": Form("barrier.cluster.arrive; barrier.cluster.wait;"),
+    "mbarrier_arrive_cluster": Form(f"mbarrier.arrive.release.<scope>.{_FAR}.b64 _, [<bar>]<, count>;"),
+    "mbarrier_arrive_drop_cluster": Form(f"mbarrier.arrive_drop.release.cluster.{_FAR}.b64 _, [<bar>]<, count>;"),
+    "mbarrier_arrive_expect_tx_cluster": Form(
+        f"mbarrier.arrive.expect_tx.release.cluster.{_FAR}.b64 _, [<bar>], <bytes>;"
+    ),
+    "mbarrier_expect_tx_cluster": Form(f"mbarrier.expect_tx.relaxed.cluster.{_FAR}.b64 [<bar>], <bytes>;"),
+    "mbarrier_complete_tx_cluster": Form(f"mbarrier.complete_tx.relaxed.cluster.{_FAR}.b64 [<bar>], <bytes>;"),
+    "cp_async_bulk_global_to_shared_multicast": Form(_MASKED.format(
+        f"cp.async.bulk.{_FAR}.global.{_TELLS}.multicast::cluster [<dst>], [<src>], <bytes>, [<bar>],"
+    )),
+    "cp_async_bulk_shared_to_cluster": Form(
+        f"cp.async.bulk.{_FAR}.shared::cta.{_TELLS} [<dst>], [<src>], <bytes>, [<bar>];", src=SHARED
+    ),
+    "cp_async_bulk_tensor_global_to_shared_multicast": Form(_MASKED.format(
+        f"cp.async.bulk.tensor.<rank>.{_FAR}.global.tile.{_TELLS}.multicast::cluster [<dst>], {_TILE}, [<bar>],"
+    )),
+    "st_async": Form(f"st.async.{_FAR}.{_TELLS}.<bits> [<dst>], <value>, [<bar>];"),
+    **{
+        f"red_async_{what}": Form(
+            f"red.async.relaxed.cluster.{_FAR}.{_TELLS}.{what}.<reduced> [<dst>], <value>, [<bar>];"
+        )
+        for what in names.REDUCTIONS
+    },
+}  # fmt: skip
 FORMS |= {f"{name}_bytes": FORMS[name] for name in (
     "cp_async_ca", "cp_async_cg", "cp_async_bulk_global_to_shared", "cp_async_bulk_shared_to_global",
     "cp_async_bulk_tensor_global_to_shared",
@@ -191,8 +225,13 @@ def _check(name: str, given: dict[str, Any]) -> None:
             _check_array(name, given, parameter)
         elif parameter == "tmap":
             _check_tile(name, kind, given.get("coordinates"))
-        elif parameter not in indices and parameter != "coordinates" and not is_none(kind):
+        elif parameter == "scope":
+            if not is_none(kind) and literal(kind) not in ("cta", "cluster"):
+                raise errors.TypingError(f'ptx.{name}: the scope {kind}: give "cta" or "cluster"')
+        elif parameter not in (*indices, "coordinates", "value") and not is_none(kind):
             _check_number(name, parameter, kind)
+    if "value" in given:
+        _sent_type(name, given)
     if name.startswith("cp_reduce") and "tmap" not in given:
         _reduced_type(name, given)
 
@@ -222,6 +261,20 @@ def _reduced_type(name: str, given: dict[str, Any]) -> str:
     return f"noftz.{found}" if (what, found) == ("add", "f16") else found
 
 
+def _sent_type(name: str, given: dict[str, Any]) -> str:
+    """PTX's spelling of the type of what goes to another CTA: its bits, or what a reduction works on."""
+    kind, what = given["dst"].dtype, name.rpartition("_")[2]
+    bits = kind.bitwidth if isinstance(kind, (types.Integer, types.Float)) else 0
+    if what == "async":
+        found: str | None = f"b{bits}" if bits in (32, 64) else None
+    else:
+        found = names.REDUCTIONS[what].types.get(str(kind))
+        found = None if found is None or found.startswith(("f", "bf")) else found
+    if found is None:
+        raise errors.TypingError(f"ptx.{name} on an array of {kind}: it works on numbers of 32 or 64 bits")
+    return found
+
+
 # -- code ------------------------------------------------------------------------------------------------------------
 class _Statement:
     """An inline assembly statement while its operands are found."""
@@ -247,6 +300,12 @@ class _Statement:
             return self.register(self.values["tmap"])
         if parameter == "coordinates":
             return self.coordinates()
+        if parameter in ("bits", "reduced"):
+            return _sent_type(self.name, self.given)
+        if parameter == "scope":
+            return str(literal(self.given["scope"]) or "cluster")
+        if parameter == "value":
+            return self.value()
         if is_none(self.given[parameter]):
             return ""
         text = self.address(parameter) if parameter in _ARRAYS else self.number(parameter)
@@ -274,6 +333,12 @@ class _Statement:
         to = types.uint64 if wide else types.uint32
         return self.register(self.context.cast(self.builder, self.values[parameter], kind, to))
 
+    def value(self) -> str:
+        """What is sent, as the bits of an element."""
+        to = self.given["dst"].dtype
+        found = self.context.cast(self.builder, self.values["value"], types.unliteral(self.given["value"]), to)
+        return self.register(self.builder.bitcast(found, I64 if to.bitwidth == 64 else I32))
+
     def coordinates(self) -> str:
         """`{x, y}`"""
         kind, value = self.given["coordinates"], self.values["coordinates"]
@@ -297,8 +362,30 @@ class _Statement:
         return made if self.form.returns else self.context.get_dummy_value()
 
 
+def mapa() -> Any:
+    """The same array in the shared memory of another CTA: its generic address there."""
+
+    def mapa(typingctx, ary, rank):  # type: ignore[no-untyped-def]
+        if not isinstance(ary, types.Array) or not isinstance(rank, types.Integer):
+            raise errors.TypingError(f"ptx.mapa: {ary}, {rank}: give a shared array and a rank")
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            made = context.make_array(signature.args[0])(context, builder, args[0])
+            to = context.cast(builder, args[1], signature.args[1], types.uint32)
+            here = builder.ptrtoint(made.data, I64)
+            there = emit(builder, "mapa.u64 $0, $1, $2;", ["=l", "l", "r"], I64, [here, to])
+            made.data = builder.inttoptr(there, made.data.type)
+            return made._getvalue()
+
+        return ary(ary, types.unliteral(rank)), codegen
+
+    return intrinsic(mapa)
+
+
 def make(name: str) -> Any:
     """The intrinsic of a name; its parameters are those of the kernel function."""
+    if name == "mapa":
+        return mapa()
     parameters = names.FUNCTIONS[name].signature.partition("(")[2].rstrip(")")
     signature = inspect.signature(eval(f"lambda typingctx, {parameters}: None"))
     order = list(signature.parameters)[1:]

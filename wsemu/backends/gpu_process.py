@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from wsemu.backends import numba_cuda
+from wsemu.backends import driver, numba_cuda
 from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UsageError
 from wsemu.model.tensor_map import TensorMap
@@ -42,7 +42,7 @@ _STARTED = "started"
 class GpuLaunch:
     """One kernel with its launch shape and arguments, to be run `times` times on equal arguments."""
 
-    kernel: Declared
+    kernel: Declared | driver.Entry
     configuration: LaunchConfiguration
     arguments: tuple[Any, ...]
     times: int = 1
@@ -53,7 +53,7 @@ class GpuResult:
     """What a launch left."""
 
     arrays: dict[int, npt.NDArray[Any]] = field(default_factory=dict)
-    """argument -> the array after the first run"""
+    """number among the arrays of the arguments (`arrays_of`) -> the array after the first run"""
     unequal: int = 0
     """runs whose arrays differed from the first one's"""
     seconds: float = 0.0
@@ -61,6 +61,29 @@ class GpuResult:
     error: str = ""
     """why there is nothing: what the driver said, or that the time was up"""
     hung: bool = False
+
+
+def copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """Arguments with arrays of their own, of the same layout."""
+    return tuple(
+        np.array(a, order="K") if isinstance(a, np.ndarray) else a.copied() if hasattr(a, "copied") else a
+        for a in arguments
+    )
+
+
+def arrays_of(arguments: Sequence[Any]) -> list[tuple[int, str, npt.NDArray[Any]]]:
+    """The arrays of arguments, each with the number of its argument, and the way to it in that one: `[0]`."""
+    found: list[tuple[int, str, npt.NDArray[Any]]] = []
+    for k, value in enumerate(arguments):
+        if isinstance(value, TensorMap):
+            found.append((k, "", value.array))
+        elif isinstance(value, np.ndarray):
+            found.append((k, "", value))
+        elif hasattr(value, "all_arrays"):
+            memory = {id(block.memory) for _, block in value.all_blocks()}
+            ways = [(way, array) for way, array in value.all_arrays() if id(array) not in memory]
+            found += [(k, "".join(f"[{step}]" for step in way), array) for way, array in ways]
+    return found
 
 
 def run(launches: Sequence[GpuLaunch], limit: float, children: int = 1) -> list[GpuResult]:
@@ -156,17 +179,21 @@ def _launch(launch: GpuLaunch, begins: Callable[[], None]) -> GpuResult:
     """Run a launch, each time on fresh copies of its arguments; `begins` is called once it is compiled."""
     result = GpuResult()
     c = launch.configuration
-    numba_cuda.compile_for(launch.kernel, c.threads, launch.arguments)
+    if isinstance(launch.kernel, driver.Entry):
+        driver.compile_for(launch.kernel)
+    else:
+        numba_cuda.compile_for(launch.kernel, c.threads, launch.arguments)
     begins()
     started = time.perf_counter()
     for n in range(launch.times):
-        arguments = tuple(
-            a.copied() if isinstance(a, TensorMap) else np.array(a, order="K") if isinstance(a, np.ndarray) else a
-            for a in launch.arguments
-        )
-        numba_cuda.launch(launch.kernel, c.grid, c.block, arguments, dynamic_shared=c.dynamic_shared)
-        passed = (a.array if isinstance(a, TensorMap) else a for a in arguments)
-        arrays = {k: a for k, a in enumerate(passed) if isinstance(a, np.ndarray)}
+        arguments = copied(launch.arguments)
+        if isinstance(launch.kernel, driver.Entry):
+            driver.launch(launch.kernel, c, arguments)
+        else:
+            numba_cuda.launch(
+                launch.kernel, c.grid, c.block, arguments, dynamic_shared=c.dynamic_shared, cluster=c.cluster
+            )
+        arrays = {k: a for k, (_, _, a) in enumerate(arrays_of(arguments))}
         if n == 0:
             result.arrays = arrays
         elif any(a.tobytes() != result.arrays[k].tobytes() for k, a in arrays.items()):

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _INSTALL = "pip install '.[gpu]'"
+_ALONE = (1, 1, 1)
+"""each CTA is a cluster by itself"""
 
 
 @functools.lru_cache(maxsize=1)
@@ -58,7 +60,8 @@ def intrinsics() -> ModuleType:
     made = ModuleType("wsemu_ptx")
     for name in ptx_names.FUNCTIONS:
         of_matrices = matrix_intrinsics if name in matrix_names.FUNCTIONS else plain
-        setattr(made, name, (async_intrinsics if name in async_intrinsics.FORMS else of_matrices).make(name))
+        is_async = name in async_intrinsics.FORMS or name == "mapa"
+        setattr(made, name, (async_intrinsics if is_async else of_matrices).make(name))
     return made
 
 
@@ -246,13 +249,12 @@ class GpuKernel:
     def __getitem__(self, parameters: Any) -> Callable[..., None]:
         """The launch with these parameters, within the limits of sm_90."""
         configuration = self.kernel.configuration(parameters)
-        if configuration.cluster != (1, 1, 1):
-            raise UsageError(f"`{self.kernel.__name__}` in clusters: Numba-CUDA launches none; run it on the emulator")
         stream = parameters[2] if len(parameters) > 2 else 0
 
         def run(*arguments: Any) -> None:
             c = configuration
-            launch(self.kernel, c.grid, c.block, arguments, dynamic_shared=c.dynamic_shared, stream=stream)
+            shared, cluster = c.dynamic_shared, c.cluster
+            launch(self.kernel, c.grid, c.block, arguments, dynamic_shared=shared, stream=stream, cluster=cluster)
 
         return run
 
@@ -261,12 +263,13 @@ class GpuKernel:
 
 
 def launch(
-    kernel: Declared, grid: Any, block: Any, arguments: tuple[Any, ...], *, dynamic_shared: int = 0, stream: Any = 0
-) -> None:
+    kernel: Declared, grid: Any, block: Any, arguments: tuple[Any, ...], *, dynamic_shared: int = 0, stream: Any = 0,
+    cluster: tuple[int, int, int] = _ALONE,
+) -> None:  # fmt: skip
     """Compile a kernel for the GPU, run it, and wait for it; arrays are copied there and back."""
     numba_cuda()
     prepare(arguments)
-    with quiet():
+    with quiet(), _in_clusters(cluster):
         configured(kernel, grid, block, dynamic_shared, stream)(*arguments)
     numba_cuda().synchronize()
 
@@ -276,6 +279,30 @@ def compile_for(kernel: Declared, threads: int, arguments: Iterable[Any]) -> Non
     given = tuple(arguments)
     prepare(given)
     dispatcher(kernel, threads).compile(tuple(type_of(value) for value in given))
+
+
+@contextlib.contextmanager
+def _in_clusters(cluster: tuple[int, int, int]) -> Iterator[None]:
+    """Launches inside are in clusters of so many CTAs: Numba-CUDA says nothing of them to cuda.core, which makes its
+    launches, and whose grid counts clusters then.  UsageError where cuda.core is too old for them."""
+    if cluster == _ALONE:
+        yield
+        return
+    from numba.cuda import dispatcher as launching
+
+    plain = getattr(launching, "LaunchConfig", None)
+    if plain is None:
+        raise UsageError(f"this Numba-CUDA does not launch by cuda.core, as clusters need it: {_INSTALL}")
+
+    def clustered(*, grid: Any, **options: Any) -> Any:
+        extents = (*(grid if isinstance(grid, tuple) else (grid,)), 1, 1)[:3]
+        return plain(grid=tuple(n // c for n, c in zip(extents, cluster, strict=True)), cluster=cluster, **options)
+
+    launching.LaunchConfig = clustered
+    try:
+        yield
+    finally:
+        launching.LaunchConfig = plain
 
 
 @contextlib.contextmanager

@@ -108,6 +108,15 @@ class Packed:
             yield path, block.memory
             yield from block.packed.all_arrays()
 
+    def copied(self) -> Packed:
+        """The same with arrays of its own."""
+        return Packed(
+            self.data,
+            tuple((at, way, np.array(array, order="K")) for at, way, array in self.arrays),
+            tuple((at, way, map_.copied()) for at, way, map_ in self.maps),
+            tuple((at, way, block._replace(packed=block.packed.copied())) for at, way, block in self.blocks),
+        )
+
     @property
     def mapped(self) -> Any:
         """The array of the tensor map that this is, or this."""
@@ -120,6 +129,11 @@ def _bounds(array: npt.NDArray[Any], first: int) -> tuple[int, int]:
         return first, first + array.nbytes
     low, high = np.lib.array_utils.byte_bounds(array)
     return low, high
+
+
+def named(name: str, way: Way) -> str:
+    """What the part of an argument is called that a way leads to: `tiles[0].data`."""
+    return name + "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in way)
 
 
 def component(value: Any, path: tuple[int | str, ...]) -> Any:
@@ -152,7 +166,7 @@ def bind(
     }
     bound = []
     for (argument, path), array in wanted.items():
-        name = names[argument] + "".join(f".{i}" if isinstance(i, str) else f"[{i}]" for i in path)
+        name = named(names[argument], path)
         bound.append(BoundArray(name, *places[argument, path], array.shape, array.strides, array.dtype))
     for n, constant in enumerate(program.constant_arrays, len(wanted)):
         segment, offset = memory.place(n)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wsemu.backends.driver import Entry
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.program import Program
 
@@ -47,6 +48,10 @@ class Code(abc.ABC):
 
     def edited(self, text: str) -> Code:
         """The same kernel of another text."""
+        raise NotImplementedError
+
+    def on_gpu(self, arguments: Sequence[Any]) -> Entry:
+        """What a GPU gets of it, for fitted arguments; UsageError where wsemu does not send it there."""
         raise NotImplementedError
 
     @abc.abstractmethod

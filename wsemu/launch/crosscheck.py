@@ -13,17 +13,19 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
+from wsemu.backends import driver, gpu_process
+from wsemu.backends.gpu_process import arrays_of, copied
 from wsemu.launch.check import examine
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import as_declared, compiled
 from wsemu.launch.result import Report
 from wsemu.model import settings
 from wsemu.model.data import dataclass
+from wsemu.model.device_array import DeviceArray
 from wsemu.model.errors import UsageError, WsemuError, hide_internal_frames
 from wsemu.model.file_names import short
 from wsemu.model.isa import BINARY_FUNCTIONS, NAMES, OPERATIONS, UNARY_FUNCTIONS
 from wsemu.model.launch_shape import LaunchConfiguration, configure
-from wsemu.model.tensor_map import TensorMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -116,14 +118,6 @@ class Emulated:
     report: Report
 
 
-def copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
-    """Arguments with arrays of their own, of the same layout."""
-    return tuple(
-        a.copied() if isinstance(a, TensorMap) else np.array(a, order="K") if isinstance(a, np.ndarray) else a
-        for a in arguments
-    )
-
-
 @hide_internal_frames
 def crosscheck(
     kernel: Launchable | Callable[..., object],
@@ -133,21 +127,22 @@ def crosscheck(
     *,
     launches: int = 20,
     dynamic_shared: int = 0,
+    cluster: Size | None = None,
     ulps: int = ULPS,
     seconds: float = SECONDS,
     force: bool = False,
 ) -> CrossReport:
     """Emulate and check `kernel[grid, block](*args)`, run it `launches` times on the GPU, and compare every array.
 
-    The arrays in `args` are left as they are.  `ulps` is what floats may differ by where the kernel calls library
-    functions, `seconds` the time a launch may take, `force` runs also what is not `verified`.  UsageError where there
-    is no GPU.
+    The arrays in `args` are left as they are.  `cluster` are the CTAs of a cluster, `ulps` is what floats may differ by
+    where the kernel calls library functions, `seconds` the time a launch may take, `force` runs also what is not
+    `verified`.  UsageError where there is no GPU.
     """
     if launches < 1:
         raise UsageError(f"{launches} launches: give 1 or more")
+    configuration = configure(grid, block, 0, dynamic_shared, cluster)
     if isinstance(kernel, Code):
-        raise UsageError(f"`{kernel.__name__}` is PTX, which wsemu does not send to a GPU: use `wsemu.check`")
-    configuration = configure(grid, block, 0, dynamic_shared)
+        configuration = kernel.clustered(configuration)
     emulated = [emulate(kernel, configuration, args)]
     return compare(emulated, launches=launches, ulps=ulps, seconds=seconds, force=force)[0]
 
@@ -158,9 +153,8 @@ def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence
     before = copied(given)
     program, _, _ = compiled(kernel, given, settings.current().fma)
     named = [array.array for array in program.constant_arrays if array.live]
-    passed = (a.array if isinstance(a, TensorMap) else a for a in (*given, *named))
-    kept = [(a, np.array(a, order="K")) for a in passed if isinstance(a, np.ndarray)]
-    blank = [a for a, _ in kept if getattr(a, "blank", False)]
+    kept = [(a, np.array(a, order="K")) for _, _, a in arrays_of((*given, *named))]
+    blank = [a for a, _ in kept if isinstance(a, DeviceArray) and a.blank]
     try:  # in place: arrays may share memory with each other and with those that the kernel names
         report = examine(kernel, configuration, given, settings.current())
         after = copied(given)
@@ -169,7 +163,7 @@ def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence
             if array.flags.writeable:
                 array[...] = data
         for array in blank:
-            vars(array)["blank"] = True
+            array.blank = True
     return Emulated(kernel, configuration, before, after, report)
 
 
@@ -183,16 +177,16 @@ def compare(
     children: int = 1,
 ) -> list[CrossReport]:
     """Run launches on the GPU, in `children` child processes, and compare each with what the emulator left."""
-    from wsemu.backends import gpu_process
-
     wanted = [(force or e.report.verdict == "verified") and not _captured(e) for e in emulated]
     jobs = [
-        gpu_process.GpuLaunch(e.kernel, e.configuration, e.before, launches)
+        gpu_process.GpuLaunch(_sent(e), e.configuration, e.before, launches)
         for e, sent in zip(emulated, wanted, strict=True)
         if sent
     ]
-    if jobs:
+    if any(not isinstance(job.kernel, driver.Entry) for job in jobs):
         require_gpu()
+    elif jobs:
+        require_driver()
     results = iter(gpu_process.run(jobs, seconds, children))
     return [
         _judge(e, next(results) if sent else None, launches, ulps) for e, sent in zip(emulated, wanted, strict=True)
@@ -201,17 +195,31 @@ def compare(
 
 def require_gpu() -> None:
     """UsageError unless a GPU can be used; asked in a child, since a process that has used it cannot fork."""
-    from wsemu.backends import gpu_process, numba_cuda
+    from wsemu.backends import numba_cuda
 
     numba_cuda.numba_cuda()
     if not gpu_process.call(numba_cuda.available, SECONDS):
         raise UsageError("no GPU here that Numba-CUDA can use: run this on a machine with an NVIDIA GPU and its driver")
 
 
+def require_driver() -> None:
+    """The same of what takes no Numba-CUDA."""
+    if not gpu_process.call(driver.available, SECONDS):
+        raise UsageError("no GPU here: run this on a machine with an NVIDIA GPU and its driver")
+
+
 def _captured(emulated: Emulated) -> list[str]:
     """The device arrays that a kernel names: their memory is this process's, and no argument that could be copied."""
+    if isinstance(emulated.kernel, Code):  # it says so itself
+        return []
     program, _, _ = compiled(emulated.kernel, emulated.before, settings.current().fma)
     return [array.name for array in program.constant_arrays if array.live]
+
+
+def _sent(emulated: Emulated) -> Any:
+    """What of a kernel goes to the GPU."""
+    kernel: Any = emulated.kernel
+    return kernel.on_gpu(emulated.before) if isinstance(kernel, Code) else kernel
 
 
 def _judge(emulated: Emulated, result: Any, launches: int, ulps: int) -> CrossReport:
@@ -228,9 +236,9 @@ def _judge(emulated: Emulated, result: Any, launches: int, ulps: int) -> CrossRe
     program, names, _ = compiled(emulated.kernel, emulated.before, settings.current().fma)
     allowed = ulps if calls_library(program) else 0
     compared, differing, first = 0, 0, []
-    for k, gpu in result.arrays.items():
-        left = emulated.after[k]
-        ours = left.array if isinstance(left, TensorMap) else left
+    left = arrays_of(emulated.after)
+    for number, gpu in result.arrays.items():
+        k, way, ours = left[number]
         compared += ours.size
         wrong, distance = disagreements(ours, gpu, allowed)
         differing += len(wrong)
@@ -238,7 +246,7 @@ def _judge(emulated: Emulated, result: Any, launches: int, ulps: int) -> CrossRe
             index = tuple(int(i) for i in np.unravel_index(int(flat), ours.shape))
             first.append(
                 Difference(
-                    array=names[k],
+                    array=names[k] + way,
                     index=index,
                     emulated=str(ours[index]),
                     gpu=str(gpu[index]),
@@ -310,5 +318,6 @@ class Recorder:
         """Run a launch, and keep its arguments before and after."""
         before = copied(as_declared(kernel, arguments))
         report: Report = run()
-        self.emulated.append(Emulated(kernel, configuration, before, copied(arguments), report))
+        given = as_declared(kernel, arguments) if isinstance(kernel, Code) else arguments
+        self.emulated.append(Emulated(kernel, configuration, before, copied(given), report))
         return report

@@ -14,7 +14,9 @@ from wsemu.model.launch_shape import clustered
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wsemu.frontend.ptx import Entry, Module
+    from wsemu.backends.driver import Entry
+    from wsemu.frontend.ptx import Entry as PtxEntry
+    from wsemu.frontend.ptx import Module
     from wsemu.frontend.ptx.module import Kind
     from wsemu.launch.ptx.values import Variables
     from wsemu.model.launch_shape import LaunchConfiguration
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 class PtxCode(Code):
     """An entry of a PTX module."""
 
-    def __init__(self, module: Module, entry: Entry, name: str, variables: Variables) -> None:
+    def __init__(self, module: Module, entry: PtxEntry, name: str, variables: Variables) -> None:
         self.entry = entry
         self._variables = variables
         self.__name__ = name
@@ -90,6 +92,23 @@ class PtxCode(Code):
             wanted = ", ".join(map(str, required))
             raise UsageError(f"`{self.__name__}` has `.reqnctapercluster {wanted}`: launch it in such clusters")
         return clustered(configuration, required)
+
+    def on_gpu(self, arguments: Sequence[Any]) -> Entry:
+        """What the CUDA driver takes of it, for fitted arguments; UsageError where it takes more than its text."""
+        from wsemu.backends.driver import Entry
+        from wsemu.model import settings
+
+        name = self.__name__
+        if self._module.symbols is not None:
+            raise UsageError(f"`{name}` is linked of several files: wsemu sends one to a GPU; link them with `nvlink`")
+        if self._variables.values:
+            raise UsageError(f"variables of `{name}` were set: wsemu sends no values of them to a GPU; use arguments")
+        if any(way[-1:] == ("handle",) for packed in arguments for way, _ in getattr(packed, "all_blocks", tuple)()):
+            raise UsageError(f"`{name}` takes a texture or surface: wsemu makes none on a GPU; run it on the emulator")
+        program = self.program(arguments, settings.current().fma)
+        stores = any(array.writable for array in program.constant_arrays)
+        text = self._module.source.text
+        return Entry(text, self.entry.name, program.cooperative, bool(self.entry.cluster), stores)
 
     def text(self) -> tuple[str, dict[int, str]] | None:
         """The text of its file, and the files that its lines name by number; None where several files are linked."""

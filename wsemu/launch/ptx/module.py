@@ -162,7 +162,12 @@ class PtxKernel(Launchable, PtxCode):
         self._variables.set({**(values or {}), **named})
 
     def on(self, target: str) -> Any:
-        """This kernel on `"emulator"`; PTX is not sent to a GPU."""
+        """This kernel on `"emulator"` or `"gpu"`: `kernel.on("gpu")[grid, block](*arguments)` has the CUDA driver
+        compile it and runs it there, unchecked; `wsemu.crosscheck` is the safe way."""
         if target == "emulator":
             return self
-        raise UsageError(f"`{self.__name__}` is PTX, which wsemu runs on the emulator alone, not on {target!r}")
+        if target != "gpu":
+            raise UsageError(f'no target {target!r}: "emulator" or "gpu"')
+        from wsemu.backends.driver import GpuEntry
+
+        return GpuEntry(self, self.on_gpu)

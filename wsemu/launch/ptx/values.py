@@ -52,6 +52,11 @@ class Variables:
         self._values |= made
         self._made.clear()
 
+    @property
+    def values(self) -> dict[str, _Value]:
+        """Those that were given."""
+        return self._values
+
     def enter(self, program: Program) -> None:
         """Note the names in PTX of a program's variables, which are renamed for reports."""
         program.derived["variables"] = [array.name for array in program.constant_arrays]

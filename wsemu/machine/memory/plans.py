@@ -265,10 +265,11 @@ def make_planned(m, w, pc, plan, first, log_size, kind):
         cell = offset >> segment.grain
         floor = m.base if number != SHARED else np.int64(0)
         base = load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
+        low = plan.low >> segment.grain
+        if not note_range(segment, cell + low, (plan.end >> segment.grain) - low):
+            return np.int64(0)
         if not touch_planned(m, w, plan, segment.writes + 8 * cell, segment.reads + 8 * cell, kind, base, floor):
             return np.int64(0)
-        low = plan.low >> segment.grain
-        note_range(segment, cell + low, (plan.end >> segment.grain) - low)
     m.serial += 1
     row.executions += 1
     row.lanes += LANES

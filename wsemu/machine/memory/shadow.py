@@ -55,7 +55,17 @@ from wsemu.machine.memory.shadow_cells import (
 )
 from wsemu.machine.records import call, instruction_at, machine_at, memo_at, raw_at, record_finding, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, store_i64, store_u8
-from wsemu.machine.state import REFINE, SWEEP, TRACKED, UNUSED_SHIFT, WRITTEN
+from wsemu.machine.state import (
+    BEFORE,
+    GROW,
+    GROW_WINDOW,
+    REFINE,
+    SWEEP,
+    TRACKED,
+    UNUSED_SHIFT,
+    WINDOW,
+    WRITTEN,
+)
 from wsemu.machine.sync.lane_clocks import agent_known, lane_knows
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
@@ -608,6 +618,10 @@ def track(address, w, pc, registers, bias, mask, how, number):
     log = np.int64((i.aux >> 16) & 255) - grain
     if how == SCATTERED and log == 0:
         how = np.int64(UNIT if unit(registers + i.a, mask, lane, grain) else SCATTERED)
+    low, n = range_of(registers + i.a, bias, mask, how, offset, lane, grain, log)
+    if not note_range(segment, low, n):
+        m.wanted = GROW_WINDOW
+        return np.int64(GROW)
     if how == UNIT:
         cell = (offset >> grain) - (lane << log)
         for q in range(1 << log):
@@ -620,25 +634,76 @@ def track(address, w, pc, registers, bias, mask, how, number):
                 m, w, pc, writes, reads, mask, kind, base, floor,
                 np.int64(CONTIGUOUS), log, first, np.int64(0), np.int64(0),
             )  # fmt: skip
-        note_range(segment, cell, LANES << log)
     elif how == SAME:
         touch_one(m, w, pc, registers, i, offset, mask, kind, base, floor, size, segment)
-        note_range(segment, offset >> grain, np.int64(1) << log)
     else:
         touch_scattered(m, w, pc, registers, i, bias, mask, kind, base, floor, size, segment, how == AFFINE)
-        low = (lowest_of(registers + i.a, mask, lane) + bias) >> grain
-        high = (highest_of(registers + i.a, mask, lane) + bias) >> grain
-        note_range(segment, low, high - low + (np.int64(1) << log))
     if segment.watched and (m.lockstep == 0 or m.asynchronous):
         call(m.lanes_entry, address, w, pc, registers, bias, mask, kind, base, number)
     return np.int64(0)
 
 
 @compiled
+def range_of(addresses, bias, mask, how, offset, lane, grain, log):
+    """The first cell of an access, and how many there are from it to its last one; `lane` is its lowest."""
+    cell = offset >> grain
+    if how == SAME:
+        return cell, np.int64(1) << log
+    if how == UNIT:
+        lanes = np.int64(LANES)
+        if mask != FULL:
+            lanes = highest_bit(mask) + 1 - lane
+        return cell, lanes << log
+    cell = (lowest_of(addresses, mask, lane) + bias) >> grain
+    return cell, ((highest_of(addresses, mask, lane) + bias) >> grain) - cell + (np.int64(1) << log)
+
+
+@compiled
 def note_range(segment, cell, n):
-    """Cells from `cell` on were touched.  Of an access by some lanes all 32 are counted: they may lie outside."""
-    segment.low = min(segment.low, max(cell, np.int64(0)))
-    segment.high = max(segment.high, min(cell + n, ((segment.bytes - 1) >> segment.grain) + 1))
+    """`n` cells from `cell` on are touched.  False: there is no room for them.
+
+    A segment whose cells would be many has a *window*: a CTA has cells of its own, which begin about where it begins,
+    and are cleared as it comes to them.  That is enough as long as CTAs come one behind the other, so that no two of
+    them touch one cell; where one comes before the end of those before it, or farther than the window, the launch
+    starts anew without windows.
+    """
+    low, high = max(cell, np.int64(0)), min(cell + n, ((segment.bytes - 1) >> segment.grain) + 1)
+    if segment.window_writes:
+        if segment.low <= low and high <= segment.high:
+            return True
+        return widen_window(segment, low, high)
+    segment.low = min(segment.low, low)
+    segment.high = max(segment.high, high)
+    return True
+
+
+@compiled
+def widen_window(segment, low, high):
+    """Clear the cells from `low` to `high` - 1 that this CTA has not touched before."""
+    if low < segment.passed:
+        return False
+    if segment.high == 0:
+        segment.window = low - BEFORE
+        segment.writes = segment.window_writes - 8 * segment.window
+        segment.reads = segment.window_reads - 8 * segment.window
+        segment.low = low
+        segment.high = low
+    if low < segment.window or high > segment.window + WINDOW:
+        return False
+    zero, every = np.int64(0), np.int64(FULL)
+    at = segment.low
+    while at > low:
+        at -= LANES
+        put(segment.writes + 8 * at, every, zero)
+        put(segment.reads + 8 * at, every, zero)
+    at = segment.high
+    while at < high:
+        put(segment.writes + 8 * at, every, zero)
+        put(segment.reads + 8 * at, every, zero)
+        at += LANES
+    segment.low = min(segment.low, low)
+    segment.high = max(segment.high, high)
+    return True
 
 
 @compiled
