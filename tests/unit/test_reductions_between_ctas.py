@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -63,7 +66,7 @@ def dec(old, limit):
     return np.where((old == 0) | (old > limit), limit, old - 1)
 
 
-MEANS = {
+MEANS: dict[str, Callable[..., Any]] = {
     "add.u32": lambda a, b: a + b,
     "add.s32": lambda a, b: a + b,
     "add.u64": lambda a, b: (pairs(a) + pairs(b)).view(np.uint32),
