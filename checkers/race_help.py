@@ -11,7 +11,7 @@ from wsemu.model.isa import ATOMIC, FIELDS, LANES, READ
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
-    from wsemu.evidence.schedule import Witness
+    from wsemu.evidence.schedule import Access, Witness
     from wsemu.model.outcome import Event
 
 
@@ -104,10 +104,10 @@ def _lacking(found: Conflict, witness: Witness, flag: tuple[int, int]) -> tuple[
     they are of other threads, and both are named."""
     enough = {"fence.gpu", "fence.sys", *(["fence.cta"] if found.same_cta else [])}
 
-    def fenced(event: Event, first: int, last: int) -> bool:
-        between = witness.events[min(first, last) : max(first, last)]
-        mine = [e for e in between if e.kind in enough and (e.cta, e.warp) == (event.cta, event.warp)]
-        return any(not e.lanes or e.lanes & event.lanes for e in mine)
+    def fenced(access: Access, first: int | None, last: int | None) -> bool:
+        between = witness.events[first:last]
+        mine = [e for e in between if e.kind in enough and (e.cta, e.warp) == (access.cta, access.warp)]
+        return any(not e.lanes or e.lanes & access.lanes for e in mine)
 
     one, two = found.first, found.second
     lacks = not fenced(one.access, one.position, flag[0]), not fenced(two.access, flag[1], two.position)
