@@ -55,8 +55,9 @@ if TYPE_CHECKING:
 
 CHUNK = 250
 """programs that a worker takes at a time"""
+SMALL_CHUNKS = {"steered": 25, "atomics": 50}
 WIDE_CHUNK = 25
-"""the same in wide groups, which take longer"""
+"""the same of kinds whose programs take longer, and in wide groups"""
 OWN_KERNEL, REFERENCE = 10, 20
 """one in so many programs gets a kernel of its own, or is run by the reference interpreter as well"""
 REFERENCE_LANES = 8
@@ -272,7 +273,7 @@ def parts(kind: str, programs: int, seed: int, warps: int) -> list[Part]:
         whole_so_far = given + share
         mine = programs * whole_so_far // whole - programs * given // whole
         given = whole_so_far
-        chunk = WIDE_CHUNK if warps or kind == "steered" else CHUNK
+        chunk = WIDE_CHUNK if warps else SMALL_CHUNKS.get(kind, CHUNK)
         for start in range(0, mine, chunk):
             made.append(Part(family, f"{family} {seed} {start}", min(chunk, mine - start), warps))
     return made
@@ -317,6 +318,8 @@ def main() -> int:
     seconds = time.perf_counter() - started
     for family, counted in found.items():
         show(family, counted, options.programs)
+    left_out = sum(counted[UNKNOWN] for counted in found.values())
+    print(f"left out for {UNKNOWN}, before they were checked: {left_out:,} ({left_out / options.programs:.2%})")
     print("checks:", ", ".join(f"{number:,} {way}" for way, number in checks.items()))
     print(f"{len(complaints):,} disagreements in {seconds:.1f} s with {options.workers} workers, seed {options.seed}")
     print("\n".join(complaints[:SHOWN]), end="\n" if complaints else "")

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cached_property
 from itertools import combinations, permutations, product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -284,7 +285,7 @@ def explore(program: Program, most: int = MOST_CANDIDATES, *, up_to_wrong: bool 
     races: set[tuple[tuple[int, int], tuple[int, int]]] = set()
     hanging, whole = False, True
     try:
-        for execution in _allowed(program, _Effort(most)):
+        for execution in _allowed(program, _Effort(most), alike=up_to_wrong):
             outcomes.add(execution.outcome())
             races |= execution.races()
             hanging |= any(event.waits for event in execution.events)
@@ -308,14 +309,31 @@ class _Effort:
             raise TooManyError
 
 
-def _allowed(program: Program, effort: _Effort) -> Iterator[_Execution]:
+def _twins(program: Program) -> list[int]:
+    """For each thread the last one before it that it may change places with, -1 if none: they do the same, in the same
+    CTA, or alone in CTAs of one cluster."""
+
+    def place(thread: Thread) -> tuple[bool, int]:
+        shared = sum(other.cta == thread.cta for other in program) > 1
+        return shared, thread.cta if shared else thread.cluster
+
+    keys = [(thread.operations, place(thread)) for thread in program]
+    return [max((m for m in range(n) if keys[m] == key), default=-1) for n, key in enumerate(keys)]
+
+
+def _allowed(program: Program, effort: _Effort, *, alike: bool = False) -> Iterator[_Execution]:
+    """`alike`: of executions in which only threads that do the same change places, one."""
     values = _values(program)
     initial = [Event(-1, -1, Operation(WRITE, place), 0, 0) for place in sorted(values)]
     local = _Places(program, effort)
     places = sorted(values)
     threads = [[(path, local.parts(path, places)) for path in _paths(n, t, values)] for n, t in enumerate(program)]
-    for paths in product(*threads):
+    twins = [(twin, n) for n, twin in enumerate(_twins(program)) if alike and twin >= 0]
+    for chosen in product(*map(range, map(len, threads))):
+        if any(chosen[one] > chosen[other] for one, other in twins):
+            continue
         effort.spend()
+        paths = [of[k] for of, k in zip(threads, chosen, strict=True)]
         found: list[list[_Order]] = []
         for k, place in enumerate(places):
             orders = local.orders(place, tuple([parts[k] for _, parts in paths]))
@@ -430,17 +448,15 @@ def _executions(
     def of(event: Event) -> int:
         return number[event if event.thread >= 0 else event.operation.place]
 
-    fences = [n for n, event in enumerate(events) if event.operation.kind == FENCE and event.operation.order == SC]
-    sc = [order for order in permutations(fences) if base.in_program_order(order)]
     for chosen in product(*found):
         effort.spend()
         rf = {of(read): of(write) for reads, _ in chosen for read, write in reads}
         if not base.no_thin_air(rf):
             continue
-        co = tuple(tuple(map(of, order)) for _, order in chosen)
-        for order in sc:
-            effort.spend(_EXECUTION)
-            execution = _Execution(base, rf, co, order)
+        effort.spend(_EXECUTION)
+        shared = _Shared(base, rf, tuple(tuple(map(of, order)) for _, order in chosen))
+        for closed in shared.with_fences(effort):
+            execution = _Execution(shared, closed)
             if execution.allowed():
                 yield execution
 
@@ -459,6 +475,10 @@ class _Base:
                 if same or (first.thread < 0 <= second.thread):  # initial writes come before all
                     self.po[a] |= 1 << b
         self.bars = self._barriers()
+
+    @cached_property
+    def patterns(self) -> _Patterns:
+        return _Patterns(self)
 
     def _barriers(self) -> list[tuple[int, int]]:
         """Pairs of operations of one barrier, both ways: each synchronises with all."""
@@ -499,45 +519,38 @@ class _Base:
                     follows[m] |= 1 << n
         return _acyclic(_closed(follows))
 
-    def in_program_order(self, writes: Sequence[int]) -> bool:
-        """Whether writes of one thread come in its order: else they are not coherent."""
-        return not any(self.po[later] >> earlier & 1 for earlier, later in combinations(writes, 2))
 
+class _Patterns:
+    """What the same events synchronise by, whoever reads from whom: synchronisation through barriers, release and
+    acquire patterns whose scopes include each other, and the `fence.sc`."""
 
-class _Execution:
-    """Events with who reads from whom, and in which order writes and fences come."""
+    def __init__(self, base: _Base) -> None:
+        events = base.events
+        self.ordered = list(base.po)
+        for a, b in base.bars:  # what is before one is before what is after the other
+            self.ordered[a] |= base.po[b]
+        self.atomics = [n for n, event in enumerate(events) if event.operation.kind == ATOMIC and event.writes]
+        releases, acquires = self._patterns(events)
+        self.pairs = [
+            (first, write, read, last)
+            for first, write in releases
+            for read, last in acquires
+            if base.includes(first, last)
+        ]
+        self.fences = [n for n, e in enumerate(events) if e.operation.kind == FENCE and e.operation.order == SC]
+        self.met = {(a, b) for a, b in permutations(self.fences, 2) if base.includes(a, b)}
 
-    def __init__(self, base: _Base, rf: dict[int, int], co: tuple[tuple[int, ...], ...], sc: tuple[int, ...]) -> None:
-        self.base, self.rf, self.co, self.sc = base, rf, co, sc
-        self.events = base.events
-        self.cause: list[int] = []
-
-    def _observation(self) -> list[int]:
-        """Which reads observe a write, through atomics too."""
-        n = len(self.events)
-        direct = [0] * n
-        for read, write in self.rf.items():
-            if self.base.strong(read, write) and self.events[write].thread >= 0:
-                direct[write] |= 1 << read
-        closed = list(direct)
-        for _ in range(n):
-            for a in range(n):
-                for b in _bits(closed[a]):
-                    if self.events[b].operation.kind == ATOMIC and self.events[b].writes:
-                        closed[a] |= closed[b]
-        return closed
-
-    def _patterns(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    def _patterns(self, events: list[Event]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
         """(first, write) of release patterns, (read, last) of acquire patterns."""
         releases, acquires = [], []
-        for n, event in enumerate(self.events):
+        for n, event in enumerate(events):
             order = event.operation.order
             if event.thread < 0 or event.operation.kind in (FENCE, BARRIER) or order == WEAK:
                 continue
             if event.writes:
                 if order in (RELEASE, ACQ_REL):
                     releases.append((n, n))
-                for m, other in enumerate(self.events):
+                for m, other in enumerate(events):
                     if other.thread != event.thread or other.at >= event.at:
                         continue
                     fence = other.operation.kind == FENCE
@@ -547,7 +560,7 @@ class _Execution:
             if event.reads:
                 if order in (ACQUIRE, ACQ_REL):
                     acquires.append((n, n))
-                for m, other in enumerate(self.events):
+                for m, other in enumerate(events):
                     if other.thread != event.thread or other.at <= event.at:
                         continue
                     fence = other.operation.kind == FENCE
@@ -556,31 +569,68 @@ class _Execution:
                         acquires.append((n, m))
         return releases, acquires
 
+
+class _Shared:
+    """Who reads from whom, and in which order writes come: what all orders of the `fence.sc` share."""
+
+    def __init__(self, base: _Base, rf: dict[int, int], co: tuple[tuple[int, ...], ...]) -> None:
+        self.base, self.rf, self.co = base, rf, co
+        self.patterns = base.patterns
+        self.observed = self._observation()
+        causes = list(self.patterns.ordered)
+        for first, write, read, last in self.patterns.pairs:
+            if self.observed[write] >> read & 1:
+                causes[first] |= 1 << last
+        self.closed = _closed(causes)
+
+    def _observation(self) -> list[int]:
+        """Which reads observe a write, through atomics too."""
+        found = [0] * len(self.base.events)
+        for read, write in self.rf.items():
+            if self.base.strong(read, write) and self.base.events[write].thread >= 0:
+                found[write] |= 1 << read
+        return _through(found, self.patterns.atomics)
+
+    def with_fences(self, effort: _Effort) -> Iterator[list[int]]:
+        """What follows each event by causality without observation, for each order of the `fence.sc` whose scopes
+        include each other: those of others have none."""
+        if not _acyclic(self.closed):
+            return
+        fences, met = self.patterns.fences, self.patterns.met
+        seen: set[frozenset[tuple[int, int]]] = set()
+
+        def orders(done: tuple[int, ...], left: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+            if not left:
+                yield done
+            for n in left:
+                if not any((m, n) in met and self.closed[m] >> n & 1 for m in left):
+                    yield from orders((*done, n), tuple(m for m in left if m != n))
+
+        for order in orders((), tuple(fences)):
+            pairs = frozenset(pair for pair in combinations(order, 2) if pair in met)
+            effort.spend()
+            if pairs in seen:
+                continue
+            seen.add(pairs)
+            causes = list(self.closed)
+            for a, b in pairs:
+                causes[a] |= 1 << b
+            closed = _through(causes, fences)
+            if _acyclic(closed):
+                effort.spend(_EXECUTION)
+                yield closed
+
+
+class _Execution:
+    """Events with who reads from whom, and in which order writes and fences come."""
+
+    def __init__(self, shared: _Shared, closed: list[int]) -> None:
+        self.base, self.rf, self.co = shared.base, shared.rf, shared.co
+        self.events = self.base.events
+        self.cause = [now | _union(closed[b] for b in _bits(shared.observed[a])) for a, now in enumerate(closed)]
+
     def allowed(self) -> bool:
         """Whether the axioms hold."""
-        n, base = len(self.events), self.base
-        observed = self._observation()
-        releases, acquires = self._patterns()
-        causes = list(base.po)
-        for first, write in releases:
-            for read, last in acquires:
-                if observed[write] >> read & 1 and base.includes(first, last):
-                    causes[first] |= 1 << last
-        for a, b in combinations(self.sc, 2):
-            if base.includes(a, b):
-                causes[a] |= 1 << b
-        after: list[set[int]] = [set() for _ in range(n)]
-        for a, b in base.bars:  # what is before one is before what is after the other
-            after[a].add(b)
-        for a, others in enumerate(after):
-            for b in others:
-                causes[a] |= base.po[b]
-        closed = _closed(causes)
-        if not _acyclic(closed):
-            return False
-        if any(closed[b] >> a & 1 for a, b in combinations(self.sc, 2) if base.includes(a, b)):
-            return False
-        self.cause = [closed[a] | _union(closed[b] for b in _bits(observed[a])) for a in range(n)]
         return self._coherent() and self._causal()
 
     def _coherent(self) -> bool:
@@ -661,8 +711,13 @@ def _union(masks: Iterable[int]) -> int:
 
 
 def _closed(follows: list[int]) -> list[int]:
+    return _through(follows, range(len(follows)))
+
+
+def _through(follows: list[int], nodes: Iterable[int]) -> list[int]:
+    """Where ways lead all whose stops are among these nodes."""
     closed = list(follows)
-    for k in range(len(closed)):
+    for k in nodes:
         through = closed[k]
         for a in range(len(closed)):
             if closed[a] >> k & 1:

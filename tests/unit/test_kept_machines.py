@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 
 import wsemu
+from tests.properties.cluster_programs import check_spread, clustered
 from tests.properties.loop_programs import LoopProgram, loaded, program
+from tests.properties.phase_programs import PHASE_FAMILIES, check_program
 from wsemu import cuda
 from wsemu.machine import run
 from wsemu.machine.memory import shadow_planes
@@ -139,3 +142,27 @@ def test_a_machine_that_looks_for_nothing_is_kept_too() -> None:
     for _ in range(2):
         wsemu.check(_doubles, 1, 32, (np.ones(32, np.float32),), checkers=[])
     assert [len(machines) for machines in run._kept.values()] == [1]
+
+
+def test_launches_with_mbarriers_go_on_where_the_one_before_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    went_on, plain = [], run.Machine.again
+
+    def again(self: run.Machine, *given: Any) -> None:
+        went_on.append(self)
+        plain(self, *given)
+
+    monkeypatch.setattr(run.Machine, "again", again)
+
+    def said(make: Any, check: Any, seed: int) -> dict[str, Any]:
+        report: wsemu.Report = check(make(random.Random(seed)))
+        return report.model_copy(update={"seconds": 0.0}).model_dump()
+
+    makers = [*((make, check_program) for make in PHASE_FAMILIES.values()), (clustered, check_spread)]
+    for make, check in makers:
+        for seed in range(16):
+            on_kept = said(make, check, seed)
+            kept = dict(run._kept)
+            run._kept.clear()
+            assert on_kept == said(make, check, seed)
+            run._kept.update(kept)
+    assert {machine.image.asynchronous for machine in went_on} == {True}

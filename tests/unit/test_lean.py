@@ -32,8 +32,8 @@ def lean(tmp_path, text):
 
 def test_what_a_proof_does_not_need_is_told_with_the_steps_saved(tmp_path):
     said = " ".join(lean(tmp_path, PROGRAM.format(ctas=[1])).stdout.split())
-    assert "reversed: 3 barriers, fences and atomics, tried one by one in 1 verified launch (1 x 64" in said
-    assert "program.py:11: `cuda.syncthreads()` is not needed: 2 warp instructions fewer" in said
+    assert "reversed: 3 barriers, fences and atomics, left out one by one in 1 verified launch (1 x 64" in said
+    assert "program.py:11: `cuda.syncthreads()` is not needed: 2 fewer warp instructions" in said
     assert "program.py:9:" not in said
     assert "`total[0] += 1` in its place is enough" in said
 
@@ -73,4 +73,4 @@ transposed[1, 32](np.ones((32, 32), np.float32), np.zeros((32, 32), np.float32))
 
 def test_a_padding_that_saves_wavefronts_is_told(tmp_path):
     said = " ".join(lean(tmp_path, TRANSPOSED).stdout.split())
-    assert "program.py:6: write `33` in place of `32` in line 6: 992 wavefronts of shared memory fewer" in said
+    assert "program.py:6: write `33` in place of `32` in line 6: 992 fewer wavefronts of shared memory" in said

@@ -97,6 +97,8 @@ def test_the_smallest_is_shrunk():
     swept = of(late).run(tries=3)
     assert swept.smallest is not None
     assert swept.smallest.sizes == (19,)
+    more = len(swept.tried) - 3
+    assert f"late  {more + 3} sizes, {more} of them to find the smallest that fails: " in plain(swept)
 
 
 def test_two_sizes_are_tried_together():
@@ -219,9 +221,9 @@ def test_a_value_holds_where_it_does_with_all_others_that_were_tried():
 
     said = plain(Sweep(deep, {"n": (0, 1, 2), "depth": (0, 1, 2)}).run())
     assert "  n holds at 0\n" in said
-    assert "  n holds for some depth alone at 1-2\n" in said
+    assert "  n holds at 1-2 with some depth only\n" in said
     assert "  depth holds at 2\n" in said
-    assert "  depth holds for some n alone at 0-1\n" in said
+    assert "  depth holds at 0-1 with some n only\n" in said
 
 
 def test_the_command_writes_json(program, capsys):

@@ -344,7 +344,12 @@ def sweep(
         ),
     ] = None,
     most: Annotated[int | None, typer.Option(min=0, help="The largest size that is chosen.  [default: 4096]")] = None,
-    tries: Annotated[int, typer.Option(min=1, help="Sizes that are tried.")] = 200,
+    tries: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Sizes that are chosen; from them on the smallest failure or the largest size is looked for."
+        ),
+    ] = 200,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     on: On = "",
     progress: ProgressOption = Progress.bar,

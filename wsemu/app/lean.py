@@ -62,14 +62,15 @@ class _Kernels:
             sizes = ", ".join(dict.fromkeys(self.launches[kernel]))
             spare = {part: found for part, found in parts.items() if not any(need.needed for need in found)}
             count = len(self.launches[kernel])
-            printer.text(f"{kernel}: {len(parts)} barriers, fences and atomics, tried one by one in {count} verified "
-                         f"launch{'es' * (count != 1)} ({sizes})", "strong")  # fmt: skip
+            of = f"{count} verified launch{'es' * (count != 1)} ({sizes})"
+            what = f"{len(parts)} barriers, fences and atomics"
+            printer.text(f"{kernel}: {what}, left out one by one in {of}", "strong")
             for part, found in spare.items():
                 saved = sum(need.saved for need in found)
                 instead = f", and `{part.becomes}` in its place is enough" if part.becomes else ""
-                steps = (
-                    f"{abs(saved):,} warp instructions {'fewer' if saved > 0 else 'more'}" if saved else "as many steps"
-                )
+                steps = f"{abs(saved):,} {'fewer' if saved > 0 else 'more'} warp instructions"
+                if not saved:
+                    steps = "as many warp instructions"
                 printer.text(
                     f"  {os.path.basename(part.file)}:{part.line}: `{part.text}` is not needed{instead}: {steps}"
                 )
@@ -77,7 +78,7 @@ class _Kernels:
                 printer.text("  all are needed")
             for layout, counts in self.layouts.get(kernel, {}).items():
                 where = f"{os.path.basename(layout.file)}:{layout.line}"
-                printer.text(f"  {where}: {layout.says}: {sum(counts):,} wavefronts of shared memory fewer")
+                printer.text(f"  {where}: {layout.says}: {sum(counts):,} fewer wavefronts of shared memory")
         if any(self.parts.values()):
             printer.text("that holds for these launches: other sizes may need what they do not, and of two things that "
                          "are not needed, one may be")  # fmt: skip

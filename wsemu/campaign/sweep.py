@@ -79,6 +79,8 @@ class Swept:
     """why no larger sizes were tried"""
     stopped: str = ""
     """why not all sizes were tried: interrupted, the time limit"""
+    chosen: int = 0
+    """of the sizes, before the largest was looked for and the failure was made smaller; 0: it did not come to that"""
 
     def of(self, came: Came) -> list[Tried]:
         return [tried for tried in self.tried.values() if tried.came == came]
@@ -240,6 +242,7 @@ class _Run:
         try:
             self._first()
             self._all()
+            self.swept.chosen = len(self.swept.tried)
             self._largest()
             self._shrink()
         except KeyboardInterrupt:
@@ -323,9 +326,9 @@ class _Run:
         name = self.names[n]
         while True:
             if tried.bytes * 2 > MEMORY or tried.work * 2 > WORK or tried.sizes[n] > 1 << 30:
-                what = "of arrays" if tried.bytes * 2 > MEMORY else "of work"
-                figure = f"{tried.bytes:,} bytes" if what == "of arrays" else f"{tried.work:,} warp instructions"
-                self.swept.limits.append(f"{name} up to {tried.sizes[n]:,}, which takes {figure}")
+                memory = f"{tried.bytes:,} bytes of arrays"
+                figure = memory if tried.bytes * 2 > MEMORY else f"{tried.work:,} warp instructions"
+                self.swept.limits.append(f"{name} up to {tried.sizes[n]:,}, with {figure}; twice that is too much")
                 return
             larger = self._with(tried.sizes, n, max(1, tried.sizes[n] * 2))
             found = self._look(larger)

@@ -30,11 +30,18 @@ def tell(printer: Printer, swept: Swept) -> None:
     for limit in swept.limits:
         printer.text(f"  largest: {limit}")
     if swept.stopped:
-        printer.text(f"stopped: {swept.stopped}; sizes that were not tried are not told of", "warning")
+        printer.text(f"stopped: {swept.stopped}; this says nothing of sizes that were not tried", "warning")
     counts = ((len(swept.of(came)), word) for came, word in _WORDS.items())
     parts = ", ".join(f"{count:,} {word}" for count, word in counts if count)
     style: Any = {0: "good", 1: "error"}.get(swept.exit_code, "warning")
-    printer.text(f"{swept.name}  {len(swept.tried):,} sizes: {parts or 'none was tried'}", style)
+    printer.text(f"{swept.name}  {len(swept.tried):,} sizes{_more(swept)}: {parts or 'none was tried'}", style)
+
+
+def _more(swept: Swept) -> str:
+    """How many were tried beyond those that were chosen, and what for."""
+    more = len(swept.tried) - swept.chosen if swept.chosen else 0
+    what = "smallest that fails" if swept.smallest else "largest"
+    return f", {more:,} of them to find the {what}" if more else ""
 
 
 def plain(swept: Swept) -> str:
@@ -73,7 +80,7 @@ def _held(printer: Printer, swept: Swept) -> None:
         if always:
             printer.text(f"  {name} holds at {ranges(sorted(always))}")
         if some - always:
-            printer.text(f"  {name} holds for some {beside} alone at {ranges(sorted(some - always))}")
+            printer.text(f"  {name} holds at {ranges(sorted(some - always))} with some {beside} only")
 
 
 def _others(printer: Printer, swept: Swept, came: Came) -> None:

@@ -10,7 +10,10 @@ from wsemu.launch.compiled import as_declared, parameter_names
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from wsemu.launch.binding import Way
+    from wsemu.model.program import Program
 
 
 def prepared(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
@@ -57,17 +60,44 @@ def _own_array(value: Any) -> Any:
     return lent_array(value) if is_lent(value) and not isinstance(value, np.generic) else value
 
 
-def unwritten(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
-    """The arguments that are device arrays which nothing has written yet."""
-    blank = [is_blank(value) for value in arguments]
-    if not any(blank):
-        return ()
+def arrays_in(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:
+    """The arrays that an argument leads to, in a tensor map, a texture, a structure, a list, a tuple or a pattern
+    object, and the way to each, by which `bind` names them."""
+    value = described(value)
+    if isinstance(value, np.ndarray):
+        yield way, value
+    elif isinstance(value, tuple):
+        for n, item in enumerate(value):
+            yield from arrays_in(item, (*way, n))
+    elif hasattr(value, "all_arrays"):  # packed, as those of PTX are
+        yield from value.all_arrays()
+    else:
+        for name in getattr(value, "__dataclass_fields__", ()):
+            yield from arrays_in(getattr(value, name), (*way, name))
+
+
+def unwritten(kernel: Any, arguments: Sequence[Any]) -> dict[str, Any]:
+    """Name -> array of the arrays that the arguments lead to and that nothing has written yet."""
+    if all(type(value) in _PLAIN for value in arguments):
+        return {}
+    held = [(number, way, array) for number, value in enumerate(arguments) for way, array in arrays_in(value)]
+    blank = [one for one in held if is_blank(one[2])]
+    if not blank:
+        return {}
+    from wsemu.launch.binding import named
+
     names = parameter_names(kernel, arguments)
-    return tuple(name for name, is_blank in zip(names, blank, strict=True) if is_blank)
+    return {named(names[number], way): array for number, way, array in blank}
+
+
+def captured(program: Program) -> list[Any]:
+    """The arrays that a program names, or has the addresses of, and that nothing has written yet."""
+    held = [array for c in program.constant_arrays for array in (c.array, *(array for _, array in c.pointers))]
+    return [array for array in held if is_blank(array)]
 
 
 def described(value: Any) -> Any:
-    """The array of a tensor map, any other argument as it is."""
+    """The array of a tensor map, a texture or a surface, any other argument as it is."""
     return getattr(value, "mapped", value)
 
 

@@ -126,6 +126,11 @@ def _bounds(array: npt.NDArray[Any], first: int) -> tuple[int, int]:
     return low, high
 
 
+def named(name: str, way: Way) -> str:
+    """What the part of an argument is called that a way leads to: `tiles[0].data`."""
+    return name + "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in way)
+
+
 def component(value: Any, path: tuple[int | str, ...]) -> Any:
     """The part of nested tuples and pattern objects that `path` leads to."""
     for step in path:
@@ -157,7 +162,7 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
     }
     bound = []
     for (argument, path), array in wanted.items():
-        name = names[argument] + "".join(f".{i}" if isinstance(i, str) else f"[{i}]" for i in path)
+        name = named(names[argument], path)
         bound.append(BoundArray(name, *places[argument, path], array.shape, array.strides, array.dtype))
     for n, constant in enumerate(program.constant_arrays, len(wanted)):
         segment, offset = memory.place(n)

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from wsemu.launch import passed
-from wsemu.launch.arguments import described, is_blank, prepared, unwritten
+from wsemu.launch.arguments import captured, prepared, unwritten
 from wsemu.launch.code import Code
 from wsemu.launch.examined import examined
 from wsemu.launch.hooks import around, keeping, observers, passed_over, refused, traceable
@@ -242,22 +242,19 @@ def _examine(
         return _examine(way.kernel, configuration, way.arguments, chosen, workers, uninitialized, more, raised)
     _tell(done, raised)
     report, places, trace = done.report, done.places, done.trace
-    for name, value in zip(done.bound.names, arguments, strict=True):
-        if name in fresh:
-            described(value).blank = False
-    captured = [c.array for c in done.bound.program.constant_arrays if is_blank(c.array)]
-    for array in captured:
-        array.blank = False  # type: ignore[attr-defined]
+    named = captured(done.bound.program)
+    for array in (*fresh.values(), *named):
+        array.blank = False
     if (report.findings or keeping) and more is None:
         from wsemu.launch.attempts import Launched
 
-        launched = Launched.of(kernel, arguments, blank, captured, done)
+        launched = Launched.of(kernel, arguments, blank, named, done)
         report._launched = launched if report.findings else None
         for keep in keeping if not isinstance(kernel, Code) else ():
             if launched is not None:
                 keep(report, launched)
     if report.verdict == "verified" and done.initial is not None and more is None:
-        passed.keep(kernel, arguments, blank, captured, done)
+        passed.keep(kernel, arguments, blank, named, done)
     if places.outcome.status == "done" and not chosen.wants(report.kernel):
         return report  # nobody asked for it, and it did what others need
     for look in traceable:

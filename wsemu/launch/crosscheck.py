@@ -21,6 +21,7 @@ from wsemu.launch.compiled import as_declared, compiled
 from wsemu.launch.result import Report
 from wsemu.model import settings
 from wsemu.model.data import dataclass
+from wsemu.model.device_array import DeviceArray
 from wsemu.model.errors import UsageError, WsemuError, hide_internal_frames
 from wsemu.model.file_names import short
 from wsemu.model.isa import BINARY_FUNCTIONS, NAMES, OPERATIONS, UNARY_FUNCTIONS
@@ -153,7 +154,7 @@ def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence
     program, _, _ = compiled(kernel, given, settings.current().fma)
     named = [array.array for array in program.constant_arrays if array.live]
     kept = [(a, np.array(a, order="K")) for _, _, a in arrays_of((*given, *named))]
-    blank = [a for a, _ in kept if getattr(a, "blank", False)]
+    blank = [a for a, _ in kept if isinstance(a, DeviceArray) and a.blank]
     try:  # in place: arrays may share memory with each other and with those that the kernel names
         report = examine(kernel, configuration, given, settings.current())
         after = copied(given)
@@ -162,7 +163,7 @@ def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence
             if array.flags.writeable:
                 array[...] = data
         for array in blank:
-            vars(array)["blank"] = True
+            array.blank = True
     return Emulated(kernel, configuration, before, after, report)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.launch.arguments import is_blank
+from wsemu.launch.arguments import arrays_in, is_blank
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compiled
 from wsemu.launch.hooks import advancing
@@ -65,9 +65,7 @@ def bind_launch(
 
         check_instructions(program, configuration.arch)
     rows, memory, arrays = bind(program, arguments, names)
-    unused = {name for name, value in zip(names, arguments, strict=True) if hasattr(value, "__array_interface__")}
-    blank = _segments(uninitialized, arrays, unused - {array.name for array in arrays})
-    blank |= {int(rows[c.row][1]) >> SEGMENT_SHIFT for c in program.constant_arrays if is_blank(c.array)}
+    blank = _segments(uninitialized, arrays, names, arguments) | _captured(program, rows, arrays)
     return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen, source), notes
 
 
@@ -82,14 +80,30 @@ def _with_sums(program: Program, wanted: str) -> tuple[Program, tuple[str, ...]]
     return made, () if made is program else (note,)
 
 
-def _segments(names: tuple[str, ...], bound: list[BoundArray], unused: set[str]) -> frozenset[int]:
-    """The segments of the arrays with these names; the kernel does nothing with `unused` ones, which have none."""
+def _segments(
+    wanted: tuple[str, ...], bound: list[BoundArray], names: Sequence[str], arguments: Sequence[Any]
+) -> frozenset[int]:
+    """The segments of the arrays with these names; those that the kernel does nothing with have none."""
+    if not wanted:
+        return frozenset()
+    from wsemu.launch.binding import named
+
     known = {array.name: array.segment for array in bound}
-    for name in names:
+    given = zip(names, arguments, strict=True)
+    unused = {named(name, way) for name, value in given for way, _ in arrays_in(value)} - known.keys()
+    for name in wanted:
         if name not in known and name not in unused:
             arrays = ", ".join([*known, *sorted(unused)])
             raise UsageError(f"uninitialized names {name!r}: the kernel's arrays are {arrays or 'none'}")
-    return frozenset(known[name] for name in names if name in known)
+    return frozenset(known[name] for name in wanted if name in known)
+
+
+def _captured(program: Program, rows: dict[int, Any], bound: list[BoundArray]) -> frozenset[int]:
+    """The segments of unwritten arrays that the program names, or whose addresses its variables hold."""
+    blank = {int(rows[c.row][1]) >> SEGMENT_SHIFT for c in program.constant_arrays if is_blank(c.array)}
+    pointed = [array for c in program.constant_arrays for _, array in c.pointers]
+    last = bound[len(bound) - len(pointed) :]  # `bind` has these behind all others
+    return frozenset(blank | {own.segment for own, array in zip(last, pointed, strict=True) if is_blank(array)})
 
 
 def together(program: Program, configuration: LaunchConfiguration, sms: int) -> Residency | None:

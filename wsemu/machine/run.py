@@ -17,9 +17,9 @@ import numpy as np
 from wsemu.machine import build as native
 from wsemu.machine import state as layout
 from wsemu.machine.matrix.shapes import BUFFER, shapes
-from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS, WIDTHS
+from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS, UNNAMED, WIDTHS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
-from wsemu.machine.memory.shadow_planes import POOL, ROOM, Planes, collide, joined, overlapping
+from wsemu.machine.memory.shadow_planes import POOL, ROOM, WINDOWS_FROM, Planes, collide, joined, overlapping
 from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
@@ -101,9 +101,21 @@ MAX_EVENTS = 1_000_000
 _T = TypeVar("_T")
 REMEMBERED = 1 << 18
 """bytes of a machine's tables up to which it is kept for the next launch of its kind"""
-_PARTLY_USED = frozenset({"raw", "slots", "known", "bases", "plans", "plans_due"})
-"""large tables of a machine, of which a run says what it has touched; a group's base is set when it starts, and plans
-stay good"""
+_PARTLY_USED = frozenset({"raw", "slots", "known", "bases", "plans", "plans_due", "stacks", "lane_clocks", "leaders"})
+"""tables of a machine that are as good as new: a run says what it has touched, plans stay good, and a warp that begins
+has an empty stack and no clocks of lanes"""
+_OF_GROUPS = frozenset({
+    "shared", "warps", "barriers", "ctas", "clocks", "warp_clocks", "mbarriers", "mbarrier_index", "agents", "groups",
+    "phases", "acquired",
+})  # fmt: skip
+"""tables of a machine with asynchronous operations that the first group of a launch finds as the last one of the launch
+before has left them, as each group does of those before it"""
+_COUNTED_ON = ("top", "operations", "mbarrier_count")
+"""what such a machine counts on from launch to launch: what tables still hold came before"""
+MOST_OPERATIONS = 1 << 30
+"""that it counts: they are told apart in 32 bits"""
+LASTING = 1 << 24
+"""bytes of its tables up to which it is kept"""
 PARALLEL_THREADS = 1 << 16
 """threads of a launch from which its CTAs are spread over the cores"""
 STATUS: dict[int, Status] = {
@@ -298,6 +310,10 @@ class Watch:
     """where a run before this one found that lanes may conflict: there this one decides"""
     apart: bool = False
     """in that run, parts of warps met barriers"""
+    named: bool = False
+    """of each read it is remembered which instruction made it: see `memory/readers.py`"""
+    windowed: bool = False
+    """each CTA is expected to write the arrays behind where the ones before it did, see `shadow.note_range`"""
     ordered: frozenset[int] = frozenset()
     """instructions that wait for the host to let them be made: see `memory/ordered.py`"""
 
@@ -420,6 +436,10 @@ class Machine:
         """under which it is kept for the next launch of its kind; None: it is not"""
         self.left = 0
         """of the budget of its last run"""
+        self.status = layout.DONE
+        """of its last run"""
+        self.goes_on = False
+        """its tables, and intervals, are those of the launch before, continued"""
         self.number = 0
         """which of the workers of its launches it was: it has touched what the next one of that number will"""
         self._told: tuple[tuple[bytes, ...], Outcome] | None = None
@@ -500,7 +520,9 @@ class Machine:
         self.warps["leaders"] = address_of(self.leaders) + np.arange(count) * self.leaders[0].nbytes
         self.warps["fenced"] = self.warps["leaders"] + self.leaders[0, 0].nbytes
         if watch.races:
-            self.planes = Planes(self.segments, self.state, watch.suspects, -(-count // LANES))
+            lanes = self.width or self.image.asynchronous or watch.suspects is not None
+            readers = not (lanes or watch.ordered or watch.named) and len(self.image.code) <= UNNAMED
+            self.planes = Planes(self.segments, self.state, watch.suspects, -(-count // LANES), watch.windowed, readers)
 
     def _lay_out_mbarriers(self) -> None:
         """Tables of mbarriers, asynchronous operations and their groups."""
@@ -703,10 +725,14 @@ class Machine:
             state["budget"], state["patience"] = piece, PATIENCE
             status = self.entry(address)
             budget -= piece - max(int(state["budget"]), 0)
+            if state["unnamed"]:
+                return layout.UNNAMED
             if status in (layout.REFINE, layout.SWEEP) and self.planes:
-                self._provide(status, self.planes)
+                if not self._provide(status, self.planes):
+                    state["wanted"] = layout.GROW_WINDOW
+                    return layout.GROW
             elif status != layout.BUDGET or budget <= 0 or (stop is not None and stop.is_set()) or self._worn():
-                self.left = budget
+                self.left, self.status = budget, status
                 return status
             elif each is not None:
                 each(abs(int(state["group"]) - first))
@@ -716,14 +742,16 @@ class Machine:
         if self.planes:
             self.planes.move()
 
-    def _provide(self, status: int, planes: Planes) -> None:
+    def _provide(self, status: int, planes: Planes) -> bool:
+        """Do what compiled code stopped for; False where windows have no room for it."""
         state = self.state[0]
         if status == layout.SWEEP:
             planes.sweep()
-        else:
-            size = int(state["wanted"]) or int(self.image.code[state["fault_pc"], 7]) & 255
-            planes.refine(int(state["fault_warp"]), size)
-            state["fault_pc"], state["fault_warp"], state["wanted"] = -1, 0, 0
+            return True
+        size = int(state["wanted"]) or int(self.image.code[state["fault_pc"], 7]) & 255
+        done = planes.refine(int(state["fault_warp"]), size)
+        state["fault_pc"], state["fault_warp"], state["wanted"] = -1, 0, 0
+        return done
 
     def again(self, rows: Rows, segments: list[tuple[Bytes, bool]]) -> None:
         """Make it ready for another launch that differs in its arguments alone.  `remember` was called first."""
@@ -739,24 +767,28 @@ class Machine:
                 self._places[number] = place
                 segment = self._first_segments[FIRST_ARRAY + number]
                 segment["host"], segment["bytes"] = place
+        if self.image.asynchronous:
+            self.goes_on = True
+            counted = [int(self.state[0][name]) for name in _COUNTED_ON]
         for table, first in self._first:
             table[:] = first
+        if self.goes_on:
+            for name, count in zip(_COUNTED_ON, counted, strict=True):
+                self.state[0][name] = count
         self._keep = segments
         self.plans_due["since"] = 0
         if self.planes:
             self.planes.again()
 
     def remember(self) -> bool:
-        """Keep what its tables hold before it runs; False where they are too large for that to be worth it, some are
-        more than what the key of the launch says, or there are those of mbarriers and copies, which stay as they are.
-        """
+        """Keep what its tables hold before it runs; False where they are too large for that to be worth it, or some are
+        more than what the key of the launch says."""
+        lasting = _PARTLY_USED | _OF_GROUPS if self.image.asynchronous else _PARTLY_USED
         tables = {
-            name: table
-            for name, table in vars(self).items()
-            if isinstance(table, np.ndarray) and name not in _PARTLY_USED
+            name: table for name, table in vars(self).items() if isinstance(table, np.ndarray) and name not in lasting
         }
         large = sum(table.nbytes for table in tables.values()) > REMEMBERED
-        if self.image.asynchronous or self.maps or self.marks or large:
+        if self.maps or self.marks or large or not self._may_go_on():
             return False
         blocks: dict[str, Any] = {name: table.reshape(-1).view(np.uint8) for name, table in tables.items()}
         firsts = {name: block.copy() for name, block in blocks.items()}
@@ -767,6 +799,24 @@ class Machine:
         self._filled: dict[int, tuple[str, int | float | bool]] = {}
         self._places = [(0, 0)] * len(self._keep)
         return True
+
+    def _may_go_on(self) -> bool:
+        """Whether a launch on it may begin where the one before has ended, if it has asynchronous operations."""
+        if not self.image.asynchronous:
+            return True
+        lasting = sum(table.nbytes for name, table in vars(self).items() if name in _OF_GROUPS or name == "known")
+        return lasting <= LASTING and not self.program.cooperative and max(self.image.opcodes) < N_OPERATIONS
+
+    def _may_rest(self) -> bool:
+        """Whether what it goes on with is what a group leaves that has ended well, and leaves room to count."""
+        state = self.state[0]
+        if self.status != layout.DONE or state["raw_count"] or state["slot_count"]:
+            return False
+        return bool(state["operations"] < MOST_OPERATIONS and 2 * state["top"] < state["worn"])
+
+    def ended_well(self) -> bool:
+        """Whether its last run found nothing, and came to its end or to that of its budget."""
+        return self.status in (layout.DONE, layout.BUDGET) and not self.state[0]["raw_count"]
 
     def as_before(self, budget: int) -> Outcome | None:
         """The outcome of the launch before, where this one did the same."""
@@ -785,12 +835,14 @@ class Machine:
     def rest(self) -> bool:
         """After a run: be ready for `again`; False where it has grown."""
         state, planes = self.state[0], self.planes
+        if self.image.asynchronous and not self._may_rest():
+            return False
         if planes and not planes.rest(self.image.access_bytes):
             return False
         self.raw[: int(state["raw_count"])] = 0
         if state["slot_count"]:
             self.slots[:] = 0
-        if state["apart"]:
+        if state["apart"] and not self.image.asynchronous:
             self.known[:] = 0
         self._keep = []
         return True
@@ -1333,9 +1385,34 @@ class Launch:
         self.read_only = self.watch.read_only and _image_of(ProgramKey(program)).has_read_only_loads
         repeats = self.watch.races or self.watch.recycling or self.read_only or descending or self._workers() > 1
         self.pristine = self._copies() if repeats else {}
+        if self._windowed():
+            self.watch = replace(self.watch, windowed=True)
         self.rooms = Rooms()
+        self.anew = False
+        """it needs machines on which nothing was run before"""
         self.written: dict[int, npt.NDArray[np.int64]] = {}
         """offsets of the bytes that were loaded as read-only and written, by segment"""
+
+    def _windowed(self) -> bool:
+        """Whether large arrays that are written have windows: where CTAs do not hear of each other, and in launches
+        before none wrote before the end of those before it."""
+        watch = self.watch
+        if not (watch.races and watch.stored) or watch.suspects is not None or watch.ordered or self.only:
+            return False
+        if not any(self.segments[n - FIRST_ARRAY][0].nbytes >= WINDOWS_FROM for n in watch.stored):
+            return False
+        image = _image_of(ProgramKey(self.program))
+        if image.has_atomics or image.asynchronous or self.descending or self.grouping.members > 1:
+            return False
+        return self._shape not in self.program.derived.get("interleaved", ())
+
+    @property
+    def _shape(self) -> Any:
+        return self.grid, self.block
+
+    def _without_windows(self) -> None:
+        self.watch = replace(self.watch, windowed=False)
+        self.program.derived.setdefault("interleaved", set()).add(self._shape)
 
     def _check_groups(self) -> None:
         """UnsupportedError where too many warps would be alive at once."""
@@ -1376,6 +1453,8 @@ class Launch:
         """What a machine's tables depend on but the values and places of the arguments; None where that is more."""
         watch = self.watch
         if watch.suspects is not None or watch.uninitialized or self.rooms != _ROOMS or share > MOST_REMEMBERED:
+            return None
+        if self.anew:
             return None
         return (
             ProgramKey(self.program), self.grid, self.block, self.dynamic, watch, self.arch, share,
@@ -1428,13 +1507,28 @@ class Launch:
             self.watch = replace(self.watch, stored=None)
             self.pristine = self._copies() | self.pristine  # those that were not expected to be written still hold it
             return Outcome("done"), False
-        if layout.GROW in statuses:
-            machine = machines[statuses.index(layout.GROW)]
-            most = min(1 << 24, INTERVALS.values[machine.width] >> 3)
-            self.rooms = self.rooms.more(int(machine.state[0]["wanted"]), most)
+        if layout.UNNAMED in statuses:
+            self.watch = replace(self.watch, named=True)
             for machine in machines:
                 if machine.planes:
                     machine.planes.close()
+            return Outcome("done"), False
+        if layout.GROW in statuses:
+            machine = machines[statuses.index(layout.GROW)]
+            wanted = int(machine.state[0]["wanted"])
+            if wanted == layout.GROW_WINDOW:
+                self._without_windows()
+            else:
+                most = min(1 << 24, INTERVALS.values[machine.width] >> 3)
+                self.rooms = self.rooms.more(wanted, most)
+            for machine in machines:
+                if machine.planes:
+                    machine.planes.close()
+            return Outcome("done"), False
+        if any(m.goes_on and not m.ended_well() for m in machines):  # what is told counts from the launch's beginning
+            self.anew = True
+            for machine in machines:
+                machine.close()
             return Outcome("done"), False
         plain = workers == 1 and not self.descending
         budget = self.budget - CTA_COST * (self.ctas - 1)
@@ -1456,6 +1550,8 @@ class Launch:
             astray = True
         if astray:
             self.workers, self.descending = 1, False
+            if self.watch.windowed:
+                self._without_windows()
         outcomes = [Outcome("done") if astray else m.outcome(s) for m, s in zip(machines, statuses, strict=True)]
         merged = _merge(self.program, machines, outcomes, budget)
         merged.arch = self.arch

@@ -50,6 +50,7 @@ from wsemu.machine.state import (
     FAULT,
     HELD,
     MIDWAY,
+    NOWHERE,
     READ_SO_FAR,
     REFINE,
     SCRIPTED,
@@ -73,7 +74,7 @@ from wsemu.machine.sync.named_barrier import (
     reset,
     warp_left,
 )
-from wsemu.machine.warp_operations import ACTIVEMASK, DIVERGENCE, names_any
+from wsemu.machine.warp_operations import ACTIVEMASK, ALIKE, DIVERGENCE, names_any
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.control_flow import CTA_COST, TURN
 from wsemu.model.isa import (
@@ -790,7 +791,8 @@ def collective(address, w, pc, mask):
         warp.last_pc = pc
         return np.int64(stand(m, warp, w, pc, mask))
     if op < N_WARP:
-        if mask != warp.alive and op != ACTIVEMASK and names_any(warp.registers, i.c, mask, warp.alive & ~mask):
+        loose = op in (ACTIVEMASK, ALIKE)
+        if mask != warp.alive and not loose and names_any(warp.registers, i.c, mask, warp.alive & ~mask):
             warp.last_pc = pc
             return np.int64(stand(m, warp, w, pc, mask))
         call(m.matrix_entry if op >= FIRST_MATRIX else m.exchange_entry, address, w, pc, mask)
@@ -835,12 +837,26 @@ def start_group(m):
         shared = segment_at(m.segments, SHARED)
         shared.initialised = m.shared_initialised
         shared.unwritten = shared.bytes
+    if m.windows:
+        leave_windows(m)
     for member in range(m.members):
         if member != m.member:
             enter_cta(m, member)
         cta_at(m.ctas, member).met = 0
         start_cta(m)
     m.turn = -1
+
+
+@compiled
+def leave_windows(m):
+    """Another CTA has the windows of segments from now on."""
+    for number in range(FIRST_ARRAY, m.segment_count):
+        segment = segment_at(m.segments, number)
+        if segment.window_writes and segment.high:
+            segment.start = min(segment.start, segment.low)
+            segment.passed = max(segment.passed, segment.high)
+            segment.low = NOWHERE
+            segment.high = 0
 
 
 @compiled

@@ -48,8 +48,13 @@ SEGMENT = record(
     grain=1,  # log2 of the bytes that a cell of shadow memory stands for; -1: no cells yet
     writes=1,  # host address of the cell of byte 0, for the last write
     reads=1,  # the same for reads and atomics
-    low=1,  # cells touched, from low to high - 1
+    low=1,  # cells touched, from low to high - 1; where there is a window, by the CTA at hand
     high=1,
+    window_writes=1,  # host addresses of WINDOW cells, which a CTA at a time has: see `shadow.note_range`; or 0
+    window_reads=1,
+    window=1,  # the cell that is the first one there
+    start=1,  # cells that CTAs before had there, from `start` to `passed` - 1
+    passed=1,
     marks=1,  # host address of a byte for each byte: 1 where lanes of a warp may conflict; or 0
     watched=1,  # host address of an int64 for each cell that lane_order.py judges: 0 not watched, 1 no accesses, or the
     # number of the first LANE_ACCESS; or 0
@@ -58,6 +63,10 @@ SEGMENT = record(
     claims=1,  # host address of int32[2][bytes]: of the first load, and store, of such a byte the number of its CLAIM,
     # from 1, or 0
 )
+WINDOW, BEFORE = 1 << 15, 1 << 14
+"""cells of a window, and those before the one that a CTA touches first"""
+NOWHERE = 1 << 40
+"""`low` of no cells"""
 LOADED, STORED = 1, 2
 """a byte was loaded through the read-only cache; was written"""
 CLAIM = record(pc=1, cta=1, warp=1, lanes=1, interval=1)
@@ -373,6 +382,11 @@ MACHINE = record(
     record_free=1,  # the first one that is free again, or 1
     record_room=1,  # below this there is room for one more access
     record_needs=1,  # that an asynchronous operation may add, which begins next
+    readers=1,  # 1: there may be cells of READERS, see memory/readers.py
+    moments=1,  # host address of int64[moment_room + 1][32]
+    moment_count=1,
+    moment_room=1,
+    unnamed=1,  # 1: a finding names a read that such a cell stood for
     memo=1,  # host address of MEMO[memo_mask + 1]
     memo_mask=1,
     trace=1,  # host address of EVENT[trace_room], or 0
@@ -449,16 +463,18 @@ MACHINE = record(
     claim_room=1,
     ordered=1,  # host address of a byte for each instruction: 1 if it waits for the host; see memory/ordered.py
     ordered_entry=1,  # there, what makes accesses
+    windows=1,  # 1: some segments have windows
     let_go=1,  # the lane that may make the ordered access of the warp that runs next, from 1; 0: none
 )
 SCRATCH = 1152
 
 DONE, DEADLOCK, BUDGET, FAULT, TRAP, STACK_OVERFLOW = range(6)
 """why the VM returned"""
-REFINE, SWEEP, WRITTEN, GROW = range(6, 10)
+REFINE, SWEEP, WRITTEN, GROW, UNNAMED = range(6, 11)
 """what the host must do before the VM goes on: give a segment finer cells, make room for sets of accesses, start anew
-with a segment that was taken to be never written, start anew with more room for what `wanted` says"""
-GROW_AGENTS, GROW_BITS, GROW_MBARRIERS, GROW_MAPS = range(4)
+with a segment that was taken to be never written, start anew with more room for what `wanted` says, start anew
+without cells of READERS"""
+GROW_AGENTS, GROW_BITS, GROW_MBARRIERS, GROW_MAPS, GROW_WINDOW = range(5)
 OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX = range(4)
 """detail[1] of an out-of-bounds finding"""
 

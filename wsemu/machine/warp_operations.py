@@ -27,7 +27,7 @@ MATCH_ANY64, MATCH_ALL64 = OPCODE["match.any.b64"], OPCODE["match.all.b64"]
 VOTE_ALL, VOTE_ANY, VOTE_UNI, BALLOT = (OPCODE[f"vote.{mode}"] for mode in ("all", "any", "uni", "ballot"))
 ADD, AND, OR, XOR = (OPCODE[f"redux.{what}.b32"] for what in ("add", "and", "or", "xor"))
 MIN_SIGNED, MAX_SIGNED, MIN, MAX = (OPCODE[f"redux.{what}"] for what in ("min.s32", "max.s32", "min.u32", "max.u32"))
-ACTIVEMASK, ELECT = OPCODE["activemask"], OPCODE["elect.sync"]
+ACTIVEMASK, ELECT, ALIKE = OPCODE["activemask"], OPCODE["elect.sync"], OPCODE["alike.b64"]
 
 
 @compiled
@@ -124,6 +124,18 @@ def match(registers, i, mask, there):
 
 
 @compiled
+def alike(registers, i, mask):
+    """Whether the lanes that execute this have one value: they wait for nobody, and nothing is ordered."""
+    first = load_i64(registers + i.a + 8 * lowest_bit(mask))
+    equal = True
+    rest = mask
+    while rest:
+        equal &= load_i64(registers + i.a + 8 * lowest_bit(rest)) == first
+        rest &= rest - 1
+    write_predicate(registers, i.d, mask, mask if equal else 0)
+
+
+@compiled
 def vote(registers, i, mask, there):
     votes = load_u32(registers + i.a) & there
     if i.op == BALLOT:
@@ -178,6 +190,9 @@ def warp_operation(address, w, pc, mask):
         while rest:
             store_u32(registers + i.d + 4 * lowest_bit(rest), mask)
             rest &= rest - 1
+        return 0
+    if i.op == ALIKE:
+        alike(registers, i, mask)
         return 0
     rest = mask
     while rest:

@@ -379,6 +379,12 @@ _define("syncwarp", ({},), "", "b32 b32 b32", "orders memory among the member la
 _define(
     "elect.sync", ({},), "b32", "b32 b32 b32", "the lowest lane that executes it (a, b unused)", "warp", "warp",
 )  # fmt: skip
+_define(
+    "alike.b64", ({},), "p", "b64 b32 b32", "whether all lanes that execute it have the same a (b, c unused)",
+    "warp", "warp",
+)  # fmt: skip
+LOOSE = frozenset(("activemask", "alike.b64"))
+"""of the lanes that execute them, whoever these are: they wait for nobody and order nothing"""
 
 # -- matrices, of a whole warp: c is the member mask, all lanes; every other operand a vector of consecutive rows from
 # -- the one that stands there (`matrix.vector_counts`); an accumulator stands in imm

@@ -9,7 +9,7 @@ import functools
 import operator
 from typing import TYPE_CHECKING
 
-from wsemu.model.isa import LANES
+from wsemu.model.isa import LANES, LOOSE
 from wsemu.reference.arithmetic import signed, unsigned
 from wsemu.reference.state import lanes_of
 
@@ -23,6 +23,11 @@ def exchange(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     if name == "activemask":
         for lane in lanes_of(lanes):
             run.write(fields[2], "b32", lane, lanes)
+        return
+    if name == "alike.b64":
+        alike = len({run.read(fields[3], "b64", lane) for lane in lanes_of(lanes)}) == 1
+        for lane in lanes_of(lanes):
+            run.write(fields[2], "p", lane, alike)
         return
     groups: dict[int, int] = {}
     for lane in lanes_of(lanes):
@@ -38,7 +43,7 @@ def exchange(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 def names_absent(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
     """Whether the member mask of some lane names a live lane that is not there."""
     masks = (run.read(fields[5], "b32", lane) for lane in lanes_of(lanes))
-    return name != "activemask" and any(members & run.warp.alive & ~lanes for members in masks)
+    return name not in LOOSE and any(members & run.warp.alive & ~lanes for members in masks)
 
 
 def _exchange_among(run: WarpRun, name: str, fields: list[int], lanes: int, members: int) -> None:

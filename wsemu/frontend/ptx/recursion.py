@@ -20,12 +20,12 @@ from wsemu.frontend.assemble.flow import Liveness, reachable
 from wsemu.frontend.assemble.graph import TRUE
 from wsemu.frontend.assemble.graph import Instruction as GraphInstruction
 from wsemu.frontend.assemble.simplify import assignments, fixed_registers
+from wsemu.frontend.assemble.ways import APART, FACTOR
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
 from wsemu.frontend.ptx.module import size_of
 from wsemu.frontend.ptx.steps import BITS
 from wsemu.frontend.ptx.variables import CallParameter
 from wsemu.model.data import dataclass, field
-from wsemu.model.isa import CONVERGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -178,7 +178,9 @@ def again(e: Emitter, home: Module, function: Function, arguments: Places, resul
     _note_call(e, region.calls + 1)
     restore = _go(e, region, instance)
     e.place(restore)
-    e.assign(stack(e).returned, "mov.b32", e.constant("b32", 1))
+    own = stack(e)
+    e.assign(own.returned, "mov.b32", e.constant("b32", 1))
+    e.assign(own.way, "mul.b64", own.way, e.constant("b64", FACTOR))  # calls in each other are no calls in turn
     behind = e.new_block()
     e.jump(behind)
     e.place(behind)
@@ -186,14 +188,10 @@ def again(e: Emitter, home: Module, function: Function, arguments: Places, resul
     _take(e, instance, results)
 
 
-_FACTOR = 0x9E3779B97F4A7C15
-"""odd, so that no call is lost from the number of a thread's way"""
-
-
 def _note_call(e: Emitter, number: int) -> None:
     """One more call on the thread's way."""
     own = stack(e)
-    longer = e.emit("mul.b64", own.way, e.constant("b64", _FACTOR))
+    longer = e.emit("mul.b64", own.way, e.constant("b64", FACTOR))
     e.assign(own.way, "add.b64", longer, e.constant("b64", number))
     e.assign(own.tree, "or.b32", own.tree, own.returned)
 
@@ -201,18 +199,13 @@ def _note_call(e: Emitter, number: int) -> None:
 def check_ways(e: Emitter) -> None:
     """Before an operation of the lanes of a warp together: end the run where they took different ways through calls."""
     own = stack(e)
-    (members,) = e.effect("activemask", results=("b32",), auxiliary=CONVERGED)
-    (same,) = e.effect("match.all.b64", (own.way, members), ("b32",))
     trees = e.emit("setp.ne.b32", own.tree, e.constant("b32", 0))
-    (tree,) = e.effect("vote.any", (trees, members), ("p",))
-    apart = e.emit("and.pred", e.emit("setp.eq.b32", same, e.constant("b32", 0)), tree)
+    way = e.emit("selp.b64", own.way, e.constant("b64", 0), trees)
+    (same,) = e.effect("alike.b64", (way, e.constant("b32", -1)), ("p",))
     kept = e.guard, e.negated
     within = e.emit("not.pred", e.guard) if e.negated else e.guard
-    e.guard, e.negated = e.emit("and.pred", apart, within), False
-    e.stop(
-        "lanes of a warp took different ways through a recursion with several calls: a GPU leaves them apart, "
-        "so that operations of the warp or the CTA together miss some; make such calls behind the last of these"
-    )
+    e.guard, e.negated = e.emit("and.pred", e.emit("not.pred", same), within), False
+    e.stop(APART)
     e.guard, e.negated = kept
 
 

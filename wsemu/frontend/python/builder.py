@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from wsemu.frontend.assemble.graph import Block, Graph, Instruction, Register
 from wsemu.model.data import dataclass, field
@@ -38,6 +38,8 @@ class Builder:
         self.known: dict[Key, Register] = {}
         self.span = 0
         self.stack: tuple[int, ...] = ()
+        self.before: Callable[[str], None] | None = None
+        """is told of each operation that is no arithmetic before it is emitted"""
         self.partial: dict[int, tuple[str, object]] = {}
         """id of a value -> the variable that some path to it has not assigned, and the value, which keeps the id"""
 
@@ -95,6 +97,8 @@ class Builder:
         element: str | None = None,
     ) -> tuple[Register, ...]:
         """Append an instruction that stays where it is; new registers of the types `results`."""
+        if self.before is not None:
+            self.before(operation)
         made = tuple(self.new(t) for t in results)
         self.block.instructions.append(
             Instruction(

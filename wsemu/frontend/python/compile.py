@@ -15,6 +15,7 @@ from wsemu.frontend.assemble.encode import assemble
 from wsemu.frontend.assemble.graph import Graph
 from wsemu.frontend.python.builder import Builder
 from wsemu.frontend.python.names import is_pattern
+from wsemu.frontend.python.recursion import Regions, Ways, has_together
 from wsemu.frontend.python.scalars import part_type
 from wsemu.frontend.python.values import (
     ArrayValue,
@@ -192,10 +193,30 @@ def compile_kernel(
 
     KernelError and UnsupportedError say what is wrong with it.
     """
+    walker = _walked(function, types, registers, debug, stepping, link)
+    if walker.recursive and has_together(walker.b.graph):
+        regions = tuple(frozenset(region) for region in walker.recursive)
+        walker = _walked(function, types, registers, debug, stepping, link, regions)
+    made = assemble(walker.b.graph, fma=fma, expand=_expansion(walker))
+    return Compiled(made, walker.variables, walker.notes)
+
+
+def _walked(
+    function: FunctionType,
+    types: tuple[ArgumentType, ...],
+    registers: int,
+    debug: bool,
+    stepping: bool,
+    link: Sequence[Any],
+    regions: Regions = (),
+) -> Walker:
+    """Who has walked a kernel; `regions` are functions whose calls of each other it keeps."""
     graph = Graph(function.__name__, registers=registers)
     builder = Builder(graph)
     walker = Walker(builder, debug=debug, stepping=stepping)
     walker.linked = tuple(link)
+    if regions:
+        walker.ways = Ways(builder, regions)
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     values = [
         _argument(builder, walker, n, name, type_, ()) for n, (name, type_) in enumerate(zip(names, types, strict=True))
@@ -211,7 +232,7 @@ def compile_kernel(
         raise walker.locate(too_deep, walker.node) from error
     finally:
         sys.setrecursionlimit(limit)
-    return Compiled(assemble(graph, fma=fma, expand=_expansion(walker)), walker.variables, walker.notes)
+    return walker
 
 
 def _expansion(walker: Walker) -> Any:

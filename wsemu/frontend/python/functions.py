@@ -16,6 +16,7 @@ from wsemu.frontend.python.frames import NONE, Frame, Unreachable
 from wsemu.frontend.python.joining import Environment
 from wsemu.frontend.python.library import lookup as library
 from wsemu.frontend.python.overloading import overloaded
+from wsemu.frontend.python.recursion import entered
 from wsemu.frontend.python.scalars import describe
 from wsemu.frontend.python.source import source_of
 from wsemu.frontend.python.syntax import assigned_names, calls_of
@@ -41,9 +42,11 @@ if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker
 
 RECURSION = {0: 64, 1: 64, 2: 10}
-"""self-calls in a recursive function -> how deep it is walked in place"""
+"""self-calls in a recursive function, or in those that call each other -> how deep it is walked in place"""
 DEEP = 6
 """the same for a function that calls itself at more places"""
+MOST_WALKED = 10_000
+"""calls of functions that are being walked already; what is behind the last one is a trap"""
 TOO_DEEP = "recursion deeper than"
 """how the trap of a call beyond that begins"""
 
@@ -200,7 +203,7 @@ class Functions:
         code = function.__code__
         self.check_function(function, node)
         source = source_of(function)
-        self.check_depth(code, source.node, node)
+        self.check_depth(code)
         cells = {}
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             try:
@@ -256,6 +259,7 @@ class Functions:
             self.frame.env = kept_env
         self.frames.append(frame)
         self.env = env
+        again = self.note_call(frame.code)
         depth = len(self.b.scopes)
         self.b.push()  # what comes after an early return is not known to the caller
         try:
@@ -265,11 +269,23 @@ class Functions:
                 self.suite(body.body)
             if self.reachable:
                 frame.returns.append((self.b.block, self.env[frame.builds] if frame.builds else NONE))
-            return self.returned(frame)
+            value = self.returned(frame)
+            if again and self.ways is not None:
+                self.ways.end()
+            return value
         finally:
             self.b.unwind(depth)
             self.frames.pop()
             self.env, self.b.stack, self.b.span, self.node = kept_env, kept_stack, kept_span, kept_node
+
+    def note_call(self: Walker, code: CodeType | None) -> bool:
+        """Of a function that may come to call itself: whether the call, of the frame on top, is from within these."""
+        region = self.ways.region_of(code) if self.ways is not None else ()
+        if not region or self.ways is None:
+            return False
+        within = any(frame.code in region for frame in self.frames[:-1])
+        self.ways.begin(within=within)
+        return within
 
     def returned(self: Walker, frame: Frame) -> Value:
         """The merged value of a function's returns; goes on after them."""
@@ -284,18 +300,32 @@ class Functions:
         env = joining.join(self.b, [(block, {"": value}) for block, value in frame.returns])
         return joining.used(env[""], "the returned value")
 
-    def check_depth(self: Walker, code: CodeType, body: ast.AST, node: ast.AST | None) -> None:
+    def check_depth(self: Walker, code: CodeType) -> None:
         """A call beyond the bound of recursion becomes a trap."""
         depth = sum(frame.code is code for frame in self.frames)
         if depth == 0:
             return
-        limit = RECURSION.get(calls_of(body, code.co_name), DEEP)
-        if depth >= limit:
+        entered(self.recursive, self._codes_from(code))
+        self.recursions += 1
+        limit = self._limit(code)
+        if depth >= limit or self.recursions > MOST_WALKED:
             traps = self.b.graph.traps
             traps.append(f"{TOO_DEEP} {limit} calls of `{code.co_name}`: not modelled, write a loop")
             self.b.finish(self.b.block, "trap", len(traps) - 1)
             self.reachable = False
             raise Unreachable
+
+    def _limit(self: Walker, code: CodeType) -> int:
+        """How deep a function is walked in place that is being walked, with those that it calls itself by."""
+        around = self.frames[[frame.code for frame in self.frames].index(code) :]
+        names = frozenset(frame.code.co_name for frame in around if frame.code is not None)
+        bodies = {id(frame.source.node): frame.source.node for frame in around}
+        return RECURSION.get(max(calls_of(body, names) for body in bodies.values()), DEEP)
+
+    def _codes_from(self: Walker, code: CodeType) -> list[CodeType]:
+        """The functions that are being walked, from this one on."""
+        codes = [frame.code for frame in self.frames if frame.code is not None]
+        return codes[codes.index(code) :]
 
     def host_defaults(self: Walker, function: FunctionType) -> dict[str, Value]:
         """The defaults of a host function's parameters."""

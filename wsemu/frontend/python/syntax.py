@@ -132,7 +132,21 @@ def derived_names(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
         found |= more
 
 
+_WALKS = 3
+"""how often the body of a loop may be walked until the types of its variables are known"""
+
+
 @functools.lru_cache(maxsize=FACTS)
-def calls_of(node: ast.AST, name: str) -> int:
-    """How many calls of a function by this bare name stand in a piece of source."""
-    return sum(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == name for n in ast.walk(node))
+def calls_of(node: ast.AST, names: frozenset[str]) -> int:
+    """How many calls of functions or methods by these names stand in a piece of source; those in a loop count as often
+    as it may be walked."""
+
+    def count(inner: ast.AST, times: int) -> int:
+        func = inner.func if isinstance(inner, ast.Call) else None
+        own = (isinstance(func, ast.Name) and func.id in names) or (
+            isinstance(func, ast.Attribute) and func.attr in names
+        )
+        times = _WALKS if isinstance(inner, (ast.For, ast.While)) else times
+        return times * own + sum(count(child, times) for child in ast.iter_child_nodes(inner))
+
+    return count(node, 1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, ClassVar
 
 from wsemu.frontend.assemble.graph import Register
@@ -23,6 +23,7 @@ from wsemu.frontend.python.functions import Functions
 from wsemu.frontend.python.joining import Environment
 from wsemu.frontend.python.loops import Loops, Seeds
 from wsemu.frontend.python.names import Names
+from wsemu.frontend.python.recursion import Ways
 from wsemu.frontend.python.scalars import refusal
 from wsemu.frontend.python.statements import Statements
 from wsemu.frontend.python.values import ArrayValue, TypedVariable, Value
@@ -57,6 +58,12 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         """files of `link=`"""
         self.has_ptx = False
         """whether a function of them is in the graph"""
+        self.recursive: list[set[CodeType]] = []
+        """functions that have been seen to call each other"""
+        self.recursions = 0
+        """calls of functions that were being walked"""
+        self.ways: Ways | None = None
+        """of a kernel with such functions and operations of warps"""
         self.env: Environment = {}
         self.frames: list[Frame] = []
         self.reachable = True

@@ -24,7 +24,7 @@ from wsemu.model.control_flow import successors
 from wsemu.model.data import NamedTuple
 from wsemu.model.finding import Finding, Residency
 from wsemu.model.grid import Grouping
-from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, NO_STORE, OPCODE, OPERATIONS, READ, SCOPES
+from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, LOOSE, NAMES, NO_STORE, OPCODE, OPERATIONS, READ, SCOPES
 from wsemu.model.outcome import Outcome, RawFinding, Trace
 from wsemu.model.residency import residency
 from wsemu.proof import taint
@@ -360,7 +360,7 @@ def _leading(bound: Bound, ordered: frozenset[int]) -> Callable[[int], bool]:
                 return True
             name, guard = NAMES[code[pc][0]], code[pc][1]
             kind = OPERATIONS[name].kind
-            if kind == "barrier" or (kind == "warp" and name != "activemask"):
+            if kind == "barrier" or (kind == "warp" and name not in LOOSE):
                 continue
             if name in ("bra", "jump"):
                 left.append(code[pc][6])
@@ -623,8 +623,9 @@ class _Told:
         seen = set(todo)
         while todo:
             at = todo.pop()
-            kind = OPERATIONS[NAMES[self.code[at][0]]].kind
-            if kind in ("barrier", "warp", "matrix"):  # there they wait for the one that spins
+            name = NAMES[self.code[at][0]]
+            kind = OPERATIONS[name].kind
+            if kind in ("barrier", "warp", "matrix") and name not in LOOSE:  # there they wait for the one that spins
                 continue
             if self._may_write(at, kind, ask):
                 return True

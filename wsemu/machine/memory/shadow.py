@@ -5,7 +5,8 @@ numbers: the last write, and the reads and atomics since, each in the form of `s
 a whole: cells with equal neighbours in time form a group, and a group is judged once.
 
 Several reads and atomics make a *set*.  Sets are numbered and never change: adding an access to one gives another, and
-what it gave is remembered (`MEMO`), for the cells of a tile go the same way together.  A read that happens before a new
+what it gave is remembered (`MEMO`), for the cells of a tile go the same way together.  Reads by several warps alone
+mostly need no set: see `readers.py`.  A read that happens before a new
 one is dropped: whatever comes after the new one comes after both.  So is an atomic before one of its width; but a read
 does not stand for an atomic, nor an atomic for a read: they conflict with different accesses.
 
@@ -25,6 +26,7 @@ from wsemu.machine.memory.cell_bits import (
     ACTORS,
     ATOMIC_BIT,
     BUT_LANES,
+    BUT_WARPS,
     GENERIC,
     HIGH_SHIFT,
     INTERVAL_SHIFT,
@@ -33,11 +35,24 @@ from wsemu.machine.memory.cell_bits import (
     MAX_INSTRUCTIONS,
     SET,
     SET_NUMBERS,
+    UNNAMED,
     WARP_SHIFT,
+    WARPS,
     WHEN,
 )
 from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT
+from wsemu.machine.memory.readers import (
+    ALONE,
+    is_readers,
+    others_unknown,
+    renewed,
+    takes,
+    together,
+    unknown,
+    written_out,
+)
 from wsemu.machine.memory.shadow_cells import (
+    add,
     differ,
     fill,
     fill_unit,
@@ -50,12 +65,23 @@ from wsemu.machine.memory.shadow_cells import (
     scatter,
     strays,
     uniform,
+    union,
     unit,
     widen,
 )
 from wsemu.machine.records import call, instruction_at, machine_at, memo_at, raw_at, record_finding, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, store_i64, store_u8
-from wsemu.machine.state import REFINE, SWEEP, TRACKED, UNUSED_SHIFT, WRITTEN
+from wsemu.machine.state import (
+    BEFORE,
+    GROW,
+    GROW_WINDOW,
+    REFINE,
+    SWEEP,
+    TRACKED,
+    UNUSED_SHIFT,
+    WINDOW,
+    WRITTEN,
+)
 from wsemu.machine.sync.lane_clocks import agent_known, lane_knows
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
@@ -344,11 +370,38 @@ def known_to_lanes(m, w, cells, v, group, log, first, spread):
 
 
 @compiled
+def meet_readers(m, w, cells, j, rest, kind, base, floor, log, first, spread):
+    """The same of cell j and those like it, which are READERS: which ones are done with.  What takes a closer look is
+    written out, and done with when it is looked at again."""
+    v = load_i64(cells + 8 * j)
+    group = same_key(cells, np.int64(BUT_WARPS), v & BUT_WARPS) & rest
+    if kind == READ and takes(m, w, v):
+        add(cells, group, np.int64(1) << w)
+        return group
+    if kind == WRITE and m.by_lanes == 0 and unknown(m, w, v, union(cells, group) & WARPS, floor) == 0:
+        return group
+    group = same_key(cells, np.int64(-1), v) & rest
+    result = renewed(m, w, v, floor) if kind == READ else np.int64(0)
+    if result == 0:
+        put(cells, group, written_out(m, v))
+        return np.int64(0)
+    if result == ALONE:
+        fill(cells, group, base, log, first, spread)
+    else:
+        put(cells, group, result)
+    return group
+
+
+@compiled
 def meet_reads(m, w, pc, cells, mask, kind, base, floor, shape, log, first, spread, q):
     """Judge an access against the reads and atomics in 32 cells, and unless it is a plain write add it to them."""
     rest = mask
     while rest:
-        v = load_i64(cells + 8 * lowest_bit(rest)) & BUT_LANES
+        j = lowest_bit(rest)
+        if is_readers(load_i64(cells + 8 * j)):
+            rest &= ~meet_readers(m, w, cells, j, rest, kind, base, floor, log, first, spread)
+            continue
+        v = load_i64(cells + 8 * j) & BUT_LANES
         group = same_key(cells, BUT_LANES, v) & rest
         rest &= ~group
         if v == 0:
@@ -370,9 +423,15 @@ def meet_reads(m, w, pc, cells, mask, kind, base, floor, shape, log, first, spre
             if known:
                 fill(cells, known, base, log, first, spread)
             if known != group:
-                widen(cells, group & ~known, base, log, first, spread)
+                result = together(m, w, v) if kind == READ else np.int64(0)
+                if result:
+                    put(cells, group & ~known, result)
+                else:
+                    widen(cells, group & ~known, base, log, first, spread)
             continue
-        result = extended(m, w, v, base, floor)
+        result = together(m, w, v) if v > 0 and kind == READ else np.int64(0)
+        if result == 0:
+            result = extended(m, w, v, base, floor)
         if result:
             put(cells, group, result)
         elif m.by_lanes:  # lanes of this warp that were in the set are not known any longer
@@ -400,12 +459,41 @@ def plain(m, w, cells, v, floor, log, first):
 
 
 @compiled
+def touch_readers(m, w, reads, kind, base, floor, log, first):
+    """What `touch_alike` does to reads that are READERS."""
+    v = load_i64(reads)
+    if uniform(reads, BUT_WARPS, v) == 0:
+        return False
+    if kind == READ and takes(m, w, v):
+        add(reads, np.int64(FULL), np.int64(1) << w)
+        return True
+    warps = union(reads, np.int64(FULL)) & WARPS
+    if m.by_lanes:
+        return False
+    if kind == READ:
+        if others_unknown(m, w, v, warps, floor):
+            return False
+        fill_all(reads, base, log, first)
+        return True
+    if unknown(m, w, v, warps, floor):
+        return False
+    put(reads, np.int64(FULL), np.int64(0))
+    return True
+
+
+@compiled
 def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
     """An access by a whole warp to 32 cells that are alike and make no conflict: most are of this kind.  False if this
     one is not; nothing was done then."""
     v = load_i64(writes) & WHEN
     if uniform(writes, WHEN, v) == 0 or (v and not plain(m, w, writes, v, floor, log, first)):
         return False
+    if is_readers(load_i64(reads)):
+        if not touch_readers(m, w, reads, kind, base, floor, log, first):
+            return False
+        if kind == WRITE:
+            fill_all(writes, base, log, first)
+        return True
     v = load_i64(reads) & BUT_LANES
     if v & ATOMIC_BIT or uniform(reads, BUT_LANES, v) == 0:
         return False
@@ -416,8 +504,14 @@ def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
         if result:
             put(reads, np.int64(FULL), result)
             return True
-    elif v < 0 or (v and not plain(m, w, reads, v, floor, log, first)):
+    elif v < 0:
         return False
+    elif v and not plain(m, w, reads, v, floor, log, first):
+        result = together(m, w, v) if kind == READ else np.int64(0)
+        if result == 0:
+            return False
+        put(reads, np.int64(FULL), result)
+        return True
     if kind == READ:
         fill_all(reads, base, log, first)
         return True
@@ -545,6 +639,11 @@ def read_one(m, w, writes, reads, new, floor):
     v = load_i64(reads)
     if v & ATOMIC_BIT:
         return False
+    if is_readers(v):
+        result = renewed(m, w, v, floor)
+        if result:
+            store_i64(reads, new if result == ALONE else result)
+        return result != 0
     if v < 0:
         if m.by_lanes:
             return False
@@ -552,7 +651,10 @@ def read_one(m, w, writes, reads, new, floor):
         store_i64(reads, result if result else new)
         return True
     if v and not happened(m, w, v, floor):
-        return False
+        result = together(m, w, v & BUT_LANES)
+        if result:
+            store_i64(reads, result)
+        return result != 0
     own = v and (v >> WARP_SHIFT) & ACTORS == w and (v >> INTERVAL_SHIFT) & INTERVALS > warp.synced
     if own and warp.partial:
         return False
@@ -598,6 +700,8 @@ def track(address, w, pc, registers, bias, mask, how, number):
         return np.int64(REFINE if segment.tracked == TRACKED else WRITTEN)
     if m.set_count > m.set_room or m.element_count > m.element_room or m.record_count > m.record_room:
         return np.int64(SWEEP)
+    if m.moment_count > m.moment_room:
+        return np.int64(SWEEP)
     floor = m.base if number != SHARED else np.int64(0)
     warp = warp_at(m.warps, w)
     base = load_i64(warp.clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
@@ -608,6 +712,10 @@ def track(address, w, pc, registers, bias, mask, how, number):
     log = np.int64((i.aux >> 16) & 255) - grain
     if how == SCATTERED and log == 0:
         how = np.int64(UNIT if unit(registers + i.a, mask, lane, grain) else SCATTERED)
+    low, n = range_of(registers + i.a, bias, mask, how, offset, lane, grain, log)
+    if not note_range(segment, low, n):
+        m.wanted = GROW_WINDOW
+        return np.int64(GROW)
     if how == UNIT:
         cell = (offset >> grain) - (lane << log)
         for q in range(1 << log):
@@ -620,31 +728,86 @@ def track(address, w, pc, registers, bias, mask, how, number):
                 m, w, pc, writes, reads, mask, kind, base, floor,
                 np.int64(CONTIGUOUS), log, first, np.int64(0), np.int64(0),
             )  # fmt: skip
-        note_range(segment, cell, LANES << log)
     elif how == SAME:
         touch_one(m, w, pc, registers, i, offset, mask, kind, base, floor, size, segment)
-        note_range(segment, offset >> grain, np.int64(1) << log)
     else:
         touch_scattered(m, w, pc, registers, i, bias, mask, kind, base, floor, size, segment, how == AFFINE)
-        low = (lowest_of(registers + i.a, mask, lane) + bias) >> grain
-        high = (highest_of(registers + i.a, mask, lane) + bias) >> grain
-        note_range(segment, low, high - low + (np.int64(1) << log))
     if segment.watched and (m.lockstep == 0 or m.asynchronous):
         call(m.lanes_entry, address, w, pc, registers, bias, mask, kind, base, number)
     return np.int64(0)
 
 
 @compiled
+def range_of(addresses, bias, mask, how, offset, lane, grain, log):
+    """The first cell of an access, and how many there are from it to its last one; `lane` is its lowest."""
+    cell = offset >> grain
+    if how == SAME:
+        return cell, np.int64(1) << log
+    if how == UNIT:
+        lanes = np.int64(LANES)
+        if mask != FULL:
+            lanes = highest_bit(mask) + 1 - lane
+        return cell, lanes << log
+    cell = (lowest_of(addresses, mask, lane) + bias) >> grain
+    return cell, ((highest_of(addresses, mask, lane) + bias) >> grain) - cell + (np.int64(1) << log)
+
+
+@compiled
 def note_range(segment, cell, n):
-    """Cells from `cell` on were touched.  Of an access by some lanes all 32 are counted: they may lie outside."""
-    segment.low = min(segment.low, max(cell, np.int64(0)))
-    segment.high = max(segment.high, min(cell + n, ((segment.bytes - 1) >> segment.grain) + 1))
+    """`n` cells from `cell` on are touched.  False: there is no room for them.
+
+    A segment whose cells would be many has a *window*: a CTA has cells of its own, which begin about where it begins,
+    and are cleared as it comes to them.  That is enough as long as CTAs come one behind the other, so that no two of
+    them touch one cell; where one comes before the end of those before it, or farther than the window, the launch
+    starts anew without windows.
+    """
+    low, high = max(cell, np.int64(0)), min(cell + n, ((segment.bytes - 1) >> segment.grain) + 1)
+    if segment.window_writes:
+        if segment.low <= low and high <= segment.high:
+            return True
+        return widen_window(segment, low, high)
+    segment.low = min(segment.low, low)
+    segment.high = max(segment.high, high)
+    return True
+
+
+@compiled
+def widen_window(segment, low, high):
+    """Clear the cells from `low` to `high` - 1 that this CTA has not touched before."""
+    if low < segment.passed:
+        return False
+    if segment.high == 0:
+        segment.window = low - BEFORE
+        segment.writes = segment.window_writes - 8 * segment.window
+        segment.reads = segment.window_reads - 8 * segment.window
+        segment.low = low
+        segment.high = low
+    if low < segment.window or high > segment.window + WINDOW:
+        return False
+    zero, every = np.int64(0), np.int64(FULL)
+    at = segment.low
+    while at > low:
+        at -= LANES
+        put(segment.writes + 8 * at, every, zero)
+        put(segment.reads + 8 * at, every, zero)
+    at = segment.high
+    while at < high:
+        put(segment.writes + 8 * at, every, zero)
+        put(segment.reads + 8 * at, every, zero)
+        at += LANES
+    segment.low = min(segment.low, low)
+    segment.high = max(segment.high, high)
+    return True
 
 
 @compiled
 def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, size):
     """Enter a conflict of this access: it counts once for each other instruction; the lowest lane, address, other warp
     of the first such access tell where."""
+    if v_pc == UNNAMED:  # the run is of no use any more
+        m.unnamed = 1
+        m.budget = 0
+        return
     other = (v >> WARP_SHIFT) & (GENERIC - 1)
     interval = (v >> INTERVAL_SHIFT) & INTERVALS
     agent = np.int64((v >> WARP_SHIFT) & ACTORS >= GENERIC)

@@ -2,6 +2,9 @@
 
 Compiled code stops when it needs more: `refine` gives a segment finer cells (an access smaller than any before it),
 `sweep` makes room for sets.  Planes are taken from the system untouched, so that cells nobody uses cost no memory.
+
+In place of planes, large segments may have windows (`shadow.note_range`), which stay in the caches.  They need no
+clearing, and of CTAs that ran before they tell from where to where these went.
 """
 
 from __future__ import annotations
@@ -12,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.machine import state as layout
-from wsemu.machine.memory.cell_bits import SET_NUMBERS, WARP_SHIFT
-from wsemu.machine.state import address_of
+from wsemu.machine.memory.cell_bits import MOMENT_SHIFT, MOMENTS, READERS, SET, SET_NUMBERS, WARP_SHIFT
+from wsemu.machine.state import NOWHERE, WINDOW, address_of
 from wsemu.model.data import NamedTuple
+from wsemu.model.isa import FIRST_ARRAY, LANES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,12 +36,16 @@ MARGIN = 64
 FIRST_SETS = 1 << 13
 MANY_SETS = 1 << 17
 ACCESS_SETS = 1 << 10
-"""sets that one access can make: 16 bytes for each of 32 lanes, in cells of one byte"""
+"""sets that one access can make: two for each of 16 bytes of 32 lanes, in cells of one byte"""
+FIRST_MOMENTS = 1 << 8
+MANY_MOMENTS = 1 << 13
 SET_ELEMENTS = 140
 """of a set: a read and atomics of two widths, of 32 warps and of other CTAs; 41 of asynchronous operations"""
 ACCESS_RECORDS = 1 << 14
 """that one access may make, at most: a `wgmma` reads 8,704 bytes"""
 
+WINDOWS_FROM = 1 << 18
+"""bytes of a segment from which on it may have a window: its planes would leave the caches"""
 KEPT_BYTES = 1 << 25
 """of planes that wait for the next launch: memory that was touched before is several times faster"""
 RESTING_BYTES = 1 << 27
@@ -130,6 +138,23 @@ class _Resting(NamedTuple):
         POOL.give(self.reads, 0, 0)
 
 
+class _Window(NamedTuple):
+    """Cells of a large segment for a CTA at a time."""
+
+    size: int
+    """bytes of the segment"""
+    grain: int
+    writes: Cells
+    reads: Cells
+    marks: npt.NDArray[np.uint8]
+
+    def open(self, segment: Any) -> None:
+        segment["grain"], segment["start"] = self.grain, NOWHERE
+        segment["window_writes"] = address_of(self.writes) + 8 * MARGIN
+        segment["window_reads"] = address_of(self.reads) + 8 * MARGIN
+        segment["marks"] = address_of(self.marks)
+
+
 class Planes:
     """Shadow memory of one machine."""
 
@@ -139,9 +164,14 @@ class Planes:
         state: npt.NDArray[Any],
         suspects: Suspects | None = None,
         width: int = 1,
+        windowed: bool = False,
+        readers: bool = False,
     ) -> None:
         """`suspects` is what a run before this one has found: there the lanes are judged exactly.  `width`: 32 warps
-        and that many times more may be alive at once."""
+        and that many times more may be alive at once.  `windowed`: large segments have windows.  `readers`: cells may
+        be READERS."""
+        self.windowed = windowed
+        self.windows: dict[int, _Window] = {}
         self.elements_of_set = width * SET_ELEMENTS
         self.segments, self.state = segments, state
         self.writes: dict[int, Cells] = {}
@@ -157,12 +187,18 @@ class Planes:
         self._left: dict[int, list[Stretch]] = {}
         """the cells that CTAs have touched which lie apart from those that run now: see `move`"""
         self._make_sets(FIRST_SETS, 8 * FIRST_SETS)
+        self.moments: npt.NDArray[np.int64] = np.zeros((0, LANES), np.int64)
+        if readers:
+            self._make_moments(FIRST_MOMENTS)
         self._first_elements = len(self.elements)
 
-    def refine(self, number: int, size: int) -> None:
-        """Give segment `number` cells of `size` bytes, or finer ones than it has; what they hold is kept."""
+    def refine(self, number: int, size: int) -> bool:
+        """Give segment `number` cells of `size` bytes, or finer ones than it has; what they hold is kept.  False where
+        it has a window, which has one grain."""
         segment = self.segments[number]
         grain, before = size.bit_length() - 1, int(segment["grain"])
+        if self.windowed and number >= FIRST_ARRAY and segment["bytes"] >= WINDOWS_FROM:
+            return before < 0 and self._open_window(number, grain)
         n = -(-int(segment["bytes"]) // size) + 2 * MARGIN
         for planes, name in ((self.writes, "writes"), (self.reads, "reads")):
             cells = POOL.take(n)
@@ -182,6 +218,17 @@ class Planes:
         if before < 0 and not self.exact:
             self.marks[number] = np.zeros(int(segment["bytes"]) + MARGIN, np.uint8)
             segment["marks"] = address_of(self.marks[number])
+        return True
+
+    def _open_window(self, number: int, grain: int) -> bool:
+        segment = self.segments[number]
+        marks = np.zeros(int(segment["bytes"]) + MARGIN, np.uint8)
+        writes, reads = POOL.take(WINDOW + 2 * MARGIN), POOL.take(WINDOW + 2 * MARGIN)
+        window = self.windows[number] = _Window(int(segment["bytes"]), grain, writes, reads, marks)
+        window.open(segment)
+        self.marks[number] = marks
+        self.state[0]["windows"] = 1
+        return True
 
     def suspects(self) -> Suspects:
         """Where lanes of a warp may conflict."""
@@ -218,16 +265,20 @@ class Planes:
 
     def move(self) -> None:
         """CTAs follow that lie apart from those so far: what they touch is not what lies between, too."""
-        for number in self.writes:
+        for number in (*self.writes, *self.windows):
             self._left[number] = self.touched(number)
             segment = self.segments[number]
-            segment["low"], segment["high"] = 1 << 40, 0
+            segment["low"], segment["high"] = NOWHERE, 0
+            segment["start"], segment["passed"] = NOWHERE, 0
 
     def touched(self, number: int) -> list[Stretch]:
         """The stretches of a segment's cells that a run has touched."""
         segment = self.segments[number]
-        now = [(int(segment["low"]), int(segment["high"]))] if segment["high"] else []
-        return [*self._left.get(number, ()), *now]
+        high = max(int(segment["high"]), int(segment["passed"]))
+        low = int(segment["low"])
+        if number in self.windows:
+            low = min(low, int(segment["start"]))
+        return [*self._left.get(number, ()), *([(low, high)] if high else [])]
 
     def rest(self, size: int) -> bool:
         """After a run: be as before it; False where the sets have grown.
@@ -237,7 +288,10 @@ class Planes:
         """
         if self.exact or self.capacity != FIRST_SETS or len(self.elements) != self._first_elements:
             return False
+        if len(self.moments) > FIRST_MOMENTS:
+            return False
         state = self.state[0]
+        self._rest_windows(size.bit_length() - 1 if size and not state["suspects"] else -1)
         if size and not state["suspects"]:
             self._rest_planes(size.bit_length() - 1)
         self._leave_planes()
@@ -270,8 +324,25 @@ class Planes:
                 del self.writes[number], self.reads[number]
         self._extents.clear()
 
+    def _rest_windows(self, grain: int) -> None:
+        """Keep those with such cells."""
+        for number in [number for number, window in self.windows.items() if window.grain != grain]:
+            self._close_window(number)
+
+    def _close_window(self, number: int) -> None:
+        window = self.windows.pop(number)
+        POOL.give(window.writes, 0, len(window.writes))
+        POOL.give(window.reads, 0, len(window.reads))
+
     def again(self) -> None:
         """Before another run, whose segments are as large as they will be: take up the planes that stayed."""
+        for number in [*self.windows]:
+            if self.segments[number]["bytes"] != self.windows[number].size:
+                self._close_window(number)
+                continue
+            self.windows[number].open(self.segments[number])
+            self.marks[number] = self.windows[number].marks
+            self.state[0]["windows"] = 1
         for resting in self._resting:
             segment = self.segments[resting.number]
             if segment["bytes"] != resting.size:
@@ -296,12 +367,15 @@ class Planes:
     def close(self) -> None:
         """Leave the memory to later launches."""
         self._leave_planes()
+        for number in [*self.windows]:
+            self._close_window(number)
         for resting in self._resting:
             resting.leave()
         self._resting.clear()
         state = self.state[0]
         POOL.give(self.sets, 0, int(state["set_count"]))
         POOL.give(self.elements, 0, int(state["element_count"]))
+        POOL.give(self.moments.reshape(-1), 0, int(state["moment_count"]) * LANES)
         memo = self.memo.view(np.int64)
         POOL.give(memo, 0, len(memo) if state["set_count"] else 0)
 
@@ -318,10 +392,36 @@ class Planes:
         state["element_room"] = elements
         state["set_count"] = state["element_count"] = 0
 
+    def _make_moments(self, n: int) -> None:
+        """Room for n moments."""
+        state = self.state[0]
+        self.moments = POOL.take(n * LANES)[: n * LANES].reshape(n, LANES)
+        state["readers"], state["moments"], state["moment_room"] = 1, address_of(self.moments), n - 1
+
+    def _planes_of_reads(self) -> list[Cells]:
+        return [*self.reads.values(), *(self._in_window(number) for number in self.windows)]
+
+    def _sweep_moments(self) -> None:
+        """Make room for moments, in the same way."""
+        state, before = self.state[0], self.moments
+        planes = self._planes_of_reads()
+        inside = [np.flatnonzero(cells & READERS == READERS) for cells in planes]
+        numbers = [cells[at] >> MOMENT_SHIFT & MOMENTS for cells, at in zip(planes, inside, strict=True)]
+        live = np.unique(np.concatenate(numbers))
+        if len(before) < MANY_MOMENTS or len(live) > len(before) // 2:
+            self._make_moments(2 * len(before))
+        self.moments[: len(live)] = before[live]
+        state["moment_count"] = len(live)
+        for cells, at, old in zip(planes, inside, numbers, strict=True):
+            cells[at] += (np.searchsorted(live, old) - old) << MOMENT_SHIFT
+        self.memo.view(np.int64)[:] = 0  # of cells that were written out
+
     def sweep(self) -> None:
         """Make room for sets: more of it, or beyond a point, what no cell refers to any longer.  At least half of the
         room is free then, of sets and of elements."""
         state = self.state[0]
+        if state["moment_count"] > state["moment_room"]:
+            self._sweep_moments()
         wanted = int(state["record_count"] + state["record_needs"])
         if self.exact and wanted > state["record_room"]:
             self._make_records(max(2 * len(self.records), wanted + ACCESS_RECORDS))
@@ -333,19 +433,25 @@ class Planes:
             self._make_sets(2 * self.capacity, max(2 * room, 2 * len(elements)))
             self._put(sets, elements)
             return
-        inside = [np.flatnonzero(cells < 0) for cells in self.reads.values()]
-        numbers = [
-            (cells[at] >> WARP_SHIFT) & SET_NUMBERS for cells, at in zip(self.reads.values(), inside, strict=True)
-        ]
+        planes = self._planes_of_reads()
+        inside = [np.flatnonzero(cells & READERS == SET) for cells in planes]
+        numbers = [(cells[at] >> WARP_SHIFT) & SET_NUMBERS for cells, at in zip(planes, inside, strict=True)]
         live = np.unique(np.concatenate(numbers)) if numbers else np.zeros(0, np.int64)
         starts, lengths = sets[live] >> 16, sets[live] & 0xFFFF
         ends = np.cumsum(lengths)
         kept = np.repeat(starts - ends + lengths, lengths) + np.arange(int(lengths.sum()))
         self._make_sets(self.capacity * (2 if len(live) > self.capacity // 2 else 1), max(room, 2 * len(kept)))
         self._put((ends - lengths) << 16 | lengths, elements[kept])
-        for cells, at, old in zip(self.reads.values(), inside, numbers, strict=True):
+        for cells, at, old in zip(planes, inside, numbers, strict=True):
             cells[at] &= ~(SET_NUMBERS << WARP_SHIFT)
             cells[at] |= np.searchsorted(live, old) << WARP_SHIFT
+
+    def _in_window(self, number: int) -> Cells:
+        """The cells of reads that the CTA at hand has in a window."""
+        segment = self.segments[number]
+        first = MARGIN - int(segment["window"])
+        low, high = (int(segment[name]) for name in ("low", "high"))
+        return self.windows[number].reads[first + low : first + high] if high else np.zeros(0, np.int64)
 
     def _put(self, sets: Cells, elements: Cells) -> None:
         self.sets[: len(sets)] = sets
@@ -381,7 +487,7 @@ def _united(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
 
 def overlapping(planes: list[Planes], number: int) -> Iterator[tuple[Planes, Planes, int, int]]:
     """Pairs of machines that may have touched the same bytes of a segment, and which: from the first to behind the
-    last."""
+    last.  Where it has a window a machine may be its own pair, for two stretches that were apart."""
     touched = []
     for p in planes:
         grain = int(p.segments[number]["grain"])
@@ -391,16 +497,18 @@ def overlapping(planes: list[Planes], number: int) -> Iterator[tuple[Planes, Pla
         for low, other_high, second in touched[k + 1 :]:
             if low >= high:
                 break
-            if first is not second:
+            if first is not second or number in first.windows:
                 yield first, second, low, min(high, other_high)
 
 
 def collide(first: Planes, second: Planes, number: int, low: int, high: int) -> bool:
     """Whether two machines that ran different CTAs touched one cell of a segment from byte `low` up to `high`, one of
-    them writing.
+    them writing; where there was a window, of which nothing is left, it counts as such.
 
     A launch with atomics runs on one machine, so that planes of reads hold plain reads here.
     """
+    if number in first.windows or number in second.windows:
+        return True
     finest = min(int(p.segments[number]["grain"]) for p in (first, second))
     low, high = low >> finest, -(-high >> finest)
     a, b = (_finest(p, number, first, second) for p in (first, second))
