@@ -17,6 +17,7 @@ from wsemu.launch.explore.samples import DEPTH
 from wsemu.launch.explore.search import Search, is_warning
 from wsemu.launch.explore.session import Ask, Session
 from wsemu.launch.explore.sessions import make_session
+from wsemu.launch.explore.threads_apart import Whole, few, make_threads, suits
 from wsemu.launch.explore.together import Together, together
 from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.model.control_flow import successors
@@ -46,6 +47,11 @@ _SEEN = (
     "make (2) only when an atomic has returned what another one left behind (1), in every order: a fence between (1) "
     "and the atomic that tells of it, and one between the atomic that sees that and (2)"
 )
+_ALONE = (
+    "a fence or an atomic orders its own thread alone: a `cuda.syncwarp()` or a barrier is missing between (1) and the "
+    "atomic of another lane that tells of it, or between the atomic of another lane that sees that and (2)"
+)
+"""of a race of lanes that there is not if a fence and an atomic count for their whole warp"""
 _FOUND = "this access is made in L2, where GPUs that are known have what was written: PTX does not promise that"
 _BY_BARRIERS = frozenset("race intra-warp-race mbarrier-lifetime mbarrier-uninitialized".split())
 """codes that say that nothing orders two operations, of launches with asynchronous ones"""
@@ -120,8 +126,16 @@ def by_arrivals(bound: Bound, places: Places, known: dict[int, int], *, left: li
         if found.results < 2
         else (f"what is left in arrays depends on which CTA comes last: {found.results:,} results are possible",)
     )
-    told = tuple(_unfenced(places, pc, ask, at) for pc, (ask, at) in found.unfenced.items())
-    return Decided(proven=True, notes=notes, findings=told, how="whichever CTA comes last")
+    told = [_unfenced(places, pc, ask, at) for pc, (ask, at) in found.unfenced.items()]
+    return Decided(proven=True, notes=notes, findings=_by_fence(told), how="whichever CTA comes last")
+
+
+def _by_fence(told: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The first finding of each fence that is missing: a loop that is unrolled has many reads behind one."""
+    found: dict[str | None, Finding] = {}
+    for finding in told:
+        found.setdefault(finding.help, finding)
+    return tuple(found.values())
 
 
 def _unfenced(places: Places, pc: int, ask: Ask, address: int) -> Finding:
@@ -205,7 +219,13 @@ class _Attempt:
                     array[:] = kept
                 if (said := way(bound, self.places, session, self.apart, begin)) is not None:
                     return said
-            result = self._searched(session, Knowledge)
+            apart = suits(bound)
+            result = self._searched(session, Knowledge, samples=not apart)
+            if apart and (result.why or result.stuck):
+                said = self._by_threads(begin)
+                if said is not None:
+                    return said
+                result = self._searched(session, Knowledge)
             if result.race and not bound.settings.lockstep and self._may_excuse(result.race):
                 result = self._searched(session, Lenient)
             if result.decided and asynchronous:
@@ -221,11 +241,37 @@ class _Attempt:
                         data[:] = kept
             session.close()
 
+    def _by_threads(self, begin: functools.partial[Knowledge]) -> Decided | None:
+        """What all orders say where the lanes of a warp take turns by themselves; None where that decides nothing."""
+        bound = self.bound
+        for (array, _), kept in zip(bound.segments, self.initial, strict=True):
+            array[:] = kept
+        session: Any = make_threads(bound, self.ordered, self.logged)
+        try:
+            if not few(session):
+                return None
+            options = self.options | {"cluster_of": int}
+            search = Search(
+                session,
+                lambda shared: Knowledge(bound.program, session.ctas, 1, shared=shared, lockstep=False, **options),
+                reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
+                samples=False,
+            )
+            result = search.run()
+            if result.decided and result.end is not None:
+                session.load_memory(result.end)
+            whole = Whole(session, bound)
+            session_: Any = whole
+            said = _Told(bound, self.places, session_, whole.told(result), begin).said()
+            return said if said is not None and (said.proven or said.findings) else None
+        finally:
+            session.close()
+
     def _may_excuse(self, race: Race) -> bool:
         both = race.earlier.pc in self.data and race.later.pc in self.data
         return both or is_fresh(self.bound.program, race.later.pc)
 
-    def _searched(self, session: Session, kind: type[Knowledge]) -> Result:
+    def _searched(self, session: Session, kind: type[Knowledge], *, samples: bool = True) -> Result:
         """All orders, by such a kind of knowledge."""
         bound, lockstep = self.bound, self.bound.settings.lockstep
         search = Search(
@@ -234,6 +280,7 @@ class _Attempt:
             apart=self.apart,
             reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
             named=None if bound.program.asynchronous else _named(bound),
+            samples=samples,
         )
         return search.run()
 
@@ -424,7 +471,7 @@ class _Told:
     def _excused(self) -> tuple[Finding, ...]:
         """Warnings of reads that find what is new, though a fence is missing."""
         told = [self._lacks_fence(one, reached.made) for one, reached in self.result.excused]
-        return tuple({finding.help: finding for finding in reversed(told)}.values())
+        return _by_fence(told)
 
     def _lacks_fence(self, excused: Excused, made: tuple[Made, ...]) -> Finding:
         race, places = excused.race, self.places
@@ -438,8 +485,8 @@ class _Told:
             code="missing-fence",
             message=f"`{element}` is {said} behind an atomic that tells of it, and a fence is missing",
             sites=[
-                places.site(two.pc, f"{who} {does} it", cta=two.cta, warp=two.warp),
-                places.site(one.pc, f"{other} {did} it", cta=one.cta, warp=one.warp, primary=False),
+                places.site(two.pc, f"(2) {who} {does} it", cta=two.cta, warp=two.warp),
+                places.site(one.pc, f"(1) {other} {did} it", cta=one.cta, warp=one.warp, primary=False),
             ],
             notes=[*notes, *self._order()],
             help=self._fences(race, made) or _SEEN,
@@ -544,15 +591,11 @@ class _Told:
 
     def _race(self, race: Race) -> Decided:
         raw = self._raw(race, self.result.reached.made)
-        in_warp = raw.code == "intra-warp-race" and not race.earlier.agent and not race.later.agent
-        if not self.bound.settings.lockstep and not in_warp and not self._races_as_warps():
-            where = f"{self.places.where(raw.other_pc)} and line {self.places.line(raw.pc)}"
-            return Decided(
-                reasons=(f"{where}: a fence or an atomic orders its own thread alone, those of other lanes are open",)
-            )
         told = self._explained(raw)
         if raw.code == "race" and not race.earlier.agent and not race.later.agent:
-            told = told.model_copy(update={"help": self._fences(race, self.result.reached.made) or told.help})
+            alone = not self.bound.settings.lockstep and not self._races_as_warps()
+            help_ = _ALONE if alone else self._fences(race, self.result.reached.made)
+            told = told.model_copy(update={"help": help_ or told.help})
         return Decided(findings=(told, *self._excused()))
 
     def _races_as_warps(self) -> bool:
