@@ -101,7 +101,7 @@ def locked_by_warps(lock: Any, a: Any, b: Any) -> None:
                 done = True
 
 
-KERNELS = {
+KERNELS: dict[Any, list[dict[str, Any]]] = {
     counting: [{"BEFORE": False}, {"AFTER": False}, {"SYNCS": False}, {"OFF": 1}, {"OFF": -1}],
     generations: [{"BEFORE": False}, {"SYNCS": False}, {"RESETS": False}, {"OFF": 1}],
     flipping: [{"BEFORE": False}, {"AFTER": False}],
@@ -110,7 +110,7 @@ KERNELS = {
 """kernel -> what breaks it"""
 
 
-def checked(kernel: Any, ctas: int, threads: int = 64, /, engine: str = "vm", **parts: Any) -> Any:
+def checked(kernel: Any, ctas: int, threads: int = 64, /, engine: Any = "vm", **parts: Any) -> Any:
     kind = np.uint32 if kernel is flipping else np.int32
     arrays = np.zeros(2, kind), ints(threads * ctas), ints(threads * ctas)
     return wsemu.check(variant(kernel, **parts), ctas, threads, arrays, engine=engine)
@@ -123,7 +123,7 @@ def test_ctas_that_synchronise_alike_are_counted(kernel):
     assert "however many CTAs stand where" in report.proof
 
 
-@pytest.mark.parametrize(("kernel", "parts"), [(k, p) for k, cases in KERNELS.items() for p in cases],
+@pytest.mark.parametrize(("kernel", "parts"), [(k, p) for k in KERNELS for p in KERNELS[k]],
                          ids=lambda value: getattr(value, "__name__", str(value)))  # fmt: skip
 def test_a_broken_barrier_is_found(kernel, parts):
     report = checked(kernel, 2, 33, **parts)
@@ -139,7 +139,7 @@ def test_the_reference_engine_counts_ctas_too():
 
 def test_ctas_that_differ_by_their_number_are_counted_apart():
     """The one that adds another number to the counter is a group of its own."""
-    found = []
+    found: list[Any] = []
     attempt = crowds.Crowds._attempt
 
     def noted(self: Any) -> bool:
