@@ -3,6 +3,7 @@
 Detects: an index outside its dimension (also where the address would still lie inside the array), an address outside
 every array of the launch, a store to a constant or read-only array, a computed negative index that wraps to the array's
 end as Numba lets it, an address that is no multiple of the access's size (16 bytes for a `v4` of float32).
+In PTX, an address of one `__shared__` variable that leads into another.
 Of asynchronous copies, both sides and the mbarrier.
 Bytes moved by `ptx.ld_bytes` and `ptx.st_bytes` may lie outside the view that is named, but not outside the array.
 Does not detect: pointer arithmetic that lands inside another part of the same array.
@@ -88,6 +89,8 @@ def _of_copy(raw: RawFinding, places: Places) -> Finding:
     elif detail["readonly"]:
         message = f"the {noun} writes to an array that is read-only"
         note, help_ = "the copy was left out", "pass a writable array, or copy to another one"
+    elif "address" not in detail and places.source(raw.pc).has_addresses:
+        message, note, help_ = _of_copy_outside(raw, places, noun, copies=copies)
     elif "address" not in detail:
         message = f"index {detail['index']} of the {noun} lies outside its array"
         note, help_ = "it was left out", "check the indices against the arrays' shapes"
@@ -112,6 +115,15 @@ def _of_copy(raw: RawFinding, places: Places) -> Finding:
     site = places.site(raw.pc, label, cta=raw.cta, warp=raw.warp)
     sites = [site, *places.callers(raw.pc)]
     return Finding(code=raw.code, message=message, sites=sites, notes=[note], help=help_, count=raw.count)
+
+
+def _of_copy_outside(raw: RawFinding, places: Places, noun: str, *, copies: bool) -> tuple[str, str, str]:
+    """Message, note and help of a copy that is not all inside the variable which its address was computed from."""
+    distance, within = raw.detail["index"], places.within(0, raw.pc)
+    of = f" of {words.amount(raw.detail['size'])}" * copies
+    has = f", which has {words.amount(within[1])}" if within is not None else ""
+    message = f"the {noun}{of} reaches outside {places.array_name(raw.pc)}{has}"
+    return message, f"it begins at byte {distance:,}; it was left out", "copy no more than there is from there on"
 
 
 _ITS_OWN = "its own CTA"
@@ -228,7 +240,8 @@ def _outside_memory(raw: RawFinding, places: Places) -> Finding:
     verb, size, distance = places.verb(raw.pc), raw.detail["size"], raw.detail["index"]
     message = f"{verb} of {size} bytes outside {places.array_name(raw.pc)}"
     end = "start" if distance < 0 else "end"
-    help_ = f"check the offset, in bytes, against the array's {end}"
+    what = "address" if places.source(raw.pc).has_addresses else "offset, in bytes,"
+    help_ = f"check the {what} against the array's {end}"
     within = places.within(0, raw.pc)
     if within is not None:
         message += f", at byte {distance:,} of {within[1]:,}"
@@ -241,6 +254,8 @@ def _byte_guard(raw: RawFinding, places: Places, at: int, whole: int) -> str:
     """What keeps an access inside that says where it begins in bytes, or one of a transfer pattern."""
     name, size = places.array_name(raw.pc), raw.detail["size"]
     array, offset = places.source(raw.pc).byte_offset(places.span(raw.pc))
+    if places.source(raw.pc).has_addresses:
+        return f"check the address against the {whole:,} bytes of {name}"
     if not offset:
         return f"check the address against the array's end, or what of {name} the transfer is given"
     if f"`{array}`" != name or len(offset) > _LONGEST:

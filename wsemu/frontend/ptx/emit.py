@@ -106,6 +106,8 @@ class Emitter(Steps):
         """of calls that are not inlined, and of `alloca`"""
         self.origins: dict[Register, str] = {}
         """registers with the address of a variable -> its name"""
+        self.dynamic: dict[str, None] = {}
+        """names of dynamic shared memory"""
         self.workspace: set[Register] = set()
         """registers that hold a half of the address of the grid's workspace"""
         self.clusters: Clusters = "none"
