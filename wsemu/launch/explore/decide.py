@@ -17,6 +17,7 @@ from wsemu.launch.explore.samples import DEPTH
 from wsemu.launch.explore.search import Search, is_warning
 from wsemu.launch.explore.session import Ask, Session
 from wsemu.launch.explore.sessions import make_session
+from wsemu.launch.explore.threads_apart import Whole, few, make_threads, suits
 from wsemu.launch.explore.together import Together, together
 from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.model.control_flow import successors
@@ -125,8 +126,16 @@ def by_arrivals(bound: Bound, places: Places, known: dict[int, int], *, left: li
         if found.results < 2
         else (f"what is left in arrays depends on which CTA comes last: {found.results:,} results are possible",)
     )
-    told = tuple(_unfenced(places, pc, ask, at) for pc, (ask, at) in found.unfenced.items())
-    return Decided(proven=True, notes=notes, findings=told, how="whichever CTA comes last")
+    told = [_unfenced(places, pc, ask, at) for pc, (ask, at) in found.unfenced.items()]
+    return Decided(proven=True, notes=notes, findings=_by_fence(told), how="whichever CTA comes last")
+
+
+def _by_fence(told: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The first finding of each fence that is missing: a loop that is unrolled has many reads behind one."""
+    found: dict[str | None, Finding] = {}
+    for finding in told:
+        found.setdefault(finding.help, finding)
+    return tuple(found.values())
 
 
 def _unfenced(places: Places, pc: int, ask: Ask, address: int) -> Finding:
@@ -208,7 +217,13 @@ class _Attempt:
             said = None if asynchronous else _by_messages(bound, self.places, session, self.apart, begin)
             if said is not None:
                 return said
-            result = self._searched(session, Knowledge)
+            apart = suits(bound)
+            result = self._searched(session, Knowledge, samples=not apart)
+            if apart and (result.why or result.stuck):
+                said = self._by_threads(begin)
+                if said is not None:
+                    return said
+                result = self._searched(session, Knowledge)
             if result.race and not bound.settings.lockstep and self._may_excuse(result.race):
                 result = self._searched(session, Lenient)
             if result.decided and asynchronous:
@@ -224,11 +239,37 @@ class _Attempt:
                         data[:] = kept
             session.close()
 
+    def _by_threads(self, begin: functools.partial[Knowledge]) -> Decided | None:
+        """What all orders say where the lanes of a warp take turns by themselves; None where that decides nothing."""
+        bound = self.bound
+        for (array, _), kept in zip(bound.segments, self.initial, strict=True):
+            array[:] = kept
+        session: Any = make_threads(bound, self.ordered, self.logged)
+        try:
+            if not few(session):
+                return None
+            options = self.options | {"cluster_of": int}
+            search = Search(
+                session,
+                lambda shared: Knowledge(bound.program, session.ctas, 1, shared=shared, lockstep=False, **options),
+                reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
+                samples=False,
+            )
+            result = search.run()
+            if result.decided and result.end is not None:
+                session.load_memory(result.end)
+            whole = Whole(session, bound)
+            session_: Any = whole
+            said = _Told(bound, self.places, session_, whole.told(result), begin).said()
+            return said if said is not None and (said.proven or said.findings) else None
+        finally:
+            session.close()
+
     def _may_excuse(self, race: Race) -> bool:
         both = race.earlier.pc in self.data and race.later.pc in self.data
         return both or is_fresh(self.bound.program, race.later.pc)
 
-    def _searched(self, session: Session, kind: type[Knowledge]) -> Result:
+    def _searched(self, session: Session, kind: type[Knowledge], *, samples: bool = True) -> Result:
         """All orders, by such a kind of knowledge."""
         bound, lockstep = self.bound, self.bound.settings.lockstep
         search = Search(
@@ -237,6 +278,7 @@ class _Attempt:
             apart=self.apart,
             reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
             named=None if bound.program.asynchronous else _named(bound),
+            samples=samples,
         )
         return search.run()
 
@@ -403,7 +445,7 @@ class _Told:
     def _excused(self) -> tuple[Finding, ...]:
         """Warnings of reads that find what is new, though a fence is missing."""
         told = [self._lacks_fence(one, reached.made) for one, reached in self.result.excused]
-        return tuple({finding.help: finding for finding in reversed(told)}.values())
+        return _by_fence(told)
 
     def _lacks_fence(self, excused: Excused, made: tuple[Made, ...]) -> Finding:
         race, places = excused.race, self.places
@@ -417,8 +459,8 @@ class _Told:
             code="missing-fence",
             message=f"`{element}` is {said} behind an atomic that tells of it, and a fence is missing",
             sites=[
-                places.site(two.pc, f"{who} {does} it", cta=two.cta, warp=two.warp),
-                places.site(one.pc, f"{other} {did} it", cta=one.cta, warp=one.warp, primary=False),
+                places.site(two.pc, f"(2) {who} {does} it", cta=two.cta, warp=two.warp),
+                places.site(one.pc, f"(1) {other} {did} it", cta=one.cta, warp=one.warp, primary=False),
             ],
             notes=[*notes, *self._order()],
             help=self._fences(race, made) or _SEEN,
