@@ -17,7 +17,7 @@ import numpy as np
 from wsemu.machine import build as native
 from wsemu.machine import state as layout
 from wsemu.machine.matrix.shapes import BUFFER, shapes
-from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS, WIDTHS
+from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS, UNNAMED, WIDTHS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
 from wsemu.machine.memory.shadow_planes import POOL, ROOM, WINDOWS_FROM, Planes, collide, joined, overlapping
 from wsemu.machine.outside import Objects
@@ -310,6 +310,8 @@ class Watch:
     """where a run before this one found that lanes may conflict: there this one decides"""
     apart: bool = False
     """in that run, parts of warps met barriers"""
+    named: bool = False
+    """of each read it is remembered which instruction made it: see `memory/readers.py`"""
     windowed: bool = False
     """each CTA is expected to write the arrays behind where the ones before it did, see `shadow.note_range`"""
     ordered: frozenset[int] = frozenset()
@@ -518,7 +520,9 @@ class Machine:
         self.warps["leaders"] = address_of(self.leaders) + np.arange(count) * self.leaders[0].nbytes
         self.warps["fenced"] = self.warps["leaders"] + self.leaders[0, 0].nbytes
         if watch.races:
-            self.planes = Planes(self.segments, self.state, watch.suspects, -(-count // LANES), watch.windowed)
+            lanes = self.width or self.image.asynchronous or watch.suspects is not None
+            readers = not (lanes or watch.ordered or watch.named) and len(self.image.code) <= UNNAMED
+            self.planes = Planes(self.segments, self.state, watch.suspects, -(-count // LANES), watch.windowed, readers)
 
     def _lay_out_mbarriers(self) -> None:
         """Tables of mbarriers, asynchronous operations and their groups."""
@@ -721,6 +725,8 @@ class Machine:
             state["budget"], state["patience"] = piece, PATIENCE
             status = self.entry(address)
             budget -= piece - max(int(state["budget"]), 0)
+            if state["unnamed"]:
+                return layout.UNNAMED
             if status in (layout.REFINE, layout.SWEEP) and self.planes:
                 if not self._provide(status, self.planes):
                     state["wanted"] = layout.GROW_WINDOW
@@ -1500,6 +1506,12 @@ class Launch:
         if layout.WRITTEN in statuses:
             self.watch = replace(self.watch, stored=None)
             self.pristine = self._copies() | self.pristine  # those that were not expected to be written still hold it
+            return Outcome("done"), False
+        if layout.UNNAMED in statuses:
+            self.watch = replace(self.watch, named=True)
+            for machine in machines:
+                if machine.planes:
+                    machine.planes.close()
             return Outcome("done"), False
         if layout.GROW in statuses:
             machine = machines[statuses.index(layout.GROW)]

@@ -382,6 +382,11 @@ MACHINE = record(
     record_free=1,  # the first one that is free again, or 1
     record_room=1,  # below this there is room for one more access
     record_needs=1,  # that an asynchronous operation may add, which begins next
+    readers=1,  # 1: there may be cells of READERS, see memory/readers.py
+    moments=1,  # host address of int64[moment_room + 1][32]
+    moment_count=1,
+    moment_room=1,
+    unnamed=1,  # 1: a finding names a read that such a cell stood for
     memo=1,  # host address of MEMO[memo_mask + 1]
     memo_mask=1,
     trace=1,  # host address of EVENT[trace_room], or 0
@@ -465,9 +470,10 @@ SCRATCH = 1152
 
 DONE, DEADLOCK, BUDGET, FAULT, TRAP, STACK_OVERFLOW = range(6)
 """why the VM returned"""
-REFINE, SWEEP, WRITTEN, GROW = range(6, 10)
+REFINE, SWEEP, WRITTEN, GROW, UNNAMED = range(6, 11)
 """what the host must do before the VM goes on: give a segment finer cells, make room for sets of accesses, start anew
-with a segment that was taken to be never written, start anew with more room for what `wanted` says"""
+with a segment that was taken to be never written, start anew with more room for what `wanted` says, start anew
+without cells of READERS"""
 GROW_AGENTS, GROW_BITS, GROW_MBARRIERS, GROW_MAPS, GROW_WINDOW = range(5)
 OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX = range(4)
 """detail[1] of an out-of-bounds finding"""

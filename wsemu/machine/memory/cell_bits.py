@@ -53,5 +53,14 @@ WHEN = (INTERVALS << INTERVAL_SHIFT) | (ACTORS << WARP_SHIFT)
 """interval and actor"""
 LANE_BITS = (31 << LOW_SHIFT) | (31 << HIGH_SHIFT)
 BUT_LANES = ~LANE_BITS
+READERS = SET | 1 << 61
+"""a cell of reads by several warps, see `readers.py`"""
+MOMENT_SHIFT = 32
+MOMENTS = (1 << (61 - MOMENT_SHIFT)) - 1
+MOMENT_BYTES = 8 * WIDTHS[0]
+WARPS = (1 << WIDTHS[0]) - 1
+BUT_WARPS = ~WARPS
+UNNAMED = MAX_INSTRUCTIONS - 1
+"""the instruction of a read that such a cell stood for; no program has as many"""
 SET_NUMBERS = (1 << (62 - WARP_SHIFT)) - 1
 """what a cell that refers to a set has above `WARP_SHIFT`: the number of its set"""

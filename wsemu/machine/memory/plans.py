@@ -19,6 +19,7 @@ from wsemu.machine.memory.cell_bits import (
     ACTORS,
     ATOMIC_BIT,
     BUT_LANES,
+    BUT_WARPS,
     HIGH_SHIFT,
     INTERVAL_SHIFT,
     INTERVALS,
@@ -26,10 +27,12 @@ from wsemu.machine.memory.cell_bits import (
     LOW_SHIFT,
     MAX_INSTRUCTIONS,
     WARP_SHIFT,
+    WARPS,
     WHEN,
 )
 from wsemu.machine.memory.costs import PATTERN_BYTES, sector_cost, shared_cost
 from wsemu.machine.memory.lane_access import SCATTERED, keep_steps, lane_pattern, lie_so, simple_pattern
+from wsemu.machine.memory.readers import is_readers, others_unknown, takes, together, unknown
 from wsemu.machine.memory.shadow import extended, happened, note_range, set_clashes
 from wsemu.machine.records import access_at, machine_at, pattern_at, plan_at, plan_due_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, store_i64
@@ -40,7 +43,9 @@ FULL = (1 << LANES) - 1
 FARTHEST = 1 << 40
 PAUSE = 64
 """accesses before the next plan where the last one was mostly wrong, times the square of how often one was made"""
-OTHER_WRITE, NOT_OWN_WRITE, OTHER_READ, NOT_OWN_READ = 1, 2, 4, 8
+OTHER_WRITE, NOT_OWN_WRITE, OTHER_READ, NOT_OWN_READ, OTHER_MOMENT = 1, 2, 4, 8, 16
+OTHER_WARPS = 32
+"""the bits from which on a scan has those of the reads in which some differ: of READERS, warps"""
 
 
 def _place_of(field: str) -> Any:
@@ -78,6 +83,16 @@ def _each_piece(b: Builder, pieces: Value, lanes: Value, n: Value, cells: int, b
     return new
 
 
+def _any_bits(b: Builder, v: Value, n: int) -> Value:
+    """The bits that any of n numbers has."""
+    if n == 1:
+        return v
+    found = b.extract_element(v, I32(0))
+    for k in range(1, n):
+        found = b.or_(found, b.extract_element(v, I32(k)))
+    return found
+
+
 def _scan(cells: int) -> Any:
     def body(
         b: Builder, writes: Value, reads: Value, pieces: Value, lanes: Value, n: Value, written: Value, read: Value
@@ -94,14 +109,28 @@ def _scan(cells: int) -> Any:
                 found += [b.xor(v, all_of(first)), b.xor(v, own)]
             return [b.or_(one, new) for one, new in zip(sums, found, strict=True)]
 
-        result = I64(0)
-        bits = (WHEN, LANE_BITS, BUT_LANES, LANE_BITS)
-        for k, one in enumerate(_each_piece(b, pieces, lanes, n, cells, differences)):
+        bits = (WHEN, LANE_BITS, BUT_LANES, LANE_BITS, BUT_WARPS)
+        sums = _each_piece(b, pieces, lanes, n, cells, differences)
+        result = b.shl(_any_bits(b, sums[2], cells), I64(OTHER_WARPS))
+        for k, one in enumerate((*sums, sums[2])):
             whole = ir.IntType(64 * cells)
             masked = b.bitcast(b.and_(one, same(one, bits[k])), whole)
             some = b.icmp_unsigned("!=", masked, ir.Constant(whole, 0))
             result = b.or_(result, b.select(some, I64(1 << k), I64(0)))
         return result
+
+    return emitted(body)
+
+
+def _add(cells: int) -> Any:
+    def body(b: Builder, plane: Value, pieces: Value, lanes: Value, n: Value, bits: Value) -> None:
+        def one(offset: Value, own: Value, sums: list[Value]) -> list[Value]:
+            place = pointer(b, b.add(plane, offset), own.type)
+            more = splat(b, bits, 4) if cells > 1 else bits
+            b.store(b.or_(b.load(place, align=8), more), place, align=8)
+            return sums
+
+        _each_piece(b, pieces, lanes, n, cells, one)
 
     return emitted(body)
 
@@ -122,6 +151,8 @@ def _fill(cells: int) -> Any:
 scan_cells, scan_fours = _scan(1), _scan(4)
 """scan(writes, reads, pieces, lanes, n, written, read): OTHER_WRITE and so on, of all cells together: some last write
 is not that of `written`; some was not by the lanes that have the cell now; and the same of the reads, of `read`"""
+add_cells, add_fours = _add(1), _add(4)
+"""add(plane, pieces, lanes, n, bits): set these bits of each cell as well"""
 fill_cells, fill_fours = _fill(1), _fill(4)
 """fill(plane, pieces, lanes, n, value, keep): `value`, and of each cell's own lanes the bits of `keep`, into each"""
 
@@ -133,6 +164,33 @@ def fill(plan, cells, value, keep):
         fill_fours(cells, pieces, lanes, plan.count, value, keep)
     else:
         fill_cells(cells, pieces, lanes, plan.count, value, keep)
+
+
+@compiled
+def add(plan, cells, bits):
+    pieces, lanes = plan_pieces(plan), plan_lanes(plan)
+    if plan.wide:
+        add_fours(cells, pieces, lanes, plan.count, bits)
+    else:
+        add_cells(cells, pieces, lanes, plan.count, bits)
+
+
+@compiled
+def join_readers(m, w, plan, reads, v, found, kind, base, floor):
+    """What a planned access does to reads that are READERS, all of one moment; False if that takes a closer look."""
+    warps = (v | found >> OTHER_WARPS) & WARPS
+    if kind == WRITE:
+        if m.by_lanes or unknown(m, w, v, warps, floor):
+            return False
+        fill(plan, reads, np.int64(0), np.int64(0))
+        return True
+    if takes(m, w, v):
+        add(plan, reads, np.int64(1) << w)
+        return True
+    if m.by_lanes or others_unknown(m, w, v, warps, floor):
+        return False
+    fill(plan, reads, base, np.int64(LANE_BITS))
+    return True
 
 
 @compiled
@@ -154,12 +212,19 @@ def touch_planned(m, w, plan, writes, reads, kind, base, floor):
         found = scan_fours(writes, reads, pieces, lanes, plan.count, written, read)
     else:
         found = scan_cells(writes, reads, pieces, lanes, plan.count, written, read)
-    if found & (OTHER_WRITE | OTHER_READ):
+    readers = is_readers(read)
+    if found & (OTHER_WRITE | (OTHER_MOMENT if readers else OTHER_READ)):
         return False
     shared = plan.apart ^ 1
     written &= WHEN
     if written and not settled(m, w, written, floor, found & NOT_OWN_WRITE | shared):
         return False
+    if readers:
+        if not join_readers(m, w, plan, reads, read, found, kind, base, floor):
+            return False
+        if kind == WRITE:
+            fill(plan, writes, base, np.int64(LANE_BITS))
+        return True
     read &= BUT_LANES
     if read & ATOMIC_BIT:
         return False
@@ -177,7 +242,9 @@ def touch_planned(m, w, plan, writes, reads, kind, base, floor):
         if read < 0 or not happened(m, w, read, floor):
             if m.by_lanes:
                 return False
-            result = extended(m, w, read, base, floor)
+            result = together(m, w, read) if read > 0 else np.int64(0)
+            if result == 0:
+                result = extended(m, w, read, base, floor)
             if result:
                 fill(plan, reads, result, np.int64(0))
                 return True
@@ -232,6 +299,8 @@ def dearer(m, row, place, cost):
 def judged_here(m, segment, plan):
     """Whether races in a segment are looked for with the cells of the plan, and there is room for one more access."""
     if segment.tracked != TRACKED or segment.grain != plan.grain or segment.watched:
+        return False
+    if m.moment_count > m.moment_room:
         return False
     return m.set_count <= m.set_room and m.element_count <= m.element_room and m.record_count <= m.record_room
 

@@ -5,7 +5,8 @@ numbers: the last write, and the reads and atomics since, each in the form of `s
 a whole: cells with equal neighbours in time form a group, and a group is judged once.
 
 Several reads and atomics make a *set*.  Sets are numbered and never change: adding an access to one gives another, and
-what it gave is remembered (`MEMO`), for the cells of a tile go the same way together.  A read that happens before a new
+what it gave is remembered (`MEMO`), for the cells of a tile go the same way together.  Reads by several warps alone
+mostly need no set: see `readers.py`.  A read that happens before a new
 one is dropped: whatever comes after the new one comes after both.  So is an atomic before one of its width; but a read
 does not stand for an atomic, nor an atomic for a read: they conflict with different accesses.
 
@@ -25,6 +26,7 @@ from wsemu.machine.memory.cell_bits import (
     ACTORS,
     ATOMIC_BIT,
     BUT_LANES,
+    BUT_WARPS,
     GENERIC,
     HIGH_SHIFT,
     INTERVAL_SHIFT,
@@ -33,11 +35,24 @@ from wsemu.machine.memory.cell_bits import (
     MAX_INSTRUCTIONS,
     SET,
     SET_NUMBERS,
+    UNNAMED,
     WARP_SHIFT,
+    WARPS,
     WHEN,
 )
 from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT
+from wsemu.machine.memory.readers import (
+    ALONE,
+    is_readers,
+    others_unknown,
+    renewed,
+    takes,
+    together,
+    unknown,
+    written_out,
+)
 from wsemu.machine.memory.shadow_cells import (
+    add,
     differ,
     fill,
     fill_unit,
@@ -50,6 +65,7 @@ from wsemu.machine.memory.shadow_cells import (
     scatter,
     strays,
     uniform,
+    union,
     unit,
     widen,
 )
@@ -354,11 +370,38 @@ def known_to_lanes(m, w, cells, v, group, log, first, spread):
 
 
 @compiled
+def meet_readers(m, w, cells, j, rest, kind, base, floor, log, first, spread):
+    """The same of cell j and those like it, which are READERS: which ones are done with.  What takes a closer look is
+    written out, and done with when it is looked at again."""
+    v = load_i64(cells + 8 * j)
+    group = same_key(cells, np.int64(BUT_WARPS), v & BUT_WARPS) & rest
+    if kind == READ and takes(m, w, v):
+        add(cells, group, np.int64(1) << w)
+        return group
+    if kind == WRITE and m.by_lanes == 0 and unknown(m, w, v, union(cells, group) & WARPS, floor) == 0:
+        return group
+    group = same_key(cells, np.int64(-1), v) & rest
+    result = renewed(m, w, v, floor) if kind == READ else np.int64(0)
+    if result == 0:
+        put(cells, group, written_out(m, v))
+        return np.int64(0)
+    if result == ALONE:
+        fill(cells, group, base, log, first, spread)
+    else:
+        put(cells, group, result)
+    return group
+
+
+@compiled
 def meet_reads(m, w, pc, cells, mask, kind, base, floor, shape, log, first, spread, q):
     """Judge an access against the reads and atomics in 32 cells, and unless it is a plain write add it to them."""
     rest = mask
     while rest:
-        v = load_i64(cells + 8 * lowest_bit(rest)) & BUT_LANES
+        j = lowest_bit(rest)
+        if is_readers(load_i64(cells + 8 * j)):
+            rest &= ~meet_readers(m, w, cells, j, rest, kind, base, floor, log, first, spread)
+            continue
+        v = load_i64(cells + 8 * j) & BUT_LANES
         group = same_key(cells, BUT_LANES, v) & rest
         rest &= ~group
         if v == 0:
@@ -380,9 +423,15 @@ def meet_reads(m, w, pc, cells, mask, kind, base, floor, shape, log, first, spre
             if known:
                 fill(cells, known, base, log, first, spread)
             if known != group:
-                widen(cells, group & ~known, base, log, first, spread)
+                result = together(m, w, v) if kind == READ else np.int64(0)
+                if result:
+                    put(cells, group & ~known, result)
+                else:
+                    widen(cells, group & ~known, base, log, first, spread)
             continue
-        result = extended(m, w, v, base, floor)
+        result = together(m, w, v) if v > 0 and kind == READ else np.int64(0)
+        if result == 0:
+            result = extended(m, w, v, base, floor)
         if result:
             put(cells, group, result)
         elif m.by_lanes:  # lanes of this warp that were in the set are not known any longer
@@ -410,12 +459,41 @@ def plain(m, w, cells, v, floor, log, first):
 
 
 @compiled
+def touch_readers(m, w, reads, kind, base, floor, log, first):
+    """What `touch_alike` does to reads that are READERS."""
+    v = load_i64(reads)
+    if uniform(reads, BUT_WARPS, v) == 0:
+        return False
+    if kind == READ and takes(m, w, v):
+        add(reads, np.int64(FULL), np.int64(1) << w)
+        return True
+    warps = union(reads, np.int64(FULL)) & WARPS
+    if m.by_lanes:
+        return False
+    if kind == READ:
+        if others_unknown(m, w, v, warps, floor):
+            return False
+        fill_all(reads, base, log, first)
+        return True
+    if unknown(m, w, v, warps, floor):
+        return False
+    put(reads, np.int64(FULL), np.int64(0))
+    return True
+
+
+@compiled
 def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
     """An access by a whole warp to 32 cells that are alike and make no conflict: most are of this kind.  False if this
     one is not; nothing was done then."""
     v = load_i64(writes) & WHEN
     if uniform(writes, WHEN, v) == 0 or (v and not plain(m, w, writes, v, floor, log, first)):
         return False
+    if is_readers(load_i64(reads)):
+        if not touch_readers(m, w, reads, kind, base, floor, log, first):
+            return False
+        if kind == WRITE:
+            fill_all(writes, base, log, first)
+        return True
     v = load_i64(reads) & BUT_LANES
     if v & ATOMIC_BIT or uniform(reads, BUT_LANES, v) == 0:
         return False
@@ -426,8 +504,14 @@ def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
         if result:
             put(reads, np.int64(FULL), result)
             return True
-    elif v < 0 or (v and not plain(m, w, reads, v, floor, log, first)):
+    elif v < 0:
         return False
+    elif v and not plain(m, w, reads, v, floor, log, first):
+        result = together(m, w, v) if kind == READ else np.int64(0)
+        if result == 0:
+            return False
+        put(reads, np.int64(FULL), result)
+        return True
     if kind == READ:
         fill_all(reads, base, log, first)
         return True
@@ -555,6 +639,11 @@ def read_one(m, w, writes, reads, new, floor):
     v = load_i64(reads)
     if v & ATOMIC_BIT:
         return False
+    if is_readers(v):
+        result = renewed(m, w, v, floor)
+        if result:
+            store_i64(reads, new if result == ALONE else result)
+        return result != 0
     if v < 0:
         if m.by_lanes:
             return False
@@ -562,7 +651,10 @@ def read_one(m, w, writes, reads, new, floor):
         store_i64(reads, result if result else new)
         return True
     if v and not happened(m, w, v, floor):
-        return False
+        result = together(m, w, v & BUT_LANES)
+        if result:
+            store_i64(reads, result)
+        return result != 0
     own = v and (v >> WARP_SHIFT) & ACTORS == w and (v >> INTERVAL_SHIFT) & INTERVALS > warp.synced
     if own and warp.partial:
         return False
@@ -607,6 +699,8 @@ def track(address, w, pc, registers, bias, mask, how, number):
         m.fault_warp = number
         return np.int64(REFINE if segment.tracked == TRACKED else WRITTEN)
     if m.set_count > m.set_room or m.element_count > m.element_room or m.record_count > m.record_room:
+        return np.int64(SWEEP)
+    if m.moment_count > m.moment_room:
         return np.int64(SWEEP)
     floor = m.base if number != SHARED else np.int64(0)
     warp = warp_at(m.warps, w)
@@ -710,6 +804,10 @@ def widen_window(segment, low, high):
 def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, size):
     """Enter a conflict of this access: it counts once for each other instruction; the lowest lane, address, other warp
     of the first such access tell where."""
+    if v_pc == UNNAMED:  # the run is of no use any more
+        m.unnamed = 1
+        m.budget = 0
+        return
     other = (v >> WARP_SHIFT) & (GENERIC - 1)
     interval = (v >> INTERVAL_SHIFT) & INTERVALS
     agent = np.int64((v >> WARP_SHIFT) & ACTORS >= GENERIC)

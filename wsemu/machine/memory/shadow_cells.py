@@ -2,7 +2,8 @@
 
 A *cell* tells who touched the bytes it stands for:
 
-    bit 63    SET: bits 27 - 61 are the number of a set of accesses (`shadow.py`)
+    bit 63    SET: bits 27 - 60 are the number of a set of accesses (`shadow.py`), or with bit 61 the cell is one of
+              READERS (`readers.py`)
     bit 62    ATOMIC: an atomic access, or a set that has one
     34 - 61   interval of the warp, or number of the asynchronous operation, counted on through all CTAs
     27 - 33   warp, and which proxy an asynchronous operation of it goes through; in wide groups up to bit 36 or 38
@@ -122,6 +123,16 @@ def _put(b: Builder, address: Value, mask: Value, value: Value) -> None:
     _store(b, address, splat(b, value), mask)
 
 
+def _add(b: Builder, address: Value, mask: Value, bits: Value) -> None:
+    _store(b, address, b.or_(_load(b, address), splat(b, bits)), mask)
+
+
+def _union(b: Builder, address: Value, mask: Value) -> Value:
+    v = _load(b, address)
+    v = b.select(b.bitcast(b.trunc(mask, I32), MASK), v, same(v, 0))
+    return _reduced(b, v, b.or_)
+
+
 def _unit(b: Builder, addresses: Value, mask: Value, lane: Value, log_size: Value) -> Value:
     """1 if the active lanes' addresses in a row lie as those of a unit access do; `lane` is one of them."""
     v = _load(b, addresses)
@@ -225,6 +236,10 @@ strays = emitted(_strays)
 """strays(cells, log, first): the cells that not exactly the lane of (log, first) has touched"""
 put = emitted(_put)
 """put(cells, mask, value)"""
+add = emitted(_add)
+"""add(cells, mask, bits): set these bits as well"""
+union = emitted(_union)
+"""union(cells, mask): the bits that any of them has"""
 unit = emitted(_unit)
 gather = emitted(_gather)
 """gather(addresses, mask, bias, grain, cells, to): the cells of scattered lanes, into 32 places"""

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.machine import state as layout
-from wsemu.machine.memory.cell_bits import SET_NUMBERS, WARP_SHIFT
+from wsemu.machine.memory.cell_bits import MOMENT_SHIFT, MOMENTS, READERS, SET, SET_NUMBERS, WARP_SHIFT
 from wsemu.machine.state import NOWHERE, WINDOW, address_of
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import FIRST_ARRAY
+from wsemu.model.isa import FIRST_ARRAY, LANES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +36,9 @@ MARGIN = 64
 FIRST_SETS = 1 << 13
 MANY_SETS = 1 << 17
 ACCESS_SETS = 1 << 10
-"""sets that one access can make: 16 bytes for each of 32 lanes, in cells of one byte"""
+"""sets that one access can make: two for each of 16 bytes of 32 lanes, in cells of one byte"""
+FIRST_MOMENTS = 1 << 8
+MANY_MOMENTS = 1 << 13
 SET_ELEMENTS = 140
 """of a set: a read and atomics of two widths, of 32 warps and of other CTAs; 41 of asynchronous operations"""
 ACCESS_RECORDS = 1 << 14
@@ -163,9 +165,11 @@ class Planes:
         suspects: Suspects | None = None,
         width: int = 1,
         windowed: bool = False,
+        readers: bool = False,
     ) -> None:
         """`suspects` is what a run before this one has found: there the lanes are judged exactly.  `width`: 32 warps
-        and that many times more may be alive at once.  `windowed`: large segments have windows."""
+        and that many times more may be alive at once.  `windowed`: large segments have windows.  `readers`: cells may
+        be READERS."""
         self.windowed = windowed
         self.windows: dict[int, _Window] = {}
         self.elements_of_set = width * SET_ELEMENTS
@@ -183,6 +187,9 @@ class Planes:
         self._left: dict[int, list[Stretch]] = {}
         """the cells that CTAs have touched which lie apart from those that run now: see `move`"""
         self._make_sets(FIRST_SETS, 8 * FIRST_SETS)
+        self.moments: npt.NDArray[np.int64] = np.zeros((0, LANES), np.int64)
+        if readers:
+            self._make_moments(FIRST_MOMENTS)
         self._first_elements = len(self.elements)
 
     def refine(self, number: int, size: int) -> bool:
@@ -281,6 +288,8 @@ class Planes:
         """
         if self.exact or self.capacity != FIRST_SETS or len(self.elements) != self._first_elements:
             return False
+        if len(self.moments) > FIRST_MOMENTS:
+            return False
         state = self.state[0]
         self._rest_windows(size.bit_length() - 1 if size and not state["suspects"] else -1)
         if size and not state["suspects"]:
@@ -366,6 +375,7 @@ class Planes:
         state = self.state[0]
         POOL.give(self.sets, 0, int(state["set_count"]))
         POOL.give(self.elements, 0, int(state["element_count"]))
+        POOL.give(self.moments.reshape(-1), 0, int(state["moment_count"]) * LANES)
         memo = self.memo.view(np.int64)
         POOL.give(memo, 0, len(memo) if state["set_count"] else 0)
 
@@ -382,10 +392,36 @@ class Planes:
         state["element_room"] = elements
         state["set_count"] = state["element_count"] = 0
 
+    def _make_moments(self, n: int) -> None:
+        """Room for n moments."""
+        state = self.state[0]
+        self.moments = POOL.take(n * LANES)[: n * LANES].reshape(n, LANES)
+        state["readers"], state["moments"], state["moment_room"] = 1, address_of(self.moments), n - 1
+
+    def _planes_of_reads(self) -> list[Cells]:
+        return [*self.reads.values(), *(self._in_window(number) for number in self.windows)]
+
+    def _sweep_moments(self) -> None:
+        """Make room for moments, in the same way."""
+        state, before = self.state[0], self.moments
+        planes = self._planes_of_reads()
+        inside = [np.flatnonzero(cells & READERS == READERS) for cells in planes]
+        numbers = [cells[at] >> MOMENT_SHIFT & MOMENTS for cells, at in zip(planes, inside, strict=True)]
+        live = np.unique(np.concatenate(numbers))
+        if len(before) < MANY_MOMENTS or len(live) > len(before) // 2:
+            self._make_moments(2 * len(before))
+        self.moments[: len(live)] = before[live]
+        state["moment_count"] = len(live)
+        for cells, at, old in zip(planes, inside, numbers, strict=True):
+            cells[at] += (np.searchsorted(live, old) - old) << MOMENT_SHIFT
+        self.memo.view(np.int64)[:] = 0  # of cells that were written out
+
     def sweep(self) -> None:
         """Make room for sets: more of it, or beyond a point, what no cell refers to any longer.  At least half of the
         room is free then, of sets and of elements."""
         state = self.state[0]
+        if state["moment_count"] > state["moment_room"]:
+            self._sweep_moments()
         wanted = int(state["record_count"] + state["record_needs"])
         if self.exact and wanted > state["record_room"]:
             self._make_records(max(2 * len(self.records), wanted + ACCESS_RECORDS))
@@ -397,8 +433,8 @@ class Planes:
             self._make_sets(2 * self.capacity, max(2 * room, 2 * len(elements)))
             self._put(sets, elements)
             return
-        planes = [*self.reads.values(), *(self._in_window(number) for number in self.windows)]
-        inside = [np.flatnonzero(cells < 0) for cells in planes]
+        planes = self._planes_of_reads()
+        inside = [np.flatnonzero(cells & READERS == SET) for cells in planes]
         numbers = [(cells[at] >> WARP_SHIFT) & SET_NUMBERS for cells, at in zip(planes, inside, strict=True)]
         live = np.unique(np.concatenate(numbers)) if numbers else np.zeros(0, np.int64)
         starts, lengths = sets[live] >> 16, sets[live] & 0xFFFF

@@ -1,0 +1,174 @@
+"""Reads of one place by several warps, in a cell by themselves: warps, and the moment at which they read.
+
+A *moment* is a row of intervals, one for each warp.  A cell of READERS stands for reads since the last write by each of
+its warps, in the interval that the cell's moment has for it.  A warp that reads the place in that same interval adds
+its bit and nothing else, whatever the others have read and however often it reads: no set of accesses is made
+(`shadow.py`), and cells of one moment are judged together though their readers differ.
+
+    bits 63, 61   READERS
+    32 - 60       number of the moment
+    0 - 31        warps
+
+Lost are the instructions, and the lanes.  Where these matter a cell is written out as a set of reads that are UNNAMED,
+and a conflict with one of them has the launch made again without cells of this kind.  Groups of more than 32 warps,
+programs with asynchronous operations, and runs that judge lanes exactly have none from the start.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.cell_bits import (
+    ACTORS,
+    ATOMIC_BIT,
+    INTERVAL_SHIFT,
+    INTERVALS,
+    MOMENT_BYTES,
+    MOMENT_SHIFT,
+    MOMENTS,
+    READERS,
+    SET,
+    UNNAMED,
+    WARP_SHIFT,
+    WARPS,
+)
+from wsemu.machine.memory.shadow_cells import behind
+from wsemu.machine.records import memo_at, warp_at
+from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
+from wsemu.model.isa import LANES
+
+ALONE = 1
+"""no cell: only the new read remains"""
+RECENT = 4
+"""moments that are tried before another is made"""
+
+
+@compiled
+def is_readers(v):
+    return v & READERS == READERS
+
+
+@compiled
+def moment_of(m, v):
+    return m.moments + MOMENT_BYTES * ((v >> MOMENT_SHIFT) & MOMENTS)
+
+
+@compiled
+def present(m, w):
+    """The interval that a warp is in."""
+    return load_i64(warp_at(m.warps, w).clock + 8 * w)
+
+
+@compiled
+def takes(m, w, v):
+    """Whether a read by warp w now adds to a cell like v nothing but its bit."""
+    return m.by_lanes == 0 and load_i64(moment_of(m, v) + 8 * w) == present(m, w)
+
+
+@compiled
+def others_unknown(m, w, v, warps, floor):
+    """Those of some warps whose reads, at the moment of v, warp w does not know of, its own left out; all of them where
+    they belong to another CTA."""
+    row = moment_of(m, v)
+    if load_i64(row + 8 * lowest_bit(warps)) <= floor:
+        return warps
+    return behind(warp_at(m.warps, w).clock, row) & warps & ~(np.int64(1) << w)
+
+
+@compiled
+def unknown(m, w, v, warps, floor):
+    """The same, and warp w itself where its lanes need not know of each other."""
+    rest = others_unknown(m, w, v, warps, floor)
+    if (warps >> w) & 1 and m.lockstep == 0 and load_i64(moment_of(m, v) + 8 * w) > warp_at(m.warps, w).synced:
+        rest |= np.int64(1) << w
+    return rest
+
+
+@compiled
+def agrees(m, w, at, row, warps, u, interval):
+    """Whether a moment has warp w in its present interval, u in this one, and `warps` in theirs of `row`."""
+    if load_i64(at + 8 * w) != present(m, w) or load_i64(at + 8 * u) != interval:
+        return False
+    return warps == 0 or (behind(at, row) | behind(row, at)) & warps == 0
+
+
+@compiled
+def moment_with(m, w, row, warps, u, interval):
+    """The number of such a moment, a recent one or a new one; -1: there is no room."""
+    number = m.moment_count
+    for back in range(1, min(number, np.int64(RECENT)) + 1):
+        if agrees(m, w, m.moments + MOMENT_BYTES * (number - back), row, warps, u, interval):
+            return number - back
+    if number > m.moment_room:
+        return np.int64(-1)
+    m.moment_count = number + 1
+    at = m.moments + MOMENT_BYTES * number
+    for k in range(LANES):
+        known = np.int64(0)
+        if (warps >> k) & 1:
+            known = load_i64(row + 8 * k)
+        elif k < m.warp_count:
+            known = present(m, np.int64(k))
+        store_i64(at + 8 * k, known)
+    store_i64(at + 8 * u, interval)
+    store_i64(at + 8 * w, present(m, w))
+    return number
+
+
+@compiled
+def together(m, w, v):
+    """A cell for the read v of one warp and one by warp w now; 0 where there is none."""
+    interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
+    if m.readers == 0 or m.by_lanes or v & ATOMIC_BIT or interval <= m.base:
+        return np.int64(0)
+    if u == w and (interval != present(m, w) or warp_at(m.warps, w).partial):
+        return np.int64(0)
+    number = moment_with(m, w, np.int64(0), np.int64(0), u, interval)
+    if number < 0:
+        return np.int64(0)
+    return READERS | number << MOMENT_SHIFT | np.int64(1) << u | np.int64(1) << w
+
+
+@compiled
+def renewed(m, w, v, floor):
+    """A cell for those of v that warp w does not know of, and a read by it now; ALONE if that is all; 0 where there is
+    none."""
+    if takes(m, w, v):
+        return v | np.int64(1) << w
+    row, warps = moment_of(m, v), v & WARPS
+    if m.by_lanes or load_i64(row + 8 * lowest_bit(warps)) <= floor:
+        return np.int64(0)
+    rest = others_unknown(m, w, v, warps, floor)
+    if rest == 0:
+        return np.int64(ALONE)
+    number = moment_with(m, w, row, rest, w, present(m, w))
+    if number < 0:
+        return np.int64(0)
+    return READERS | number << MOMENT_SHIFT | rest | np.int64(1) << w
+
+
+@compiled
+def written_out(m, v):
+    """The set of the reads that a cell stands for."""
+    h = (v * 0x2545F4914F6CDD1D) >> 33
+    while True:
+        memo = memo_at(m.memo, h & m.memo_mask)
+        if memo.old == v:
+            return memo.result
+        if memo.old == 0:
+            break
+        h += 1
+    memo.old = v
+    memo.new = UNNAMED
+    start, row, warps = m.element_count, moment_of(m, v), v & WARPS
+    while warps:
+        u = lowest_bit(warps)
+        warps &= warps - 1
+        e = load_i64(row + 8 * u) << INTERVAL_SHIFT | u << WARP_SHIFT | UNNAMED
+        store_i64(m.elements + 8 * m.element_count, e)
+        m.element_count += 1
+    store_i64(m.sets + 8 * m.set_count, start << 16 | (m.element_count - start))
+    memo.result = SET | m.set_count << WARP_SHIFT
+    m.set_count += 1
+    return memo.result
