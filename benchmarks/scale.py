@@ -1,6 +1,6 @@
 """What one launch says of others, tried; how work is spread; how long small things take.
 
-    python benchmarks/scale.py [--programs 10000] [--seed 0] [--jobs N] [--only PART] [--examples 0]
+    python benchmarks/scale.py [--programs 10000] [--seed 0] [--jobs N] [--only PART] [--examples 0] [--patience 1]
 
 every       `--programs` generated kernels of loops (tests/properties/loop_programs.py): each "for every trip count" is
             tried at 0 to 30 iterations, each "for all contents" with three other fills; prints how often what could be
@@ -13,11 +13,14 @@ launches    a launch that was compiled before, one from source, and a whole `wse
             best of several
 peers       whole processes of `wsemu check` and, where it is installed, SentryWard on one PTX
 cores       SGEMV and SAXPY of 32 CTAs and more on 1, 2, ... cores, whether the arrays are the same bytes, and what the
-            machine gives: what as many processes do at once that share nothing
+            machine gives: what as many processes do at once that share nothing, and a kernel that hardly uses memory
+rings       a ring of mbarriers launched 200 times, on memory of the launch before and on new memory
 cluster     with `--examples N`: a fuzzing campaign of so many examples on a Dask cluster of 4 whose workers are killed,
             one every 2 s (`--kill-every`), against an undisturbed one here
 
-Exit code 1 if something is contradicted or differs.
+Each part is a process of its own, which has the seconds of LIMITS, times `--patience`; together they are less than nine
+minutes.  What generated kernels came to until then is told.  Exit code 1 if something is contradicted or differs, or
+was not done in time.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ import contextlib
 import json
 import multiprocessing
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -42,16 +46,24 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import wsemu
+from benchmarks import ring
 from tests.properties import cta_programs, loop_programs, ptx_loop_programs
 from tests.properties.loop_programs import tried
 from wsemu import cuda
+from wsemu.machine import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 CHUNK = 50
 """kernels that a process takes at a time"""
-PARTS = ("every", "corners", "ptx", "sweep", "launches", "peers", "cores", "cluster")
+LIMITS = {
+    "launches": 40, "rings": 20, "peers": 40, "cores": 70, "sweep": 30, "every": 100, "corners": 50, "ptx": 100,
+    "cluster": 80,
+}  # fmt: skip
+"""part -> seconds"""
+STARTS = 10
+"""of them, in which processes start"""
 
 
 # -- every, corners, ptx ---------------------------------------------------------------------------------------------
@@ -104,30 +116,37 @@ def _reason(text: str) -> str:
     return "".join("N" if c.isdigit() else c for c in what) or "there is no loop that the argument ends"
 
 
-def generated(name: str, programs: int, seed: int, jobs: int) -> bool:
-    """Kernels of a kind of MADE, and what is said of them tried."""
+def generated(name: str, programs: int, seed: int, jobs: int, seconds: float) -> bool:
+    """Kernels of a kind of MADE, as many as so many seconds allow, and what is said of them tried."""
     parts = [(name, n, min(n + CHUNK, seed + programs)) for n in range(seed, seed + programs, CHUNK)]
     counts: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     wrong: list[str] = []
-    began = time.perf_counter()
+    began, done = time.perf_counter(), 0
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        for some, why, contradictions in pool.imap_unordered(_chunk, parts):
-            counts += some
-            reasons += why
-            wrong += contradictions
-    print(f"{name}: {programs:,} kernels in {time.perf_counter() - began:.0f} s")
+        answers = pool.imap_unordered(_chunk, parts)
+        with contextlib.suppress(multiprocessing.TimeoutError):
+            for _ in parts:
+                some, why, contradictions = answers.next(max(0.0, began + seconds - time.perf_counter()))
+                counts += some
+                reasons += why
+                wrong += contradictions
+                done += 1
+        pool.terminate()
+    tried = min(done * CHUNK, programs)
+    of = "" if tried == programs else f" of {programs:,}, for which there was no time,"
+    print(f"{name}: {tried:,} kernels{of} in {time.perf_counter() - began:.0f} s")
     print("  " + ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items())))
     for why, count in reasons.most_common(12):
         print(f"  no every: {count:,} {why}")
     print(f"  contradicted: {len(wrong)}", flush=True)
     for what in wrong[:5]:
         print(what)
-    return not wrong
+    return not wrong and tried == programs
 
 
-def ptx(programs: int, seed: int, jobs: int) -> bool:
-    every, corners = (generated(name, programs, seed, jobs) for name in ("every, PTX", "corners, PTX"))
+def ptx(programs: int, seed: int, jobs: int, seconds: float) -> bool:
+    every, corners = (generated(name, programs, seed, jobs, seconds / 2) for name in ("every, PTX", "corners, PTX"))
     return every and corners
 
 
@@ -272,26 +291,40 @@ def peers() -> bool:
             }  # fmt: skip
             (folder / "launch.json").write_text(json.dumps(given))
             arguments = ["--grid", "1", "--block", "64", "--arg", "u32[64]:zeros", "--arg", f"u32:{n}"]
-            ours = _process([sys.executable, "-m", "wsemu.cli", "check", "steps.ptx", *arguments], folder)
-            theirs = _process([program, "steps.ptx", "--input", "launch.json"], folder)
+            command = [sys.executable, "-m", "wsemu.cli", "check", "steps.ptx", *arguments]
+            ours, own = _process(command, folder), _processor_time(command, folder)
+            command = [program, "steps.ptx", "--input", "launch.json"]
+            theirs, other = _process(command, folder), _processor_time(command, folder)
             print(
                 f"peers: {n} rounds of two barriers, whole processes: {ours:.0f} ms, SentryWard {theirs:.0f} ms: ",
                 end="",
             )
-            print(f"{ours / theirs:.2f} of its time", flush=True)
+            print(f"{ours / theirs:.2f} of its time; of processors {own:.0f} and {other:.0f} ms", flush=True)
     return True
 
 
-def _process(command: list[str], folder: Path) -> float:
-    """Milliseconds of a process, the best of several, which leaves its modules compiled."""
+def _made(command: list[str], folder: Path) -> None:
+    """A process, which leaves its modules compiled."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(folder / "cache")
+    subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
 
-    def once() -> None:
-        subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
 
-    once()
-    return _best(once, 5)
+def _process(command: list[str], folder: Path) -> float:
+    """Milliseconds of a process, the best of several."""
+    _made(command, folder)
+    return _best(lambda: _made(command, folder), 5)
+
+
+def _processor_time(command: list[str], folder: Path) -> float:
+    """The same of processors, which others on the machine change less."""
+    found = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        _made(command, folder)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return 1e3 * min(found)
 
 
 # -- cores ------------------------------------------------------------------------------------------------------------
@@ -311,6 +344,16 @@ def saxpy(alpha, x, y):
     y[i] = alpha * x[i] + y[i]
 
 
+@cuda.jit
+def sums(n, y):
+    """Arithmetic alone: how processors do that share nothing, not even memory."""
+    i = cuda.grid(1)
+    v = i
+    for k in range(n):
+        v = v * 3 + k
+    y[i] = v
+
+
 def _sgemv_arrays() -> tuple[Any, ...]:
     draw = np.random.default_rng(0)
     return draw.random((4096, 4096), np.float32), draw.random(4096, np.float32), np.zeros(4096, np.float32)
@@ -324,6 +367,7 @@ def _saxpy_arrays() -> tuple[Any, ...]:
 SPREAD: dict[str, tuple[Any, int, int, Callable[[], tuple[Any, ...]]]] = {
     "SGEMV 4096": (sgemv, 32, 128, _sgemv_arrays),
     "SAXPY 2^22": (saxpy, 16384, 256, _saxpy_arrays),
+    "arithmetic alone": (sums, 64, 256, lambda: (3000, np.zeros(64 * 256, np.int32))),
 }
 REPEATS = 7
 
@@ -446,6 +490,45 @@ def cluster(examples: int, jobs: int, every: float) -> bool:
         shutil.rmtree(folder)
 
 
+# -- rings ------------------------------------------------------------------------------------------------------------
+def rings() -> bool:
+    x, again = np.zeros(ring.LARGE // 4, np.float32), 200
+    arguments = (x, 8, ring.SMALL)
+
+    def launch() -> None:
+        assert wsemu.check(ring.ring, 1, 128, arguments, dynamic_shared=ring.STAGES * ring.LARGE).verdict == "verified"
+
+    def launch_anew() -> None:
+        run._kept.clear()
+        launch()
+
+    launch()
+    kept, anew = (_best(one, again) for one in (launch, launch_anew))
+    print(
+        f"rings: {ring.STAGES} stages, 8 tiles, the best of {again} launches: {kept:.2f} ms, {anew:.2f} on new memory"
+    )
+    return True
+
+
+# -- all --------------------------------------------------------------------------------------------------------------
+def _apart(name: str, given: argparse.Namespace) -> bool:
+    """A part in a process of its own; ended when its time is over."""
+    command = [sys.executable, __file__, "--only", name]
+    for option in ("programs", "seed", "jobs", "examples", "kill_every", "patience"):
+        command += [f"--{option.replace('_', '-')}", str(getattr(given, option))]
+    limit = LIMITS[name] * given.patience
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        return process.wait(limit) == 0
+    except subprocess.TimeoutExpired:
+        print(f"{name}: not done within {limit:.0f} s", flush=True)
+        return False
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=10_000)
@@ -453,20 +536,31 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--examples", type=int, default=0)
     parser.add_argument("--kill-every", type=float, default=2.0, help="seconds")
-    parser.add_argument("--only", choices=PARTS, action="append")
+    parser.add_argument("--patience", type=float, default=1.0, help="times the limits of all parts")
+    parser.add_argument("--only", choices=LIMITS, action="append")
     given = parser.parse_args()
+    if given.only and len(given.only) == 1:
+        return 0 if _part(given.only[0], given) else 1
+    wanted = [name for name in LIMITS if name in (given.only or LIMITS)]
+    good = [_apart(name, given) for name in wanted if name != "cluster" or given.examples]
+    return 0 if all(good) else 1
+
+
+def _part(name: str, given: argparse.Namespace) -> bool:
+    seconds = (LIMITS[name] - STARTS) * given.patience
+    kernels = given.programs, given.seed, given.jobs, seconds
     parts: dict[str, Callable[[], bool]] = {
         "launches": launches,
+        "rings": rings,
         "peers": peers,
         "cores": cores,
         "sweep": lambda: sweep(given.jobs),
-        "every": lambda: generated("every", given.programs, given.seed, given.jobs),
-        "corners": lambda: generated("corners", given.programs, given.seed, given.jobs),
-        "ptx": lambda: ptx(given.programs // 5, given.seed, given.jobs),
-        "cluster": lambda: cluster(given.examples, given.jobs, given.kill_every) if given.examples else True,
+        "every": lambda: generated("every", *kernels),
+        "corners": lambda: generated("corners", *kernels),
+        "ptx": lambda: ptx(given.programs // 5, *kernels[1:]),
+        "cluster": lambda: cluster(given.examples, given.jobs, given.kill_every),
     }
-    good = [part() for name, part in parts.items() if not given.only or name in given.only]
-    return 0 if all(good) else 1
+    return parts[name]()
 
 
 if __name__ == "__main__":

@@ -212,3 +212,40 @@ def test_a_fence_before_the_access_does_not_release_it():
     made.fence(0, 1)
     assert made.ordered(since=1)
     assert not made.ordered(since=2)
+
+
+@cuda.jit
+def published(data, flag, out, meet):
+    """One lane tells another CTA of what all lanes of its warp have written; one lane there is told."""
+    i = cuda.threadIdx.x
+    if cuda.blockIdx.x == 0:
+        data[i] = i
+        cuda.threadfence()
+        if meet & 1:
+            cuda.syncwarp()
+        if i == 0:
+            cuda.atomic.exch(flag, 0, 1)
+    else:
+        if i == 0:
+            while cuda.atomic.cas(flag, 0, 1, 1) != 1:
+                pass
+        cuda.threadfence()
+        if meet & 2:
+            cuda.syncwarp()
+        cuda.threadfence()
+        out[i] = data[31 - i]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("meet", "codes"), [(0, ["race"]), (1, ["race"]), (2, ["race"]), (3, [])])
+def test_a_lane_that_tells_of_others_has_to_meet_them(meet: int, codes: list[str], engine: Any) -> None:
+    """A fence and an atomic order their own thread alone."""
+    given = np.zeros(32, np.int32), np.zeros(1, np.int32), np.zeros(32, np.int32), meet
+    report = wsemu.check(published, 2, 32, given, engine=engine)
+    assert [finding.code for finding in report.findings] == codes
+    assert all("cuda.syncwarp()" in (finding.help or "") for finding in report.findings)
+
+
+def test_lanes_in_lockstep_need_not_meet() -> None:
+    given = np.zeros(32, np.int32), np.zeros(1, np.int32), np.zeros(32, np.int32), 0
+    assert wsemu.check(published, 2, 32, given, lockstep=True).verdict == "verified"

@@ -90,6 +90,11 @@ class SourceView:
         except (SyntaxError, ValueError, RecursionError):
             return ast.parse("")
 
+    @property
+    def has_addresses(self) -> bool:
+        """Whether it is of PTX, or of C++ that PTX was made of: no Python."""
+        return not self.tree.body
+
     @functools.cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
         """Each node's owner."""
@@ -155,9 +160,9 @@ class SourceView:
         return self._text(base), [self._text(part) for part in parts]
 
     def counts_bytes(self, span: Span) -> bool:
-        """Whether an access gives a distance in bytes in place of an index: `ptx.ld_bytes`, `ptx.st_bytes`."""
+        """Whether an access gives a distance in bytes in place of an index: `ptx.ld_bytes`, `ptx.st_bytes`, and PTX."""
         node = self.node(span)
-        return isinstance(node, ast.Call) and _called(node) in ("ld_bytes", "st_bytes")
+        return self.has_addresses or (isinstance(node, ast.Call) and _called(node) in ("ld_bytes", "st_bytes"))
 
     def byte_offset(self, span: Span) -> tuple[str, str]:
         """The array that `ptx.ld_bytes` or `ptx.st_bytes` names at a span, and the offset; two empty ones elsewhere."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.assemble.encode import assemble
 from wsemu.frontend.assemble.graph import Graph
 from wsemu.frontend.ptx.body import check_size, named, walk
+from wsemu.frontend.ptx.confine import confine
 from wsemu.frontend.ptx.emit import Emitter, Frame, Place
 from wsemu.frontend.ptx.ends import part_ends
 from wsemu.frontend.ptx.expand import expand
@@ -77,6 +78,8 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
     part_ends(graph)
     assign_once(graph)
     name_accesses(graph, function, e.origins)
+    if not reached.maps_addresses:
+        confine(graph, e.origins, e.dynamic)
     if e.workspace:
         unknown = mark_grid_barriers(graph, e.workspace)
         graph.unmodelled += [f"`{unknown}` in the workspace of a cooperative launch is not modelled"] if unknown else []

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Graph, Register
     from wsemu.frontend.ptx.syntax import Function
 
-_CARRIES = frozenset(
+CARRIES = frozenset(
     name
     for name, operation in OPERATIONS.items()
     if operation.kind == "alu" and operation.result in ("b32", "b64") and not name.startswith(("cvt.r", "mul", "div"))
@@ -70,7 +70,7 @@ def followed(graph: Graph, held: dict[Register, int]) -> dict[Register, int]:
         (instruction.results[0], instruction.operands)
         for block in graph.blocks
         for instruction in block.instructions
-        if instruction.operation in _CARRIES
+        if instruction.operation in CARRIES
     ]
     changed = True
     while changed:

@@ -67,6 +67,7 @@ class DynamicPlace:
         return e.special("dynamic"), 0, self.variable.name
 
     def _used(self, e: Emitter) -> None:
+        e.dynamic[self.variable.name] = None
         e.graph.uses_dynamic_shared = True
         e.graph.dynamic_alignment = max(e.graph.dynamic_alignment, alignment(self.variable))
 

@@ -46,6 +46,11 @@ _SEEN = (
     "make (2) only when an atomic has returned what another one left behind (1), in every order: a fence between (1) "
     "and the atomic that tells of it, and one between the atomic that sees that and (2)"
 )
+_ALONE = (
+    "a fence or an atomic orders its own thread alone: a `cuda.syncwarp()` or a barrier is missing between (1) and the "
+    "atomic of another lane that tells of it, or between the atomic of another lane that sees that and (2)"
+)
+"""of a race of lanes that there is not if a fence and an atomic count for their whole warp"""
 _FOUND = "this access is made in L2, where GPUs that are known have what was written: PTX does not promise that"
 _BY_BARRIERS = frozenset("race intra-warp-race mbarrier-lifetime mbarrier-uninitialized".split())
 """codes that say that nothing orders two operations, of launches with asynchronous ones"""
@@ -518,15 +523,11 @@ class _Told:
 
     def _race(self, race: Race) -> Decided:
         raw = self._raw(race, self.result.reached.made)
-        in_warp = raw.code == "intra-warp-race" and not race.earlier.agent and not race.later.agent
-        if not self.bound.settings.lockstep and not in_warp and not self._races_as_warps():
-            where = f"{self.places.where(raw.other_pc)} and line {self.places.line(raw.pc)}"
-            return Decided(
-                reasons=(f"{where}: a fence or an atomic orders its own thread alone, those of other lanes are open",)
-            )
         told = self._explained(raw)
         if raw.code == "race" and not race.earlier.agent and not race.later.agent:
-            told = told.model_copy(update={"help": self._fences(race, self.result.reached.made) or told.help})
+            alone = not self.bound.settings.lockstep and not self._races_as_warps()
+            help_ = _ALONE if alone else self._fences(race, self.result.reached.made)
+            told = told.model_copy(update={"help": help_ or told.help})
         return Decided(findings=(told, *self._excused()))
 
     def _races_as_warps(self) -> bool:
