@@ -135,6 +135,23 @@ def test_what_cannot_be_shown_is_run_and_says_why(kernel: Any, arrays: int, why:
 
 
 @cuda.jit
+def by_data_at_last(x: Any, y: Any) -> None:
+    i = cuda.grid(1)
+    y[i] = (i * 3 + 1) * (i * 5 + 2) + i * i
+    y[i] += 1
+    if x[i] > 0:
+        y[i] = 1
+
+
+@pytest.mark.parametrize(("kernel", "line"), [(by_data, 3), (by_data_at_last, 5)])
+def test_why_all_are_run_is_said_with_its_line(kernel: Any, line: int) -> None:
+    """Also of a kernel that has more instructions than places in its source."""
+    report = wsemu.check(kernel, 300, 64, [floats(64 * 300) for _ in range(2)], corners=True)
+    first = kernel.py_func.__code__.co_firstlineno
+    assert f"test_corners.py:{first + line}: the branch depends on loaded data" in report.notes[0]
+
+
+@cuda.jit
 def mask_of_the_cta(x: Any) -> None:
     """Lane 10 is not in the mask in CTAs 256 to 511."""
     t = cuda.threadIdx.x
