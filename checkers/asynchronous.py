@@ -45,7 +45,7 @@ def _outlives(raw: RawFinding, places: Places) -> Finding:
     at = words.named(places, d["address"], raw.pc)
     kind = words.operation(places, raw.pc)
     does = "reads" if d["what"] or kind == "wgmma" else "writes"
-    nobody = f"nothing in CTA {places.cta(raw.cta)} waits" if kind == "bulk.send" else "nothing waits"
+    nobody = f"nothing in CTA {places.cta(raw.cta)} waits" if kind.startswith("bulk.send") else "nothing waits"
     return words.finding(
         raw, places, f"{nobody} for the {noun} that {does} {at}: it may be under way when the CTA ends",
         f"{words.amount(d['bytes'])} by {words.who(raw, places)}",
@@ -57,7 +57,7 @@ def _outlives(raw: RawFinding, places: Places) -> Finding:
 def _wait_for(raw: RawFinding, places: Places) -> str:
     """What waits for an operation: its mbarrier, or its group."""
     kind = words.operation(places, raw.pc)
-    if kind == "bulk.send":
+    if kind.startswith("bulk.send"):
         sync = words.spelled(places, raw.pc, "barrier.cluster")
         return (
             f"{sync} behind the wait for its mbarrier, in both CTAs; or let who waits arrive on an mbarrier of this one"

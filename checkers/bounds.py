@@ -5,6 +5,7 @@ every array of the launch, a store to a constant or read-only array, a computed 
 end as Numba lets it, an address that is no multiple of the access's size (16 bytes for a `v4` of float32).
 In PTX, an address of one `__shared__` variable that leads into another.
 Of asynchronous copies, both sides and the mbarrier.
+Of the heap of the device (`malloc`), an access outside of a block or to one that was freed, `free` of what is no block.
 Bytes moved by `ptx.ld_bytes` and `ptx.st_bytes` may lie outside the view that is named, but not outside the array.
 Does not detect: pointer arithmetic that lands inside another part of the same array.
 Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled tests are `integer.index_address`,
@@ -22,6 +23,7 @@ from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.readings import culprit
 from wsemu.model.finding import Finding
 from wsemu.model.grid import Grouping
+from wsemu.model.heap import BEYOND, FREED, FREED_ALREADY, NO_BLOCK, mistake
 from wsemu.model.isa import SEGMENT_SHIFT, SHARED
 from wsemu.model.outcome import Detail
 
@@ -57,6 +59,8 @@ def _explained(raw: RawFinding, places: Places) -> Finding:
     detail = raw.detail
     if places.verb(raw.pc) == "async":
         return _of_copy(raw, places)
+    if (of_heap := mistake(detail.get("address", 0))) is not None:
+        return _of_heap(raw, places, of_heap[0])
     if raw.code == "misaligned":
         return _misaligned(raw, places)
     if detail["readonly"]:
@@ -117,6 +121,26 @@ def _of_copy(raw: RawFinding, places: Places) -> Finding:
     return Finding(code=raw.code, message=message, sites=sites, notes=[note], help=help_, count=raw.count)
 
 
+_OF_HEAP = {
+    BEYOND: (
+        "{verb} of {size} bytes outside of the blocks of the heap",
+        "check the index against what `malloc` was asked for",
+    ),
+    FREED: ("{verb} of {size} bytes in a block of the heap that was freed", "free the block behind its last use"),
+    FREED_ALREADY: ("`free` of a block that was freed", "free each block once"),
+    NO_BLOCK: ("`free` of what is no block of the heap", "free the address that `malloc` gave"),
+}
+"""mistake -> what is wrong, what may be done"""
+
+
+def _of_heap(raw: RawFinding, places: Places, which: int) -> Finding:
+    """An access to the heap of the device, or a `free`, that is wrong."""
+    message, help_ = _OF_HEAP[which]
+    told = message.format(verb=places.verb(raw.pc), size=raw.detail["size"])
+    frees = which in (FREED_ALREADY, NO_BLOCK)
+    return _finding(raw, places, told, "the heap is as it was" if frees else _left_out(raw, places), help_)
+
+
 def _of_copy_outside(raw: RawFinding, places: Places, noun: str, *, copies: bool) -> tuple[str, str, str]:
     """Message, note and help of a copy that is not all inside the variable which its address was computed from."""
     distance, within = raw.detail["index"], places.within(0, raw.pc)
@@ -138,7 +162,7 @@ def _wrong_rank(raw: RawFinding, places: Places) -> str:
         return ""
     if member != Grouping(places.grid, outcome.group).of(raw.cta)[1]:
         return f"rank {member}"
-    return _ITS_OWN if words.operation(places, raw.pc) == "bulk.send" else ""
+    return _ITS_OWN if words.operation(places, raw.pc).startswith("bulk.send") else ""
 
 
 def _finding(raw: RawFinding, places: Places, message: str, note: str, help_: str, index: str = "") -> Finding:

@@ -27,6 +27,7 @@ _NOUNS = {
     "tensor.prefetch": "tensor prefetch",
     "bulk.prefetch": "prefetch",
     "bulk.send": "bulk copy",
+    "bulk.send_reduce": "bulk reduction",
     "bulk.multicast": "multicast copy",
     "tensor.multicast": "multicast tensor copy",
     "async.store": "asynchronous store",
@@ -46,7 +47,10 @@ _NOUNS = {
     "mbarrier.wait": "wait",
 }
 """operation without its type -> what it is"""
-LOADS = ("bulk.load", "tensor.load", "bulk.send", "bulk.multicast", "tensor.multicast", "async.store", "async.reduce")
+LOADS = (
+    *("bulk.load", "tensor.load", "bulk.send", "bulk.send_reduce", "bulk.multicast", "tensor.multicast"),
+    *("async.store", "async.reduce"),
+)
 """what credits an mbarrier with what it brings"""
 BULK = ("bulk", "tensor")
 """how names of what has bulk groups begin"""
@@ -60,6 +64,7 @@ _VERBS = {
     "bulk.load": "copies with",
     "tensor.load": "copies with",
     **dict.fromkeys(("bulk.send", "bulk.multicast", "tensor.multicast", "async.store", "async.reduce"), "copies with"),
+    "bulk.send_reduce": "copies with",
     "cp.async.arrive": "lets its copies arrive on",
 }
 """operation -> what who executes it does to an mbarrier"""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "arch": ("string", "architecture whose limits hold"),
     "sms": ("string", "multiprocessors of the GPU; 0: those of the largest one of the architecture"),
+    "heap": ("string", "bytes of the heap from which kernels allocate memory"),
     "fma": ("bool", "contract a * b + c into one rounding, as the GPU's compiler does"),
     "mma": ("string", "sums of matrix instructions: hardware, or exact, rounded once"),
     "budget": ("string", "warp instructions after which a launch ends as incomplete"),
@@ -53,7 +54,7 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "kernel": ("args", "names of the kernels that are checked, with * and ?"),
 }
 """names of `[tool.wsemu]` (with `_` for `-`) -> pytest's type of configuration value, help"""
-_NUMBERS: dict[str, type[int] | type[float]] = {"sms": int, "budget": int, "fix_budget": float}
+_NUMBERS: dict[str, type[int] | type[float]] = {"sms": int, "heap": int, "budget": int, "fix_budget": float}
 _TABLE = re.compile(rb"\btool\s*\.\s*wsemu\b|^\s*wsemu\s*[.=]", re.MULTILINE)
 _HERE = os.path.dirname(os.path.realpath(__file__)) + os.sep
 

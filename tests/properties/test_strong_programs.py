@@ -184,6 +184,23 @@ def test_accesses_on_ways_of_a_cta_are_told_apart(engine: Any) -> None:
     assert verdict(program, engine, "shared") == ("failed", ("race",))
 
 
+BESIDE = (
+    "P0@0: W x 1 relaxed gpu; {0}W f 1 relaxed gpu; W y 9 | P1@0: R f relaxed gpu -> a; {0}R x relaxed gpu -> b; "
+    "?b=0 W s1 1; ?a=1 R s1 -> e; ?e=1 W y 2 | P2@1: W s7 1"
+)
+"""both write `y` where the flag is seen, and not what was stored before it"""
+
+
+@pytest.mark.parametrize(("fence", "right"), [("", False), ("F acq_rel cta; ", True)])
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_threads_of_a_cta_beside_others_are_no_interleaving_without_fences(
+    fence: str, right: bool, engine: Any
+) -> None:
+    program = parse(BESIDE.format(fence))
+    assert explore(program).wrong != right
+    assert (verdict(program, engine)[0] == "verified") == right
+
+
 @pytest.mark.parametrize(("scope", "cluster", "said"), [("cluster", 0, "incomplete"), ("cta", 0, "failed")])
 def test_one_run_orders_by_acquires_of_a_cluster(scope: str, cluster: int, said: str) -> None:
     """What is not decided for all orders is no race where fences of the cluster order it in one."""

@@ -21,7 +21,7 @@ mov.u32 %r3, tile; mov.u32 %r4, bar; mov.u32 %r10, %cluster_ctarank; xor.b32 %r1
 mapa.shared::cluster.u32 %r5, %r3, %r11; mapa.shared::cluster.u32 %r6, %r4, %r11;
 setp.eq.u32 %p1, %r2, 0; setp.eq.and.u32 %p2, %r10, 0, %p1;
 @%p1 mbarrier.init.shared.b64 [bar], 1;
-st.shared.v4.u32 [%r3+256], {%r9, %r9, %r9, %r9};
+st.shared.v4.u32 [%r3+256], {%r9, %r9, %r9, %r9}; st.shared.v4.u32 [%r3+384], {%r9, %r9, %r9, %r9};
 fence.proxy.async; barrier.cluster.arrive; barrier.cluster.wait;
 BODY
 barrier.cluster.arrive; barrier.cluster.wait;
@@ -31,6 +31,7 @@ OWN, FAR = ("%r3", "%r4"), ("%r5", "%r6")
 """(tile, mbarrier) of the CTA, and of the other one"""
 WAIT = "$wait: mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0; @!%p3 bra $wait;"
 PUT = "@%p1 {} [{}], 0, [{}];"
+REDUCE = "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
 COPIES = {
     "cta": (128, "@%p1 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [{}], [%rd1], 128, [{}];"),
     "cluster": (128, "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{}], [%rd1], 128, [{}];"),
@@ -46,6 +47,7 @@ COPIES = {
         16,
         "@%p1 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [{}], [%r3+256], 16, [{}];",
     ),
+    "send and reduce": (16, f"@%p1 {REDUCE}.add.u32 [{{}}+256], [%r3+384], 16, [{{}}];"),
     "store": (4, PUT.format("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32", "{}", "{}")),
     "reduce": (
         4,
@@ -54,7 +56,7 @@ COPIES = {
 }
 HERE = {"cta", "cluster", "tile of cta", "tile of cluster", "store"}
 """those that may go to the CTA's own memory"""
-THERE = {"cluster", "tile of cluster", "send", "store", "reduce"}
+THERE = {"cluster", "tile of cluster", "send", "send and reduce", "store", "reduce"}
 
 
 def codes(body, cluster=2):

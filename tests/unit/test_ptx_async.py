@@ -376,7 +376,7 @@ cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f16 [%rd1], [%r3], 16;
 cp.reduce.async.bulk.global.shared::cta.bulk_group.min.noftz.bf16 [%rd1], [%r3], 16;
 cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [%rd1], [%r3], 16;
 cp.reduce.async.bulk.global.shared::cta.bulk_group.xor.s32 [%rd1], [%r3], 16;
-cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%r3], [%r4], 16, [%r7];
+cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.s64 [%r3], [%r4], 16, [%r7];
 multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r3], 16;
 mapa.shared.u32 %r5, %r7, 0;
 getctarank.u32 %r5, %r7;

@@ -120,14 +120,13 @@ def test_what_is_not_modelled_has_a_remedy(what, told):
     assert f"is not modelled; {told}" in report.notes[0]
 
 
-def test_memory_that_a_thread_allocates_is_refused_with_a_remedy():
-    malloc = ".extern .func (.param .b64 r) malloc(.param .b64 n);"
-    body = "{ .param .b64 n; st.param.b64 [n], 16; .param .b64 r; call.uni (r), malloc, (n); ld.param.b64 %rd7, [r]; }"
-    report = run(text(body, outside=malloc))
+def test_a_function_of_the_system_that_is_not_known_is_refused_with_a_remedy():
+    launches = ".extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 n);"
+    body = "{ .param .b64 n; st.param.b64 [n], 16; .param .b32 r; call.uni (r), cudaLaunchDeviceV2, (n); }"
+    report = run(text(body, outside=launches))
     assert report.verdict == "incomplete"
-    assert (
-        "`malloc`, which is defined elsewhere, is not modelled; pass an array that the host has made" in report.notes[0]
-    )
+    told = "`cudaLaunchDeviceV2`, which is defined elsewhere, is not modelled; launch it from the host"
+    assert told in report.notes[0]
 
 
 # -- fences between proxies ------------------------------------------------------------------------------------------

@@ -90,6 +90,8 @@ class Configuration(_Table):
     arch: str = "sm_90"
     sms: int = Field(default=0, ge=0)
     """multiprocessors of the GPU; 0: those of the largest one of the architecture"""
+    heap: int = Field(default=Settings().heap, ge=1)
+    """bytes of the heap from which kernels allocate memory"""
     fma: bool = True
     mma: Sums = "hardware"
     budget: int = Field(default=Settings().budget, ge=1)
@@ -151,6 +153,7 @@ class Configuration(_Table):
         return Settings(
             arch=self.arch,
             sms=self.sms,
+            heap=self.heap,
             fma=self.fma,
             mma=self.mma,
             budget=self.budget,

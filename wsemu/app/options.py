@@ -81,6 +81,15 @@ Sms = Annotated[
         show_default="the most",
     ),
 ]
+Heap = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="BYTES",
+        help="Memory that kernels may allocate (cudaLimitMallocHeapSize).",
+        show_default="8 MiB",
+    ),
+]
 Lockstep = Annotated[
     bool | None,
     typer.Option("--lockstep/--no-lockstep", help="The lanes of a warp run together, as before sm_70."),

@@ -11,17 +11,17 @@ import numpy as np
 
 from wsemu.model.bound import BoundArray
 from wsemu.model.data import NamedTuple, dataclass
-from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS, SEGMENT_SHIFT, SIZE
+from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS, SEGMENT_SHIFT, SIZE, UNWATCHED
 from wsemu.model.program import Program
 from wsemu.model.tensor_map import MAP_BYTES, TensorMap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
     from wsemu.machine.run import Bytes, Rows
-    from wsemu.model.program import Parameter
+    from wsemu.model.program import ConstantArray, Parameter
 
     _Arrays = dict[tuple[int, tuple[int | str, ...]], npt.NDArray[Any]]
     _Places = dict[tuple[int, tuple[int | str, ...]], tuple[int, int]]
@@ -64,6 +64,11 @@ class Memory:
             memory.keeps = [arrays[n] for n in group]  # type: ignore[attr-defined]  # as long as it is used
             data = np.frombuffer(memory, np.uint8)  # type: ignore[call-overload]  # ctypes arrays are buffers
         self.segments.append((data, any(self._writable[n] for n in group)))
+
+    def unwatch(self, segment: int) -> None:
+        """Nothing races in a segment."""
+        number = segment - FIRST_ARRAY
+        self.segments[number] = self.segments[number][0], UNWATCHED
 
     def place(self, n: int) -> tuple[int, int]:
         """(segment, offset of the first element) of array n."""
@@ -138,14 +143,13 @@ def component(value: Any, path: tuple[int | str, ...]) -> Any:
     return value
 
 
-def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tuple[Rows, Memory, list[BoundArray]]:
-    """Rows, memory and array descriptions for a launch of `program` with these arguments."""
+def bind(
+    program: Program, arguments: Sequence[Any], names: Sequence[str], heap: Mapping[str, npt.NDArray[Any]] | None = None
+) -> tuple[Rows, Memory, list[BoundArray]]:
+    """Rows, memory and array descriptions for a launch of `program` with these arguments and arrays of its heap."""
     wanted = _wanted(program, arguments)
     kept = {(p.argument, p.component): p.row for p in program.parameters if p.part == "memory"}
-    copied = [
-        c.array.copy() if c.addresses or c.pointers or (c.writable and not c.live) else c.array
-        for c in program.constant_arrays
-    ]
+    copied = [(heap or {})[c.heap] if c.heap else _of_launch(c) for c in program.constant_arrays]
     pointed = [(n, at, array) for n, c in enumerate(program.constant_arrays) for at, array in c.pointers]
     blocks = [np.zeros(len(_packed(arguments, key).data), np.uint8) for key in kept]
     arrays = [*wanted.values(), *copied, *(array for _, _, array in pointed), *blocks]
@@ -167,11 +171,10 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
     for n, constant in enumerate(program.constant_arrays, len(wanted)):
         segment, offset = memory.place(n)
         rows[constant.row] = ("b64", (segment << SEGMENT_SHIFT) + offset)
-        bound.append(
-            BoundArray(
-                constant.name, segment, offset, constant.array.shape, constant.array.strides, constant.array.dtype
-            )
-        )
+        array = arrays[n] if constant.heap else constant.array
+        bound.append(BoundArray(constant.name, segment, offset, array.shape, array.strides, array.dtype))
+        if constant.heap not in ("", "bytes", "info"):
+            memory.unwatch(segment)
     for n, (key, row) in enumerate(kept.items(), first):
         blocks[n - first][:] = np.frombuffer(_contents(_packed(arguments, key), key, places, names), np.uint8)
         rows[row] = ("b64", _address(memory.place(n)))
@@ -186,6 +189,11 @@ def bind(program: Program, arguments: Sequence[Any], names: Sequence[str]) -> tu
         name = f"*{program.constant_arrays[n].name}"
         bound.append(BoundArray(name, *place, array.shape, array.strides, array.dtype))
     return rows, memory, bound
+
+
+def _of_launch(c: ConstantArray) -> npt.NDArray[Any]:
+    """An array of the program, or a copy where a launch writes to it."""
+    return c.array.copy() if c.addresses or c.pointers or (c.writable and not c.live) else c.array
 
 
 def _fill_blocks(arguments: Sequence[Any], places: _Places, names: Sequence[str]) -> None:

@@ -61,6 +61,7 @@ def check(
     uninitialized: Iterable[str] = (),
     cluster: int | tuple[int, ...] | None = None,
     sms: int | None = None,
+    heap: int | None = None,
 ) -> Report:
     """Run `kernel[grid, block](*args)` on the emulator and report what was found; the arrays in `args` are used
     in place.
@@ -77,7 +78,7 @@ def check(
     as errors, and `uninitialized` the names of array arguments whose contents count as not yet written.  `cluster`
     counts the CTAs of a cluster (an int or up to three), which divides the grid; without it a CTA is a cluster of
     its own. `sms` is how many multiprocessors the GPU has, for CTAs that have to run at once
-    (`Report.residency`).
+    (`Report.residency`). `heap` is how many bytes kernels may allocate (`malloc`, cudaLimitMallocHeapSize).
     UsageError and KernelError say what is wrong with the call or the source.  A launch that needs what is not modelled
     is `incomplete` and does not run; the report's notes have the place and the remedy.
     """
@@ -85,6 +86,7 @@ def check(
         "fma": fma,
         "mma": mma,
         "sms": sms,
+        "heap": heap,
         "budget": budget,
         "engine": engine,
         "lockstep": lockstep,

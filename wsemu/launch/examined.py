@@ -11,6 +11,7 @@ import numpy as np
 
 from wsemu.evidence.places import Places
 from wsemu.launch.code import Code
+from wsemu.launch.heap import outgrown, told
 from wsemu.launch.hooks import keeping, starting
 from wsemu.launch.running import bind_launch, ran, together
 from wsemu.launch.same import keep, said
@@ -63,7 +64,13 @@ def examined(
         if not isinstance(why, str):
             return why
         notes = (*notes, why)
+    before = {} if bound.heap is None else {n: np.array(bound.segments[n][0]) for n in bound.heap.others(bound)}
     run, orders = ran_with_orders(bound, workers)
+    while outgrown(bound, run[0]) and bound.heap.larger:
+        for n, data in before.items():
+            bound.segments[n][0][:] = data
+        bound, notes = bind_launch(kernel, configuration, arguments, chosen, uninitialized, part=bound.heap.larger)
+        run, orders = ran_with_orders(bound, workers)
     return judged(kernel, bound, notes, run, started, more, orders)
 
 
@@ -101,7 +108,7 @@ def judged(
     program, configuration = bound.program, bound.configuration
     rows = address_rows(program, bound.rows, bound.names, bound.arrays) if orders is None else orders.segment_of
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
-    alone = more is None and orders is not None and not orders.may_decide()
+    alone = bound.heap is None and more is None and orders is not None and not orders.may_decide()
     known = said(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None
     if known is not None:
         return Examined(bound, places, trace, known, initial() if (known.findings or keeping) and not tried else [])
@@ -112,9 +119,11 @@ def judged(
     begun = started + compiling()
     report = judge(configuration, places, notes, trace, bound.settings, begun, more, decide, gives_places)
     needed = together(program, configuration, bound.settings.sms) or (orders.needed if orders is not None else None)
+    if bound.heap is not None:
+        report = told(report, bound.heap)
     if needed is not None:
         report = report.model_copy(update={"residency": needed})
-    if bound.settings.every:
+    if bound.settings.every and bound.heap is None:
         from wsemu.launch.every import extended
 
         again = functools.partial(_again, initial=initial())

@@ -9,6 +9,7 @@ import numpy as np
 from wsemu.launch.arguments import arrays_in, is_blank
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compiled
+from wsemu.launch.heap import heap_of, without_sectors
 from wsemu.launch.hooks import advancing
 from wsemu.launch.same import as_before
 from wsemu.model.bound import Bound
@@ -35,8 +36,10 @@ def bind_launch(
     chosen: Settings,
     uninitialized: tuple[str, ...] = (),
     made: Compiled | None = None,
+    part: int = 0,
 ) -> tuple[Bound, tuple[str, ...]]:
-    """A launch ready to run, of the kernel as it is `made`, and what the front end has to say of it."""
+    """A launch ready to run, of the kernel as it is `made`, and what the front end has to say of it; `part`: bytes that
+    each thread has of the heap's memory."""
     from wsemu.launch.binding import bind
 
     if check_int(chosen.sms, "sms") < 0:
@@ -64,9 +67,10 @@ def bind_launch(
         from wsemu.model.introduced import check_instructions
 
         check_instructions(program, configuration.arch)
-    rows, memory, arrays = bind(program, arguments, names)
+    heap = heap_of(program, configuration, chosen.heap, part)
+    rows, memory, arrays = bind(program, arguments, names, heap and heap.arrays)
     blank = _segments(uninitialized, arrays, names, arguments) | _captured(program, rows, arrays)
-    return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen, source), notes
+    return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen, source, heap), notes
 
 
 def _with_sums(program: Program, wanted: str) -> tuple[Program, tuple[str, ...]]:
@@ -100,7 +104,8 @@ def _segments(
 
 def _captured(program: Program, rows: dict[int, Any], bound: list[BoundArray]) -> frozenset[int]:
     """The segments of unwritten arrays that the program names, or whose addresses its variables hold."""
-    blank = {int(rows[c.row][1]) >> SEGMENT_SHIFT for c in program.constant_arrays if is_blank(c.array)}
+    unwritten = [c for c in program.constant_arrays if is_blank(c.array) or c.heap == "bytes"]
+    blank = {int(rows[c.row][1]) >> SEGMENT_SHIFT for c in unwritten}
     pointed = [array for c in program.constant_arrays for _, array in c.pointers]
     last = bound[len(bound) - len(pointed) :]  # `bind` has these behind all others
     return frozenset(blank | {own.segment for own, array in zip(last, pointed, strict=True) if is_blank(array)})
@@ -183,7 +188,7 @@ def ran(bound: Bound, workers: int | None, budget: int | None = None, only: tupl
         spread = _workers(bound) if workers is None else workers
         options = {**sizes, "workers": spread, "descending": chosen.cta_order == "descending", "watch": watch}
         run = Launch(*launch_, **options, only=only, each=_advance(program.name))
-        outcome = _counted(program, as_before(program, run.run()))
+        outcome = _counted(bound, as_before(program, run.run()))
         program.derived["work"] = outcome.warp_instructions // (len(only) or configuration.ctas)
         return outcome, run.trace, run.initial
     if chosen.engine == "reference":
@@ -193,14 +198,17 @@ def ran(bound: Bound, workers: int | None, budget: int | None = None, only: tupl
         everything = TraceRequest(frozenset(range(len(program.code))))
         options = {**sizes, **found, "trace": everything}
         before = [data.copy() for data, _ in bound.segments]
-        outcome = _counted(program, reference.run(*launch_, **options))
+        outcome = _counted(bound, reference.run(*launch_, **options))
         whole = outcome.trace or Trace()
         return outcome, whole.part, lambda: before
     raise UsageError(f'no engine {chosen.engine!r}: "vm" or "reference"')
 
 
-def _counted(program: Program, outcome: Outcome) -> Outcome:
-    """The outcome without the sectors of textures, which have caches and layouts of their own."""
+def _counted(bound: Bound, outcome: Outcome) -> Outcome:
+    """The outcome without the sectors of textures, which have caches and layouts of their own, and of the heap."""
+    program = bound.program
+    if bound.heap is not None:
+        without_sectors(bound, bound.heap, outcome)
     if "of_textures" not in program.derived:
         program.derived["of_textures"] = np.flatnonzero(program.code[:, 7] & BY_TEXTURE).tolist()
     for pc in program.derived["of_textures"]:

@@ -40,6 +40,7 @@ _KINDS: dict[str, Kind] = {
     "cp.async": "copy",
     "bulk.load": "copy",
     "bulk.send": "copy",
+    "bulk.send_reduce": "copy",
     "bulk.multicast": "copy",
     "tensor.multicast": "copy",
     "async.store": "copy",

@@ -35,7 +35,18 @@ if TYPE_CHECKING:
 
 BLANK = 0
 """what a destination holds before the transfer, and no word of a source"""
-COPIES = frozenset((*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce", "bulk.send", "bulk.multicast", "tensor.load"))
+COPIES = frozenset(
+    (
+        *CP_ASYNC,
+        "bulk.load",
+        "bulk.store",
+        "bulk.reduce",
+        "bulk.send",
+        "bulk.send_reduce",
+        "bulk.multicast",
+        "tensor.load",
+    )
+)
 """asynchronous operations that write memory"""
 _GAP = 32
 """bytes that rows of a matrix are longer than those of its tile"""

@@ -46,6 +46,7 @@ from wsemu.model.isa import (
     SEGMENT_SHIFT,
     SHARED,
     SIZE,
+    UNWATCHED,
     WAITS,
     access_shape,
     memory_shape,
@@ -146,10 +147,13 @@ _REDUCTION_WIDTHS = np.array([2 * int(type_.lstrip("busf")) for _, type_ in BULK
 """bytes of an element, 16 times: no other atomic is as wide, and any two differ in a bit"""
 MAP_ACQUIRE, MAP_RELEASE = OPCODE["map.acquire"], OPCODE["map.release"]
 _TILES = frozenset(OPCODE[f"tensor.{name}"] for name in ("load", "store", "reduce", "prefetch", "multicast"))
-_REDUCTIONS = frozenset(OPCODE[name] for name in ("bulk.reduce", "async.reduce.b32", "async.reduce.b64"))
+_REDUCTIONS = frozenset(
+    OPCODE[name] for name in ("bulk.reduce", "bulk.send_reduce", "async.reduce.b32", "async.reduce.b64")
+)
 _BULK = {
     *(OPCODE[f"{kind}.{name}"] for kind in ("bulk", "tensor") for name in ("load", "store", "reduce", "multicast")),
     OPCODE["bulk.send"],
+    OPCODE["bulk.send_reduce"],
     *(OPCODE[name] for name in WGMMA),
 }
 """operations in the asynchronous proxy"""
@@ -462,7 +466,7 @@ class Machine:
         for number, (data, writable) in enumerate(segments, FIRST_ARRAY):
             segment = table[number]
             segment["host"], segment["bytes"], segment["writable"] = address_of(data), data.nbytes, writable
-            if watch.races and writable:
+            if watch.races and writable and writable != UNWATCHED:
                 expected = watch.stored is None or number in watch.stored
                 segment["tracked"] = layout.TRACKED if expected else layout.READ_SO_FAR
             if marks and writable:

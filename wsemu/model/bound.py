@@ -43,6 +43,8 @@ class Bound(NamedTuple):
     settings: Settings
     source: tuple[str, int, int] | None = None
     """file, first and last line of code that is no Python function"""
+    heap: Any = None
+    """of a kernel that allocates memory its `wsemu.launch.heap.Heap`, or None"""
 
     @property
     def group(self) -> tuple[int, int, int]:

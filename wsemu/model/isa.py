@@ -14,7 +14,7 @@ it fails.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, cast
 
 from wsemu.model.data import NamedTuple
 from wsemu.model.matrix import MMA, MOVES, WGMMA
@@ -49,6 +49,8 @@ FRESH = 1 << 24
 """in `aux` of a load: by `.cg`, `.cv` or volatile it passes by the cache of a multiprocessor"""
 BY_TEXTURE = 1 << 23
 """in `aux` of a load or store: it is a part of an access to a texture or surface, whose sectors are not counted"""
+UNWATCHED = cast("bool", 2)
+"""what is said of whether a segment may be written, for memory of the system: it may, and nothing races there"""
 OF_CTA_ALONE = 1
 """`aux` of a `map.release` or `map.acquire`: of CTA scope"""
 CONVERGED = 1
@@ -491,6 +493,7 @@ for _name, _result, _operands, _meaning in (
     ("grid.wait", "b32", "", "until all CTAs of the grid have arrived there; d: bit 31 is that of the next phase"),
     ("bulk.send", "", "b64 b64 b32 b64", ("copy c bytes from shared b of the CTA to shared a of one of its cluster; "
      "the mbarrier at imm, in that one, is credited")),
+    ("bulk.send_reduce", "", "b64 b64 b32 b64", "as bulk.send, combining with what is there; aux: of BULK_REDUCTIONS"),
     ("bulk.multicast", "", "b64 b64 b32 b64", ("as bulk.load, to the same place in each CTA of the cluster whose rank "
      "has a bit in d")),
     ("tensor.multicast", "", "b64 b64 b64", "as tensor.load, to each CTA whose rank has a bit in the row behind those"),

@@ -73,6 +73,8 @@ class ConstantArray(NamedTuple):
     live: bool = False
     pointers: tuple[tuple[int, npt.NDArray[Any]], ...] = ()
     """(byte offset, the array of the host whose address stands there)"""
+    heap: str = ""
+    """which array of the heap of the device it is (`model.heap.Part`): the launch makes it"""
 
 
 class SharedArray(NamedTuple):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from wsemu.model.codes import CHECKERS
 from wsemu.model.data import dataclass, field
+from wsemu.model.heap import SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,8 @@ class Settings:
     """sums of matrix instructions: those of the architecture's tensor cores, or `exact`, rounded once"""
     sms: int = 0
     """multiprocessors of the GPU; 0: as many as the largest one of the architecture has"""
+    heap: int = SIZE
+    """bytes of the heap from which kernels allocate memory"""
     fma: bool = True
     """contract a * b + c as the compiler does"""
     budget: int = 1_000_000_000

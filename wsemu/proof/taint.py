@@ -101,7 +101,10 @@ VARYING = ("varying.b32", "varying.b64")
 WAITS = (OPCODE["mbarrier.wait"], OPCODE["mbarrier.wait.parity"])
 ARRIVE, REDUCES = (
     OPCODE["mbarrier.arrive"],
-    tuple(OPCODE[name] for name in ("bulk.reduce", "tensor.reduce", "async.reduce.b32", "async.reduce.b64")),
+    tuple(
+        OPCODE[name]
+        for name in ("bulk.reduce", "bulk.send_reduce", "tensor.reduce", "async.reduce.b32", "async.reduce.b64")
+    ),
 )
 _OPERANDS = {
     "barrier": "barrier operand", "warp": "member mask", "async": "operand of an mbarrier operation or wait",

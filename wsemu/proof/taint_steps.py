@@ -38,7 +38,7 @@ _COPIED = -2
 """stands for the row that would hold what a copy moves"""
 _MAP = -3
 """the same of a tensor map"""
-_COPIES = (*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce", "bulk.send", "bulk.multicast")
+_COPIES = (*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce", "bulk.send", "bulk.send_reduce", "bulk.multicast")
 _CARRIED = {
     **dict.fromkeys(("mov", "min", "max", "selp", "cvt"), "whole"), **dict.fromkeys(("add", "and", "or", "xor"), "sum"),
     "sub": "less", "mad": "product", "madwide": "product", "index": "whole",
@@ -70,11 +70,14 @@ class Regions:
         constant = [array for array in program.constant_arrays if not (array.writable or array.live)]
         self.entry: State = {array.row: 1 << first for array in constant}
         """what the rows of base addresses hold"""
-        self.entry.update(
-            (array.row, self._add(Region("global")))
-            for array in program.constant_arrays
-            if array.writable and not array.live
-        )
+        self.tables: dict[str, Bits] = {}
+        """those of the heap by their names: no address gets out of them, or into them"""
+        for array in program.constant_arrays:
+            if array.writable and not array.live:
+                is_table = array.heap not in ("", "bytes")
+                self.entry[array.row] = self._add(Region("table" if is_table else "global"))
+                if is_table:
+                    self.tables[array.name] = self.entry[array.row]
         self.bases: dict[int, str] = {}
         """row -> shared or local: the base of that space"""
         self.mapped: dict[int, Bits] = {}
@@ -82,6 +85,7 @@ class Regions:
         self._arguments(program, segment_of)
         self._declared(program)
         self.everything = ((1 << len(self.list)) - 1 << first) & ~self.votes & ~self.unknown
+        self.everything &= ~self.all_of("table")
         self._spaces = (self.all_of("local"), self.all_of("shared", "dynamic"))
         self.entry.update((row, self._whole(space)) for row, space in self.bases.items())
         self.entry.update(
@@ -288,6 +292,7 @@ class Decoder:
         self.bits = bits
         """sources by their pc"""
         self.taint: Bits = (1 << len(bits)) - 1
+        self.tables = {pc: regions.tables[name] for pc, name in enumerate(program.array_of) if name in regions.tables}
         self.constants = {row: int(value) for row, type_, value in program.constants if type_ == "b64"}
         self.constants32 = {row: int(value) for row, type_, value in program.constants if type_ == "b32"}
 
@@ -356,7 +361,7 @@ class Decoder:
         reach = 0 if base is not None else UNBOUNDED if immediate < 0 else immediate + size
         return Step(
             pc, kind, (address, *operands, *guards), () if kind == "store" else rows, guards[0] if guards else 0,
-            address, 0 if base is None else self.regions.at(base, immediate), reach=reach,
+            address, self.tables.get(pc, 0) if base is None else self.regions.at(base, immediate), reach=reach,
             unit=size if count > 1 else 1, window=self.regions.window(fields[6]), keeps=self.taint,
         )  # fmt: skip
 
@@ -442,7 +447,7 @@ class Decoder:
         to, source, size, *more = rows
         reach = self.constants32.get(size, UNBOUNDED)
         yield Step(pc, "load", (source, *guards), (_COPIED,), 0, source, reach=reach, keeps=self.taint)
-        kind = "atomic" if name == "bulk.reduce" else "store"
+        kind = "atomic" if name in ("bulk.reduce", "bulk.send_reduce") else "store"
         yield Step(
             pc, kind, (to, _COPIED, *guards), (), guard, to, operands=(size, *more), reach=reach, window=window,
             keeps=self.taint,

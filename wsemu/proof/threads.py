@@ -788,7 +788,7 @@ class Knowledge:
     def _copy(self, event: Event, number: int) -> Iterator[Race]:
         """A copy is issued, and made: what it does to arrays, as its threads know of others then."""
         name = NAMES[self.code[event.pc][0]]
-        kind = ATOMIC if name == "bulk.reduce" else WRITE
+        kind = ATOMIC if name in ("bulk.reduce", "bulk.send_reduce") else WRITE
         for thread in self._threads(event, event.lanes):
             for start, does in ((event.generation, READ), (event.place, kind)):
                 if start >> SEGMENT_SHIFT < FIRST_ARRAY:

@@ -106,7 +106,7 @@ enter(
             **dict.fromkeys(CP_ASYNC, cp_async.copy),
             "cp.async.commit": cp_async.commit,
             "cp.async.wait": cp_async.wait,
-            **dict.fromkeys(("bulk.load", "bulk.send", "bulk.multicast"), bulk_copy.load),
+            **dict.fromkeys(("bulk.load", "bulk.send", "bulk.send_reduce", "bulk.multicast"), bulk_copy.load),
             **dict.fromkeys(
                 (f"async.{name}.b{bits}" for name in ("store", "reduce") for bits in (32, 64)), bulk_copy.store_one
             ),

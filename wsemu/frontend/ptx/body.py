@@ -10,6 +10,7 @@ from wsemu.frontend.ptx import variables
 from wsemu.frontend.ptx.emit import AXES, REGISTER_TYPES, Emitter, Place
 from wsemu.frontend.ptx.excerpt import loc_span
 from wsemu.frontend.ptx.forms import UnhandledForm
+from wsemu.frontend.ptx.heap import watch
 from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
 from wsemu.frontend.ptx.recursion import check_ways
 from wsemu.frontend.ptx.syntax import (
@@ -77,6 +78,8 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
         return
     if e.reached.recursive and _is_together(instruction):
         check_ways(e)
+    if e.reached.allocates:
+        watch(e, instruction)
     place, guard = (e.span, e.stack), (e.guard, e.negated)
     if instruction.opcode in _WRAPPED and e.located:
         e.span, e.stack = e.called

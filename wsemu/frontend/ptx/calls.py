@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.assemble.graph import TRUE, Register
 from wsemu.frontend.ptx.body import registers_of, walk
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
+from wsemu.frontend.ptx.heap import allocate as allocate_block
+from wsemu.frontend.ptx.heap import release as release_block
 from wsemu.frontend.ptx.reach import candidates
 from wsemu.frontend.ptx.recursion import again, allocate, enter, pieces, stack
 from wsemu.frontend.ptx.syntax import Function, Instruction, Name, Number, Operand, Sink, Variable, Vector
@@ -31,6 +33,8 @@ def call(e: Emitter, instruction: Instruction) -> None:
         _guarded(e, lambda: _indirect(e, value, form, results, arguments))
     elif name in EXTERNAL:
         EXTERNAL[name](e, results)
+    elif name in ON_HEAP:
+        _guarded(e, lambda: ON_HEAP[name](e, results, arguments))
     elif found is None or found[1].body is None:
         e.unsupported(f"the call of `{name}`, which is defined elsewhere,")
     else:
@@ -298,6 +302,8 @@ EXTERNAL: dict[str, Callable[[Emitter, tuple[Operand, ...]], None]] = {
     "cudaCGGetIntrinsicHandle": _grid_handle,
     "cudaCGSynchronize": _grid_sync,
 }
+
+ON_HEAP: dict[str, Callable[[Emitter, Operands, Operands], None]] = {"malloc": allocate_block, "free": release_block}
 
 HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {
     "call": call,

@@ -136,6 +136,7 @@ def _wait_group(operation: str, only_read: frozenset[str]) -> Callable[[Flags], 
 
 # -- bulk copies -----------------------------------------------------------------------------------------------------
 _MULTICAST = frozenset({"multicast::cluster"})
+_BETWEEN = ("shared::cluster", "shared::cta")
 _EVERY_BYTE = 0xFFFF
 """of each 16"""
 
@@ -145,7 +146,7 @@ def _bulk(flags: Flags) -> Lower:
     spaces, others = _spaces(flags)
     if spaces in _LOADS:
         return _bulk_load(others, own=spaces[0] == "shared::cta")
-    if spaces == ("shared::cluster", "shared::cta"):
+    if spaces == _BETWEEN:
         return _bulk_send(others)
     if spaces == _STORE:
         return _bulk_store(others)
@@ -237,6 +238,8 @@ _NOT_FLUSHED = {("add", "f16"), ("add", "bf16")}
 def _reduction(form: Form) -> Lower:
     """cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.what{.noftz}.type [to], [from], bytes"""
     spaces, others = _spaces(form.flags[2:])
+    if spaces == _BETWEEN:
+        return _reduction_between(form, others)
     mechanism, hint, what, noftz = picked(others, frozenset({"bulk_group"}), _HINT, _WHATS, frozenset({"noftz"}))
     combined = what, form.type
     if spaces != _STORE or not mechanism or combined == ("add", "s64") or combined not in BULK_REDUCTIONS:
@@ -249,6 +252,33 @@ def _reduction(form: Form) -> Lower:
         to, origin, size = _without_policy(e, operands, 3, hint)
         places = full_address(e, to, "global"), full_address(e, origin, "shared")
         e.effect("bulk.reduce", (*places, e.read(size, "b32")), auxiliary=number)
+
+    return lower
+
+
+_BETWEEN_CTAS = frozenset(
+    {
+        *(("add", type_) for type_ in ("u32", "s32", "u64")),
+        *((what, type_) for what in ("min", "max") for type_ in ("u32", "s32")),
+        *((what, "u32") for what in ("inc", "dec")),
+        *((what, "b32") for what in ("and", "or", "xor")),
+    }
+)
+"""reductions in the shared memory of another CTA"""
+
+
+def _reduction_between(form: Form, flags: Flags) -> Lower:
+    """... .shared::cluster.shared::cta.mbarrier::complete_tx::bytes.what.type [to], [from], bytes, [bar]"""
+    mechanism, what = picked(flags, frozenset({"mbarrier::complete_tx::bytes"}), _WHATS)
+    if not mechanism or (what, form.type) not in _BETWEEN_CTAS:
+        raise UnhandledForm
+    number = BULK_REDUCTIONS.index((what, form.type))
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        to, origin, size, bar = operands
+        places = full_address(e, to, "shared"), full_address(e, origin, "shared")
+        whole = (*places, e.read(size, "b32"), full_address(e, bar, "shared"))
+        e.effect("bulk.send_reduce", whole, auxiliary=number)
 
     return lower
 

@@ -23,6 +23,7 @@ from wsemu.model.data import dataclass, field
 from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:
+    from wsemu.frontend.ptx.heap import Heap
     from wsemu.frontend.ptx.module import Module
     from wsemu.frontend.ptx.reach import Reached
     from wsemu.frontend.ptx.recursion import Instance, Region, Stack
@@ -104,6 +105,8 @@ class Emitter(Steps):
         self.reached = reached
         self.stack_memory: Stack | None = None
         """of calls that are not inlined, and of `alloca`"""
+        self.heap_memory: Heap | None = None
+        """of a kernel that allocates memory, or may get addresses of what was allocated"""
         self.origins: dict[Register, str] = {}
         """registers with the address of a variable -> its name"""
         self.dynamic: dict[str, None] = {}

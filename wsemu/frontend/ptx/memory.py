@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.assemble.graph import TRUE, Register
 from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.forms import UnhandledForm, picked
+from wsemu.frontend.ptx.heap import place_of
 from wsemu.frontend.ptx.module import TYPE_BYTES
 from wsemu.frontend.ptx.short_addresses import SPACES as SMALL
 from wsemu.frontend.ptx.short_addresses import extended
@@ -112,6 +113,9 @@ def strong_bits(e: Emitter, instruction: Instruction) -> int:
 def address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
     """Register and constant offset of an address, as the bytecode has it, and the variable if it is named."""
     register, offset, name = _address_of(e, operand, space)
+    if name is None and space in ("", "global") and e.reached.allocates:
+        at = e.emit("add.b64", register, e.constant("b64", offset)) if offset else register
+        return place_of(e, at), 0, None
     return register, (offset + (1 << 63)) % (1 << 64) - (1 << 63), name  # addresses wrap
 
 

@@ -35,6 +35,11 @@ def _short(home: Module, text: str) -> set[str]:
     return {name for name in found if (known := home.variable(name)) is None or known[1].space == "const"}
 
 
+def _is_defined_elsewhere(home: Module, name: str) -> bool:
+    function = home.file.functions.get(name)
+    return function is not None and function.body is None
+
+
 class Reached:
     """The functions and names that a kernel reaches."""
 
@@ -56,12 +61,15 @@ class Reached:
         """whether there may be addresses in the shared memory of other CTAs: `mapa`"""
         self.polls_shared = False
         """whether a loop waits for a volatile load of shared memory, and does nothing else"""
+        self.allocates = False
+        """whether a file calls `malloc` or `free`, so that addresses may be those of blocks of the heap"""
         for home, function in self.functions:  # which grows meanwhile
             self.short_names |= _short(home, home.file.text[function.at : function.end])
             self.copies_tiles |= home.file.text.find(".async.bulk.tensor", function.at, function.end) >= 0
             self.maps_addresses |= home.file.text.find("mapa", function.at, function.end) >= 0
             if home.file.text.find("ld.volatile.shared", function.at, function.end) >= 0:
                 self.polls_shared |= _polls(function.body)
+            self.allocates |= any(_is_defined_elsewhere(home, name) for name in ("malloc", "free"))
             self._calls[id(function)] = self._use(home, set(_NAME.findall(home.file.text, function.at, function.end)))
 
     def _use(self, home: Module, names: set[str]) -> set[int]:

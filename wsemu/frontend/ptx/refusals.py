@@ -26,7 +26,6 @@ _BY_MODIFIER = {
 }
 """of instructions that have it"""
 _BY_CALL = {
-    **dict.fromkeys(("malloc", "free"), "pass an array that the host has made, with a part for each thread"),
     **dict.fromkeys(
         ("cudaLaunchDeviceV2", "cudaGetParameterBufferV2", "cudaCDP2LaunchDeviceV2_ptsz"), "launch it from the host"
     ),

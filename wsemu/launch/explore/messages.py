@@ -40,6 +40,7 @@ from wsemu.model.isa import (
     SEGMENT_SHIFT,
     access_shape,
 )
+from wsemu.proof.robust import weak
 from wsemu.proof.threads import Location, Shared, does
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class Messages:
         try:
             self._explore()
             self._check_bytes()
+            self._check_interleavings()
             self._check_ways()
             return self._goes_on() and not (self.differs and self.differs & self.steering())
         except UnfitError:
@@ -397,6 +399,13 @@ class Messages:
                 masks[message.number] = mask
             if not grown:
                 return masks
+
+    def _check_interleavings(self) -> None:
+        """What threads of a CTA tell each other by strong accesses is what some interleaving of them shows; whatever
+        comes by way of others has been tried at any time."""
+        for shared in self.shared:
+            if weak(shared.pairs, shared.strong, self.begin(shared).spread) is not None:
+                raise UnfitError
 
     def _check_ways(self) -> None:
         """No way comes back to where it was."""

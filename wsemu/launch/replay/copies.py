@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Ranges = list[tuple[int, int, int]]
 """(lane, address, bytes)"""
-UPDATES = ("bulk.reduce", "tensor.reduce", "async.reduce")
+UPDATES = ("bulk.reduce", "bulk.send_reduce", "tensor.reduce", "async.reduce")
 """operations that combine with what is there"""
 
 

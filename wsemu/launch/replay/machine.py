@@ -43,6 +43,7 @@ _KINDS = {
     "cp.async": "copy",
     "bulk.load": "copy",
     "bulk.send": "copy",
+    "bulk.send_reduce": "copy",
     "bulk.multicast": "copy",
     "async.store": "copy",
     "async.reduce": "copy",

@@ -46,7 +46,7 @@ from wsemu.machine.records import (
     warp_at,
 )
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
-from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, READS_DONE, SENDS, STORED, STORES
+from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, READS_DONE, SENDS, STORED, STORES, UNUSED_SHIFT
 from wsemu.machine.sync.clobber import clobbers
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.model.codes import CODE_NUMBERS
@@ -67,7 +67,7 @@ COMMIT, WAIT = OPCODE["cp.async.commit"], OPCODE["cp.async.wait"]
 COPY4, COPY8, COPY16 = (OPCODE[f"cp.async.b{n}"] for n in (32, 64, 128))
 LOAD, STORE, REDUCE = (OPCODE[f"bulk.{name}"] for name in ("load", "store", "reduce"))
 BULK_COMMIT, BULK_WAIT, PREFETCH, ZERO = (OPCODE[f"bulk.{name}"] for name in ("commit", "wait", "prefetch", "zero"))
-SEND, MULTICAST = OPCODE["bulk.send"], OPCODE["bulk.multicast"]
+SEND, SEND_REDUCE, MULTICAST = (OPCODE[f"bulk.{name}"] for name in ("send", "send_reduce", "multicast"))
 COPY_SIZE = CODE_NUMBERS["copy-size"]
 COPIED, LANDED, COMMITTED = (EVENT_KINDS.index(kind) for kind in ("copy", "landed", "commit"))
 WHOLE = 0xFFFF
@@ -220,9 +220,15 @@ def copy_lane(m, w, pc, registers, i, lane, width):
 
 
 @compiled
+def sends(i):
+    """Whether a bulk copy goes from the CTA's shared memory to that of another one."""
+    return i.op in (SEND, SEND_REDUCE)
+
+
+@compiled
 def goal_of(i):
     """Where in shared memory a bulk copy has to go."""
-    if i.op == SEND:
+    if sends(i):
         return np.int64(OTHERS)
     return np.int64(OWN if i.aux & 1 else 1)
 
@@ -235,7 +241,7 @@ def prepare_bulk(m, w, pc, registers, i, lane, shared):
     goal = goal_of(i) if shared else np.int64(0)
     if size == 0 or host_place(m, w, pc, lane, to, size, 16, True, goal, False) == 0:
         return DONE
-    start = 0 if shared and i.op != SEND else OWN
+    start = 0 if shared and not sends(i) else OWN
     if host_place(m, w, pc, lane, from_, size, 16, False, start, False) == 0:
         return DONE
     grain = np.int64(0)
@@ -258,27 +264,32 @@ def load_lane(m, w, pc, registers, i, lane):
     if size == 0:
         return DONE
     to, from_ = cast_to(m, lane_address(registers, i.a, 0, lane)), lane_address(registers, i.b, 0, lane)
-    source = host_place(m, w, pc, lane, from_, size, 16, False, OWN if i.op == SEND else 0, True)
+    source = host_place(m, w, pc, lane, from_, size, 16, False, OWN if sends(i) else 0, True)
     host = host_place(m, w, pc, lane, to, size, 16, True, goal_of(i), True)
     made = host and source
     number = np.int64(0)
     if m.clocks:
-        left = from_ if i.op == SEND else to
-        what = np.int64(SENDS if i.op == SEND else COPIES)
+        left = from_ if sends(i) else to
+        what = np.int64(SENDS if sends(i) else COPIES)
         number = new_agent(m, w, lane, pc, what, left & ~ADDRESS_WRAPPED, size if made else np.int64(0))
     if not made:
         return DONE
     log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED, np.int64(1) << lane, size)
+    kind = np.int64(ATOMIC if i.op == SEND_REDUCE else WRITE)
     if m.mbarrier_count:
         moved = to - lane_address(registers, i.a, 0, lane)
-        clobbers(m, w, pc, registers, i.a, moved, np.int64(1) << lane, size, np.int64(0), np.int64(WRITE))
+        clobbers(m, w, pc, registers, i.a, moved, np.int64(1) << lane, size, np.int64(0), kind)
     judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
     if m.clocks:
         base = cell_of(number, BULK + w, lane, pc)
         touch_range(m, w, lane, pc, from_, size, np.int64(READ), base, True)
-        touch_range(m, w, lane, pc, to, size, np.int64(WRITE), base, True)
+        touch_range(m, w, lane, pc, to, size, kind, base | ATOMIC_BIT if i.op == SEND_REDUCE else base, True)
+    if i.op == SEND_REDUCE:
+        judge_written(m, w, pc, lane, number_of(to), to & OFFSET_MASK, size)
+        reduce(host, source, size, i.aux >> UNUSED_SHIFT)
+    else:
+        move(host, source, size)
     note_written(m, number_of(to), to & OFFSET_MASK, size)
-    move(host, source, size)
     return DONE
 
 
@@ -336,7 +347,7 @@ def store_lane(m, w, pc, registers, i, lane):
     store_marks(m, w, pc, lane, to, size)
     if i.op == REDUCE:
         judge_written(m, w, pc, lane, number_of(to), to & OFFSET_MASK, size)
-        reduce(host, source, size, i.aux >> 24)
+        reduce(host, source, size, i.aux >> UNUSED_SHIFT)
         note_written(m, number_of(to), to & OFFSET_MASK, size)
     elif bytes_ == WHOLE:
         note_written(m, number_of(to), to & OFFSET_MASK, size)
@@ -509,7 +520,7 @@ def copy_operation(address, w, pc, mask):
         return np.int64(DONE)
     i = instruction_at(m.code, pc)
     op = i.op
-    if op in (LOAD, SEND, MULTICAST):
+    if op in (LOAD, SEND, SEND_REDUCE, MULTICAST):
         return np.int64(load_lane(m, w, pc, registers, i, lowest_bit(mask)))
     if op <= COPY16:
         return np.int64(copy_small(m, w, pc, registers, i, mask))

@@ -126,7 +126,7 @@ TENSOR_LOAD, TENSOR_PREFETCH = OPCODE["tensor.load"], OPCODE["tensor.prefetch"]
 MAP_RELEASE, MAP_ACQUIRE = OPCODE["map.release"], OPCODE["map.acquire"]
 FIRST_COPY = OPCODE["cp.async.b32"]
 INIT_FENCE = OPCODE["fence.mbarrier_init"]
-BULK_SEND, BULK_MULTICAST = OPCODE["bulk.send"], OPCODE["bulk.multicast"]
+BULK_SEND, BULK_SEND_REDUCE, BULK_MULTICAST = (OPCODE[f"bulk.{name}"] for name in ("send", "send_reduce", "multicast"))
 TENSOR_LOAD, TENSOR_MULTICAST = OPCODE["tensor.load"], OPCODE["tensor.multicast"]
 CLUSTER_ARRIVE, CLUSTER_WAIT, GRID_WAIT, CLUSTER_LAST = (
     OPCODE[name] for name in ("cluster.arrive", "cluster.wait", "grid.wait", "async.reduce.b64")
@@ -824,7 +824,7 @@ def load_parts(m, w, pc, registers, i, bars, entry, lanes):
             number = m.agent_next - 1
             if m.clusters and to >> SEGMENT_SHIFT == SHARED:
                 reach(m, w, pc, (to & OFFSET_MASK) >> m.window, bit, number, True)
-            if i.op == BULK_SEND and m.clocks:
+            if i.op in (BULK_SEND, BULK_SEND_REDUCE) and m.clocks:
                 leaves(m, w, number)
             at = live_in(m, w, pc, registers, bars, lane, cast_of(m, i, goal))
             if not credit(m, w, pc, at, lane, m.credited, number):
@@ -1173,7 +1173,7 @@ def asynchronous(address, w, pc, mask):
     if op == INIT_FENCE:
         publish(m, w, mask)
         return np.int64(DONE)
-    if op in (BULK_LOAD, BULK_SEND, BULK_MULTICAST):
+    if op in (BULK_LOAD, BULK_SEND, BULK_SEND_REDUCE, BULK_MULTICAST):
         return np.int64(load_bulk(m, w, pc, registers, i, mask))
     if op >= FIRST_GROUP_OPERATION and op < N_OPERATIONS:
         return call(m.group_entry, address, w, pc, mask)

@@ -35,14 +35,16 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     credited, in the CTA that they go to (T11)."""
     sizes = _sizes(run, fields, lanes)
     moving = sum(1 << lane for lane, size in sizes.items() if size)
-    check_mbarriers(run, name, fields[3], fields[6], moving, own=bool(fields[7] & 1))
+    check_mbarriers(run, name, fields[3], fields[6], moving, own=name == "bulk.load" and bool(fields[7] & 1))
     for lane in lanes_of(moving):
         for to in ranks(run, name, fields[2], lane, fields[3]):
             live_at(run, name, fields[6], lane, to)
-    copies = Copies(run, bulk=True)
+    what, type_ = BULK_REDUCTIONS[fields[7]] if name == "bulk.send_reduce" else ("", "")
+    combine = (lambda old, new: combined(what, type_, old, new)) if what else None
+    copies = Copies(run, bulk=True, kind=ATOMIC, width=SIZES[type_]) if what else Copies(run, bulk=True)
     for lane in lanes_of(moving):
         for to in ranks(run, name, fields[2], lane, fields[3]):
-            _load(run, name, copies, fields, lane, sizes[lane], to)
+            _load(run, name, copies, fields, lane, sizes[lane], to, combine)
     copies.tell()
     run.cta.order.tick((run.cta.number, run.warp.number))
 
@@ -92,15 +94,24 @@ def live_at(run: WarpRun, name: str, row: int, lane: int, to: int) -> mbarrier.M
     return mbarrier.live(run, address, 1 << lane)
 
 
-def _load(run: WarpRun, name: str, copies: Copies, fields: list[int], lane: int, size: int, to: int) -> None:
-    """One lane's copy to one CTA."""
-    inside = name == "bulk.send"
+def _load(
+    run: WarpRun,
+    name: str,
+    copies: Copies,
+    fields: list[int],
+    lane: int,
+    size: int,
+    to: int,
+    combine: Callable[[bytes, bytes], bytes] | None,
+) -> None:
+    """One lane's copy to one CTA, or what it combines with what is there."""
+    inside = name.startswith("bulk.send")
     source = _locate(run, fields[4], lane, size, writes=False, shared=inside)
-    own = False if inside else True if fields[7] & 1 else None
+    own = False if inside else True if name == "bulk.load" and fields[7] & 1 else None
     target = locate(run, to, lane, size, writes=True, alignment=UNIT, shared=True, own=own)
     if source and target:
         side = Side(target, size, range(size))
-        agent = copies.make(lane, Side(source, size, range(size)), side)
+        agent = copies.make(lane, Side(source, size, range(size)), side, combine)
         left = Side(source, size, ()).address if inside else side.address
         run.cta.issued.append(Issued(run.group.pc, run.warp.number, lane, agent, left, size, reads=inside))
     else:  # so that nobody waits for it for ever

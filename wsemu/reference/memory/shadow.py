@@ -16,7 +16,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from wsemu.model.data import NamedTuple, dataclass
-from wsemu.model.isa import ATOMIC, LOCAL, NO_STORE, OF_CLUSTER, OF_CTA, READ, SCOPES, SEGMENT_SHIFT, SHARED, WRITE
+from wsemu.model.isa import (
+    ATOMIC,
+    LOCAL,
+    NO_STORE,
+    OF_CLUSTER,
+    OF_CTA,
+    READ,
+    SCOPES,
+    SEGMENT_SHIFT,
+    SHARED,
+    UNWATCHED,
+    WRITE,
+)
 from wsemu.model.outcome import ALL_LANES, Event, EventKind, RawFinding, Stored, Trace
 from wsemu.model.read_only import loads_read_only
 from wsemu.proof.happens_before import HappensBefore, uncounted_barriers
@@ -263,7 +275,7 @@ class Watch:
             return
         lanes_at: dict[int, int] = {}
         for lane, (segment, number, offset) in places.items():
-            if number != LOCAL and segment.writable:
+            if number != LOCAL and segment.writable and segment.writable != UNWATCHED:
                 address = (number << SEGMENT_SHIFT) + offset
                 lanes_at[address] = lanes_at.get(address, 0) | 1 << lane
         if not lanes_at:

@@ -1,0 +1,147 @@
+"""The heap of the device: `malloc` and `free` in PTX, on both engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wsemu
+
+PTX = Path(__file__).parents[1] / "ptx" / "heap.sm_90.ptx"
+ENGINES = ("vm", "reference")
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    return wsemu.load_ptx(PTX)
+
+
+def out(threads: int = 64):
+    return np.full(threads, -9, np.int32)
+
+
+def run(kernels, name, *more, grid=1, block=64, engine="vm", array=None, **options):
+    array = out(grid * block) if array is None else array
+    report = wsemu.check(kernels[name], grid, block, (array, *more), engine=engine, **options)
+    return report, array
+
+
+t = np.arange(128)
+RIGHT = {
+    "each": ((np.int32(10),), 2, 64, 10 * t + 45),
+    "of_block": ((), 1, 32, t[:32] // 2 * 0 + np.array([sum((16 * k + i) % 32 for i in range(16)) for k in range(32)])),
+    "list": ((np.int32(5),), 2, 64, 10 * t),
+    "objects": ((), 1, 32, np.where(t[:32] % 2, 10, 10 + t[:32])),
+    "recursive": ((), 1, 8, np.array([0, 1, 3, 6] * 2)),
+    "shared_by_lanes": ((), 1, 32, 31 - t[:32]),
+    "counted": ((), 2, 32, np.full(64, 496)),
+    "aligned": ((), 1, 32, np.full(32, 5)),
+    "end": ((), 1, 32, np.full(32, 120)),
+    "huge": ((), 1, 32, np.ones(32)),
+    "many": ((np.int32(10), np.int32(1000)), 1, 4, np.full(4, 10)),
+    "again": ((np.int32(40), np.int32(1000)), 1, 1, np.full(1, 40)),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_allocates_and_frees_in_order_is_verified(kernels, name, engine):
+    more, grid, block, wanted = RIGHT[name]
+    report, array = run(kernels, name, *more, grid=grid, block=block, engine=engine)
+    assert report.verdict == "verified", (report.findings, report.notes)
+    assert array.tolist() == wanted.tolist()
+    assert not [f for f in report.findings if f.code != "uncoalesced" or "heap" in f.message]
+
+
+WRONG = {
+    "used_after_free": ("out-of-bounds", "load of 4 bytes in a block of the heap that was freed"),
+    "freed_twice": ("out-of-bounds", "`free` of a block that was freed"),
+    "before": ("out-of-bounds", "store of 4 bytes outside of the blocks of the heap"),
+    "unset": ("uninitialized-read", "global `heap` is read before it is written"),
+    "freed_inside": ("out-of-bounds", "`free` of what is no block of the heap"),
+    "freed_array": ("out-of-bounds", "`free` of what is no block of the heap"),
+    "freed_early": ("race", "write-after-read hazard on global `heap["),
+    "raced": ("race", "write-after-write hazard on global `heap["),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", WRONG)
+def test_misuse_of_a_block_is_an_error(kernels, name, engine):
+    report, _ = run(kernels, name, engine=engine)
+    assert report.verdict == "failed"
+    code, message = WRONG[name]
+    assert any(f.code == code and f.message.startswith(message) for f in report.findings), report.findings
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("elements", [3, 4, 15, 16, 17])
+def test_a_block_ends_with_its_last_byte(kernels, elements, engine):
+    report, _ = run(kernels, "beyond", np.int32(elements), engine=engine, block=1)
+    (finding,) = [f for f in report.findings if f.severity == "error"]
+    assert finding.message == "store of 4 bytes outside of the blocks of the heap"
+    assert finding.count == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["lower", "apart", "hashed"])
+def test_what_hangs_on_where_blocks_lie_is_incomplete(kernels, name, engine):
+    array = np.zeros(64, np.int64 if name != "lower" else np.int32)
+    report, _ = run(kernels, name, engine=engine, array=array)
+    assert report.verdict == "incomplete"
+    assert any("where in memory blocks of the heap lie" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_addresses_that_atomics_hand_on_depend_on_no_schedule(kernels, engine):
+    head = np.zeros(1, np.uint64)
+    report = wsemu.check(kernels["push"], 2, 1, (head,), engine=engine)
+    assert report.verdict == "verified", report.notes
+    again = np.zeros(1, np.uint64)
+    wsemu.check(kernels["push"], 2, 1, (again,), engine=engine)
+    assert int(head[0]) & 0xFFFFFFFF == int(again[0]) & 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_heap_that_one_thread_uses_up_decides_nothing(kernels, engine):
+    report, _ = run(kernels, "many", np.int32(10), np.int32(1000), block=1, engine=engine, heap=5000)
+    assert report.verdict == "incomplete"
+    assert any("the heap is used up" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_heap_that_all_threads_together_may_use_up_decides_nothing(kernels, engine):
+    more = np.int32(2), np.int32(1000)
+    report, _ = run(kernels, "many", *more, block=32, engine=engine, heap=50_000)
+    assert report.verdict == "incomplete"
+    assert report.reasons == ["heap"]
+    assert run(kernels, "many", *more, block=32, engine=engine, heap=80_000)[0].verdict == "verified"
+    assert run(kernels, "again", *more, block=32, engine=engine, heap=50_000)[0].verdict == "verified"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_bytes_that_are_not_freed_are_a_note(kernels, engine):
+    report, _ = run(kernels, "counted", grid=3, engine=engine)
+    assert "48 bytes of the heap were not freed" in report.notes
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_block_of_another_launch_is_not_modelled(kernels, engine):
+    slot, value = np.zeros(1, np.uint64), np.zeros(1, np.int32)
+    assert wsemu.check(kernels["keep"], 1, 1, (slot,), engine=engine).verdict == "verified"
+    report = wsemu.check(kernels["take"], 1, 1, (slot, value), engine=engine)
+    assert report.verdict == "incomplete"
+    assert any("another launch allocated" in note for note in report.notes)
+
+
+def test_what_malloc_of_nothing_gives_is_not_said(kernels):
+    report, _ = run(kernels, "nothing", block=1)
+    assert report.verdict == "incomplete"
+
+
+def test_nothing_is_said_of_other_launches_of_a_kernel_that_allocates(kernels):
+    report, _ = run(kernels, "each", np.int32(3), every=True)
+    assert report.verdict == "verified"
+    assert report.scope is None

@@ -1,0 +1,394 @@
+"""The heap of the device: `malloc` and `free`, and what C++ makes of `new` and `delete` (CUDA C++ Programming Guide,
+"Dynamic Global Memory Allocation and Operations").
+
+A block has an address in a segment that there is not, so that nothing comes to it but what asks here: each access by
+an address that may be a block's looks up which block it is in, and gets a place in the heap's memory, or an address
+that is in no memory and says what is wrong.  Each thread has a part of that memory for itself, where its blocks lie one
+after the other and nothing is given twice: addresses do not hang on the schedule, and what was freed stays known.  The
+tables are the system's own, where nothing races; `free` writes to the whole block, so that it races with accesses which
+no order keeps from coming behind it.
+
+What an address is as a number nobody promises: where more is made of one than another address of its block, or a
+comparison with 0 or for equality, the run ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wsemu.frontend.assemble.graph import TRUE
+from wsemu.frontend.ptx.module import TYPE_BYTES
+from wsemu.frontend.ptx.syntax import Name, Number
+from wsemu.frontend.ptx.variables import CallParameter
+from wsemu.model.data import dataclass
+from wsemu.model.heap import (
+    BEYOND,
+    DTYPES,
+    END,
+    FREED,
+    FREED_ALREADY,
+    KIND_SHIFT,
+    LIMIT,
+    LIVE,
+    MOST,
+    NO_BLOCK,
+    NUMBER,
+    OUTGROWN,
+    PART,
+    SERIAL,
+    SERIAL_SHIFT,
+    UNIT,
+    USED,
+    WORDS,
+)
+from wsemu.model.isa import BY_TEXTURE, SEGMENT_SHIFT
+from wsemu.model.program import ConstantArray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.frontend.assemble.graph import Register
+    from wsemu.frontend.ptx.emit import Emitter
+    from wsemu.frontend.ptx.syntax import Instruction, Operand
+
+_UNIT_SHIFT = UNIT.bit_length() - 1
+_INSIDE = (1 << SERIAL_SHIFT) - 1
+_GONE = 1 << 63
+"""of the size of a block: it was freed"""
+_LENGTHS = {"v2": 2, "v4": 4, "v8": 8}
+_ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red"})
+_STEP = 16
+"""bytes that one store of `free` covers"""
+
+
+@dataclass(slots=True)
+class Heap:
+    """The arrays of a kernel with a heap, by the registers with their addresses."""
+
+    bytes: Register
+    """its memory"""
+    owners: Register
+    """of each unit of it the one at which its block begins, b32"""
+    sizes: Register
+    """of a unit at which a block begins its bytes, b64"""
+    threads: Register
+    """USED, LIVE and MOST of each thread"""
+    info: Register
+    """PART, LIMIT, SERIAL, END"""
+
+
+class _Steps:
+    """Arithmetic and tables of 64 bits in all lanes."""
+
+    def __init__(self, e: Emitter) -> None:
+        self.e = e
+        if e.heap_memory is None:
+            e.heap_memory = Heap(*(_array(e, part) for part in DTYPES))
+        self.heap = e.heap_memory
+
+    def number(self, value: int) -> Register:
+        return self.e.constant("b64", value)
+
+    def with_number(self, operation: str, a: Register, value: int) -> Register:
+        return self.e.emit(operation, a, self.number(value))
+
+    def load(self, table: Register, index: Register, bits: int = 64) -> Register:
+        """An element of a table, as 64 bits."""
+        e = self.e
+        place = e.emit("add.b64", table, self.with_number("mul.b64", index, bits // 8))
+        (value,) = e.effect(f"ld.b{bits}", (place,), (f"b{bits}",), auxiliary=BY_TEXTURE, array=self._name(table))
+        return e.resized(value, 64)
+
+    def known(self, what: int) -> Register:
+        """A word of `info`."""
+        (value,) = self.e.effect("ld.b64", (self.heap.info,), ("b64",), 8 * what, auxiliary=BY_TEXTURE)
+        return value
+
+    def store(self, table: Register, index: Register, value: Register) -> None:
+        bits = self.e.bits(value)
+        place = self.e.emit("add.b64", table, self.with_number("mul.b64", index, bits // 8))
+        self.e.effect(f"st.b{bits}", (place, value), auxiliary=BY_TEXTURE, array=self._name(table))
+
+    def _name(self, table: Register) -> str:
+        return self.e.graph.constant_arrays[table].name
+
+
+def _array(e: Emitter, part: str) -> Register:
+    register = e.graph.new("b64")
+    name = "heap" if part == "bytes" else f"heap.{part}"
+    empty = np.zeros(0, DTYPES[part])  # type: ignore[index]
+    e.graph.constant_arrays[register] = ConstantArray(0, name, empty, writable=part != "info", heap=part)
+    return register
+
+
+@contextlib.contextmanager
+def _in_all_lanes(e: Emitter) -> Iterator[None]:
+    """What is emitted meanwhile has no guard."""
+    kept = e.guard, e.negated
+    e.guard, e.negated = TRUE, False
+    yield
+    e.guard, e.negated = kept
+
+
+def _stop_where(e: Emitter, condition: Register, why: str) -> None:
+    """End the run in lanes that execute this instruction and of which a condition is true."""
+    if e.guard != TRUE:
+        condition = e.emit("andn.pred" if e.negated else "and.pred", condition, e.guard)
+    kept = e.guard, e.negated
+    e.guard, e.negated = condition, False
+    e.stop(why)
+    e.guard, e.negated = kept
+
+
+# -- which block an address is in --------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class _Asked:
+    """An address, looked up."""
+
+    of_block: Register
+    """whether it names the heap at all"""
+    of_other: Register
+    """whether another launch allocated the block"""
+    inside: Register
+    """the byte of the heap's memory"""
+    start: Register
+    """the unit at which the block begins; 0: none"""
+    size: Register
+    """of the block, with `_GONE`"""
+
+
+def _ask(e: Emitter, address: Register) -> _Asked:
+    """Without a guard."""
+    s = _Steps(e)
+    of_block = s.with_number("setp.eq.b64", s.with_number("shr.u64", address, SEGMENT_SHIFT), NUMBER)
+    serial = s.with_number("and.b64", address, -1 << SERIAL_SHIFT)
+    of_other = e.emit("and.pred", of_block, e.emit("setp.ne.b64", serial, s.known(SERIAL)))
+    inside = s.with_number("and.b64", address, _INSIDE)
+    within = e.emit("and.pred", of_block, e.emit("setp.lt.u64", inside, s.known(END)))
+    unit = e.emit("selp.b64", s.with_number("shr.u64", inside, _UNIT_SHIFT), s.number(0), within)
+    start = s.load(s.heap.owners, unit, 32)
+    return _Asked(of_block, of_other, inside, start, s.load(s.heap.sizes, start))
+
+
+def _mistaken(e: Emitter, address: Register, kind: Register) -> Register:
+    """An address that no memory has, and that says what is wrong with it."""
+    s = _Steps(e)
+    told = e.emit("or.b64", s.with_number("shl.b64", kind, KIND_SHIFT), s.number(1 << 63))
+    return e.emit("or.b64", s.with_number("and.b64", address, (1 << KIND_SHIFT) - 1), told)
+
+
+_ELSEWHERE = "a block of the heap that another launch allocated: blocks end here with their launch"
+
+
+def place_of(e: Emitter, address: Register) -> Register:
+    """Where in memory the instruction at hand finds what is at an address that may be a block's."""
+    s = _Steps(e)
+    with _in_all_lanes(e):
+        asked = _ask(e, address)
+    _stop_where(e, asked.of_other, _ELSEWHERE)
+    with _in_all_lanes(e):
+        end = e.emit("add.b64", s.with_number("shl.b64", asked.start, _UNIT_SHIFT),
+                     s.with_number("and.b64", asked.size, _GONE - 1))  # fmt: skip
+        behind = s.with_number("add.b64", asked.inside, _bytes(e.instruction))
+        good = e.emit("setp.le.u64", behind, e.emit("selp.b64", end, s.number(0), _none(s, asked)))
+        freed = s.with_number("setp.ge.u64", asked.size, _GONE)
+        kind = e.emit("selp.b64", s.number(FREED), s.number(BEYOND), freed)
+        good = e.emit("andn.pred", good, freed)
+        place = e.emit("add.b64", s.heap.bytes, asked.inside)
+        found = e.emit("selp.b64", place, _mistaken(e, address, kind), good)
+        return e.emit("selp.b64", found, address, asked.of_block)
+
+
+def _none(s: _Steps, asked: _Asked) -> Register:
+    """Whether there is a block."""
+    return s.with_number("setp.ne.b64", asked.start, 0)
+
+
+def _bytes(instruction: Instruction | None) -> int:
+    """Of the access that an instruction makes; of copies, whose size a register tells, the first one counts."""
+    if instruction is None or instruction.opcode not in _ACCESSES:
+        return 1
+    type_ = next((m for m in reversed(instruction.modifiers) if m in TYPE_BYTES), "b8")
+    return TYPE_BYTES[type_] * next((_LENGTHS[m] for m in instruction.modifiers if m in _LENGTHS), 1)
+
+
+# -- allocation --------------------------------------------------------------------------------------------------------
+def allocate(e: Emitter, results: tuple[Operand, ...], arguments: tuple[Operand, ...]) -> None:
+    """`malloc`: a block at a multiple of 64 bytes, or null where it is larger than the whole heap."""
+    s = _Steps(e)
+    size = _argument(e, arguments)
+    _stop_where(e, s.with_number("setp.eq.b64", size, 0), "`malloc` of no bytes, of which is not said what it gives,")
+    thread = s.with_number("mul.b64", _thread(e), WORDS)
+    used, live, most = (s.load(s.heap.threads, s.with_number("add.b64", thread, word)) for word in (USED, LIVE, MOST))
+    fits = e.emit("setp.le.u64", size, s.known(LIMIT))
+    size = e.emit("selp.b64", size, s.number(0), fits)
+    live = e.emit("add.b64", live, s.with_number("and.b64", s.with_number("add.b64", size, _STEP - 1), -_STEP))
+    full = e.emit("setp.gt.u64", live, s.known(LIMIT))
+    _stop_where(e, full, "the heap is used up: how many blocks it holds until `malloc` gives null is not known;")
+    need = s.with_number("and.b64", s.with_number("add.b64", size, 2 * UNIT - 1), -UNIT)
+    need = e.emit("selp.b64", need, s.number(0), fits)
+    end = e.emit("add.b64", used, need)
+    _stop_where(e, e.emit("setp.gt.u64", end, s.known(PART)), OUTGROWN)
+    begin = e.emit("add.b64", s.with_number("add.b64", e.emit("mul.b64", _thread(e), s.known(PART)), UNIT), used)
+    _enter(e, s, begin, size, need)
+    for word, value in ((USED, end), (LIVE, live), (MOST, e.emit("max.u64", most, live))):
+        s.store(s.heap.threads, s.with_number("add.b64", thread, word), value)
+    address = e.emit("selp.b64", e.emit("or.b64", begin, s.known(SERIAL)), s.number(0), fits)
+    for operand in results:
+        found = e.lookup(operand) if isinstance(operand, Name) else None
+        if isinstance(found, CallParameter):
+            e.effect_into("mov.b64", (address,), (found.store(e, "b64", 0),))
+
+
+def _enter(e: Emitter, s: _Steps, begin: Register, size: Register, need: Register) -> None:
+    """A block of some bytes, which takes `need`, in the tables."""
+    first = s.with_number("shr.u64", begin, _UNIT_SHIFT)
+    owner = e.resized(first, 32)
+    units = s.with_number("shr.u64", need, _UNIT_SHIFT)
+    s.store(s.heap.sizes, first, size)
+    for n in _counted(e, units):
+        s.store(s.heap.owners, e.emit("add.b64", first, n), owner)
+
+
+def _counted(e: Emitter, count: Register) -> Iterator[Register]:
+    """The code emitted for the one register that this gives runs for each number below `count`."""
+    n = e.graph.new("b64")
+    e.assign(n, "mov.b64", e.constant("b64", 0))
+    head, body, behind = e.new_block(), e.new_block(), e.new_block()
+    e.jump(head)
+    e.place(head)
+    e.guard, e.negated = e.emit("setp.lt.u64", n, count), False
+    e.branch(body, behind)
+    e.place(body)
+    e.guard = TRUE
+    yield n
+    e.assign(n, "add.b64", n, e.constant("b64", 1))
+    e.jump(head)
+    e.place(behind)
+
+
+def release(e: Emitter, results: tuple[Operand, ...], arguments: tuple[Operand, ...]) -> None:
+    """`free`: of a block, or of null."""
+    s = _Steps(e)
+    address = _argument(e, arguments)
+    inside, behind = e.new_block(), e.new_block()
+    e.guard, e.negated = s.with_number("setp.ne.b64", address, 0), False
+    e.branch(inside, behind)
+    e.place(inside)
+    e.guard = TRUE
+    asked = _ask(e, address)
+    _stop_where(e, asked.of_other, _ELSEWHERE)
+    begins = e.emit("setp.eq.b64", s.with_number("shl.b64", asked.start, _UNIT_SHIFT), asked.inside)
+    begins = e.emit("and.pred", e.emit("and.pred", begins, _none(s, asked)), asked.of_block)
+    gone = s.with_number("setp.ge.u64", asked.size, _GONE)
+    good = e.emit("andn.pred", begins, gone)
+    freed = e.emit("and.pred", begins, gone)
+    kind = e.emit("selp.b64", s.number(FREED_ALREADY), s.number(NO_BLOCK), freed)
+    named = e.emit("selp.b64", address, s.number(NUMBER << SEGMENT_SHIFT), asked.of_block)
+    e.guard, e.negated = good, True
+    e.effect("st.b8", (_mistaken(e, named, kind), e.constant("b8", 0)), auxiliary=BY_TEXTURE)
+    e.guard, e.negated = TRUE, False
+    size = e.emit("selp.b64", asked.size, s.number(0), good)
+    zero = e.constant("b32", 0)
+    start = e.emit("add.b64", s.heap.bytes, asked.inside)
+    for n in _counted(e, s.with_number("shr.u64", s.with_number("add.b64", size, _STEP - 1), 4)):
+        place = e.emit("add.b64", start, s.with_number("mul.b64", n, _STEP))
+        e.effect("st.v4.b32", (place, zero, zero, zero, zero), auxiliary=BY_TEXTURE)
+    _leave(e, s, asked, size, good)
+    e.jump(behind)
+    e.place(behind)
+
+
+def _leave(e: Emitter, s: _Steps, asked: _Asked, size: Register, good: Register) -> None:
+    """The block is gone; what its own thread frees, that has room for others."""
+    own = e.emit("mul.b64", _thread(e), s.known(PART))
+    below = e.emit("sub.b64", s.with_number("sub.b64", asked.inside, UNIT), own)
+    mine = e.emit("setp.lt.u64", below, s.known(PART))
+    given = s.with_number("and.b64", s.with_number("add.b64", size, _STEP - 1), -_STEP)
+    place = s.with_number("add.b64", s.with_number("mul.b64", _thread(e), WORDS), LIVE)
+    live = s.load(s.heap.threads, place)
+    left = e.emit("sub.b64", live, e.emit("selp.b64", given, s.number(0), mine))
+    e.guard = good
+    s.store(s.heap.threads, place, left)
+    s.store(s.heap.sizes, asked.start, s.with_number("or.b64", size, _GONE))
+    e.guard = TRUE
+
+
+def _argument(e: Emitter, arguments: tuple[Operand, ...]) -> Register:
+    """The one argument of a call, b64."""
+    operand = arguments[0]
+    found = e.lookup(operand) if isinstance(operand, Name) else None
+    if isinstance(found, CallParameter):
+        value = found.load(e, "b64", 0)
+        assert value is not None
+        return value
+    return e.read(operand, "b64")
+
+
+def _thread(e: Emitter) -> Register:
+    """The number of the thread in the grid."""
+
+    def linear(place: str, size: str) -> Register:
+        n = e.constant("b64", 0)
+        for axis in "zyx":
+            whole = e.emit("cvt.b64.u32", e.special(f"{size}.{axis}"))
+            n = e.emit("add.b64", e.emit("mul.b64", n, whole), e.emit("cvt.b64.u32", e.special(f"{place}.{axis}")))
+        return n
+
+    threads = e.constant("b64", 1)
+    for axis in "xyz":
+        threads = e.emit("mul.b64", threads, e.emit("cvt.b64.u32", e.special(f"ntid.{axis}")))
+    return e.emit("add.b64", e.emit("mul.b64", linear("ctaid", "nctaid"), threads), linear("tid", "ntid"))
+
+
+# -- addresses as numbers ----------------------------------------------------------------------------------------------
+_NUMERIC = frozenset("shr div rem mul mad xor popc clz brev bfe bfi min max".split())
+_ORDERS = frozenset("lt le gt ge lo ls hi hs".split())
+_WIDE = frozenset(("b64", "u64", "s64"))
+_ALIGNED, _WHOLE = 15, (1 << 64) - 1
+"""`malloc` gives multiples of 16"""
+
+
+def watch(e: Emitter, instruction: Instruction) -> None:
+    """End the run where an instruction makes a number of a block's address, and nobody promises which."""
+    opcode, modifiers = instruction.opcode, instruction.modifiers
+    if _WIDE.isdisjoint(modifiers[-2:]):
+        return
+    sources = [operand for operand in instruction.operands[1:] if type(operand) is Name]
+    if opcode == "and":
+        masks = [operand.value for operand in instruction.operands[1:] if type(operand) is Number]
+        if masks and masks[0] & (_WHOLE - _ALIGNED) in (0, _WHOLE - _ALIGNED):
+            return
+    if opcode in _NUMERIC or (opcode == "and" and len(sources) == 1):
+        for operand in sources:
+            _watch_one(e, operand)
+    elif len(sources) == 2 and (opcode == "sub" or (opcode in ("setp", "set") and not _ORDERS.isdisjoint(modifiers))):
+        _watch_two(e, sources)
+
+
+def _registers(e: Emitter, operands: list[Name]) -> list[Register]:
+    """Those of 64 bits."""
+    found = [e.lookup(operand) if any(operand.text in scope for scope in e.names) else None for operand in operands]
+    return [register for register in found if isinstance(register, int) and e.bits(register) == 64]
+
+
+_WHY = "what it gives depends on where in memory blocks of the heap lie,"
+
+
+def _watch_one(e: Emitter, operand: Name) -> None:
+    for register in _registers(e, [operand]):
+        number = e.emit("shr.u64", register, e.constant("b64", SEGMENT_SHIFT))
+        _stop_where(e, e.emit("setp.eq.b64", number, e.constant("b64", NUMBER)), _WHY)
+
+
+def _watch_two(e: Emitter, operands: list[Name]) -> None:
+    registers = _registers(e, operands)
+    if len(registers) == 2:
+        with _in_all_lanes(e):
+            first, second = (_ask(e, register) for register in registers)
+            both = e.emit("and.pred", first.of_block, second.of_block)
+            apart = e.emit("and.pred", both, e.emit("setp.ne.b64", first.start, second.start))
+        _stop_where(e, apart, _WHY)

@@ -1,0 +1,106 @@
+"""The heap of the device in a launch (`frontend.ptx.heap`): its arrays, and what a report says of it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.model.data import NamedTuple
+from wsemu.model.errors import UsageError, check_int
+from wsemu.model.heap import DTYPES, LIVE, MOST, NUMBER, OUTGROWN, SERIAL_SHIFT, SERIALS, UNIT, USED, WORDS
+from wsemu.model.isa import FIRST_ARRAY, SEGMENT_SHIFT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from wsemu.launch.result import Report
+    from wsemu.model.bound import Bound
+    from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.model.outcome import Outcome
+    from wsemu.model.program import Program
+
+_FIRST, _LARGER = 1 << 9, 16
+"""bytes of a thread's part of the memory at first, and how many times that where it was used up"""
+_ROOM = 1 << 30
+"""bytes of the memory of all threads, at most"""
+_launches = itertools.count()
+
+
+class Heap(NamedTuple):
+    """That of one launch."""
+
+    part: int
+    """bytes of each thread's memory"""
+    arrays: Mapping[str, npt.NDArray[Any]]
+
+    def segments(self, bound: Bound) -> frozenset[int]:
+        """Those of its arrays."""
+        rows = [array.row for array in bound.program.constant_arrays if array.heap]
+        return frozenset(int(bound.rows[row][1]) >> SEGMENT_SHIFT for row in rows)
+
+    def others(self, bound: Bound) -> list[int]:
+        """Which of the launch's segments hold what the host gave, and may be written."""
+        own = self.segments(bound)
+        return [n for n, (_, writable) in enumerate(bound.segments) if writable and n + FIRST_ARRAY not in own]
+
+    @property
+    def larger(self) -> int:
+        """Bytes of a thread's part of one with more memory; 0 where there is no room for it."""
+        threads = len(self.arrays["threads"]) // WORDS
+        part = min(self.part * _LARGER, _ROOM // threads // UNIT * UNIT)
+        return part if part > self.part else 0
+
+
+def heap_of(program: Program, configuration: LaunchConfiguration, limit: int, part: int = 0) -> Heap | None:
+    """The heap of a launch, of `limit` bytes, in which each thread has `part`; None of a kernel that has none."""
+    if not any(array.heap for array in program.constant_arrays):
+        return None
+    if check_int(limit, "heap") < 1:
+        raise UsageError(f"heap of {limit:,} bytes: give 1 or more")
+    threads = configuration.ctas * configuration.threads
+    part = part or min(_FIRST, max(_ROOM // threads // UNIT, 1) * UNIT)
+    end = UNIT + part * threads
+    serial = NUMBER << SEGMENT_SHIFT | next(_launches) % SERIALS << SERIAL_SHIFT
+    sizes = {"bytes": end, "owners": -(-end // UNIT), "sizes": -(-end // UNIT), "threads": WORDS * threads}
+    arrays = {name: np.zeros(size, DTYPES[name]) for name, size in sizes.items()}  # type: ignore[index]
+    return Heap(part, arrays | {"info": np.array([part, limit, serial, end], np.uint64)})
+
+
+def without_sectors(bound: Bound, heap: Heap, outcome: Outcome) -> None:
+    """Where blocks lie is not known: what their accesses cost is not counted."""
+    own = heap.segments(bound)
+    for count in outcome.accesses.values():
+        worst = count.worst_sectors
+        if worst is not None and worst.segment in own:
+            count.sectors = count.ideal_sectors = 0
+            count.worst_sectors = None
+
+
+def outgrown(bound: Bound, outcome: Outcome) -> bool:
+    """Whether the run ended as a thread's part of the memory was used up."""
+    if outcome.status != "trap" or bound.heap is None:
+        return False
+    trap = int(bound.program.code[outcome.fault_pc, 6])
+    return trap < len(bound.program.traps) and bound.program.traps[trap].startswith(OUTGROWN)
+
+
+def told(report: Report, heap: Heap) -> Report:
+    """The report with what is to be said of the heap."""
+    threads = heap.arrays["threads"].reshape(-1, WORDS)
+    limit, most, left = int(heap.arrays["info"][1]), int(threads[:, MOST].sum()), int(threads[:, LIVE].sum())
+    notes = list(report.notes)
+    changed: dict[str, Any] = {}
+    if most > limit:
+        notes.append(
+            f"blocks of up to {most:,} bytes at once, of a heap of {limit:,}: whether `malloc` gives null depends on "
+            "the schedule; ask for a larger heap (`--heap`, cudaLimitMallocHeapSize)"
+        )
+        if report.verdict == "verified":
+            changed = {"verdict": "incomplete", "reasons": ["heap"], "proof": ""}
+    if left and int(threads[:, USED].sum()):
+        notes.append(f"{left:,} bytes of the heap were not freed")
+    return report.model_copy(update={**changed, "notes": notes}) if len(notes) > len(report.notes) else report
