@@ -135,8 +135,19 @@ def test_more_than_interleavings_is_not_decided_where_ctas_stand_for_each_other(
     assert found.verdict == "incomplete", found.notes
 
 
+@cuda.jit
+def lanes_leave_their_names(count, y):
+    slot = cuda.atomic.add(count, 0, 1)
+    if slot < 8:
+        y[slot] = cuda.threadIdx.x
+
+
 def test_lanes_that_come_in_too_many_orders_are_not_decided() -> None:
-    assert wsemu.check(lanes_take_slots, 1, 32, (kernels.ints(1), kernels.ints(8))).verdict == "incomplete"
+    assert wsemu.check(lanes_leave_their_names, 1, 32, (kernels.ints(1), kernels.ints(8))).verdict == "incomplete"
+
+
+def test_lanes_that_begin_alike_are_one() -> None:
+    assert wsemu.check(lanes_take_slots, 1, 12, (kernels.ints(1), kernels.ints(8))).verdict == "verified"
 
 
 @cuda.jit

@@ -119,6 +119,8 @@ class OrderedRun:
         self.make, self.ordered = make, ordered
         first = make()
         self.total = first.grid[0] * first.grid[1] * first.grid[2]
+        self.numbers = [*range(self.total)]
+        """the CTA that each is"""
         self.arrays = first.arrays
         self.ctas: list[OrderedCta] = []
         self.parted = 0
@@ -127,7 +129,7 @@ class OrderedRun:
     def start(self) -> None:
         """New CTAs, none of which has run."""
         self.ctas = []
-        for number in range(self.total):
+        for number in self.numbers:
             launch = self.make()
             launch.arrays = self.arrays
             self.ctas.append(OrderedCta(launch, number, self.ordered))

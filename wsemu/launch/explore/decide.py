@@ -17,6 +17,7 @@ from wsemu.launch.explore.samples import DEPTH
 from wsemu.launch.explore.search import Search, is_warning
 from wsemu.launch.explore.session import Ask, Session
 from wsemu.launch.explore.sessions import make_session
+from wsemu.launch.explore.threads_apart import Whole, few, make_threads, suits
 from wsemu.launch.explore.together import Together, together
 from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.model.control_flow import successors
@@ -208,7 +209,13 @@ class _Attempt:
             said = None if asynchronous else _by_messages(bound, self.places, session, self.apart, begin)
             if said is not None:
                 return said
-            result = self._searched(session, Knowledge)
+            apart = suits(bound)
+            result = self._searched(session, Knowledge, samples=not apart)
+            if apart and (result.why or result.stuck):
+                said = self._by_threads(begin)
+                if said is not None:
+                    return said
+                result = self._searched(session, Knowledge)
             if result.race and not bound.settings.lockstep and self._may_excuse(result.race):
                 result = self._searched(session, Lenient)
             if result.decided and asynchronous:
@@ -224,11 +231,37 @@ class _Attempt:
                         data[:] = kept
             session.close()
 
+    def _by_threads(self, begin: functools.partial[Knowledge]) -> Decided | None:
+        """What all orders say where the lanes of a warp take turns by themselves; None where that decides nothing."""
+        bound = self.bound
+        for (array, _), kept in zip(bound.segments, self.initial, strict=True):
+            array[:] = kept
+        session: Any = make_threads(bound, self.ordered, self.logged)
+        try:
+            if not few(session):
+                return None
+            options = self.options | {"cluster_of": int}
+            search = Search(
+                session,
+                lambda shared: Knowledge(bound.program, session.ctas, 1, shared=shared, lockstep=False, **options),
+                reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
+                samples=False,
+            )
+            result = search.run()
+            if result.decided and result.end is not None:
+                session.load_memory(result.end)
+            whole = Whole(session, bound)
+            session_: Any = whole
+            said = _Told(bound, self.places, session_, whole.told(result), begin).said()
+            return said if said is not None and (said.proven or said.findings) else None
+        finally:
+            session.close()
+
     def _may_excuse(self, race: Race) -> bool:
         both = race.earlier.pc in self.data and race.later.pc in self.data
         return both or is_fresh(self.bound.program, race.later.pc)
 
-    def _searched(self, session: Session, kind: type[Knowledge]) -> Result:
+    def _searched(self, session: Session, kind: type[Knowledge], *, samples: bool = True) -> Result:
         """All orders, by such a kind of knowledge."""
         bound, lockstep = self.bound, self.bound.settings.lockstep
         search = Search(
@@ -237,6 +270,7 @@ class _Attempt:
             apart=self.apart,
             reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
             named=None if bound.program.asynchronous else _named(bound),
+            samples=samples,
         )
         return search.run()
 

@@ -12,6 +12,7 @@ many these were is how many orders there are (Knuth, "Estimating the Efficiency 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from wsemu.model.data import NamedTuple
@@ -26,6 +27,8 @@ MOST_ORDERS, MOST_STEPS = 40, 2_000
 """that are sampled, and strong accesses that they make"""
 Lane = tuple[int, int, int]
 """CTA, warp, lane"""
+_AGAIN = 2
+"""times that an order comes to a state, when it is asked whether all that run there wait"""
 
 
 class Sampled(NamedTuple):
@@ -74,7 +77,13 @@ class Samples:
         node, product, length = search.root(), 1.0, 0
         if node is None:
             return None
+        been = Counter[tuple[bytes, ...]]()
         while search.result.decided:
+            state = (*node.digests, node.digest)
+            been[state] += 1
+            if been[state] == _AGAIN and search.all_wait(node):  # lanes that wait at one instruction go round
+                search.stand_still(node)
+                return None
             asks = sorted(ask for own in node.asks for ask in own)
             if not asks:
                 break

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wsemu.launch.explore.nodes import Node, Result
 from wsemu.launch.explore.samples import Samples
@@ -72,12 +72,14 @@ class Search:
         named: Named | None = None,
         apart: Callable[[int, list[Ask]], bool] = lambda cta, asks: False,
         reads: Callable[[int], bool] = lambda pc: False,
+        samples: bool = True,
     ) -> None:
         """`apart` says whether lanes of a CTA, as it is, may run ahead of others, `reads` whether an ordered access
-        writes nothing in any case; `named` are stores where the number of a CTA leads."""
+        writes nothing in any case; `named` are stores where the number of a CTA leads; `samples`: where all orders are
+        too many, some are drawn."""
         self.session, self.begin, self.most = session, begin, MOST_STEPS
         self.apart, self.reads, self.named = apart, reads, named
-        self.asynchronous = session.asynchronous
+        self.asynchronous, self.samples = session.asynchronous, samples
         self.shared = Shared()
         self.users: dict[tuple[int, int], dict[tuple[int, int, int], bool]] = {}
         """place -> (CTA or `_ANY`, warp, lane) of those that touch it in an ordered way -> whether they may write"""
@@ -86,6 +88,8 @@ class Search:
         """of a CTA"""
         self.alike = False
         """whether CTAs all begin alike: then it does not matter which is which"""
+        self.begun: dict[int, Any] = {}
+        """of CTAs that have made no access before their first ordered ones: as they are then"""
         self.seen: dict[bytes, frozenset[Ask]] = {}
         """states by their keys, with what was asleep there"""
         self.dice = random.Random(0)
@@ -105,7 +109,7 @@ class Search:
             except _NamesError:
                 self.named = None
                 continue
-            if self.result.why in ("steps", "lanes"):
+            if self.samples and self.result.why in ("steps", "lanes"):
                 self._sample()
             if self.result.decided:
                 found = weak(*self._pairs(), self.begin(self.shared).spread)
@@ -250,12 +254,12 @@ class Search:
         """A state is there again: threads may go round for ever, or all of them only wait, as lanes that
         wait at one instruction do one after another."""
         for node in (*way, last):
-            if self._all_wait(node):
+            if self.all_wait(node):
                 self.stand_still(node)
                 return
         self.result.why, self.result.reached = "circle", last.reached()
 
-    def _all_wait(self, node: Node) -> bool:
+    def all_wait(self, node: Node) -> bool:
         """Whether nobody can ever do anything else: the lanes of each instruction, let go one after another, change
         nothing and are back there."""
         session = self.session
@@ -313,7 +317,19 @@ class Search:
         chosen = node.groups.pop(0)
         node.todo = [ask for ask in chosen if ask not in node.asleep]
         node.moves |= len(node.todo) < len(chosen)
+        node.todo = self._apart_of_alike(node, node.todo)
         return bool(node.todo)
+
+    def _apart_of_alike(self, node: Node, asks: list[Ask]) -> list[Ask]:
+        """Of the CTAs that begin alike and stand where they began, one: to let another one go leads to the same with
+        the two exchanged."""
+        if not self.alike:
+            return asks
+        kept: dict[tuple[object, ...], Ask] = {}
+        for ask in asks:
+            fresh = ask.cta in self.begun and node.saved[ask.cta] is self.begun[ask.cta]
+            kept.setdefault((_ANY, *ask[1:]) if fresh else ask, ask)
+        return [*kept.values()]
 
     def stand_still(self, node: Node) -> None:
         """All wait: put the launch back there, for whoever asks what they wait for."""
@@ -348,6 +364,10 @@ class Search:
         self.alike = len(set(node.digests)) == 1 and len(node.digests) > 1 and not knowledge.by_clusters
         if self.named and not self.alike:
             raise _NamesError
+        self.begun = {
+            cta: node.saved[cta] for cta, one in enumerate(moved)
+            if not any(made.event.kind in ("access", "copy") for made in one.made)
+        }  # fmt: skip
         for asks in node.asks:
             self._touches(asks)
         self._begin(node, range(session.ctas))

@@ -178,12 +178,12 @@ class VmSession:
         configuration, chosen = bound.configuration, bound.settings
         grid = configuration.grid
         self.looking, self.asynchronous = looking, bound.program.asynchronous
-        self.histories = [b""] * math.prod(grid)
-        self.found: list[tuple[RawFinding, ...]] = [()] * math.prod(grid)
+        self.ctas = self._machines_of(grid)
+        self.histories = [b""] * self.ctas
+        self.found: list[tuple[RawFinding, ...]] = [()] * self.ctas
         """what was found in each CTA on the way to where it is"""
         self.grown = False
         self.bound, self.program = bound, bound.program
-        self.ctas = grid[0] * grid[1] * grid[2]
         self.named: Named | None = None
         self.live, self.widths = live_rows(bound.program), lane_bytes(bound.program)
         self.initial = [data.copy() for data, _ in bound.segments]
@@ -211,6 +211,14 @@ class VmSession:
         """states in which parts of warps had met barriers"""
         self.fresh = [self._arrays(cta) for cta in range(self.ctas)]
 
+    def _machines_of(self, grid: tuple[int, int, int]) -> int:
+        """How many machines there are: one for each CTA."""
+        return math.prod(grid)
+
+    def _number(self, cta: int) -> int:
+        """The CTA that a machine is."""
+        return cta
+
     def _share(self, machine: Machine) -> None:
         """Let a machine log into our tables, and know what others have written."""
         state = machine.state[0]
@@ -235,7 +243,13 @@ class VmSession:
         for cta, machine in enumerate(self.machines):
             self.load(cta, (self.fresh[cta], b"", ()))
             state = machine.state[0]
-            state["group"], state["group_end"], state["group_step"], state["group_first"] = cta, cta + 1, 1, cta
+            number = self._number(cta)
+            state["group"], state["group_end"], state["group_step"], state["group_first"] = (
+                number,
+                number + 1,
+                1,
+                number,
+            )
             moved.append(self._run(cta))
         return moved
 

@@ -1,0 +1,229 @@
+"""A launch whose lanes take turns by themselves, as PTX has it from sm_70 on: each thread stops before its own ordered
+accesses, and waits for no other one of its warp where they would meet again.
+
+So a lane that has taken a lock goes on while others of its warp spin, and gives it back (PTX ISA, "Independent thread
+scheduling": all threads of a warp make progress).  That is followed where threads have nothing but global memory in
+common, no barriers and no warp-wide operations: then each is run as a CTA of its own, of which one lane is alive, and
+threads that begin alike count as one.  What is found is told of the warps and CTAs that they belong to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import TYPE_CHECKING, Any
+
+from wsemu.launch.explore.nodes import Reached, Result
+from wsemu.launch.explore.session import TRYING, Ask, Moved, VmSession
+from wsemu.launch.explore.slow_session import SlowSession
+from wsemu.model.data import NamedTuple
+from wsemu.model.isa import LANES, NAMES, OPERATIONS, SCOPES
+from wsemu.reference.state import Group
+
+if TYPE_CHECKING:
+    from wsemu.model.bound import Bound
+    from wsemu.proof.threads import Made
+
+MOST_THREADS = 64
+"""of a launch"""
+MOST_STANDING, MOST_KINDS = 32, 6
+"""threads that come to an ordered access first of all, and those of them that do not begin alike"""
+_TOGETHER = ("barrier", "warp", "matrix", "cluster")
+"""kinds of operations that threads make together"""
+
+
+class Thread(NamedTuple):
+    """Where a thread is."""
+
+    cta: int
+    warp: int
+    lane: int
+
+
+def threads_of(bound: Bound) -> list[Thread]:
+    """All threads of a launch."""
+    (gx, gy, gz), count = bound.configuration.grid, math.prod(bound.configuration.block)
+    return [Thread(cta, t // LANES, t % LANES) for cta in range(gx * gy * gz) for t in range(count)]
+
+
+def suits(bound: Bound) -> bool:
+    """Whether the threads of a launch can be run apart: they have nothing but global memory in common."""
+    program = bound.program
+    code = program.code.tolist()
+    names = {NAMES[fields[0]] for fields in code}
+    alone = not any(OPERATIONS[name].kind in _TOGETHER for name in names) and "fence.cta" not in names
+    narrow = any(OPERATIONS[NAMES[fields[0]]].kind == "atomic" and fields[7] & SCOPES for fields in code)
+    held = program.shared_bytes or bound.configuration.dynamic_shared or program.asynchronous
+    few = math.prod(bound.configuration.grid) * math.prod(bound.configuration.block) <= MOST_THREADS
+    return few and alone and not narrow and not held and not bound.settings.lockstep
+
+
+def few(session: VmThreads | SlowThreads) -> bool:
+    """Whether not too many threads take turns."""
+    session.start()
+    standing = [cta for cta in range(session.ctas) if session.asks(cta)]
+    return len(standing) <= MOST_STANDING and len({session.digest(cta) for cta in standing}) <= MOST_KINDS
+
+
+class _Apart:
+    """What sessions of both engines have in common."""
+
+    threads: list[Thread]
+
+    def _own(self, ask: Ask) -> Ask:
+        """As the engine has it."""
+        return ask._replace(warp=self.threads[ask.cta].warp)
+
+    def _moved_apart(self, cta: int, moved: Moved) -> Moved:
+        made = [one._replace(event=one.event._replace(cta=cta, warp=0)) for one in moved.made]
+        return moved._replace(made=made)
+
+    def elsewhere(self, cta: int, warp: int) -> list[int]:
+        return []
+
+    def ahead(self, cta: int, warp: int, pc: int) -> list[int]:
+        return []
+
+    def waits_at(self, cta: int) -> list[tuple[int, int]]:
+        return []
+
+
+class VmThreads(_Apart, VmSession):
+    """Threads apart on the VM."""
+
+    def __init__(self, bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> None:
+        self.threads = threads_of(bound)
+        super().__init__(bound, ordered, logged, TRYING)
+
+    def _machines_of(self, grid: tuple[int, int, int]) -> int:
+        return len(self.threads)
+
+    def _share(self, machine: Any) -> None:
+        thread = self.threads[self.machines.index(machine)]
+        machine.warps["whole"] = 0
+        machine.warps["whole"][thread.warp] = 1 << thread.lane
+        super()._share(machine)
+
+    def _number(self, cta: int) -> int:
+        return self.threads[cta].cta
+
+    def _run(self, cta: int, unwritten: int = 0) -> Moved:
+        moved = super()._run(cta, unwritten)
+        if moved.status == "stands" and not self.machines[cta].warps["alive"].any():
+            moved = moved._replace(status="done")
+        return self._moved_apart(cta, moved)
+
+    def go(self, ask: Ask) -> Moved:
+        return super().go(self._own(ask))
+
+    def asks(self, cta: int) -> list[Ask]:
+        return [ask._replace(warp=0) for ask in super().asks(cta)]
+
+    def digest(self, cta: int) -> bytes:
+        """What decides what a thread will do: not which lane it is."""
+        machine, thread = self.machines[cta], self.threads[cta]
+        warp = machine.warps[thread.warp]
+        hashed = hashlib.blake2b(digest_size=16)
+        if warp["alive"]:
+            served = bool(warp["served"] & warp["alive"])
+            state = int(warp["pc"]), int(warp["waits"]), served, bool(warp["asks"])
+            hashed.update(repr(state).encode())
+            self._digest_lane(hashed, machine, thread, state[0] + served)
+        return hashed.digest()
+
+    def _digest_lane(self, hashed: Any, machine: Any, thread: Thread, pc: int) -> None:
+        block, lane = machine.registers[thread.warp], thread.lane
+        for row in sorted(self.live[pc]) if pc < len(self.live) else ():
+            size = self.widths.get(row)
+            if size == 0:
+                hashed.update(b"%d" % (int(block[row : row + 4].view("u4")[0]) >> lane & 1))
+            else:
+                size = size or 8
+                hashed.update(block[row + size * lane : row + size * (lane + 1)].tobytes())
+        room = int(machine.state[0]["local_bytes"])
+        hashed.update(machine.local[:0] if not room else self._local(machine, thread, room))
+
+    def _local(self, machine: Any, thread: Thread, room: int) -> bytes:
+        from wsemu.machine.state import address_of
+
+        start = int(machine.warps[thread.warp]["local_host"]) - address_of(machine.local)
+        return bytes(machine.local[start : start + 2 * room].tobytes())
+
+
+class SlowThreads(_Apart, SlowSession):
+    """Threads apart on the reference interpreter."""
+
+    def __init__(self, bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> None:
+        self.threads = threads_of(bound)
+        super().__init__(bound, ordered, logged, TRYING)
+        self.run.numbers = [thread.cta for thread in self.threads]
+        self.ctas = self.run.total = len(self.threads)
+        self.histories = [b""] * self.ctas
+
+    def start(self) -> list[Moved]:
+        self.load_memory((self.initial, self.written))
+        self.run.start()
+        for cta, (_, number, lane) in zip(self.run.ctas, self.threads, strict=True):
+            for warp in cta.warps:
+                alive = 1 << lane if warp.number == number else 0
+                warp.alive = warp.whole = alive
+                warp.ready = [Group(group.pc, alive, group.region) for group in warp.ready] if alive else []
+        return [self._moved(cta, self.run.ctas[cta].go_on(), ~0) for cta in range(self.ctas)]
+
+    def _moved(self, cta: int, status: str, wrote: int) -> Moved:
+        return self._moved_apart(cta, super()._moved(cta, status, wrote))
+
+    def go(self, ask: Ask) -> Moved:
+        return super().go(self._own(ask))
+
+    def asks(self, cta: int) -> list[Ask]:
+        return [ask._replace(warp=0) for ask in super().asks(cta)]
+
+
+class Whole:
+    """A launch whose threads are run apart, as its warps and CTAs."""
+
+    asynchronous = False
+
+    def __init__(self, session: Any, bound: Bound) -> None:
+        self.session, self.threads = session, session.threads
+        self.ctas = math.prod(bound.configuration.grid)
+
+    def alive(self, cta: int) -> list[tuple[int, int, int]]:
+        """As sessions say it."""
+        found: dict[int, tuple[int, int]] = {}
+        for number, thread in enumerate(self.threads):
+            for _, alive, asks in self.session.alive(number) if thread.cta == cta else ():
+                lanes, standing = found.get(thread.warp, (0, 0))
+                found[thread.warp] = lanes | alive, standing | asks
+        return [(warp, *lanes) for warp, lanes in sorted(found.items())]
+
+    def elsewhere(self, cta: int, warp: int) -> list[int]:
+        return []
+
+    def waits_at(self, cta: int) -> list[tuple[int, int]]:
+        return []
+
+    # -- results -------------------------------------------------------------------------------------------------------
+    def told(self, result: Result) -> Result:
+        """A result with its warps and CTAs."""
+        result.reached = self._reached(result.reached)
+        result.stuck = [*map(self._ask, result.stuck)]
+        result.excused = [(excused, self._reached(reached)) for excused, reached in result.excused]
+        return result
+
+    def _ask(self, ask: Ask) -> Ask:
+        thread = self.threads[ask.cta]
+        return ask._replace(cta=thread.cta, warp=thread.warp)
+
+    def _made(self, made: Made) -> Made:
+        thread = self.threads[made.event.cta]
+        return made._replace(event=made.event._replace(cta=thread.cta, warp=thread.warp))
+
+    def _reached(self, reached: Reached) -> Reached:
+        return Reached(tuple(map(self._ask, reached.asks)), tuple(map(self._made, reached.made)))
+
+
+def make_threads(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> VmThreads | SlowThreads:
+    """A session of threads apart, on the engine that a launch runs on."""
+    return (SlowThreads if bound.settings.engine == "reference" else VmThreads)(bound, ordered, logged)
