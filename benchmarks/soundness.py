@@ -1,6 +1,7 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
-    python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps] [--programs 100000] [--seed 0]
+    python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes]
+            [--programs 100000] [--seed 0]
     --WORK--
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
 (tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
@@ -15,6 +16,9 @@ allows (memory_model.py); every sixteenth runs in the reference interpreter. Wit
 draw steer programs of mbarriers and copies (steered_programs.py), whose interleavings are enumerated for all numbers;
 every eighth there. With `--kind maps` they change tensor maps,
 between fences of the tensormap proxy (map_programs.py), and what PTX orders is computed; every eighth there.
+With `--kind lanes` they are of two to four lanes of one warp that communicate by memory, shuffles and votes, with
+syncwarps and masks that are right or not, under independent thread scheduling (mate_programs.py); one in five is a
+program of strong accesses whose threads are such lanes. Every eighth or sixteenth there.
 With `--warps` programs of barriers, phases or clusters run in groups of as many warps, at places of their own
 (wide_programs.py), the reference interpreter in those of at most 128 alone.
 Prints the programs of each family by verdict and by what can go wrong in them, and every disagreement, with a smaller
@@ -44,6 +48,7 @@ from tests.properties.lane_explorer import CHANCE, LANE_FAULTS
 from tests.properties.lane_programs import LANE_FAMILIES, smaller_lanes
 from tests.properties.lanes import has_branches, lanes_notation
 from tests.properties.map_programs import judged_maps, map_program
+from tests.properties.mate_programs import MATE_FAMILIES, judged_mates, smaller_mates
 from tests.properties.phase_programs import PHASE_FAMILIES, check_program, judged_phases, smaller_phases
 from tests.properties.programs import FAMILIES, check_interpreted, smaller
 from tests.properties.steered_programs import STEERED_FAMILIES, judged_steered, smaller_steered
@@ -55,7 +60,7 @@ if TYPE_CHECKING:
 
 CHUNK = 250
 """programs that a worker takes at a time"""
-SMALL_CHUNKS = {"steered": 25, "atomics": 50}
+SMALL_CHUNKS = {"steered": 25, "atomics": 50, "lanes": 50}
 WIDE_CHUNK = 25
 """the same of kinds whose programs take longer, and in wide groups"""
 OWN_KERNEL, REFERENCE = 10, 20
@@ -69,6 +74,7 @@ SHARES = {
     "clusters": {"clustered": 1},
     "steered": {"steered": 1},
     "maps": {"maps": 1},
+    "lanes": {"mates": 4, "together": 1},
 }
 """kind -> family -> its weight"""
 HARMLESS = "refused for a harmless expectation"
@@ -151,6 +157,8 @@ def work(part: Part) -> Result:
         return work_phases(part)
     if part.family in STRONG_FAMILIES:
         return work_strong(part)
+    if part.family in MATE_FAMILIES:
+        return work_mates(part)
     if part.family == "maps":
         return work_maps(part)
     if part.family in STEERED_FAMILIES:
@@ -202,7 +210,7 @@ def work_strong(part: Part) -> Result:
     for k in range(part.programs):
         program = STRONG_FAMILIES[part.family](source)
         engine = "reference" if k % (2 * REFERENCE_LANES) == 1 else "vm"
-        found = judged_strong(program, engine, space_for(program, source))
+        found = judged_strong(program, engine, space_for(program, source), together=part.family == "together")
         result.found[found.can] += 1
         result.found[found.verdict or UNKNOWN] += 1
         if found.verdict:
@@ -232,6 +240,22 @@ def work_steered(part: Part) -> Result:
             if len(result.complaints) < SHRUNK:
                 smallest = smaller_steered(program, lambda p: bool(judged_steered(p, engines).complaints))  # noqa: B023
                 less = f"\n    smaller: {smallest}"
+            result.complaints.append(f"{part.family}: {found}{less}")
+    return result
+
+
+def work_mates(part: Part) -> Result:
+    """The same for programs of lanes of one warp."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        engine: Engine = "reference" if k % REFERENCE_LANES == 1 else "vm"
+        found = judged_mates(MATE_FAMILIES[part.family](source), engine)
+        result.found.update([found.verdict, found.can, f"{found.verdict} and {found.can}", *found.faults])
+        result.checks[engine] += 1
+        if found.complaint:
+            fails = lambda p: judged_mates(p, engine).complaint == found.complaint  # noqa: B023, E731
+            less = f"\n    smaller: {smaller_mates(found.program, fails)}" if len(result.complaints) < SHRUNK else ""
             result.complaints.append(f"{part.family}: {found}{less}")
     return result
 
@@ -287,7 +311,7 @@ def show(family: str, found: Counter[str], programs: int) -> None:
     total = sum(found[verdict] for verdict in VERDICTS)
     said = ", ".join(f"{found[v]:,} {v} ({found[v] / max(total, 1):.0%})" for v in VERDICTS if found[v])
     kinds = FAULTS if family in FAMILIES else (*LANE_FAULTS, APART, CHANCE)
-    if family in (*PHASE_FAMILIES, *CLUSTER_FAMILIES, *STRONG_FAMILIES, *STEERED_FAMILIES, "maps"):
+    if family not in (*FAMILIES, *LANE_FAMILIES):
         kinds = (*sorted(found.keys() - {*VERDICTS}),)
     print(f"{family:10} {total:>7,} programs ({total / programs:.0%} of all): {said}")
     print(f"{'':10} {'':>7} can show: {', '.join(f'{fault} {found[fault]:,}' for fault in kinds)}")

@@ -11,7 +11,7 @@ from wsemu.model.isa import ATOMIC, FIELDS, LANES, READ
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
-    from wsemu.evidence.schedule import Witness
+    from wsemu.evidence.schedule import Access, Witness
     from wsemu.model.outcome import Event
 
 
@@ -90,10 +90,28 @@ def _flag(found: Conflict, witness: Witness) -> str:
     raised, seen = (found.places.near(witness.events[n].pc, found.raw.pc) for n in flag)
     atomics = f"the atomics on {raised} and {seen} order" if raised != seen else f"the atomic on {raised} orders"
     before, after = ("the first", "the second") if raised != seen else ("it", "it")
+    lacking = _lacking(found, witness, flag)
+    sides = [f"before {before}"] * lacking[0] + [f"after {after}"] * lacking[1]
+    alone, too = (" with one fence alone", ", too") if len(sides) == 1 else ("", "")
     return (
-        f"{atomics} nothing else: put a `cuda.threadfence()` before {before} and "
-        f"after {after}, or use {'a named barrier' if found.same_cta else 'a second launch'}"
+        f"{atomics} nothing else{alone}: put a `cuda.threadfence()` {' and '.join(sides)}{too}, "
+        f"or use {'a named barrier' if found.same_cta else 'a second launch'}"
     )
+
+
+def _lacking(found: Conflict, witness: Witness, flag: tuple[int, int]) -> tuple[bool, bool]:
+    """Whether there is no fence before the first one of two atomics, or none after the second; where both are there,
+    they are of other threads, and both are named."""
+    enough = {"fence.gpu", "fence.sys", *(["fence.cta"] if found.same_cta else [])}
+
+    def fenced(access: Access, first: int | None, last: int | None) -> bool:
+        between = witness.events[first:last]
+        mine = [e for e in between if e.kind in enough and (e.cta, e.warp) == (access.cta, access.warp)]
+        return any(not e.lanes or e.lanes & access.lanes for e in mine)
+
+    one, two = found.first, found.second
+    lacks = not fenced(one.access, one.position, flag[0]), not fenced(two.access, flag[1], two.position)
+    return lacks if any(lacks) else (True, True)
 
 
 def atomics_between(found: Conflict, witness: Witness) -> tuple[int, int] | None:

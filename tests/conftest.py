@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -53,6 +54,10 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         build.keep_all()  # else each of these processes compiles the VM
 
 
+hypothesis.settings.register_profile(
+    "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)  # how fast the machine is, is no matter of the tests
+hypothesis.settings.load_profile("busy")
 settings.FIX_BUDGET = 0.0  # edits are tried where a test is about them: others need not wait
 
 
@@ -72,6 +77,14 @@ def pytest_collection() -> Generator[None, object, object]:
 def bless(request: pytest.FixtureRequest) -> bool:
     """Whether expected diagnostics are to be written, not compared."""
     return bool(request.config.getoption("--bless"))
+
+
+@pytest.fixture
+def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where orders are too many, that is what the test is about, and not what some of them, drawn at random, do."""
+    from wsemu.launch.explore import samples
+
+    monkeypatch.setattr(samples, "MOST_ORDERS", 2)
 
 
 @pytest.fixture(autouse=True)

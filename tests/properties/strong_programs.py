@@ -71,12 +71,17 @@ _MEMORY = {
 
 
 # -- as PTX -----------------------------------------------------------------------------------------------------------
-def ptx(program: Program, space: str = "global") -> tuple[str, int, int]:
-    """(source, CTAs, warps of a CTA): each thread is the first lane of a warp."""
+def ptx(program: Program, space: str = "global", *, together: bool = False) -> tuple[str, int, int]:
+    """(source, CTAs, warps of a CTA): each thread is the first lane of a warp; `together`: those of a CTA are lanes of
+    one."""
     head = _HEAD.format(memory=_MEMORY[space])
+    apart = len({thread.cta for thread in program}) == len(program)
+    if together and not apart:
+        head = head.replace(
+            "shr.u32 %r4, %r2, 5;\nsetp.ne.u32 %p1, %r3, 0;", "mov.u32 %r4, %r3;\nsetp.gt.u32 %p1, %r2, 31;"
+        )
     lines, bodies = [head], []
     met: dict[int, int] = {}
-    apart = len({thread.cta for thread in program}) == len(program)
     if len({thread.operations for thread in program}) == 1 and apart and program[0].cluster < 0:
         body = _body(0, program[0], space)
         return "\n".join([head, body, "$end:\nret;\n}\n"]), len(program), 1  # they begin alike
@@ -85,7 +90,8 @@ def ptx(program: Program, space: str = "global") -> tuple[str, int, int]:
         met[thread.cta] = warp + 1
         lines.append(f"setp.eq.u32 %p1, %r1, {thread.cta};\nsetp.eq.and.u32 %p2, %r4, {warp}, %p1;\n@%p2 bra $t{n};")
         bodies.append(_body(n, thread, space))
-    return "\n".join([*lines, "bra $end;", *bodies, "$end:\nret;\n}\n"]), len(met), max(met.values())
+    warps = 1 if together and not apart else max(met.values())
+    return "\n".join([*lines, "bra $end;", *bodies, "$end:\nret;\n}\n"]), len(met), warps
 
 
 def _body(n: int, thread: Thread, space: str) -> str:
@@ -412,7 +418,15 @@ def _with(source: random.Random, own: _Steps, at: int, changes: list[list[Operat
     return (*own[:at], *source.choice(changes), *own[at + 1 :]) if changes else own
 
 
-STRONG_FAMILIES = {"strong": strong_program, "protocols": protocol_program}
+def together_program(source: random.Random) -> Program:
+    """One of these whose threads are lanes of one warp; they meet at no barrier."""
+    while True:
+        program = source.choice((strong_program, protocol_program))(source)
+        if not any(o.kind == BARRIER for thread in program for o in thread.operations):
+            return tuple(thread._replace(cta=0, cluster=-1) for thread in program)
+
+
+STRONG_FAMILIES = {"strong": strong_program, "protocols": protocol_program, "together": together_program}
 
 
 # -- judging ----------------------------------------------------------------------------------------------------------
@@ -438,9 +452,11 @@ class Judged(NamedTuple):
         return f"{self.complaint}: {notation(self.program)} in {self.space} memory: {self.can}, {self.codes}"
 
 
-def verdict(program: Program, engine: Any = "vm", space: str = "global") -> tuple[str, tuple[str, ...]]:
+def verdict(
+    program: Program, engine: Any = "vm", space: str = "global", *, together: bool = False
+) -> tuple[str, tuple[str, ...]]:
     """wsemu's verdict, and the codes of its findings."""
-    source, grid, warps = ptx(program, space)
+    source, grid, warps = ptx(program, space, together=together)
     cluster = 2 if any(thread.cluster >= 0 for thread in program) else None
     grid += grid % 2 if cluster else 0
     kernel = wsemu.load_ptx(source)["k"]
@@ -448,11 +464,11 @@ def verdict(program: Program, engine: Any = "vm", space: str = "global") -> tupl
     return report.verdict, tuple(sorted({finding.code for finding in report.findings if finding.severity == "error"}))
 
 
-def judged_strong(program: Program, engine: Any = "vm", space: str = "global") -> Judged:
+def judged_strong(program: Program, engine: Any = "vm", space: str = "global", *, together: bool = False) -> Judged:
     found = explore(program, up_to_wrong=True)
     if not found.known:
         return Judged(program, found, "", (), space, "")
-    said, codes = verdict(program, engine, space)
+    said, codes = verdict(program, engine, space, together=together)
     complaint = "missed" if found.wrong and said == "verified" else ""
     complaint = "false alarm" if not found.wrong and said == "failed" else complaint
     return Judged(program, found, said, codes, space, complaint)

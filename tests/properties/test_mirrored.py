@@ -83,6 +83,7 @@ def _codes(report: Report) -> set[str]:
     return codes - {"uninitialized-read"} if codes & {"race", "intra-warp-race"} else codes
 
 
+@pytest.mark.usefixtures("few_samples")
 @pytest.mark.parametrize("path", [*PASS, *FAIL, *INCOMPLETE, *BROKEN, *EXAMPLES], ids=name)
 def test_a_program_with_its_branches_swapped_gets_the_same_verdict(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -261,5 +261,6 @@ def test_random_programs(seed: int, family: str) -> None:
     for k in range(8):
         program = STRONG_FAMILIES[family](source)
         assert parse(notation(program)) == program
-        judged = judged_strong(program, "reference" if k == 0 else "vm", space_for(program, source))
+        engine, together = "reference" if k == 0 else "vm", family == "together"
+        judged = judged_strong(program, engine, space_for(program, source), together=together)
         assert not judged.complaint, judged

@@ -80,6 +80,23 @@ def test_a_map_is_changed_and_used(engine: Engine, version: str) -> None:
     assert np.array_equal(out, expected)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_said_of_dimensions_beyond_the_rank_means_nothing(engine: Engine) -> None:
+    beyond = [replaced("global_dim", n, 7) for n in (2, 3, 4)]
+    beyond += [replaced("global_stride", n, 230_912) for n in (1, 2, 3)]
+    beyond += [replaced("element_stride", n, 2) for n in (2, 3, 4)]
+    words = [replaced("global_dim", 0, 20), replaced("global_dim", 1, 5), replaced("global_stride", 0, 256)]
+    report, before, after, other, out = launched("\n".join([*words, *beyond]), engine)
+    assert report.verdict == "verified", report
+    old, new = decode(before), decode(after)
+    assert old is not None
+    assert new is not None
+    assert new == old._replace(address=new.address, extents=(20, 5), strides=(256,))
+    expected = np.zeros((8, 32), np.float32)
+    expected[:5, :20] = other[:5, :20]
+    assert np.array_equal(out, expected)
+
+
 @pytest.mark.parametrize(
     ("field", "value", "name", "wanted"),
     [

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from hypothesis import settings
 
 from tests.commands import Done, python
 from tests.commands import wsemu as typed
@@ -176,12 +175,7 @@ def test_the_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pyte
     program = tmp_path / f"{page.stem}.py"
     program.write_text(program_of(page), encoding="utf-8")
     monkeypatch.chdir(DOCS / "programs")
-    settings.register_profile("page", deadline=None)  # a busy machine is no fault of the page
-    settings.load_profile("page")
-    try:
-        runpy.run_path(str(program))
-    finally:
-        settings.load_profile("default")
+    runpy.run_path(str(program))
 
 
 def test_every_program_is_on_a_page() -> None:

@@ -344,6 +344,14 @@ def test_a_flag_without_fences(launch):
         "the atomic on line 10 orders nothing else: put a `cuda.threadfence()` before it and after it"
     )
     assert "ordered by nothing" in (race.explain(raw, places, Trace(events[:1] + events[3:])).help or "")
+    fences = [Event("fence.gpu", 0, 0, 1, flag), Event("fence.gpu", 1, 0, 1, flag)]
+    for one, side in (
+        (events[:1] + fences[:1] + events[1:], "after"),
+        (events[:3] + fences[1:] + events[3:], "before"),
+    ):
+        assert (race.explain(raw, places, Trace(one)).help or "").startswith(
+            f"the atomic on line 10 orders nothing else with one fence alone: put a `cuda.threadfence()` {side} it, too"
+        )
 
 
 PATTERN = """\

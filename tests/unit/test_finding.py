@@ -6,7 +6,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -111,6 +111,7 @@ findings = st.builds(
 )  # fmt: skip
 
 
+@settings(max_examples=40)
 @given(st.lists(findings, max_size=3), st.dictionaries(texts, positions, max_size=2), st.lists(texts, max_size=2))
 def test_a_report_survives_json(found, mix, notes):
     failed = any(finding.severity == "error" for finding in found)

@@ -130,3 +130,50 @@ def test_an_instruction_stands_where_its_function_is_called():
         ("k.cu", 5, "mov.b32 %r1, 64;"), ("k.cu", 7, "bar.sync 1, 64;"),
     ]  # fmt: skip
     assert said("bar.sync 	0;") == "`__syncthreads()`"
+
+
+CROWDED = """\
+extern "C" __global__ void k(const int *x, int *y) {
+  __shared__ int s[64]; int t = threadIdx.x;
+  if (t < 64) { s[t] = x[t]; y[t] = s[63 - t]; }
+}
+"""
+OF_CROWDED = """\
+.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 y)
+{
+.reg .b32 %r<8>; .reg .b64 %rd<8>; .shared .align 4 .b8 s[256];
+.loc 1 2 3
+ld.param.u64 %rd1, [x];
+ld.param.u64 %rd2, [y];
+mov.u32 %r1, %tid.x;
+.loc 1 3 3
+mul.wide.u32 %rd3, %r1, 4;
+add.u64 %rd4, %rd1, %rd3;
+add.u64 %rd5, %rd2, %rd3;
+ld.global.u32 %r2, [%rd4];
+mov.u32 %r3, s;
+shl.b32 %r4, %r1, 2;
+add.u32 %r5, %r3, %r4;
+st.shared.u32 [%r5], %r2;
+sub.u32 %r6, %r3, %r4;
+ld.shared.u32 %r7, [%r6+252];
+st.global.u32 [%rd5], %r7;
+ret;
+}
+.file 1 "FILE"
+"""
+
+
+def test_an_edit_amid_a_line_of_several_statements_is_told_by_the_line_of_ptx_and_can_be_made_there(tmp_path):
+    (tmp_path / "k.cu").write_text(CROWDED)
+    file = tmp_path / "k.ptx"
+    file.write_text(OF_CROWDED.replace("FILE", str(tmp_path / "k.cu")))
+    found = wsemu.check(wsemu.load_ptx(file)["k"], 1, 64, zeros(64, 64)).cures(budget=PLENTY)
+    assert found[0].says == "insert `bar.sync 0` before line 21 of k.ptx, which is of line 3"
+    lines = file.read_text().splitlines()
+    lines.insert(21 - 1, "bar.sync 0;")
+    file.write_text("\n".join(lines) + "\n")
+    assert wsemu.check(wsemu.load_ptx(file)["k"], 1, 64, zeros(64, 64)).verdict == "verified"

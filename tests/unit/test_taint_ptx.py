@@ -165,6 +165,7 @@ ret;
 """
 
 
+@pytest.mark.usefixtures("few_samples")
 @pytest.mark.parametrize("engine", ["vm", "reference"])
 @pytest.mark.parametrize(("where", "verdict"), [("%r10", "verified"), ("%r11", "incomplete")])
 def test_where_accesses_to_shared_memory_went_tells_what_is_apart(where: str, verdict: str, engine: Any) -> None:

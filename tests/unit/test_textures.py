@@ -351,6 +351,7 @@ def test_an_array_that_no_texture_is_made_of(array, told):
     ({"filter": "cubic"}, "one of point, linear"), ({"address": "repeat"}, "one of clamp, border, wrap, mirror"),
     ({"border": (0,)}, "give four channels"), ({"border": 5}, "give four channels"),
     ({"border": "abcd"}, "give four channels"), ({"address": None}, "a word for each dimension"),
+    ({"address": ["wrap"] * 4}, "has 4 words"), ({"normalized": "x"}, "give True or False"),
     ({"channels": np.array([1, 2])}, "a texel has 1, 2 or 4"),
     ({"channels": 3}, "a texel has 1, 2 or 4"), ({"channels": 4}, "its last axis has no 4 channels"),
 ])  # fmt: skip

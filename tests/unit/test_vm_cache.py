@@ -67,12 +67,14 @@ def test_an_edit_of_any_module_that_a_part_is_compiled_from_changes_its_key(comp
     before = {part: key(part) for part in COMPILED_ALONE}
     for part, modules in compiled_from.items():
         assert len(modules) > 10
-        for name in sorted(modules):
-            file = cache._file(tmp_path, name)
-            text = file.read_bytes()
-            file.write_bytes(text + b"\n")
-            assert key(part) != before[part], name
-            file.write_bytes(text)
+        texts = cache.sources(part, tmp_path)
+        for name in modules:
+            assert texts[name] == cache._file(tmp_path, name).read_bytes()
+            assert cache.key_of(part, {**texts, name: texts[name] + b"\n"}) != before[part], name
+        file = cache._file(tmp_path, min(modules))
+        file.write_bytes(texts[min(modules)] + b"\n")
+        assert key(part) != before[part]
+        file.write_bytes(texts[min(modules)])
     assert {part: key(part) for part in COMPILED_ALONE} == before
     assert before == {part: cache.keys()[part] for part in COMPILED_ALONE}
 

@@ -524,8 +524,8 @@ class Machine:
         self.warps["leaders"] = address_of(self.leaders) + np.arange(count) * self.leaders[0].nbytes
         self.warps["fenced"] = self.warps["leaders"] + self.leaders[0, 0].nbytes
         if watch.races:
-            lanes = self.width or self.image.asynchronous or watch.suspects is not None
-            readers = not (lanes or watch.ordered or watch.named) and len(self.image.code) <= UNNAMED
+            readers = watch.suspects is None and not (self.width or watch.ordered or watch.named)
+            readers &= len(self.image.code) <= UNNAMED
             self.planes = Planes(self.segments, self.state, watch.suspects, -(-count // LANES), watch.windowed, readers)
 
     def _lay_out_mbarriers(self) -> None:

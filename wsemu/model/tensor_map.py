@@ -245,11 +245,15 @@ _DERIVED = (16, 18)
 
 
 def _read(data: bytes) -> bytes:
-    """The words that copies read."""
-    kept = bytearray(data)
-    for word in _DERIVED:
-        kept[4 * word : 4 * word + 4] = bytes(4)
-    return bytes(kept)
+    """What copies read: without strides, extents and element strides of dimensions that the map does not have, which
+    `tensormap.replace` writes too."""
+    words = list(struct.unpack("<32I", data))
+    rank = (words[2] >> 4 & 7) + 1
+    for word in (*_DERIVED, *range(2 + rank, 7), *range(8 + rank, 8 + MOST_RANK)):
+        words[word] = 0
+    words[7] &= ~(0xFFFF & -1 << 4 * (rank - 1))
+    words[13] &= ~(0x7FFF & -1 << 3 * rank)
+    return struct.pack("<32I", *words)
 
 
 def decode(data: bytes) -> MapFields | None:

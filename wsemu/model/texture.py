@@ -192,10 +192,14 @@ class Texture(Surface):
         channels: int = 1,
     ) -> None:
         super().__init__(array, layered=layered, channels=channels)
+        if not isinstance(normalized, (bool, np.bool_)):
+            raise UsageError(f"texture: `normalized` is {normalized!r:.60}: give True or False")
         self.normalized = bool(normalized)
         self.filter = _choice("filter", filter, ("point", "linear"))
         self.read = _choice("read", read, ("element", "normalized"))
         given = [address] * 3 if isinstance(address, str) else _listed("address", address, "a word for each dimension")
+        if not 1 <= len(given) <= 3:
+            raise UsageError(f"texture: `address` has {len(given)} words: give one for each dimension, three at most")
         modes = (*given, "clamp", "clamp", "clamp")[:3]
         self.modes = tuple([_choice("address", mode, MODES) for mode in modes])
         self.border = tuple(_listed("border", border, "four channels, `(0, 0, 0, 0)`"))

@@ -5,9 +5,9 @@ too, as their IEEE 754 encoding), a predicate is a bool.  Nothing here is shared
 
 Rounding: a sum, product, quotient or square root of two f32 is correct when computed in double and rounded once more
 (Figueroa, "When is double rounding innocuous?", 1995); fma and conversions round an exact fraction, and so does
-whatever is rounded toward zero, down or up.  An f32 nan that arithmetic makes is 0x7fffffff; an f64 nan has no defined
-bits beyond being a nan.  Library functions are those of the C library, in double, by Python's `math` where that hands
-them on.
+whatever is rounded toward zero, down or up.  An f32 nan that arithmetic makes is 0x7fffffff; an f64 nan is that of an
+operand, or 0xfff8000000000000; that of a library function has no defined bits beyond being a nan.  Library functions
+are those of the C library, in double, by Python's `math` where that hands them on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import ctypes
 import math
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from wsemu.model.data import NamedTuple
@@ -425,9 +425,12 @@ def _floats(f: str) -> None:
         arithmetic[f"div.{how}"] = lambda a, b, how=how: _directed_quotient(a, b, f, how)
         arithmetic[f"sqrt.{how}"] = lambda a, how=how: _directed_root(a, f, how)
     for name, meaning in {**arithmetic, **LIBRARY}.items():
-        semantics[f"{name}.{f}"] = lambda *x, m=meaning: _to_bits(m(*(value(v) for v in x)), f)
-    semantics[f"neg.{f}"] = lambda a: _to_bits(-value(a), f)
-    semantics[f"abs.{f}"] = lambda a: _to_bits(abs(value(a)), f)
+        through = _THROUGH.get(name.partition(".")[0], ())
+        semantics[f"{name}.{f}"] = lambda *x, m=meaning, t=through: _to_bits(
+            m(*(value(v) for v in x)), f, [x[n] for n in t]
+        )
+    semantics[f"neg.{f}"] = lambda a: _to_bits(-value(a), f, [a])
+    semantics[f"abs.{f}"] = lambda a: _to_bits(abs(value(a)), f, [a])
     semantics[f"copysign.{f}"] = lambda a, b: a & ~top | b & top
     semantics[f"selp.{f}"] = lambda a, b, c: a if c else b
     for relation, holds in COMPARE.items():
@@ -438,7 +441,7 @@ def _floats(f: str) -> None:
             _unordered(value(a), value(b)) or h(value(a), value(b))
         )
     for how in ROUND:
-        semantics[f"cvt.{how}.{f}.{f}"] = lambda a, h=how: _to_bits(_integral(value(a), h), f)
+        semantics[f"cvt.{how}.{f}.{f}"] = lambda a, h=how: _to_bits(_integral(value(a), h), f, [a])
         for n in (8, 16, 32, 64):
             for s in "su":
                 semantics[f"cvt.{how}.{s}{n}.{f}"] = lambda a, h=how, s=s, n=n: _to_integer(value(a), h, s, n, f)
@@ -447,9 +450,21 @@ def _floats(f: str) -> None:
         semantics[f"cvt.{f}.{other}"] = lambda a, other=other: _converted(a, other, f)
 
 
-def _to_bits(result: float, type_: str) -> Bits:
-    """The bits of a result; PTX ISA, "Floating Point Instructions": an f32 nan is 0x7fffffff."""
-    return 0x7FFFFFFF if type_ == "f32" and math.isnan(result) else from_float(result, type_)
+_THROUGH = {
+    "add": (1, 0), "sub": (1, 0), "mul": (1, 0), "min": (1, 0), "max": (1, 0), "fma": (1, 2, 0), "div": (0, 1),
+    "sqrt": (0,), "rcp": (0,), "rsqrt": (0,),
+}  # fmt: skip
+"""operation -> its operands in the order in which an H200 looks for an f64 nan that comes through"""
+
+
+def _to_bits(result: float, type_: str, given: Sequence[Bits] = ()) -> Bits:
+    """The bits of a result; PTX ISA, "Floating Point Instructions": an f32 nan is 0x7fffffff.  An f64 nan is, made
+    quiet, the first one of those `given`; without one it is made of numbers."""
+    if not math.isnan(result):
+        return from_float(result, type_)
+    if type_ == "f32" or not given:
+        return 0x7FFFFFFF if type_ == "f32" else from_float(result, type_)
+    return next((x | 1 << 51 for x in given if math.isnan(to_float(x, type_))), 0xFFF8 << 48)
 
 
 _NANS = {("f32", "f16"): 0x7FFF, ("f16", "f32"): 0x7FFFFFFF, ("f64", "f16"): 0x7E00, ("f64", "f32"): 0x7FC00000}

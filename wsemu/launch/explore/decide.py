@@ -126,8 +126,16 @@ def by_arrivals(bound: Bound, places: Places, known: dict[int, int], *, left: li
         if found.results < 2
         else (f"what is left in arrays depends on which CTA comes last: {found.results:,} results are possible",)
     )
-    told = tuple(_unfenced(places, pc, ask, at) for pc, (ask, at) in found.unfenced.items())
-    return Decided(proven=True, notes=notes, findings=told, how="whichever CTA comes last")
+    told = [_unfenced(places, pc, ask, at) for pc, (ask, at) in found.unfenced.items()]
+    return Decided(proven=True, notes=notes, findings=_by_fence(told), how="whichever CTA comes last")
+
+
+def _by_fence(told: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The first finding of each fence that is missing: a loop that is unrolled has many reads behind one."""
+    found: dict[str | None, Finding] = {}
+    for finding in told:
+        found.setdefault(finding.help, finding)
+    return tuple(found.values())
 
 
 def _unfenced(places: Places, pc: int, ask: Ask, address: int) -> Finding:
@@ -437,7 +445,7 @@ class _Told:
     def _excused(self) -> tuple[Finding, ...]:
         """Warnings of reads that find what is new, though a fence is missing."""
         told = [self._lacks_fence(one, reached.made) for one, reached in self.result.excused]
-        return tuple({finding.help: finding for finding in reversed(told)}.values())
+        return _by_fence(told)
 
     def _lacks_fence(self, excused: Excused, made: tuple[Made, ...]) -> Finding:
         race, places = excused.race, self.places
@@ -451,8 +459,8 @@ class _Told:
             code="missing-fence",
             message=f"`{element}` is {said} behind an atomic that tells of it, and a fence is missing",
             sites=[
-                places.site(two.pc, f"{who} {does} it", cta=two.cta, warp=two.warp),
-                places.site(one.pc, f"{other} {did} it", cta=one.cta, warp=one.warp, primary=False),
+                places.site(two.pc, f"(2) {who} {does} it", cta=two.cta, warp=two.warp),
+                places.site(one.pc, f"(1) {other} {did} it", cta=one.cta, warp=one.warp, primary=False),
             ],
             notes=[*notes, *self._order()],
             help=self._fences(race, made) or _SEEN,

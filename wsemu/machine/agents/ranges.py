@@ -22,10 +22,12 @@ from wsemu.machine.memory.cell_bits import (
     INTERVALS,
     LOW_SHIFT,
     MAX_INSTRUCTIONS,
+    READERS,
     SET,
     WARP_SHIFT,
     WHEN,
 )
+from wsemu.machine.memory.readers import written_out
 from wsemu.machine.memory.shadow import RACE, add_element, loads, mark, note_range, record_conflict, set_number, width
 from wsemu.machine.memory.shadow_cells import least, put, same_key, uniform
 from wsemu.machine.memory.window import in_window
@@ -344,6 +346,20 @@ def with_reader(m, old, new, floor):
 
 
 @compiled
+def write_out(m, cells, mask):
+    """Make sets of those of 32 cells that are READERS; of which there would be too many, nothing is said any more."""
+    rest = same_key(cells, READERS, READERS) & mask
+    while rest:
+        v = load_i64(cells + 8 * lowest_bit(rest))
+        group = same_key(cells, -1, v) & rest
+        rest &= ~group
+        if m.set_count > m.set_room + FEW_SETS or m.element_count > m.element_room + FEW_SETS * MANY:
+            put(cells, group, np.int64(ANYONE) | ATOMIC_BIT)
+        else:
+            put(cells, group, written_out(m, v))
+
+
+@compiled
 def add_reader(m, cells, mask, new, floor):
     """An agent's read or reduction joins what 32 cells hold."""
     rest = mask
@@ -392,6 +408,7 @@ def touch_piece(m, w, lane, pc, address, size, kind, base, bulk, whole, lanes):
                 ordered = v
         empty = uniform(reads, -1, 0)
         if not empty:
+            write_out(m, reads, mask)
             judge_cells(m, w, lane, pc, segment, reads, mask, kind, True, at, floor, space, bulk, whole)
         if kind == WRITE:
             put(writes, mask, base)

@@ -170,20 +170,16 @@ def placed(p, address):
 
 @compiled
 def clean(p):
-    """Whether all that a map does not use is 0."""
+    """Whether all that a map does not use is 0, but for what it says of dimensions that it does not have: kernels of
+    CUTLASS for groups write strides there (`tensormap.replace`), whatever the rank."""
     rank, w2 = rank_of(p), word(p, 2)
     if rank > MOST_RANK or w2 & 0xFFF8000E or code_of(p) > HIGHEST or interleave_of(p) == 3:
         return False
     if (w2 >> 16) & 1 and code_of(p) != F32 and code_of(p) != FLUSHED:
         return False
-    left = word(p, 7) >> (4 * rank - 4) | word(p, 17)
-    for n in range(rank - 1, 4):
-        left |= word(p, 3 + n)
-    for n in range(rank, 5):
-        left |= word(p, 8 + n)
+    left = word(p, 7) >> (4 * MOST_RANK - 4) | word(p, 17) | (word(p, 13) & 0xFFFFFF) >> (3 * MOST_RANK)
     for n in range(19, 32):
         left |= word(p, n)
-    left |= (word(p, 13) & 0xFFFFFF) >> (3 * rank)
     return left == 0
 
 

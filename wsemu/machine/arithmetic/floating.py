@@ -32,16 +32,43 @@ CANONICAL_NAN = 0x7FFFFFFF
 """what arithmetic on f32 gives for a nan (PTX ISA, "Floating-Point Comparisons" and "Floating Point Instructions")"""
 
 
-def canonical(body: Body) -> Body:
-    """`body`, of which an f32 nan is the one nan that the hardware makes; f64 keeps the CPU's payloads."""
+QUIET, MADE = 1 << 51, -0x8000000000000
+"""of an f64 nan: the bit that it gets on its way through arithmetic; what comes of numbers, as an H200 has it"""
+
+
+def canonical(body: Body, order: tuple[int, ...] = ()) -> Body:
+    """`body`, of which an f32 nan is the one nan that the hardware makes; an f64 nan is that of the first operand in
+    `order` that is one, or a new one (measured on an H200); without an order it is the CPU's."""
 
     def result(b: Builder, *operands: Value) -> Value:
         r = body(b, *operands)
         if element(r.type) != F32:
-            return r
+            return _passed_on(b, r, [operands[n] for n in order]) if order else r
         return _with_nan(b, b.fcmp_unordered("uno", r, r), r)
 
     return result
+
+
+def _passed_on(b: Builder, r: Value, operands: list[Value]) -> Value:
+    """r, or the nan that the hardware has in its place; nans are rare, and come by a way of their own."""
+    u = b.bitcast(r, like(r.type, I64))
+    nan = b.fcmp_unordered("uno", r, r)
+    here, there, after = b.block, b.append_basic_block("nan"), b.append_basic_block("number")
+    lanes = getattr(nan.type, "count", 1)
+    any_ = b.icmp_unsigned("!=", b.bitcast(nan, ir.IntType(lanes)), ir.Constant(ir.IntType(lanes), 0))
+    b.cbranch(any_, there, after)
+    b.position_at_end(there)
+    made = same(u, MADE)
+    for x in reversed(operands):
+        own = b.or_(b.bitcast(x, u.type), same(u, QUIET))
+        made = b.select(b.fcmp_unordered("uno", x, x), own, made)
+    made = b.select(nan, made, u)
+    b.branch(after)
+    b.position_at_end(after)
+    found = b.phi(u.type)
+    found.add_incoming(u, here)
+    found.add_incoming(made, there)
+    return b.bitcast(found, r.type)
 
 
 def _with_nan(b: Builder, where: Value, r: Value) -> Value:
@@ -53,7 +80,7 @@ def _with_nan(b: Builder, where: Value, r: Value) -> Value:
 def square_root(b: Builder, x: Value) -> Value:
     r = llvm(b, "llvm.sqrt", x.type, x)
     if element(x.type) != F32:
-        return r
+        return _passed_on(b, r, [x])
     # asked of the bits: LLVM takes "a nan where x < 0, else the root of x" for the root
     u = b.bitcast(r, like(r.type, I32))
     return _with_nan(b, b.icmp_signed(">", b.and_(u, same(u, 0x7FFFFFFF)), same(u, 0x7F800000)), r)

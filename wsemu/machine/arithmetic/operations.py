@@ -132,18 +132,29 @@ def _signed_bodies(s: str, n: int) -> None:
             BODIES[f"cvt.{r}.{t}.{f}"] = float_to_int(rounding, ir.IntType(n), signed)
 
 
+_NANS = {
+    **dict.fromkeys(("add", "sub", "mul", "min", "max"), (1, 0)),
+    "fma": (1, 2, 0),
+    "div": (0, 1),
+    "sqrt": (0,),
+    "rsqrt": (0,),
+}
+"""operation -> its operands, that first whose f64 nan comes through (measured on an H200)"""
+
+
 def _float_bodies(f: str) -> None:
     for name in ("add", "sub", "mul", "div"):
-        BODIES[f"{name}.{f}"] = canonical(_method(f"f{name}"))
+        BODIES[f"{name}.{f}"] = canonical(_method(f"f{name}"), _NANS[name])
     for what, intrinsic_name in (("fma", "fma"), ("div", "fdiv"), ("sqrt", "sqrt")):
         for direction in DIRECTIONS:
-            BODIES[f"{what}.{direction}.{f}"] = canonical(directed(intrinsic_name, direction))
-    BODIES[f"fma.{f}"] = canonical(fused)
-    BODIES[f"neg.{f}"] = canonical(lambda b, x: b.fneg(x))
-    BODIES[f"abs.{f}"] = canonical(unary_intrinsic("llvm.fabs"))
+            BODIES[f"{what}.{direction}.{f}"] = canonical(directed(intrinsic_name, direction), _NANS[what])
+    BODIES[f"fma.{f}"] = canonical(fused, _NANS["fma"])
+    BODIES[f"neg.{f}"] = canonical(lambda b, x: b.fneg(x), (0,))
+    BODIES[f"abs.{f}"] = canonical(unary_intrinsic("llvm.fabs"), (0,))
     BODIES[f"sqrt.{f}"] = square_root
-    BODIES[f"rcp.{f}"] = canonical(lambda b, x: b.fdiv(same(x, 1.0), x))
-    BODIES[f"min.{f}"], BODIES[f"max.{f}"] = canonical(number_min_max("<")), canonical(number_min_max(">"))
+    BODIES[f"rcp.{f}"] = canonical(lambda b, x: b.fdiv(same(x, 1.0), x), (0,))
+    for what, sign in (("min", "<"), ("max", ">")):
+        BODIES[f"{what}.{f}"] = canonical(number_min_max(sign), _NANS[what])
     BODIES[f"copysign.{f}"] = lambda b, x, y: llvm(b, "llvm.copysign", x.type, x, y)
     BODIES[f"floordiv.{f}"] = canonical(lambda b, x, y: _python_divmod(b, x, y)[0])
     BODIES[f"floormod.{f}"] = canonical(lambda b, x, y: _python_divmod(b, x, y)[1])
@@ -152,9 +163,9 @@ def _float_bodies(f: str) -> None:
         BODIES[f"setp.{relation}.{f}"] = lambda b, x, y, r=sign: b.fcmp_ordered(r, x, y)
         BODIES[f"setp.{relation}u.{f}"] = lambda b, x, y, r=sign: b.fcmp_unordered(r, x, y)
     for name in (*UNARY_FUNCTIONS, *BINARY_FUNCTIONS):
-        BODIES[f"{name}.{f}"] = canonical(library(name))
+        BODIES[f"{name}.{f}"] = canonical(library(name), _NANS.get(name, ()))
     for r, rounding in INTRINSIC_ROUNDING.items():
-        BODIES[f"cvt.{r}.{f}.{f}"] = canonical(unary_intrinsic(rounding))
+        BODIES[f"cvt.{r}.{f}.{f}"] = canonical(unary_intrinsic(rounding), (0,))
     PER_LANE.update(f"{name}.{f}" for name in (*UNARY_FUNCTIONS, *BINARY_FUNCTIONS, "floordiv", "floormod"))
 
 

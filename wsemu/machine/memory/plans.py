@@ -32,7 +32,7 @@ from wsemu.machine.memory.cell_bits import (
 )
 from wsemu.machine.memory.costs import PATTERN_BYTES, sector_cost, shared_cost
 from wsemu.machine.memory.lane_access import SCATTERED, keep_steps, lane_pattern, lie_so, simple_pattern
-from wsemu.machine.memory.readers import is_readers, others_unknown, takes, together, unknown
+from wsemu.machine.memory.readers import forgettable, is_readers, takes, together, unknown
 from wsemu.machine.memory.shadow import extended, happened, note_range, set_clashes
 from wsemu.machine.records import access_at, machine_at, pattern_at, plan_at, plan_due_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, store_i64
@@ -180,14 +180,14 @@ def join_readers(m, w, plan, reads, v, found, kind, base, floor):
     """What a planned access does to reads that are READERS, all of one moment; False if that takes a closer look."""
     warps = (v | found >> OTHER_WARPS) & WARPS
     if kind == WRITE:
-        if m.by_lanes or unknown(m, w, v, warps, floor):
+        if unknown(m, w, v, warps, floor):
             return False
         fill(plan, reads, np.int64(0), np.int64(0))
         return True
     if takes(m, w, v):
         add(plan, reads, np.int64(1) << w)
         return True
-    if m.by_lanes or others_unknown(m, w, v, warps, floor):
+    if not forgettable(m, w, v, warps, floor):
         return False
     fill(plan, reads, base, np.int64(LANE_BITS))
     return True
@@ -240,10 +240,10 @@ def touch_planned(m, w, plan, writes, reads, kind, base, floor):
         return True
     if read:
         if read < 0 or not happened(m, w, read, floor):
-            if m.by_lanes:
-                return False
             result = together(m, w, read) if read > 0 else np.int64(0)
             if result == 0:
+                if m.by_lanes:
+                    return False
                 result = extended(m, w, read, base, floor)
             if result:
                 fill(plan, reads, result, np.int64(0))

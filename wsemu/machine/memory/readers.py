@@ -10,8 +10,8 @@ its bit and nothing else, whatever the others have read and however often it rea
     0 - 31        warps
 
 Lost are the instructions, and the lanes.  Where these matter a cell is written out as a set of reads that are UNNAMED,
-and a conflict with one of them has the launch made again without cells of this kind.  Groups of more than 32 warps,
-programs with asynchronous operations, and runs that judge lanes exactly have none from the start.
+and a conflict with one of them has the launch made again without cells of this kind.  Groups of more than 32 warps and
+runs that judge lanes exactly have none from the start.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import (
     ACTORS,
     ATOMIC_BIT,
+    GENERIC,
     INTERVAL_SHIFT,
     INTERVALS,
     MOMENT_BYTES,
@@ -63,7 +64,7 @@ def present(m, w):
 @compiled
 def takes(m, w, v):
     """Whether a read by warp w now adds to a cell like v nothing but its bit."""
-    return m.by_lanes == 0 and load_i64(moment_of(m, v) + 8 * w) == present(m, w)
+    return load_i64(moment_of(m, v) + 8 * w) == present(m, w)
 
 
 @compiled
@@ -83,6 +84,15 @@ def unknown(m, w, v, warps, floor):
     if (warps >> w) & 1 and m.lockstep == 0 and load_i64(moment_of(m, v) + 8 * w) > warp_at(m.warps, w).synced:
         rest |= np.int64(1) << w
     return rest
+
+
+@compiled
+def forgettable(m, w, v, warps, floor):
+    """Whether warp w knows of the reads of some warps, so that a read by it now stands for them; where lanes have
+    clocks of their own it does not stand for those by its other lanes."""
+    if m.by_lanes and (warps >> w) & 1:
+        return False
+    return others_unknown(m, w, v, warps, floor) == 0
 
 
 @compiled
@@ -120,7 +130,7 @@ def moment_with(m, w, row, warps, u, interval):
 def together(m, w, v):
     """A cell for the read v of one warp and one by warp w now; 0 where there is none."""
     interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
-    if m.readers == 0 or m.by_lanes or v & ATOMIC_BIT or interval <= m.base:
+    if m.readers == 0 or u >= GENERIC or v & ATOMIC_BIT or interval <= m.base:
         return np.int64(0)
     if u == w and (interval != present(m, w) or warp_at(m.warps, w).partial):
         return np.int64(0)
@@ -137,11 +147,11 @@ def renewed(m, w, v, floor):
     if takes(m, w, v):
         return v | np.int64(1) << w
     row, warps = moment_of(m, v), v & WARPS
-    if m.by_lanes or load_i64(row + 8 * lowest_bit(warps)) <= floor:
+    if load_i64(row + 8 * lowest_bit(warps)) <= floor:
         return np.int64(0)
     rest = others_unknown(m, w, v, warps, floor)
     if rest == 0:
-        return np.int64(ALONE)
+        return np.int64(ALONE if forgettable(m, w, v, warps, floor) else 0)
     number = moment_with(m, w, row, rest, w, present(m, w))
     if number < 0:
         return np.int64(0)

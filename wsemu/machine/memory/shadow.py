@@ -43,8 +43,8 @@ from wsemu.machine.memory.cell_bits import (
 from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT
 from wsemu.machine.memory.readers import (
     ALONE,
+    forgettable,
     is_readers,
-    others_unknown,
     renewed,
     takes,
     together,
@@ -378,7 +378,7 @@ def meet_readers(m, w, cells, j, rest, kind, base, floor, log, first, spread):
     if kind == READ and takes(m, w, v):
         add(cells, group, np.int64(1) << w)
         return group
-    if kind == WRITE and m.by_lanes == 0 and unknown(m, w, v, union(cells, group) & WARPS, floor) == 0:
+    if kind == WRITE and unknown(m, w, v, union(cells, group) & WARPS, floor) == 0:
         return group
     group = same_key(cells, np.int64(-1), v) & rest
     result = renewed(m, w, v, floor) if kind == READ else np.int64(0)
@@ -468,10 +468,8 @@ def touch_readers(m, w, reads, kind, base, floor, log, first):
         add(reads, np.int64(FULL), np.int64(1) << w)
         return True
     warps = union(reads, np.int64(FULL)) & WARPS
-    if m.by_lanes:
-        return False
     if kind == READ:
-        if others_unknown(m, w, v, warps, floor):
+        if not forgettable(m, w, v, warps, floor):
             return False
         fill_all(reads, base, log, first)
         return True

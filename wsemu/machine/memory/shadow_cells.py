@@ -226,6 +226,8 @@ def _reached(b: Builder, clock: Value, needed: Value) -> Value:
     return _bits(b, b.and_(b.icmp_signed("!=", u, same(u, 0)), b.icmp_signed("<=", u, v)))
 
 
+at_least = emitted(lambda b, cells, v: _bits(b, b.icmp_signed(">=", _load(b, cells), splat(b, v))))
+"""at_least(numbers, v): those of 32 that are v or more"""
 same_key = emitted(_same_key)
 """same_key(cells, bits, key): the cells that equal key in these bits"""
 fill = emitted(_fill)

@@ -24,7 +24,7 @@ import numpy as np
 
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import GENERIC
-from wsemu.machine.memory.shadow_cells import ALL, copy, join, join_bits, join_some, least, put, same_key
+from wsemu.machine.memory.shadow_cells import ALL, at_least, copy, join, join_bits, join_some, least, put, same_key
 from wsemu.machine.records import barrier_at, cta_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import BARRIERS, CTA_ROWS, GROUP_ROWS, KEPT_GROUPS
@@ -435,11 +435,9 @@ def give_lanes(m, w, pc, number, lanes):
     took, took_pc = took_row(m, number, 0, 0) + 256 * w, took_row(m, number, 0, 1) + 256 * w
     rest = lanes
     while rest:  # an operation of one of these lanes before comes before this one, whichever lanes it had
-        old = load_i64(took + 8 * lowest_bit(rest))
-        rest &= rest - 1
-        for q in range(LANES):
-            if load_i64(took + 8 * q) == old:
-                store_i64(took + 8 * q, 0)
+        together = same_key(took, ALL, load_i64(took + 8 * lowest_bit(rest)))
+        put(took, together, 0)
+        rest &= ~together
     put(took, lanes, load_i64(warp_at(m.warps, w).clock + 8 * w))
     put(took_pc, lanes, pc)
 
@@ -520,15 +518,15 @@ def lanes_unknown(m, w, lane, u, others, interval):
 
 
 @compiled
-def operation_known(m, w, lanes, u, took, interval):
-    """Whether one of some lanes of warp w comes after the operation that ended this interval of warp u."""
-    for q in range(LANES):
-        if load_i64(took + 8 * q) == interval:
-            rest = lanes
-            while rest:
-                if lane_knows(m, w, lowest_bit(rest), u, q, interval):
-                    return True
-                rest &= rest - 1
+def operation_known(m, w, lanes, u, others, interval):
+    """Whether one of some lanes of warp w comes after the operation by which others of warp u ended this interval."""
+    if u == w and (lanes & others or m.lockstep):
+        return True
+    rest = heads(m, w, lanes)
+    while rest:
+        if at_least(row(m, LANES * w + lowest_bit(rest)) + 256 * u, interval) & others:
+            return True
+        rest &= rest - 1
     return False
 
 
@@ -538,9 +536,13 @@ def judge_recycling_lanes(m, w, pc, number, lanes):
     for u in range(m.warp_count):
         took = took_row(m, number, 1, 0) + 256 * u
         latest, latest_pc = np.int64(0), np.int64(0)
-        for q in range(LANES):
+        rest = at_least(took, np.int64(1))
+        while rest:
+            q = lowest_bit(rest)
             interval = load_i64(took + 8 * q)
-            if interval > latest and not operation_known(m, w, lanes, u, took, interval):
+            others = same_key(took, ALL, interval)
+            rest &= ~others
+            if interval > latest and not operation_known(m, w, lanes, u, others, interval):
                 latest, latest_pc = interval, load_i64(took_row(m, number, 1, 1) + 256 * u + 8 * q)
         if latest:
             record_finding(

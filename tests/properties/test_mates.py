@@ -1,0 +1,61 @@
+"""Lanes of one warp that communicate: random programs of a few of them against every interleaving."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.properties.mate_programs import (
+    HANG,
+    MASK,
+    RACE,
+    UNDEFINED,
+    Branch,
+    Op,
+    Program,
+    faults,
+    judged_mates,
+    mate_program,
+    results,
+)
+
+STORE, LOAD = Op("W", 1, 0, 2), Op("R", 1, 1)
+
+
+def meets(mask: int = 7, kind: str = "Y") -> Op:
+    return Op(kind, mask=mask)
+
+
+@pytest.mark.parametrize(
+    ("block", "wrong"),
+    [
+        ((STORE, meets(), LOAD), set()),
+        ((STORE, LOAD), {RACE}),
+        ((STORE, meets(3), LOAD), {RACE, MASK}),
+        ((STORE, Branch(3, (meets(3),), ()), LOAD), {RACE}),
+        ((Branch(1, (meets(3),), (meets(),)),), {HANG}),
+        ((Op("S", value=3, mask=7),), {UNDEFINED}),
+        ((STORE, Op("K"), LOAD), set()),
+        ((Op("X", mask=4), STORE, meets(), Branch(1, (LOAD,), ())), set()),
+    ],
+)
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_what_can_go_wrong(block: tuple[Op | Branch, ...], wrong: set[str], engine: str) -> None:
+    program = Program(3, block)
+    assert wrong <= faults(program)
+    judged = judged_mates(program, engine)
+    assert not judged.complaint, judged
+    assert (judged.verdict == "verified") == (not wrong)
+
+
+def test_numbers_are_those_of_one_interleaving() -> None:
+    assert results(Program(2, (STORE, meets(3), LOAD))) == ([2, 3, 0, 0], [6, 6])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_programs(seed: int) -> None:
+    source = random.Random(f"mates {seed}")
+    for k in range(30):
+        judged = judged_mates(mate_program(source), "reference" if k % 5 == 0 else "vm")
+        assert not judged.complaint, judged
