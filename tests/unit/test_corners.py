@@ -134,6 +134,33 @@ def test_what_cannot_be_shown_is_run_and_says_why(kernel: Any, arrays: int, why:
     assert " CTAs" not in report.proof
 
 
+BRANCHES = """
+.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 y)
+{
+.reg .pred %p<2>; .reg .b32 %r<6>; .reg .b64 %rd<6>;
+ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y];
+mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, 64, %r1;
+mul.wide.u32 %rd3, %r3, 4; add.u64 %rd4, %rd1, %rd3; add.u64 %rd5, %rd2, %rd3;
+ld.global.u32 %r4, [%rd4];
+setp.eq.u32 %p1, %r4, 0;
+@%p1 bra L;
+st.global.u32 [%rd5], 1;
+L: ret;
+}
+"""
+
+
+def test_why_all_are_run_is_said_with_its_line() -> None:
+    """Also of a kernel that has more instructions than places in its source."""
+    kernel = wsemu.load_ptx(BRANCHES)["k"]
+    report = wsemu.check(kernel, 300, 64, [floats(64 * 300) for _ in range(2)], corners=True)
+    line = BRANCHES[: BRANCHES.index("@%p1 bra")].count("\n") + 1
+    assert f":{line}: the branch depends on loaded data" in report.notes[0]
+
+
 @cuda.jit
 def mask_of_the_cta(x: Any) -> None:
     """Lane 10 is not in the mask in CTAs 256 to 511."""

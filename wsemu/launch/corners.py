@@ -62,7 +62,7 @@ def _check(bound: Bound) -> None:
 def _place(bound: Bound, unfit: Unfit) -> str:
     from wsemu.model.file_names import short
 
-    span = bound.program.spans[unfit.pc] if unfit.pc else None
+    span = bound.program.spans[bound.program.span_of[unfit.pc]] if unfit.pc else None
     return f"{short(span.file)}:{span.line}: " if span else ""
 
 
