@@ -89,6 +89,9 @@ Path = tuple[tuple[int, Op], ...]
 """(number of the statement, operation), the last one a return"""
 
 
+_LAST = 1 << 30
+
+
 def paths(program: Program) -> tuple[Path, ...]:
     numbers: dict[int, int] = {}
 
@@ -104,7 +107,14 @@ def paths(program: Program) -> tuple[Path, ...]:
                     yield number, statement
                     return
 
-    return tuple((*walk(program.block, lane), (-1, Op("X"))) for lane in range(program.lanes))
+    def path(lane: int) -> Iterator[tuple[int, Op]]:
+        steps = tuple(walk(program.block, lane))
+        yield from steps
+        if program.shared and not (steps and steps[-1][1].kind == "X"):
+            yield _LAST, Op("Y")  # before lane 0 takes the words along
+        yield -1, Op("X")
+
+    return tuple(tuple(path(lane)) for lane in range(program.lanes))
 
 
 def _word(op: Op, lane: int) -> int:
