@@ -13,6 +13,10 @@ from tests.properties.strong_programs import verdict
 SETTINGS = tuple(settings())
 OFTEN = {"MP data": [setting for setting in SETTINGS if setting.fence in ("acq_rel", "accesses")]}
 """the smallest shape, wherever each scope makes a difference"""
+BESIDE = [
+    (name, Setting("none", "gpu", accesses, "beside a CTA")) for name in ("MP", "S") for accesses in ("gpu", "volatile")
+]
+"""threads of one CTA that is followed by itself"""
 
 
 def _some(n: int) -> list[Setting]:
@@ -24,7 +28,7 @@ def _some(n: int) -> list[Setting]:
     return found
 
 
-CASES = [(name, s) for n, name in enumerate(SHAPES) for s in OFTEN.get(name) or _some(n)]
+CASES = [(name, s) for n, name in enumerate(SHAPES) for s in OFTEN.get(name) or _some(n)] + BESIDE
 
 
 def test_the_cases_have_each_fence_in_each_scope_and_placement() -> None:
