@@ -138,7 +138,8 @@ def _of_heap(raw: RawFinding, places: Places, which: int) -> Finding:
     message, help_ = _OF_HEAP[which]
     told = message.format(verb=places.verb(raw.pc), size=raw.detail["size"])
     frees = which in (FREED_ALREADY, NO_BLOCK)
-    return _finding(raw, places, told, "the heap is as it was" if frees else _left_out(raw, places), help_)
+    note = "the heap is as it was" if frees else _left_out(raw, places)
+    return _finding(raw, places, told, note, help_, verb="free" if frees else "")
 
 
 def _of_copy_outside(raw: RawFinding, places: Places, noun: str, *, copies: bool) -> tuple[str, str, str]:
@@ -165,8 +166,10 @@ def _wrong_rank(raw: RawFinding, places: Places) -> str:
     return _ITS_OWN if words.operation(places, raw.pc).startswith("bulk.send") else ""
 
 
-def _finding(raw: RawFinding, places: Places, message: str, note: str, help_: str, index: str = "") -> Finding:
-    verb, by = places.verb(raw.pc), f"by {places.who(raw.cta, raw.warp)}, {lanes_text(raw.lanes)}"
+def _finding(
+    raw: RawFinding, places: Places, message: str, note: str, help_: str, index: str = "", verb: str = ""
+) -> Finding:
+    verb, by = verb or places.verb(raw.pc), f"by {places.who(raw.cta, raw.warp)}, {lanes_text(raw.lanes)}"
     site = places.site(
         raw.pc, f"{verb} {by}{': ' * bool(index)}{index}", cta=raw.cta, warp=raw.warp,
         index=str(raw.detail.get("index", "")) or None,

@@ -145,3 +145,35 @@ def test_nothing_is_said_of_other_launches_of_a_kernel_that_allocates(kernels):
     report, _ = run(kernels, "each", np.int32(3), every=True)
     assert report.verdict == "verified"
     assert report.scope is None
+
+
+BESIDE = """\
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b64 func_retval0) malloc(.param .b64 malloc_param_0);
+.visible .entry raced(.param .u64 x)
+{
+	.reg .b32 %r<2>;
+	.reg .b64 %rd<2>;
+	ld.param.u64 %rd1, [x];
+	mov.u32 %r1, %tid.x;
+	st.global.u32 [%rd1], %r1;
+	ret;
+}
+"""
+
+
+def test_an_array_is_named_where_another_kernel_of_the_file_allocates(tmp_path):
+    file = tmp_path / "beside.ptx"
+    file.write_text(BESIDE, encoding="utf-8")
+    report = wsemu.check(wsemu.load_ptx(file)["raced"], 1, 64, (np.zeros(1, np.int32),))
+    assert report.verdict == "failed"
+    assert any("on global `x[0]`" in f.message for f in report.errors), [f.message for f in report.findings]
+
+
+@pytest.mark.parametrize("name", ["freed_twice", "freed_inside"])
+def test_a_free_that_is_wrong_is_called_so(kernels, name):
+    report, _ = run(kernels, name)
+    (finding,) = report.errors
+    assert finding.sites[0].text.startswith("free by warp 0")

@@ -130,6 +130,7 @@ def test_an_instruction_stands_where_its_function_is_called():
         ("k.cu", 5, "mov.b32 %r1, 64;"), ("k.cu", 7, "bar.sync 1, 64;"),
     ]  # fmt: skip
     assert said("bar.sync 	0;") == "`__syncthreads()`"
+    assert said("membar.gl;") == "`__threadfence()`"  # as nvcc writes it
 
 
 CROWDED = """\

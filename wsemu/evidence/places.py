@@ -371,7 +371,7 @@ class Places:
         """An address as `tile[3, 4]`, or as a byte offset where no array is known."""
         address = self.in_own(address)
         segment, offset = (address >> SEGMENT_SHIFT) & 0xFFFF, address & ((1 << SEGMENT_SHIFT) - 1)
-        meant = None if self.verb(pc) == "async" else self.within(address, pc)
+        meant = None if self.verb(pc) == "async" or self._may_be_of_heap(pc) else self.within(address, pc)
         if meant is not None and meant[0] < 0 and segment != SHARED:  # below its start lies no array
             return f"byte {meant[0]} of {self.program.array_of[pc]}"
         if segment >= FIRST_ARRAY:
@@ -389,6 +389,11 @@ class Places:
             if name and element:
                 return f"{name}[{offset // np.dtype(element).itemsize}]"
         return f"byte {offset} of {self.space(segment)} memory"
+
+    def _may_be_of_heap(self, pc: int) -> bool:
+        """Whether an access is one of the heap or of any array: no block of the heap is left by its start."""
+        name = self.program.array_of[pc]
+        return any(c.heap == "bytes" and c.name == name for c in self.program.constant_arrays)
 
     def phase(self, address: int, number: int, pc: int) -> str:
         """`full[1] phase 2`; `full[1] new` for the phase before the first, which a wait for parity 1 may see."""

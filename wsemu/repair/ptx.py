@@ -36,7 +36,14 @@ _HEAD_OF_FOR = re.compile(r"\bfor\s*\([^;]*;[^;]*;")
 _CONTINUES = re.compile(r"(?:\}|else\b)")
 """how a line of C++ begins before which nothing can be put: what is there would end what it goes on with"""
 _NUMBERED = re.compile(r"(bar(?:rier)?(?:\.cta)?\.(?:sync|arrive)\S*)\s+(\d+)(?:,\s*(\d+))?;")
-_SAID = {"bar.sync 0;": "__syncthreads()", "bar.warp.sync -1;": "__syncwarp()", "fence.acq_rel.gpu;": "__threadfence()"}
+_SAID = {
+    "bar.sync 0;": "__syncthreads()",
+    "bar.warp.sync -1;": "__syncwarp()",
+    "fence.acq_rel.gpu;": "__threadfence()",
+    "membar.cta;": "__threadfence_block()",
+    "membar.gl;": "__threadfence()",
+    "membar.sys;": "__threadfence_system()",
+}
 _INSERTED = {
     "race": ("bar.sync 0;", "bar.warp.sync -1;"),
     "intra-warp-race": ("bar.warp.sync -1;", "bar.sync 0;"),
