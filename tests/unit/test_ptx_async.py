@@ -51,8 +51,6 @@ IN_TWO_REGISTERS = ("bulk.load", "bulk.store")
 """what has a register in the place of an offset"""
 PURE: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "min": min,
     "and": lambda a, b: a & b,
     "or": lambda a, b: a | b,
     "cvt": lambda a: a,
@@ -85,12 +83,7 @@ def lowered(body: str) -> list[tuple[Any, ...]]:
         name = NAMES[fields["op"]]
         operation = OPERATIONS[name]
         sources = [fields[field] for field in ("a", "b", "c", "imm")[: len(operation.operands)]]
-        if name == "index.u64":  # which keeps the access inside of its variable
-            distance, extent, stride, base = (rows[fields[field]] for field in ("a", "b", "c", "imm"))
-            assert distance < extent
-            assert stride == 0
-            rows[fields["d"]] = base
-        elif operation.kind == "alu":
+        if operation.kind == "alu":
             bits = 1 if operation.result == "p" else int(operation.result[1:])
             values = [rows[source] for source in sources]
             if any(isinstance(value, str) for value in values):
