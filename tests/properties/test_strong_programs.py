@@ -184,6 +184,21 @@ def test_accesses_on_ways_of_a_cta_are_told_apart(engine: Any) -> None:
     assert verdict(program, engine, "shared") == ("failed", ("race",))
 
 
+WITHIN = (
+    "P0@0: A add f 1 acq_rel gpu -> a | P1@1: W x 1; {0}A add f 1 relaxed gpu -> c | P2@1: {0}R x; W g 2 relaxed gpu"
+)
+
+
+@pytest.mark.parametrize("barrier", ["", "B; "])
+def test_ctas_that_are_counted_are_judged_up_to_their_first_ordered_accesses(
+    barrier: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wsemu.launch.explore.decide.FEW_STEPS", 1)
+    program = parse(WITHIN.format(barrier))
+    assert explore(program).racing == (not barrier)
+    assert verdict(program)[0] == ("verified" if barrier else "failed")
+
+
 BESIDE = (
     "P0@0: W x 1 relaxed gpu; {0}W f 1 relaxed gpu; W y 9 | P1@0: R f relaxed gpu -> a; {0}R x relaxed gpu -> b; "
     "?b=0 W s1 1; ?a=1 R s1 -> e; ?e=1 W y 2 | P2@1: W s7 1"

@@ -131,7 +131,8 @@ def test_a_broken_barrier_is_found(kernel, parts):
     assert {f.code for f in report.findings if f.severity == "error"} <= {"race", "deadlock"}
 
 
-def test_the_reference_engine_counts_ctas_too():
+def test_the_reference_engine_counts_ctas_too(monkeypatch):
+    monkeypatch.setattr("wsemu.launch.explore.decide.FEW_STEPS", 4)
     report = checked(locked_by_warps, 2, 2, engine="reference")
     assert report.verdict == "verified"
     assert "however many CTAs stand where" in report.proof

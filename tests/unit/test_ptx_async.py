@@ -57,6 +57,9 @@ PURE: dict[str, Callable[..., Any]] = {
     "mov": lambda a: a,
     "not": lambda a: not a,
     "setp": lambda a, b: a == b,
+    "index": lambda at, size, step, base: base + step * at,
+    "min": min,
+    "sub": lambda a, b: a - b,
     "selp": lambda a, b, c: a if c else b,
 }
 

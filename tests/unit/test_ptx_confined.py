@@ -26,6 +26,7 @@ cvt.u64.u32 %rd3, %r2; add.u64 %rd4, %rd1, %rd3; add.u64 %rd5, %rd2, %rd3; ld.gl
 st.shared.u32 [%r5], %r7; st.shared.u32 [%r6], %r7; bar.sync 0;
 """
 TAIL = "\nst.global.u32 [%rd5], %r8; ret;\n}\n"
+DISTANCE = "sub.u32 %r9, %r5, %r3; and.b32 %r9, %r9, 124; cvt.u64.u32 %rd6, %r9; "
 SEVERAL = "setp.lt.u32 %p2, %r1, 7;"
 
 
@@ -66,6 +67,10 @@ INSIDE = [
     "mov.u32 %r9, %r5; @%p2 bra L; mov.u32 %r9, 128;\nL: ld.shared.u32 %r8, [%r9];",
     "cvt.u64.u32 %rd6, %r5; cvta.shared.u64 %rd6, %rd6; selp.b64 %rd6, %rd6, %rd4, %p2; ld.u32 %r8, [%rd6];",
     "ld.shared.u32 %r8, [128];",
+    # an index of other memory, from the distance of two addresses or from some bits of one
+    DISTANCE + "add.u64 %rd6, %rd2, %rd6; ld.global.u32 %r8, [%rd6];",
+    DISTANCE + "mul.lo.u64 %rd7, %rd2, 1; add.u64 %rd6, %rd7, %rd6; ld.u32 %r8, [%rd6];",
+    DISTANCE + "mul.lo.u64 %rd7, %rd2, 1; add.u64 %rd6, %rd7, %rd6; st.global.u32 [%rd6], %r1; bar.warp.sync -1;",
 ]
 """bodies that stay inside, or of which nobody can say which variable they mean"""
 

@@ -22,6 +22,7 @@ from wsemu import cuda
 @cuda.jit
 def take_a_ticket(x, counter):
     x[cuda.atomic.add(counter, 0, 1) ^ 1] = 1
+    cuda.syncwarp()
 
 @cuda.jit
 def good(x):
@@ -77,7 +78,7 @@ def test_json_counts_launches_that_were_not_run(program):
     not_run = document["reports"][1]
     assert not_run["verdict"] == "incomplete"
     assert not_run["notes"][-1] == "it was not run: its arrays are as they were"
-    assert not_run["notes"][0].startswith("program.py:15: ")
+    assert not_run["notes"][0].startswith("program.py:16: ")
     assert [message["level"] for message in document["messages"]] == ["warning", "warning", "note"]
 
 

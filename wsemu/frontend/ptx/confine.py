@@ -7,7 +7,8 @@ compares it with the variable's extent, as that of a kernel in Python does: outs
 distance from the variable's first byte.
 
 Nothing is compared where a kernel has one variable alone: its end is that of shared memory.  Nor where an address may
-be that of two variables, or may come from elsewhere, such as from memory.
+be that of two variables, or may come from elsewhere, such as from memory; nor outside of shared memory: an index there
+may be computed from addresses, as the distance of two is.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from wsemu.frontend.assemble.graph import TRUE, Instruction
 from wsemu.frontend.assemble.simplify import assignments
 from wsemu.frontend.ptx.provenance import CARRIES
 from wsemu.frontend.ptx.variables import WINDOW
-from wsemu.model.isa import CP_ASYNC, OFFSET_MASK, OPERATIONS, access_shape
+from wsemu.model.isa import CP_ASYNC, OFFSET_MASK, OPERATIONS, SEGMENT_SHIFT, SHARED, access_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -70,14 +71,22 @@ def confine(graph: Graph, origins: Mapping[Register, str], dynamic: Iterable[str
         return
     rooms = _rooms(graph, dynamic)
     names = list(dict.fromkeys(origins.values()))
-    sources = _sources(graph, {register: 2 << names.index(name) for register, name in origins.items()})
+    given = {register: 2 << names.index(name) for register, name in origins.items()}
+    given.update((register, 2 << len(names)) for register in _others(graph) if register not in given)
+    sources = _sources(graph, given)
     fixed = _distances(graph, {register: name for register, name in origins.items() if name in rooms})
     held = {
         register: names[bits.bit_length() - 2]
         for register, bits in sources.items()
-        if bits > ELSEWHERE and not bits & (bits - 1) and names[bits.bit_length() - 2] in rooms
+        if ELSEWHERE < bits < 2 << len(names) and not bits & (bits - 1) and names[bits.bit_length() - 2] in rooms
     }
     _Confined(graph, rooms, held, fixed).blocks()
+
+
+def _others(graph: Graph) -> Iterator[Register]:
+    """Registers with the addresses of arrays in other memory."""
+    yield from graph.constant_arrays
+    yield from (register for register, parameter in graph.parameters.items() if parameter.part == "address")
 
 
 def _rooms(graph: Graph, dynamic: Iterable[str]) -> dict[str, _Room]:
@@ -225,11 +234,12 @@ class _Confined:
         immediate, window = _split(instruction.immediate)
         span, stack = instruction.span, instruction.stack
 
-        def emit(operation: str, *operands: Register) -> Register:
-            result = self.graph.new("b64")
+        def emit(operation: str, *operands: Register, to: str = "b64") -> Register:
+            result = self.graph.new(to)
             code.append(Instruction(operation, (result,), operands, span=span, stack=stack))
             return result
 
+        elsewhere = not window and self._may_be_elsewhere(instruction)
         key = address, window, name
         if key not in known or self.count.get(address, 0) > 1:
             full = emit("add.b64", address, self.graph.constant("b64", window)) if window else address
@@ -241,10 +251,21 @@ class _Confined:
         if side.length is not None:
             length = emit("min.u64", emit("cvt.b64.u32", side.length), extent)
             extent = emit("sub.b64", extent, length)
+        if elsewhere:
+            segment = emit("shr.u64", full, self.graph.constant("b64", SEGMENT_SHIFT))
+            here = emit("setp.eq.b64", segment, self.graph.constant("b64", SHARED), to="p")
+            distance = emit("selp.b64", distance, self.graph.constant("b64", 0), here)
+            extent = emit("selp.b64", extent, self.graph.constant("b64", 1), here)
         compared = emit("index.u64", distance, extent, self.graph.constant("b64", 0), full)
         before, after = instruction.operands[: side.operand], instruction.operands[side.operand + 1 :]
         instruction.operands, instruction.immediate = (*before, compared, *after), immediate
         instruction.array = instruction.array or name
+
+    def _may_be_elsewhere(self, instruction: Instruction) -> bool:
+        """Whether an access that does not say so may be one of other memory."""
+        if instruction.operation not in OPERATIONS or OPERATIONS[instruction.operation].kind not in _MEMORY:
+            return False
+        return instruction.operands[0] not in self.graph.specials.values()
 
     def _base(self, name: str) -> Register:
         """The address of a variable."""

@@ -330,6 +330,8 @@ class Crowds:
         counts = tuple(sorted((local.number, count) for (local, _), count in roots))
         unknown: Unknown = {}
         for (local, did), count in roots:
+            for later, earlier, lanes, _ in did.own:  # nothing has been acquired that could tell
+                self.positions.note_own(self.positions.all[later], self.positions.all[earlier], lanes)
             for (other, theirs), _ in roots:
                 if other is local and count == 1:
                     continue

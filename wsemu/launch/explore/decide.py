@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 MOST_CTAS, MOST_THREADS = 64, 2048
 """of a launch whose orders are tried: all are alive at once"""
+FEW_STEPS = 400
+"""of a search before CTAs are counted: it says more of what is left in arrays"""
 _ACCESSES = ("load", "store", "atomic")
 _SEEN = (
     "make (2) only when an atomic has returned what another one left behind (1), in every order: a fence between (1) "
@@ -214,13 +216,18 @@ class _Attempt:
         self.apart = _apart(bound, self.polls, ordered)
         try:
             asynchronous = bound.program.asynchronous
-            for way in () if asynchronous else (_by_messages, _by_crowds):
-                for (array, _), kept in zip(bound.segments, self.initial, strict=True):
-                    array[:] = kept
-                if (said := way(bound, self.places, session, self.apart, begin)) is not None:
+            if not asynchronous and (said := self._by(_by_messages, session, begin)) is not None:
+                return said
+            apart, crowded = suits(bound), not asynchronous and session.ctas > 1
+            result = self._searched(
+                session, Knowledge, samples=not (apart or crowded), most=FEW_STEPS if crowded else 0
+            )
+            if crowded and result.why:
+                said = self._by(_by_crowds, session, begin)
+                if said is not None:
                     return said
-            apart = suits(bound)
-            result = self._searched(session, Knowledge, samples=not apart)
+                if result.why in ("steps", "lanes"):
+                    result = self._searched(session, Knowledge, samples=not apart)
             if apart and (result.why or result.stuck):
                 said = self._by_threads(begin)
                 if said is not None:
@@ -240,6 +247,14 @@ class _Attempt:
                     if writable:
                         data[:] = kept
             session.close()
+
+    def _by(
+        self, way: Callable[..., Decided | None], session: Session, begin: functools.partial[Knowledge]
+    ) -> Decided | None:
+        """What one of the ways says that only ever prove, from the arrays as they were."""
+        for (array, _), kept in zip(self.bound.segments, self.initial, strict=True):
+            array[:] = kept
+        return way(self.bound, self.places, session, self.apart, begin)
 
     def _by_threads(self, begin: functools.partial[Knowledge]) -> Decided | None:
         """What all orders say where the lanes of a warp take turns by themselves; None where that decides nothing."""
@@ -271,8 +286,8 @@ class _Attempt:
         both = race.earlier.pc in self.data and race.later.pc in self.data
         return both or is_fresh(self.bound.program, race.later.pc)
 
-    def _searched(self, session: Session, kind: type[Knowledge], *, samples: bool = True) -> Result:
-        """All orders, by such a kind of knowledge."""
+    def _searched(self, session: Session, kind: type[Knowledge], *, samples: bool = True, most: int = 0) -> Result:
+        """All orders, by such a kind of knowledge, in as many steps at most; 0: as many as a search makes."""
         bound, lockstep = self.bound, self.bound.settings.lockstep
         search = Search(
             session,
@@ -282,6 +297,7 @@ class _Attempt:
             named=None if bound.program.asynchronous else _named(bound),
             samples=samples,
         )
+        search.most = min(most or search.most, search.most)
         return search.run()
 
 
