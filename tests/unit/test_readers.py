@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import wsemu
 from wsemu import cuda, ptx
 from wsemu.launch.binding import bind
 from wsemu.launch.compiled import compiled
@@ -199,3 +200,27 @@ def test_moments_that_no_cell_has_make_room(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(shadow_planes.Planes, "_sweep_moments", lambda planes: swept.append(sweep(planes)))
     assert [_made(seed, named=False)[:2] for seed in range(16)] == expected
     assert len(swept) > 8
+
+
+@cuda.jit
+def sums_of_rows(a, c):
+    tile = cuda.shared.array((8, 8), np.float32)
+    row, column = cuda.grid(2)
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    total = np.float32(0)
+    for k in range(0, 64, 8):
+        tile[x, y] = a[row, k + y]
+        cuda.syncthreads()
+        for j in range(8):
+            total += tile[x, j]
+        cuda.syncthreads()
+    c[row, column] = total
+
+
+def test_memory_that_later_launches_get_is_zero():
+    """Moments that were swept leave nothing behind their number: a plane in that memory would tell of accesses that
+    nobody made."""
+    for side in (512, 256, 512):
+        a, c = np.ones((side, side), np.float32), np.zeros((side, side), np.float32)
+        assert wsemu.check(sums_of_rows, (side // 8, side // 8), (8, 8), (a, c)).verdict == "verified"
+    assert not [len(cells) for free in shadow_planes.POOL._free.values() for cells in free if cells.any()]

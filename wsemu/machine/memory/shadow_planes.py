@@ -299,6 +299,7 @@ class Planes:
         self.marks.clear()
         self.sets[: int(state["set_count"])] = 0
         self.elements[: int(state["element_count"])] = 0
+        self.moments[: int(state["moment_count"])] = 0
         if state["set_count"]:
             self.memo.view(np.int64)[:] = 0
         return True
@@ -410,7 +411,9 @@ class Planes:
         live = np.unique(np.concatenate(numbers))
         if len(before) < MANY_MOMENTS or len(live) > len(before) // 2:
             self._make_moments(2 * len(before))
+        count = int(state["moment_count"])
         self.moments[: len(live)] = before[live]
+        self.moments[len(live) : count] = 0  # where they are the same: what is given back is zero behind its number
         state["moment_count"] = len(live)
         for cells, at, old in zip(planes, inside, numbers, strict=True):
             cells[at] += (np.searchsorted(live, old) - old) << MOMENT_SHIFT
