@@ -177,3 +177,63 @@ def test_a_free_that_is_wrong_is_called_so(kernels, name):
     report, _ = run(kernels, name)
     (finding,) = report.errors
     assert finding.sites[0].text.startswith("free by warp 0")
+
+
+TEXT = """
+.version 8.8
+.target sm_90
+.address_size 64
+.extern .func (.param .b64 given) malloc (.param .b64 size);
+.extern .func free (.param .b64 address);
+.visible .entry k(.param .u64 x)
+{
+.reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %rd<16>; .reg .f32 %f<2>;
+ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2;
+{ .param .b64 a; .param .b64 b; st.param.b64 [a], 64; call.uni (b), malloc, (a); ld.param.b64 %rd4, [b]; }
+{ .param .b64 a; .param .b64 b; st.param.b64 [a], 64; call.uni (b), malloc, (a); ld.param.b64 %rd5, [b]; }
+BODY
+st.global.u32 [%rd3], %r2; ret;
+}
+"""
+FREE = "{ .param .b64 a; st.param.b64 [a], %rd4; call.uni free, (a); }\n"
+WITH_SHARED = ".shared .b64 word; st.shared.b64 [word], %rd4;\n"
+HALVES = {
+    "cvt.u32.u64 %r3, %rd4; and.b32 %r2, %r3, 15;": True,
+    "cvt.u32.u64 %r3, %rd4; cvt.u32.u64 %r4, %rd5; or.b32 %r3, %r3, %r4; and.b32 %r2, %r3, 7;": True,
+    "cvt.u32.u64 %r2, %rd4;": False,
+    "cvt.u32.u64 %r3, %rd4; shr.u32 %r3, %r3, 8; and.b32 %r2, %r3, 1;": False,
+    "cvt.u32.u64 %r3, %rd4; and.b32 %r2, %r3, 31;": False,
+    "cvt.u32.u64 %r3, %rd4; and.b32 %r2, %r3, 15; setp.lt.u32 %p1, %r3, 100; @%p1 mov.u32 %r2, 1;": False,
+    "cvt.rn.f32.u64 %f1, %rd4; mov.b32 %r2, %f1;": False,
+    # which addresses are equal is known, but for those that may be given again
+    "setp.eq.u64 %p1, %rd4, %rd5; selp.u32 %r2, 1, 0, %p1;": True,
+    FREE + "setp.eq.u64 %p1, %rd4, %rd5; selp.u32 %r2, 1, 0, %p1;": False,
+    FREE + "setp.ne.u64 %p1, %rd4, %rd4; selp.u32 %r2, 1, 0, %p1;": True,
+    FREE + "setp.eq.u64 %p1, %rd4, 0; selp.u32 %r2, 1, 0, %p1;": True,
+    WITH_SHARED + "atom.shared.cas.b64 %rd6, [word], %rd4, %rd5; mov.u32 %r2, 0;": True,
+    WITH_SHARED + FREE + "atom.shared.cas.b64 %rd6, [word], %rd4, %rd5; mov.u32 %r2, 0;": False,
+}
+"""body -> whether it does the same wherever blocks lie"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("body", HALVES)
+def test_no_number_is_made_of_an_address_and_no_freed_one_compared(body, engine):
+    kernel = wsemu.load_ptx(TEXT.replace("BODY", body))["k"]
+    report = wsemu.check(kernel, 1, 1, (np.zeros(1, np.uint32),), engine=engine)
+    assert report.verdict == ("verified" if HALVES[body] else "incomplete"), (report.findings, report.notes)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_another_thread_freed_was_freed(kernels, engine):
+    """Whose blocks are counted that are left."""
+    body = (
+        """.shared .b64 word; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, 0; @%p1 st.shared.b64 [word], %rd4; bar.sync 0;
+    ld.shared.b64 %rd4, [word]; setp.eq.u32 %p1, %r1, 1; @!%p1 bra L;\n"""
+        + FREE
+        + "L:"
+    )
+    kernel = wsemu.load_ptx(TEXT.replace("BODY", body))["k"]
+    report = wsemu.check(kernel, 1, 32, (np.zeros(32, np.uint32),), engine=engine)
+    assert report.verdict == "verified", report.findings
+    assert f"{63 * 64:,} bytes of the heap were not freed" in report.notes

@@ -9,7 +9,7 @@ import numpy as np
 
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError, check_int
-from wsemu.model.heap import DTYPES, LIVE, MOST, NUMBER, OUTGROWN, SERIAL_SHIFT, SERIALS, UNIT, USED, WORDS
+from wsemu.model.heap import DTYPES, GONE, MOST, NUMBER, OUTGROWN, SERIAL_SHIFT, SERIALS, STEP, UNIT, WORDS
 from wsemu.model.isa import FIRST_ARRAY, SEGMENT_SHIFT
 
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ def outgrown(bound: Bound, outcome: Outcome) -> bool:
 def told(report: Report, heap: Heap) -> Report:
     """The report with what is to be said of the heap."""
     threads = heap.arrays["threads"].reshape(-1, WORDS)
-    limit, most, left = int(heap.arrays["info"][1]), int(threads[:, MOST].sum()), int(threads[:, LIVE].sum())
+    limit, most = int(heap.arrays["info"][1]), int(threads[:, MOST].sum())
+    sizes = heap.arrays["sizes"]
+    left = int((-(-sizes[sizes < GONE].astype(np.int64) // STEP) * STEP).sum())
     notes = list(report.notes)
     changed: dict[str, Any] = {}
     if most > limit:
@@ -101,6 +103,6 @@ def told(report: Report, heap: Heap) -> Report:
         )
         if report.verdict == "verified":
             changed = {"verdict": "incomplete", "reasons": ["heap"], "proof": ""}
-    if left and int(threads[:, USED].sum()):
+    if left:
         notes.append(f"{left:,} bytes of the heap were not freed")
     return report.model_copy(update={**changed, "notes": notes}) if len(notes) > len(report.notes) else report

@@ -13,6 +13,10 @@ SIZE = 8 << 20
 """bytes of the heap where a program asks for no other size (`cudaLimitMallocHeapSize`)"""
 UNIT = 64
 """bytes that memory is given out by; behind each block one is left free"""
+GONE = 1 << 63
+"""of the size of a block: it was freed"""
+STEP = 16
+"""bytes that one store of `free` covers, and that sizes are rounded up to where they are counted"""
 NUMBER = 1 << 15
 """the segment that addresses of blocks name, which no memory has: what does not look for the block leaves memory"""
 SERIAL_SHIFT, SERIALS = 32, 256

@@ -21,7 +21,7 @@ import numpy as np
 
 from wsemu.frontend.assemble.graph import TRUE
 from wsemu.frontend.ptx.module import TYPE_BYTES
-from wsemu.frontend.ptx.syntax import Name, Number
+from wsemu.frontend.ptx.syntax import Address, Block, Instruction, Name, Number, Vector
 from wsemu.frontend.ptx.variables import CallParameter
 from wsemu.model.data import dataclass
 from wsemu.model.heap import (
@@ -30,6 +30,7 @@ from wsemu.model.heap import (
     END,
     FREED,
     FREED_ALREADY,
+    GONE,
     KIND_SHIFT,
     LIMIT,
     LIVE,
@@ -40,6 +41,7 @@ from wsemu.model.heap import (
     PART,
     SERIAL,
     SERIAL_SHIFT,
+    STEP,
     UNIT,
     USED,
     WORDS,
@@ -48,20 +50,16 @@ from wsemu.model.isa import BY_TEXTURE, SEGMENT_SHIFT
 from wsemu.model.program import ConstantArray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from wsemu.frontend.assemble.graph import Register
     from wsemu.frontend.ptx.emit import Emitter
-    from wsemu.frontend.ptx.syntax import Instruction, Operand
+    from wsemu.frontend.ptx.syntax import Operand, Statement
 
 _UNIT_SHIFT = UNIT.bit_length() - 1
 _INSIDE = (1 << SERIAL_SHIFT) - 1
-_GONE = 1 << 63
-"""of the size of a block: it was freed"""
 _LENGTHS = {"v2": 2, "v4": 4, "v8": 8}
 _ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red"})
-_STEP = 16
-"""bytes that one store of `free` covers"""
 
 
 @dataclass(slots=True)
@@ -157,7 +155,7 @@ class _Asked:
     start: Register
     """the unit at which the block begins; 0: none"""
     size: Register
-    """of the block, with `_GONE`"""
+    """of the block, with `GONE`"""
 
 
 def _ask(e: Emitter, address: Register) -> _Asked:
@@ -191,10 +189,10 @@ def place_of(e: Emitter, address: Register) -> Register:
     _stop_where(e, asked.of_other, _ELSEWHERE)
     with _in_all_lanes(e):
         end = e.emit("add.b64", s.with_number("shl.b64", asked.start, _UNIT_SHIFT),
-                     s.with_number("and.b64", asked.size, _GONE - 1))  # fmt: skip
+                     s.with_number("and.b64", asked.size, GONE - 1))  # fmt: skip
         behind = s.with_number("add.b64", asked.inside, _bytes(e.instruction))
         good = e.emit("setp.le.u64", behind, e.emit("selp.b64", end, s.number(0), _none(s, asked)))
-        freed = s.with_number("setp.ge.u64", asked.size, _GONE)
+        freed = s.with_number("setp.ge.u64", asked.size, GONE)
         kind = e.emit("selp.b64", s.number(FREED), s.number(BEYOND), freed)
         good = e.emit("andn.pred", good, freed)
         place = e.emit("add.b64", s.heap.bytes, asked.inside)
@@ -225,7 +223,7 @@ def allocate(e: Emitter, results: tuple[Operand, ...], arguments: tuple[Operand,
     used, live, most = (s.load(s.heap.threads, s.with_number("add.b64", thread, word)) for word in (USED, LIVE, MOST))
     fits = e.emit("setp.le.u64", size, s.known(LIMIT))
     size = e.emit("selp.b64", size, s.number(0), fits)
-    live = e.emit("add.b64", live, s.with_number("and.b64", s.with_number("add.b64", size, _STEP - 1), -_STEP))
+    live = e.emit("add.b64", live, s.with_number("and.b64", s.with_number("add.b64", size, STEP - 1), -STEP))
     full = e.emit("setp.gt.u64", live, s.known(LIMIT))
     _stop_where(e, full, "the heap is used up: how many blocks it holds until `malloc` gives null is not known;")
     need = s.with_number("and.b64", s.with_number("add.b64", size, 2 * UNIT - 1), -UNIT)
@@ -283,7 +281,7 @@ def release(e: Emitter, results: tuple[Operand, ...], arguments: tuple[Operand, 
     _stop_where(e, asked.of_other, _ELSEWHERE)
     begins = e.emit("setp.eq.b64", s.with_number("shl.b64", asked.start, _UNIT_SHIFT), asked.inside)
     begins = e.emit("and.pred", e.emit("and.pred", begins, _none(s, asked)), asked.of_block)
-    gone = s.with_number("setp.ge.u64", asked.size, _GONE)
+    gone = s.with_number("setp.ge.u64", asked.size, GONE)
     good = e.emit("andn.pred", begins, gone)
     freed = e.emit("and.pred", begins, gone)
     kind = e.emit("selp.b64", s.number(FREED_ALREADY), s.number(NO_BLOCK), freed)
@@ -294,8 +292,8 @@ def release(e: Emitter, results: tuple[Operand, ...], arguments: tuple[Operand, 
     size = e.emit("selp.b64", asked.size, s.number(0), good)
     zero = e.constant("b32", 0)
     start = e.emit("add.b64", s.heap.bytes, asked.inside)
-    for n in _counted(e, s.with_number("shr.u64", s.with_number("add.b64", size, _STEP - 1), 4)):
-        place = e.emit("add.b64", start, s.with_number("mul.b64", n, _STEP))
+    for n in _counted(e, s.with_number("shr.u64", s.with_number("add.b64", size, STEP - 1), 4)):
+        place = e.emit("add.b64", start, s.with_number("mul.b64", n, STEP))
         e.effect("st.v4.b32", (place, zero, zero, zero, zero), auxiliary=BY_TEXTURE)
     _leave(e, s, asked, size, good)
     e.jump(behind)
@@ -307,13 +305,13 @@ def _leave(e: Emitter, s: _Steps, asked: _Asked, size: Register, good: Register)
     own = e.emit("mul.b64", _thread(e), s.known(PART))
     below = e.emit("sub.b64", s.with_number("sub.b64", asked.inside, UNIT), own)
     mine = e.emit("setp.lt.u64", below, s.known(PART))
-    given = s.with_number("and.b64", s.with_number("add.b64", size, _STEP - 1), -_STEP)
+    given = s.with_number("and.b64", s.with_number("add.b64", size, STEP - 1), -STEP)
     place = s.with_number("add.b64", s.with_number("mul.b64", _thread(e), WORDS), LIVE)
     live = s.load(s.heap.threads, place)
     left = e.emit("sub.b64", live, e.emit("selp.b64", given, s.number(0), mine))
     e.guard = good
     s.store(s.heap.threads, place, left)
-    s.store(s.heap.sizes, asked.start, s.with_number("or.b64", size, _GONE))
+    s.store(s.heap.sizes, asked.start, s.with_number("or.b64", size, GONE))
     e.guard = TRUE
 
 
@@ -348,6 +346,8 @@ def _thread(e: Emitter) -> Register:
 _NUMERIC = frozenset("shr div rem mul mad xor popc clz brev bfe bfi min max".split())
 _ORDERS = frozenset("lt le gt ge lo ls hi hs".split())
 _WIDE = frozenset(("b64", "u64", "s64"))
+_LOWEST = frozenset("and or xor add sub mov cvt".split())
+"""operations on halves whose lowest bits come from the lowest bits of their operands"""
 _ALIGNED, _WHOLE = 15, (1 << 64) - 1
 """`malloc` gives multiples of 16"""
 
@@ -358,15 +358,73 @@ def watch(e: Emitter, instruction: Instruction) -> None:
     if _WIDE.isdisjoint(modifiers[-2:]):
         return
     sources = [operand for operand in instruction.operands[1:] if type(operand) is Name]
-    if opcode == "and":
-        masks = [operand.value for operand in instruction.operands[1:] if type(operand) is Number]
-        if masks and masks[0] & (_WHOLE - _ALIGNED) in (0, _WHOLE - _ALIGNED):
-            return
-    if opcode in _NUMERIC or (opcode == "and" and len(sources) == 1):
+    if opcode == "and" and _is_alignment(instruction):
+        return
+    narrow = opcode == "cvt" and modifiers[-1] in _WIDE and modifiers[-2] not in _WIDE
+    if narrow and _is_for_alignment(e, instruction):
+        return
+    if opcode in _NUMERIC or narrow or (opcode == "and" and len(sources) == 1):
         for operand in sources:
             _watch_one(e, operand)
-    elif len(sources) == 2 and (opcode == "sub" or (opcode in ("setp", "set") and not _ORDERS.isdisjoint(modifiers))):
-        _watch_two(e, sources)
+    elif opcode == "atom" and "cas" in modifiers:
+        for register in _registers(e, sources[:1]):
+            with _in_all_lanes(e):
+                gone = _of_freed(e, _ask(e, register))
+            _stop_where(e, gone, _WHY)
+    elif len(sources) == 2 and (opcode == "sub" or opcode in ("setp", "set")):
+        _watch_two(e, sources, equal=opcode != "sub" and _ORDERS.isdisjoint(modifiers))
+
+
+def _is_alignment(instruction: Instruction) -> bool:
+    """Whether an `and` has the bits that are 0 in all addresses that `malloc` gives, or all others."""
+    masks = [operand.value for operand in instruction.operands[1:] if type(operand) is Number]
+    return bool(masks) and masks[0] & (_WHOLE - _ALIGNED) in (0, _WHOLE - _ALIGNED)
+
+
+def _is_for_alignment(e: Emitter, instruction: Instruction) -> bool:
+    """Whether of half an address only such bits are used."""
+    body = e.frames[-1].function.body
+    users: dict[str, list[Instruction]] = {}
+    for user in _instructions(body.statements if body else ()):
+        for operand in user.operands[1:] if user.operands and type(user.operands[0]) is Name else user.operands:
+            for name in _named(operand):
+                users.setdefault(name, []).append(user)
+    todo, seen = [instruction], set[str]()
+    while todo:
+        destination = todo.pop().operands[0]
+        if type(destination) is not Name:
+            return False
+        if destination.text in seen:
+            continue
+        seen.add(destination.text)
+        for user in users.get(destination.text, ()):
+            if user.opcode not in _LOWEST or user.modifiers[-1:] not in (("b32",), ("u32",), ("s32",)):
+                return False
+            constant = user.opcode == "and" and next((o for o in user.operands[1:] if type(o) is Number), None)
+            if not constant:
+                todo.append(user)
+            elif constant.value & ~_ALIGNED:
+                return False
+    return True
+
+
+def _instructions(statements: Iterable[Statement]) -> Iterator[Instruction]:
+    for statement in statements:
+        if isinstance(statement, Instruction):
+            yield statement
+        elif isinstance(statement, Block):
+            yield from _instructions(statement.statements)
+
+
+def _named(operand: Operand) -> Iterator[str]:
+    """The names in an operand."""
+    if isinstance(operand, Name):
+        yield operand.text
+    elif isinstance(operand, Address):
+        yield from _named(operand.base)
+    elif isinstance(operand, Vector):
+        for item in operand.items:
+            yield from _named(item)
 
 
 def _registers(e: Emitter, operands: list[Name]) -> list[Register]:
@@ -384,11 +442,19 @@ def _watch_one(e: Emitter, operand: Name) -> None:
         _stop_where(e, e.emit("setp.eq.b64", number, e.constant("b64", NUMBER)), _WHY)
 
 
-def _watch_two(e: Emitter, operands: list[Name]) -> None:
+def _of_freed(e: Emitter, asked: _Asked) -> Register:
+    """Whether an address is that of a block that was freed, which a block after that may have again."""
+    return e.emit("and.pred", asked.of_block, e.emit("setp.ge.u64", asked.size, e.constant("b64", GONE)))
+
+
+def _watch_two(e: Emitter, operands: list[Name], *, equal: bool) -> None:
+    """`equal`: it is asked only whether both are the same, which of blocks that are there everybody knows."""
     registers = _registers(e, operands)
     if len(registers) == 2:
         with _in_all_lanes(e):
             first, second = (_ask(e, register) for register in registers)
             both = e.emit("and.pred", first.of_block, second.of_block)
             apart = e.emit("and.pred", both, e.emit("setp.ne.b64", first.start, second.start))
+            if equal:
+                apart = e.emit("and.pred", apart, e.emit("or.pred", _of_freed(e, first), _of_freed(e, second)))
         _stop_where(e, apart, _WHY)
