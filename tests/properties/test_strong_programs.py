@@ -199,6 +199,17 @@ def test_ctas_that_are_counted_are_judged_up_to_their_first_ordered_accesses(
     assert verdict(program)[0] == ("verified" if barrier else "failed")
 
 
+@pytest.mark.parametrize(("line", "right"), [
+    ("P0@0: A cas f 1 relaxed gpu | P1@1: A add f 1 relaxed gpu; R f", True),
+    ("P0@0: A cas f 1 relaxed gpu | P1@1: A add g 1 relaxed gpu; R f", False),
+])  # fmt: skip
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_compare_and_swap_that_would_come_later_writes_nothing(line: str, right: bool, engine: Any) -> None:
+    program = parse(line)
+    assert explore(program).racing != right
+    assert verdict(program, engine)[0] == ("verified" if right else "failed")
+
+
 BESIDE = (
     "P0@0: W x 1 relaxed gpu; {0}W f 1 relaxed gpu; W y 9 | P1@0: R f relaxed gpu -> a; {0}R x relaxed gpu -> b; "
     "?b=0 W s1 1; ?a=1 R s1 -> e; ?e=1 W y 2 | P2@1: W s7 1"

@@ -436,11 +436,13 @@ def _without_atomics(
     program, cluster_of = places.program, places.cluster_of
     after = frozenset(raw.pc for raw in wanted if raw.code == "race" and raw.detail["other_kind"] == ATOMIC)
     looked_at = strong(program) if lanes else frozenset()
+    operations = enumerate(NAMES[op] for op in program.code[:, 0].tolist())
+    compares = {pc for pc, name in operations if name in ATOMICS and ATOMICS[name][0] == "cas"} if after else set[int]()
     trace = trace_of(after | looked_at | {raw.pc for raw in wanted if raw.code in EXITS})
     more = asynchronous(program, cluster_of) if program.asynchronous else None
     ordered = ordered_by_atomics(
         trace, wanted, uncounted_barriers(program), observed=steered, more=more, cluster_of=cluster_of,
-        wide=cluster_wide(program),
+        wide=cluster_wide(program), compares=compares,
     )  # fmt: skip
     ordered += lives_ordered_by_atomics(trace, wanted, program, cluster_of)
     ordered += exits_ordered_by_atomics(trace, wanted, program, cluster_of)

@@ -414,6 +414,7 @@ def ordered_by_atomics(
     more: Asynchronous | None = None,
     cluster_of: Callable[[int], int] = int,
     wide: Container[int] = (),
+    compares: Container[int] = (),
 ) -> list[RawFinding]:
     """Those of the races and recycled barriers that atomics and fences order, in the run of this trace: barriers alone
     did not, or they would not have been found.  Findings of other codes are never among them.
@@ -421,7 +422,8 @@ def ordered_by_atomics(
     `observed`: what an atomic observes counts as well, without fences.  That is for launches in which some access may
     be made because of what an atomic returned; elsewhere the atomics of other schedules observe other things, and all
     accesses are made nevertheless.  For a race whose earlier access is atomic, the trace should have the later
-    accesses: see `_observers`.  `cluster_of` a CTA; `wide`: the fences of that scope."""
+    accesses: see `_observers`.  `cluster_of` a CTA; `wide`: the fences of that scope.
+    `compares`: `cas`, whose writes depend on the order as well."""
     asked = [
         raw for raw in findings if raw.code in ("race", "barrier-recycling") and (more or not _is_asynchronous(raw))
     ]
@@ -431,7 +433,8 @@ def ordered_by_atomics(
     settled: set[int] = set()
     for n, raw in enumerate(asked):
         earlier, later = epochs(raw)
-        observers = _observers(trace, raw, cluster_of) if observed else set()
+        looked = observed or raw.other_pc in compares
+        observers = _observers(trace, raw, cluster_of) if looked else set()
         if later[:2] in {epoch[:2] for epoch in observers}:
             settled.add(n)
         first = more.ends(trace, raw) if more and "other_async" in raw.detail else {earlier}
