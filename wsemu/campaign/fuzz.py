@@ -272,6 +272,13 @@ def _next(crew: _Crew) -> tuple[Batch, Outcome]:
         return answer
 
 
+def _needs_hypothesis() -> None:
+    try:
+        import hypothesis  # noqa: F401
+    except ImportError:
+        raise UsageError("`wsemu fuzz` needs Hypothesis: pip install hypothesis") from None
+
+
 def command(
     test: str, options: dict[str, int], jobs: int | None, file: Path | None, *, fresh: bool, on: str = "",
     progress: str = "bar", time_limit: float | None = None,
@@ -287,6 +294,8 @@ def command(
     try:
         campaign = Campaign.of(test, **options)
         exists(campaign.file)
+        if not on:
+            _needs_hypothesis()
         with (
             report.watcher(printer, campaign.examples, progress) as bar,
             spread.on(on) if on else contextlib.nullcontext() as executor,
