@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import os
 import queue
 import threading
@@ -273,10 +274,8 @@ def _next(crew: _Crew) -> tuple[Batch, Outcome]:
 
 
 def _needs_hypothesis() -> None:
-    try:
-        import hypothesis  # noqa: F401
-    except ImportError:
-        raise UsageError("`wsemu fuzz` needs Hypothesis: pip install hypothesis") from None
+    if importlib.util.find_spec("hypothesis") is None:
+        raise UsageError("`wsemu fuzz` needs Hypothesis: pip install hypothesis")
 
 
 def command(
