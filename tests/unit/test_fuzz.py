@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests.commands import Done, wsemu
 from wsemu.campaign.falsified import decorator, leaves, parameters
 from wsemu.campaign.fuzz import Campaign
+from wsemu.campaign.fuzz import command as fuzz_command
 from wsemu.campaign.results import Batch, Failure, Outcome, Results
 from wsemu.campaign.worker import load as load_test
 from wsemu.launch.replay.witness_file import load
@@ -369,3 +370,11 @@ def test_wrong_ranges_are_refused() -> None:
         kernels_with(stages=[2, 0])
     with pytest.raises(UsageError, match=r"alignments is \[4, 5\]: give some of 4, 8, 16 bytes"):
         kernels_with(alignments=[4, 5])
+
+
+def test_without_hypothesis_its_lack_is_said(tmp_path, monkeypatch, capsys):
+    (tmp_path / "test_x.py").write_text("def test_x():\n    pass\n", encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    options = {"examples": 1, "batch": 1, "seed": 0}
+    assert fuzz_command(f"{tmp_path / 'test_x.py'}::test_x", options, 1, None, fresh=False) == 2
+    assert "`wsemu fuzz` needs Hypothesis: pip install hypothesis" in capsys.readouterr().out

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import os
 import queue
 import threading
@@ -272,6 +273,11 @@ def _next(crew: _Crew) -> tuple[Batch, Outcome]:
         return answer
 
 
+def _needs_hypothesis() -> None:
+    if importlib.util.find_spec("hypothesis") is None:
+        raise UsageError("`wsemu fuzz` needs Hypothesis: pip install hypothesis")
+
+
 def command(
     test: str, options: dict[str, int], jobs: int | None, file: Path | None, *, fresh: bool, on: str = "",
     progress: str = "bar", time_limit: float | None = None,
@@ -287,6 +293,8 @@ def command(
     try:
         campaign = Campaign.of(test, **options)
         exists(campaign.file)
+        if not on:
+            _needs_hypothesis()
         with (
             report.watcher(printer, campaign.examples, progress) as bar,
             spread.on(on) if on else contextlib.nullcontext() as executor,

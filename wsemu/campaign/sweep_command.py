@@ -119,7 +119,8 @@ def loaded(file: Path, name: str, given: Sequence[str] = (), most: int | None = 
     function = getattr(module, name, None)
     if function is None:
         found = [n for n, value in vars(module).items() if isinstance(value, Sweep)]
-        raise UsageError(f"`{file}` has no function `{name}`: its sweeps are {', '.join(found) or 'none'}")
+        its = f": its sweeps are {', '.join(found)}" if found else ""
+        raise UsageError(f"`{file}` has no function `{name}`{its}")
     try:
         sweep = of(function)
     except UsageError as error:
