@@ -205,6 +205,8 @@ HALVES = {
     "cvt.u32.u64 %r3, %rd4; and.b32 %r2, %r3, 31;": False,
     "cvt.u32.u64 %r3, %rd4; and.b32 %r2, %r3, 15; setp.lt.u32 %p1, %r3, 100; @%p1 mov.u32 %r2, 1;": False,
     "cvt.rn.f32.u64 %f1, %rd4; mov.b32 %r2, %f1;": False,
+    "mov.b64 {%r3, %r4}, %rd4; shr.u32 %r3, %r3, 8; and.b32 %r2, %r3, 1;": False,
+    "mov.b64 {%r3, %r4}, 4096; mov.u32 %r2, %r3;": True,
     # which addresses are equal is known, but for those that may be given again
     "setp.eq.u64 %p1, %rd4, %rd5; selp.u32 %r2, 1, 0, %p1;": True,
     FREE + "setp.eq.u64 %p1, %rd4, %rd5; selp.u32 %r2, 1, 0, %p1;": False,

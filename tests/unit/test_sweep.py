@@ -13,7 +13,7 @@ import wsemu
 from wsemu import cuda
 from wsemu.campaign import sweep_command
 from wsemu.campaign.sizes import Reading, edges, read, smaller
-from wsemu.campaign.sweep import Sweep, of
+from wsemu.campaign.sweep import Sweep, attempt, of
 from wsemu.campaign.sweep_report import document, plain, ranges
 from wsemu.campaign.user_file import imported
 from wsemu.launch.running import bind_launch
@@ -257,3 +257,11 @@ def test_sizes_to_draw_from():
     assert find(sizes(tile=32, depth=3), lambda n: n > 60) == 61
     with pytest.raises(wsemu.UsageError):
         sizes(tile=0)
+
+
+def test_an_error_of_wsemu_itself_is_no_size_that_is_refused() -> None:
+    of_wsemu: dict[str, Any] = {"__name__": "wsemu.machine.run"}
+    exec("def inside(n): return [][n]", of_wsemu)
+    with pytest.raises(IndexError):
+        attempt(lambda n: of_wsemu["inside"](n), {"n": 1})
+    assert attempt(lambda n: [][n], {"n": 1}).came == "refused"

@@ -99,6 +99,14 @@ class Swept:
         return 130 if self.stopped else 0
 
 
+def _raised_by_wsemu(error: Exception) -> bool:
+    """Whether it came about in wsemu itself, which is no matter of the size."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return at is not None and str(at.tb_frame.f_globals.get("__name__", "")).startswith("wsemu.")
+
+
 # -- one size --------------------------------------------------------------------------------------------------------
 def attempt(function: Callable[..., Any], arguments: Mapping[str, int], reading: Reading | None = None) -> Tried:
     """Call the function with these sizes; what its launches tell of other sizes goes into `reading`."""
@@ -126,6 +134,8 @@ def attempt(function: Callable[..., Any], arguments: Mapping[str, int], reading:
     except AssertionError as error:
         came, why = "fails", f"the function asserts otherwise: {_line(error)}"
     except Exception as error:
+        if _raised_by_wsemu(error):
+            raise
         came, why = "refused", f"{type(error).__name__}: {_line(error)}"
     finally:
         starting.remove(start)

@@ -21,7 +21,7 @@ import numpy as np
 
 from wsemu.frontend.assemble.graph import TRUE
 from wsemu.frontend.ptx.module import TYPE_BYTES
-from wsemu.frontend.ptx.syntax import Address, Block, Instruction, Name, Number, Vector
+from wsemu.frontend.ptx.syntax import Address, Block, Both, Instruction, Name, Number, Vector
 from wsemu.frontend.ptx.variables import CallParameter
 from wsemu.model.data import dataclass
 from wsemu.model.heap import (
@@ -363,7 +363,8 @@ def watch(e: Emitter, instruction: Instruction) -> None:
     narrow = opcode == "cvt" and modifiers[-1] in _WIDE and modifiers[-2] not in _WIDE
     if narrow and _is_for_alignment(e, instruction):
         return
-    if opcode in _NUMERIC or narrow or (opcode == "and" and len(sources) == 1):
+    halved = opcode == "mov" and isinstance(instruction.operands[0], Vector) and not _is_carried(e, instruction)
+    if opcode in _NUMERIC or narrow or halved or (opcode == "and" and len(sources) == 1):
         for operand in sources:
             _watch_one(e, operand)
     elif opcode == "atom" and "cas" in modifiers:
@@ -383,12 +384,7 @@ def _is_alignment(instruction: Instruction) -> bool:
 
 def _is_for_alignment(e: Emitter, instruction: Instruction) -> bool:
     """Whether of half an address only such bits are used."""
-    body = e.frames[-1].function.body
-    users: dict[str, list[Instruction]] = {}
-    for user in _instructions(body.statements if body else ()):
-        for operand in user.operands[1:] if user.operands and type(user.operands[0]) is Name else user.operands:
-            for name in _named(operand):
-                users.setdefault(name, []).append(user)
+    users = _users(e)
     todo, seen = [instruction], set[str]()
     while todo:
         destination = todo.pop().operands[0]
@@ -408,6 +404,37 @@ def _is_for_alignment(e: Emitter, instruction: Instruction) -> bool:
     return True
 
 
+def _is_carried(e: Emitter, instruction: Instruction) -> bool:
+    """Whether halves of an address only go to other lanes, and are put together again."""
+    users = _users(e)
+    todo, seen = list(_named(instruction.operands[0])), set[str]()
+    while todo:
+        name = todo.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for user in users.get(name, ()):
+            packs = user.opcode == "mov" and isinstance(user.operands[1], Vector)
+            given = [*_named(user.operands[1])] if user.opcode in ("mov", "shfl") else []
+            if name not in given or any(name in _named(operand) for operand in user.operands[2:]):
+                return False
+            if not packs:
+                todo += list(_named(user.operands[0]))[:1]
+    return True
+
+
+def _users(e: Emitter) -> dict[str, list[Instruction]]:
+    """Register -> who reads it, in the function that is made now."""
+    body = e.frames[-1].function.body
+    users: dict[str, list[Instruction]] = {}
+    for user in _instructions(body.statements if body else ()):
+        made = bool(user.operands) and isinstance(user.operands[0], Name | Vector | Both) and user.opcode != "brx"
+        for operand in user.operands[made:]:
+            for name in _named(operand):
+                users.setdefault(name, []).append(user)
+    return users
+
+
 def _instructions(statements: Iterable[Statement]) -> Iterator[Instruction]:
     for statement in statements:
         if isinstance(statement, Instruction):
@@ -422,6 +449,8 @@ def _named(operand: Operand) -> Iterator[str]:
         yield operand.text
     elif isinstance(operand, Address):
         yield from _named(operand.base)
+    elif isinstance(operand, Both):
+        yield from _named(operand.first)
     elif isinstance(operand, Vector):
         for item in operand.items:
             yield from _named(item)
