@@ -210,6 +210,15 @@ def test_a_compare_and_swap_that_would_come_later_writes_nothing(line: str, righ
     assert verdict(program, engine)[0] == ("verified" if right else "failed")
 
 
+@pytest.mark.parametrize(("second", "right"), [("?a=1 R f", False), ("?a=1 R f relaxed gpu", True)])
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_plain_read_is_no_strong_one_to_a_later_write(second: str, right: bool, engine: Any) -> None:
+    """Who has read plainly and ended leaves another state than who has read by strong accesses alone."""
+    program = parse(f"P0@0: R f acquire sys -> a; {second} | P1@1: W f 1 relaxed gpu; W f 2 release gpu")
+    assert explore(program).racing != right
+    assert verdict(program, engine)[0] == ("verified" if right else "failed")
+
+
 BESIDE = (
     "P0@0: W x 1 relaxed gpu; {0}W f 1 relaxed gpu; W y 9 | P1@0: R f relaxed gpu -> a; {0}R x relaxed gpu -> b; "
     "?b=0 W s1 1; ?a=1 R s1 -> e; ?e=1 W y 2 | P2@1: W s7 1"

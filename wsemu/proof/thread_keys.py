@@ -272,13 +272,11 @@ class Key:
             digests[key] = hash((own.tobytes(), self._thread(key[0]) if living else -1))
         told = 0
         for place, (written, read) in cells.items():
-            told ^= hash((
-                self._place(place),
-                frozenset([
-                    (digests[e.thread, e.mark, e.column, e.written], e.kind, e.size, e.reach) for e in written
-                ]),
-                frozenset([(digests[e.thread, e.mark, e.column, e.written], e.size) for e in read]),
-            ))  # fmt: skip
+            told_of = [
+                frozenset([(digests[e.thread, e.mark, e.column, e.written], e.kind, e.size, e.reach) for e in entries])
+                for entries in (written, read)
+            ]
+            told ^= hash((self._place(place), *told_of))
         hashed.update(repr((len(cells), told)).encode())
 
 
