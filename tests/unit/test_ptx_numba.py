@@ -106,16 +106,12 @@ CHANGES = {
     "library": Change(more=("accesses", *GLOBAL_LOADS), others=("bits",)),
     # the sides of a branch come in the other order: a race is met the other way round, and leaves other bits
     "order": Change(others=("bits", "error places", "uninitialized-read")),
-    # copies of an access, from a loop, are in a race in one order and in the other
-    "unrolled": Change(others=("error places",)),
     # Numba has lines of the kernel alone: what was inlined leads to the line of the call, and is one place with it
     "inlined": Change(others=("error places", "warning places", "warning codes")),
     # a negative index goes to the end of the array, as Numba has it: only the source tells that this was not meant
     "wrapped": Change(others=("out-of-bounds",)),
     # a load is made behind a return, by the lanes that need it
     "sunk": Change(fewer=("accesses", *GLOBAL_LOADS)),
-    # an address is a number, which may run out of one array in shared memory and into the next
-    "beyond": Change(more=("accesses",), others=("bits", "out-of-bounds")),
     # lanes that a condition around the last statements leaves out are at the end of the kernel, as after an early
     # return: the PTX is the same, and machine code has an EXIT there
     "ended": Change(others=("barrier-divergence",)),
@@ -162,7 +158,6 @@ CHANGED: dict[str, tuple[str, ...]] = {
     "tests/fail/intra-warp-race/exited_lane_not_named.py exited_lane_not_named": ("order",),
     "tests/fail/intra-warp-race/two_branches_one_word.py two_branches_one_word": ("order",),
     "tests/fail/out-of-bounds/halo_before_the_start.py halo_before_the_start": ("wrapped",),
-    "tests/fail/out-of-bounds/vector_into_the_next_array.py vector_into_the_next_array": ("beyond",),
     "tests/fail/phase-alias/empty_work_laps_the_loader_phases.py empty_work_laps_the_loader_phases": ("merged",),
     "tests/fail/race/histogram_without_atomics.py histogram_without_atomics": ("merged",),
     "tests/fail/race/vector_store_over_a_neighbour.py vector_store_over_a_neighbour": ("merged",),
@@ -170,7 +165,6 @@ CHANGED: dict[str, tuple[str, ...]] = {
     "tests/fail/undefined-shuffle/shuffle_behind_a_return.py shuffle_behind_a_return": ("sunk",),
     "tests/numba/heat.py step": ("merged",),
     "tests/numba/laplace.py jacobi": ("merged",),
-    "tests/numba/matmul_no_second_barrier.py racy_matmul": ("unrolled",),
     "tests/numba/monte_carlo_pi.py compute_pi": ("promoted",),
     "tests/numba/reduction.py reduce(total)": ("merged",),
     "tests/numba/reduction.py reduce(<lambda>)": ("merged",),
