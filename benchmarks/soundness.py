@@ -12,13 +12,13 @@ sides exchanged; every eighth runs in the reference interpreter. With `--kind ph
 copies and named barriers (phase_programs.py, phase_explorer.py); every eighth runs in the reference interpreter, too.
 With `--kind clusters` these are spread over the CTAs of a cluster, with `--kind atomics` they are programs of strong
 accesses, fences and flags (strong_programs.py), and what is enumerated is every execution that the PTX memory model
-allows (memory_model.py); every sixteenth runs in the reference interpreter. With `--kind steered` numbers that threads
-draw steer programs of mbarriers and copies (steered_programs.py), whose interleavings are enumerated for all numbers;
-every eighth there. With `--kind maps` they change tensor maps,
-between fences of the tensormap proxy (map_programs.py), and what PTX orders is computed; every eighth there.
-With `--kind lanes` they are of two to four lanes of one warp that communicate by memory, shuffles and votes, with
-syncwarps and masks that are right or not, under independent thread scheduling (mate_programs.py); one in five is a
-program of strong accesses whose threads are such lanes. Every eighth or sixteenth there.
+allows (memory_model.py); every sixteenth runs in the reference interpreter, and in every fourth CTAs are counted first.
+With `--kind steered` numbers that threads draw steer programs of mbarriers and copies (steered_programs.py), whose
+interleavings are enumerated for all numbers; every eighth there. With `--kind maps` they change tensor maps, between
+fences of the tensormap proxy (map_programs.py), and what PTX orders is computed; every eighth there. With `--kind
+lanes` they are of two to four lanes of one warp that communicate by memory, shuffles and votes, with syncwarps and
+masks that are right or not, under independent thread scheduling (mate_programs.py); one in five is a program of strong
+accesses whose threads are such lanes. Every eighth or sixteenth there.
 With `--warps` programs of barriers, phases or clusters run in groups of as many warps, at places of their own
 (wide_programs.py), the reference interpreter in those of at most 128 alone.
 Prints the programs of each family by verdict and by what can go wrong in them, and every disagreement, with a smaller
@@ -36,6 +36,7 @@ import random
 import sys
 import time
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,7 +53,7 @@ from tests.properties.mate_programs import MATE_FAMILIES, judged_mates, smaller_
 from tests.properties.phase_programs import PHASE_FAMILIES, check_program, judged_phases, smaller_phases
 from tests.properties.programs import FAMILIES, check_interpreted, smaller
 from tests.properties.steered_programs import STEERED_FAMILIES, judged_steered, smaller_steered
-from tests.properties.strong_programs import STRONG_FAMILIES, judged_strong, space_for
+from tests.properties.strong_programs import STRONG_FAMILIES, counting, judged_strong, space_for
 from tests.properties.wide_programs import MOST_REFERENCE, WARPS, Wide
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ HARMLESS = "refused for a harmless expectation"
 UNKNOWN = "too many interleavings"
 SHRUNK = 2
 """disagreements of a part of which a smaller program is looked for"""
+COUNTED = 4
+"""of so many programs of atomics, in one the CTAs are counted before orders are tried"""
 SHOWN = 20
 """disagreements that are printed in full"""
 
@@ -210,7 +213,9 @@ def work_strong(part: Part) -> Result:
     for k in range(part.programs):
         program = STRONG_FAMILIES[part.family](source)
         engine = "reference" if k % (2 * REFERENCE_LANES) == 1 else "vm"
-        found = judged_strong(program, engine, space_for(program, source), together=part.family == "together")
+        space, together = space_for(program, source), part.family == "together"
+        with counting() if k % COUNTED == 1 else nullcontext():
+            found = judged_strong(program, engine, space, together=together)
         result.found[found.can] += 1
         result.found[found.verdict or UNKNOWN] += 1
         if found.verdict:

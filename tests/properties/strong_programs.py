@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 
@@ -30,6 +32,8 @@ from tests.properties.memory_model import (
     explore,
     notation,
 )
+from wsemu.launch.explore import decide
+from wsemu.launch.explore.messages import Messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -462,6 +466,13 @@ def verdict(
     kernel = wsemu.load_ptx(source)["k"]
     report = wsemu.check(kernel, grid, 32 * warps, (np.zeros(16, np.uint32),), cluster=cluster, engine=engine)
     return report.verdict, tuple(sorted({finding.code for finding in report.findings if finding.severity == "error"}))
+
+
+@contextmanager
+def counting() -> Iterator[None]:
+    """Let CTAs be counted, where they can be, also in launches whose few orders would be tried first."""
+    with mock.patch.object(decide, "FEW_STEPS", 1), mock.patch.object(Messages, "proven", return_value=False):
+        yield
 
 
 def judged_strong(program: Program, engine: Any = "vm", space: str = "global", *, together: bool = False) -> Judged:

@@ -10,7 +10,15 @@ import pytest
 
 import wsemu
 from tests.properties.memory_model import explore, notation, parse
-from tests.properties.strong_programs import STRONG_FAMILIES, judged_strong, space_for, verdict
+from tests.properties.strong_programs import (
+    STRONG_FAMILIES,
+    counting,
+    judged_strong,
+    space_for,
+    strong_program,
+    verdict,
+)
+from wsemu.launch.explore.crowds import Crowds
 
 PASSING = "P0@0: W x 1; {} | P1@{}: {}; ?a=1 R x"
 
@@ -299,3 +307,20 @@ def test_random_programs(seed: int, family: str) -> None:
         engine, together = "reference" if k == 0 else "vm", family == "together"
         judged = judged_strong(program, engine, space_for(program, source), together=together)
         assert not judged.complaint, judged
+
+
+def test_random_programs_whose_ctas_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    proven: list[bool] = []
+    proof = Crowds.proven
+
+    def noted(self: Crowds) -> bool:
+        proven.append(proof(self))
+        return proven[-1]
+
+    monkeypatch.setattr(Crowds, "proven", noted)
+    source = random.Random("counted")
+    for k in range(30):
+        with counting():
+            judged = judged_strong(strong_program(source), "reference" if k % 10 == 0 else "vm")
+        assert not judged.complaint, judged
+    assert any(proven)

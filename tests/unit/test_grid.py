@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import numpy as np
@@ -263,3 +264,7 @@ def test_a_kernel_that_meets_in_clusters_too_is_refused_by_name():
     report = wsemu.check(stencil, 4, 32, arrays(4, 32), cluster=2)
     assert report.verdict == "incomplete"
     assert "cooperative launches in clusters are not modelled" in report.notes[0]
+    lines, first = inspect.getsourcelines(stencil.py_func)
+    meets = first + next(n for n, text in enumerate(lines) if "sync()" in text)
+    assert f":{meets}: " in report.notes[0]
+    assert "help: launch it without clusters" in report.notes[0]

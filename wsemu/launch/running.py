@@ -121,6 +121,7 @@ def together(program: Program, configuration: LaunchConfiguration, sms: int) -> 
     return residency(program, configuration, x * y * z, "cluster", sms) if x * y * z > 1 else None
 
 
+_OF_GRIDS = frozenset(OPCODE[name] for name in OPCODE if name.startswith("grid."))
 _OF_CLUSTERS = frozenset(OPCODE[name] for name in OPCODE if name.startswith(("cluster.", "async.", "bulk.send")))
 
 
@@ -130,9 +131,11 @@ def _check_cooperative(program: Program, configuration: LaunchConfiguration) -> 
         return
     asks = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
     if asks or configuration.cluster != (1, 1, 1) or not _OF_CLUSTERS.isdisjoint(program.opcodes):
+        meets = next(pc for pc, op in enumerate(program.code[:, 0].tolist()) if op in _OF_GRIDS)
         raise UnsupportedError(
             f"`{program.name}` meets in the grid and in clusters: cooperative launches in clusters are not modelled",
-            remedy="let it meet in one of them",
+            program.spans[program.span_of[meets]],
+            "launch it without clusters, or let it meet in these alone",
         )
 
 
