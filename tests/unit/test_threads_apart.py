@@ -115,6 +115,12 @@ def test_a_lock_among_lanes_is_right_where_each_makes_progress(kernel: Any, thre
     assert (report.verdict, int(x[0])) == ("verified", threads * ctas), report.notes
 
 
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_before_sm_70_no_lane_is_promised_progress(engine: Any) -> None:
+    report, _ = checked(spins, 2, arch="sm_20", engine=engine)
+    assert report.verdict == "incomplete", report.notes
+
+
 def test_a_flag_among_lanes_is_right_where_each_makes_progress() -> None:
     report, x = checked(told, 2)
     assert (report.verdict, x.tolist()) == ("verified", [7, 7]), report.notes

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.proof.threads import Made
 
+INDEPENDENT = 70
+"""the compute capability from which on each thread makes progress"""
 MOST_THREADS = 64
 """of a launch"""
 MOST_STANDING, MOST_KINDS = 32, 6
@@ -55,7 +57,8 @@ def suits(bound: Bound) -> bool:
     narrow = any(OPERATIONS[NAMES[fields[0]]].kind == "atomic" and fields[7] & SCOPES for fields in code)
     held = program.shared_bytes or bound.configuration.dynamic_shared or program.asynchronous
     few = math.prod(bound.configuration.grid) * math.prod(bound.configuration.block) <= MOST_THREADS
-    return few and alone and not narrow and not held and not bound.settings.lockstep
+    scheduled = int(bound.configuration.arch.partition("_")[2]) >= INDEPENDENT and not bound.settings.lockstep
+    return few and alone and not narrow and not held and scheduled
 
 
 def few(session: VmThreads | SlowThreads) -> bool:
