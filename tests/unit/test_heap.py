@@ -239,3 +239,65 @@ def test_what_another_thread_freed_was_freed(kernels, engine):
     report = wsemu.check(kernel, 1, 32, (np.zeros(32, np.uint32),), engine=engine)
     assert report.verdict == "verified", report.findings
     assert f"{63 * 64:,} bytes of the heap were not freed" in report.notes
+
+
+SPINS = """\
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b64 given) malloc(.param .b64 size);
+.func own(.param .b64 x) {
+	{ .param .b64 a; .param .b64 b; st.param.b64 [a], 64; call.uni (b), malloc, (a); }
+	ret;
+}
+.visible .entry allocates(.param .u64 x) { .param .b64 a; call.uni own, (a); ret; }
+.visible .entry spins(.param .u64 x)
+{
+	.reg .b32 %r<4>; .reg .b64 %rd<2>; .reg .pred %p<3>;
+	ld.param.u64 %rd1, [x];
+	mov.u32 %r1, %ctaid.x;
+	setp.ne.u32 %p1, %r1, 0;
+	@%p1 bra waits;
+	st.global.u32 [%rd1+4], 7;
+	st.release.gpu.global.u32 [%rd1], 1;
+	ret;
+waits:
+	ld.acquire.gpu.global.u32 %r2, [%rd1];
+	setp.eq.u32 %p2, %r2, 0;
+	@%p2 bra waits;
+	ld.global.u32 %r3, [%rd1+4];
+	st.global.u32 [%rd1+8], %r3;
+	ret;
+}
+.visible .entry halves(.param .u64 x)
+{
+	.reg .b64 %rd<4>;
+	ld.param.u64 %rd1, [x];
+	ld.global.u64 %rd2, [%rd1];
+	shr.u64 %rd3, %rd2, 8;
+	st.global.u64 [%rd1+8], %rd3;
+	ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_kernel_waits_whatever_others_of_the_file_allocate(engine):
+    module = wsemu.load_ptx(SPINS)
+    array = np.zeros(3, np.uint32)
+    report = wsemu.check(module["spins"], 2, 1, (array,), engine=engine)
+    assert (report.verdict, array.tolist()) == ("verified", [1, 7, 7]), report.notes
+    left = wsemu.check(module["allocates"], 1, 1, (array,), engine=engine).notes
+    assert "64 bytes of the heap were not freed" in left
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_blocks_of_other_launches_are_known_where_nothing_is_allocated(kernels, engine):
+    module = wsemu.load_ptx(SPINS)
+    slot = np.zeros(2, np.uint64)
+    wsemu.check(kernels["keep"], 1, 1, (slot,), engine=engine)
+    report = wsemu.check(module["halves"], 1, 1, (slot,), engine=engine)
+    assert report.verdict == "incomplete"
+    assert any("where in memory blocks of the heap lie" in note for note in report.notes)
+    slot[0] = 1 << 40
+    assert wsemu.check(module["halves"], 1, 1, (slot,), engine=engine).verdict == "verified"

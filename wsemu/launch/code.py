@@ -31,8 +31,9 @@ class Code(abc.ABC):
         """The names of the parameters, of these fitted arguments."""
 
     @abc.abstractmethod
-    def program(self, arguments: Sequence[Any], fma: bool) -> Program:
-        """The program for fitted arguments; `fma` contracts a * b + c where that is left to the compiler."""
+    def program(self, arguments: Sequence[Any], fma: bool, *, blocks: bool = False) -> Program:
+        """The program for fitted arguments; `fma` contracts a * b + c where that is left to the compiler; `blocks`: it
+        may be given addresses of blocks of the heap, which it does not allocate."""
 
     @abc.abstractmethod
     def admit(self, configuration: LaunchConfiguration) -> None:

@@ -27,7 +27,9 @@ _FIRST, _LARGER = 1 << 9, 16
 """bytes of a thread's part of the memory at first, and how many times that where it was used up"""
 _ROOM = 1 << 30
 """bytes of the memory of all threads, at most"""
-_launches = itertools.count()
+_launches = itertools.count(1)
+_ends: dict[int, int] = {}
+"""how addresses of blocks begin that launches here allocated -> bytes of memory of the last such launch"""
 
 
 class Heap(NamedTuple):
@@ -65,9 +67,26 @@ def heap_of(program: Program, configuration: LaunchConfiguration, limit: int, pa
     part = part or min(_FIRST, max(_ROOM // threads // UNIT, 1) * UNIT)
     end = UNIT + part * threads
     serial = NUMBER << SEGMENT_SHIFT | next(_launches) % SERIALS << SERIAL_SHIFT
+    _ends[serial >> SERIAL_SHIFT] = end
     sizes = {"bytes": end, "owners": -(-end // UNIT), "sizes": -(-end // UNIT), "threads": WORDS * threads}
     arrays = {name: np.zeros(size, DTYPES[name]) for name, size in sizes.items()}  # type: ignore[index]
     return Heap(part, arrays | {"info": np.array([part, limit, serial, end], np.uint64)})
+
+
+def holds_blocks(bound: Bound) -> bool:
+    """Whether arguments, or the memory that they lead to, hold what may be addresses of blocks of launches before."""
+    if not _ends:
+        return False
+    values = [value for _, value in bound.rows.values() if isinstance(value, (int, np.integer))]
+    passed = np.array([int(value) & (1 << 64) - 1 for value in values], np.uint64)
+    return any(_has_block(np.asarray(data).view(np.uint8)) for data in (passed, *(data for data, _ in bound.segments)))
+
+
+def _has_block(data: npt.NDArray[np.uint8]) -> bool:
+    words = data[: data.size // 4 * 4].view(np.uint32)
+    high, low = words[1:], words[:-1]
+    found = np.flatnonzero(high >> SEGMENT_SHIFT - 32 == NUMBER)
+    return any(int(low[n]) < _ends.get(int(high[n]), 0) for n in found)
 
 
 def without_sectors(bound: Bound, heap: Heap, outcome: Outcome) -> None:

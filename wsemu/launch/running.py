@@ -9,7 +9,7 @@ import numpy as np
 from wsemu.launch.arguments import arrays_in, is_blank
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compiled
-from wsemu.launch.heap import heap_of, without_sectors
+from wsemu.launch.heap import heap_of, holds_blocks, without_sectors
 from wsemu.launch.hooks import advancing
 from wsemu.launch.same import as_before
 from wsemu.model.bound import Bound
@@ -40,8 +40,6 @@ def bind_launch(
 ) -> tuple[Bound, tuple[str, ...]]:
     """A launch ready to run, of the kernel as it is `made`, and what the front end has to say of it; `part`: bytes that
     each thread has of the heap's memory."""
-    from wsemu.launch.binding import bind
-
     if check_int(chosen.sms, "sms") < 0:
         raise UsageError(f"sms={chosen.sms}: give the number of multiprocessors, or 0 for the most there are")
     if check_int(chosen.budget, "budget") < 1:
@@ -51,7 +49,27 @@ def bind_launch(
         kernel.admit(configuration)
         configuration = kernel.clustered(configuration)
         source = kernel.source()
-    program, names, notes = made or compiled(kernel, arguments, chosen.fma)
+    made = made or compiled(kernel, arguments, chosen.fma)
+    bound = _bound(made, source, configuration, arguments, chosen, uninitialized, part)
+    if isinstance(kernel, Code) and bound[0].heap is None and holds_blocks(bound[0]):
+        made = made._replace(program=kernel.program(arguments, chosen.fma, blocks=True))
+        bound = _bound(made, source, configuration, arguments, chosen, uninitialized, part)
+    return bound
+
+
+def _bound(
+    made: Compiled,
+    source: tuple[str, int, int] | None,
+    configuration: LaunchConfiguration,
+    arguments: Sequence[Any],
+    chosen: Settings,
+    uninitialized: tuple[str, ...],
+    part: int,
+) -> tuple[Bound, tuple[str, ...]]:
+    """The same of a program."""
+    from wsemu.launch.binding import bind
+
+    program, names, notes = made
     if chosen.mma != "hardware":
         program, more = _with_sums(program, chosen.mma)
         notes = (*notes, *more)

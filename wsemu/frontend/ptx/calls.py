@@ -33,7 +33,7 @@ def call(e: Emitter, instruction: Instruction) -> None:
         _guarded(e, lambda: _indirect(e, value, form, results, arguments))
     elif name in EXTERNAL:
         EXTERNAL[name](e, results)
-    elif name in ON_HEAP:
+    elif name in ON_HEAP and (found is None or found[1].body is None):
         _guarded(e, lambda: ON_HEAP[name](e, results, arguments))
     elif found is None or found[1].body is None:
         e.unsupported(f"the call of `{name}`, which is defined elsewhere,")

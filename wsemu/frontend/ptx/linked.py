@@ -9,7 +9,7 @@ from wsemu.frontend.ptx.body import walk
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame
 from wsemu.frontend.ptx.handlers import HANDLERS
 from wsemu.frontend.ptx.lower import name_modules
-from wsemu.frontend.ptx.reach import Reached
+from wsemu.frontend.ptx.reach import Reached, uses_heap
 from wsemu.frontend.ptx.ssa import assign_once
 from wsemu.frontend.ptx.variables import CallParameter
 from wsemu.model.errors import UnsupportedError
@@ -42,7 +42,8 @@ def call(
     """
     own = copy.copy(graph)
     own.blocks = []
-    e = Emitter(own, home, HANDLERS, Reached(home, function))
+    allocates = uses_heap(home, home.file.functions)  # blocks go from one of its functions to another, by the kernel
+    e = Emitter(own, home, HANDLERS, Reached(home, function, allocates=allocates))
     e.span, e.stack = span, stack
     name_modules(e)
     e.names[0] = e.scopes[home.source.path]

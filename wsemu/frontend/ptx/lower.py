@@ -32,16 +32,19 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 
-def compile_entry(module: Module, entry: Entry, kinds: Sequence[Kind], *, fma: bool = True) -> Program:
+def compile_entry(
+    module: Module, entry: Entry, kinds: Sequence[Kind], *, fma: bool = True, blocks: bool = False
+) -> Program:
     """The program of a kernel whose parameters are bound to arrays (`address`) or to values, in order.
 
+    `blocks`: it may be given addresses of blocks of the heap.
     `fma` contracts products and sums that name no rounding as ptxas does (PTX ISA 9.7.3), in code not for a debugger.
     KernelError says what in the text is wrong; what is not modelled ends a run only where it is reached.
     """
-    return assemble(lower(module, entry, kinds), fma=fma and not module.file.debug, expand=expand)
+    return assemble(lower(module, entry, kinds, blocks=blocks), fma=fma and not module.file.debug, expand=expand)
 
 
-def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
+def lower(module: Module, entry: Entry, kinds: Sequence[Kind], *, blocks: bool = False) -> Graph:
     """The graph of a kernel."""
     function = module.file.functions[entry.name]
     if module.file.address_size != 64:
@@ -49,7 +52,7 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind]) -> Graph:
     if function.body is None:
         raise module.source.error(function.at, f"`{entry.name}` has no body", "give the file that defines it")
     graph = Graph(entry.name)
-    reached = Reached(module, function)
+    reached = Reached(module, function, allocates=blocks)
     e = Emitter(graph, module, HANDLERS, reached)
     e.clusters = _clusters(function)
     graph.registers = _registers(function)

@@ -11,7 +11,7 @@ from wsemu.frontend.ptx.module import size_of
 from wsemu.frontend.ptx.syntax import Address, Block, Function, Instruction, Label, Name, Symbol, Vector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from wsemu.frontend.ptx.module import Module
     from wsemu.frontend.ptx.syntax import Operand, Statement, Targets, Variable
@@ -24,6 +24,7 @@ _QUIET = frozenset(
     "setp set selp mov cvt add sub mul and or xor not shl shr min max nanosleep membar fence bra".split()
 )
 """what a loop that polls may do besides"""
+ON_HEAP = "malloc", "free"
 FIRST, STEP = 0x1000, 0x10
 """addresses of functions: where there is no memory"""
 
@@ -35,15 +36,19 @@ def _short(home: Module, text: str) -> set[str]:
     return {name for name in found if (known := home.variable(name)) is None or known[1].space == "const"}
 
 
-def _is_defined_elsewhere(home: Module, name: str) -> bool:
-    function = home.file.functions.get(name)
-    return function is not None and function.body is None
+def uses_heap(home: Module, names: Container[str]) -> bool:
+    """Whether one of these names, in a file, is that of the system's `malloc` or `free`."""
+    found = [home.function(name) for name in ON_HEAP if name in names]
+    return any(function is not None and function[1].body is None for function in found)
 
 
 class Reached:
-    """The functions and names that a kernel reaches."""
+    """The functions and names that a kernel reaches.
 
-    def __init__(self, module: Module, kernel: Function) -> None:
+    `allocates`: addresses may be those of blocks of the heap, wherever they come from.
+    """
+
+    def __init__(self, module: Module, kernel: Function, *, allocates: bool = False) -> None:
         self.functions: list[tuple[Module, Function]] = [(module, kernel)]
         self.names: dict[str, set[str]] = {}
         """PTX file -> the names used there"""
@@ -61,16 +66,17 @@ class Reached:
         """whether there may be addresses in the shared memory of other CTAs: `mapa`"""
         self.polls_shared = False
         """whether a loop waits for a volatile load of shared memory, and does nothing else"""
-        self.allocates = False
-        """whether a file calls `malloc` or `free`, so that addresses may be those of blocks of the heap"""
+        self.allocates = allocates
+        """whether it uses `malloc` or `free`, so that addresses may be those of blocks of the heap"""
         for home, function in self.functions:  # which grows meanwhile
             self.short_names |= _short(home, home.file.text[function.at : function.end])
             self.copies_tiles |= home.file.text.find(".async.bulk.tensor", function.at, function.end) >= 0
             self.maps_addresses |= home.file.text.find("mapa", function.at, function.end) >= 0
             if home.file.text.find("ld.volatile.shared", function.at, function.end) >= 0:
                 self.polls_shared |= _polls(function.body)
-            self.allocates |= any(_is_defined_elsewhere(home, name) for name in ("malloc", "free"))
-            self._calls[id(function)] = self._use(home, set(_NAME.findall(home.file.text, function.at, function.end)))
+            names = set(_NAME.findall(home.file.text, function.at, function.end))
+            self.allocates |= uses_heap(home, names)
+            self._calls[id(function)] = self._use(home, names)
 
     def _use(self, home: Module, names: set[str]) -> set[int]:
         """Note names that are used in a file; the functions among them."""

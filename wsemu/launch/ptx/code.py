@@ -31,7 +31,7 @@ class PtxCode(Code):
         self._variables = variables
         self.__name__ = name
         self._module = module
-        self._programs: dict[tuple[tuple[Kind, ...], bool], Program] = {}
+        self._programs: dict[tuple[tuple[Kind, ...], bool, bool], Program] = {}
 
     @functools.cached_property
     def _names(self) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ class PtxCode(Code):
         """The names of the parameters: those of the CUDA source where it is there, else as in PTX."""
         return self._names
 
-    def program(self, arguments: Sequence[Any], fma: bool) -> Program:
+    def program(self, arguments: Sequence[Any], fma: bool, *, blocks: bool = False) -> Program:
         """The program for fitted arguments; compiled once for arguments of this kind."""
         from wsemu.frontend.ptx import compile_entry
         from wsemu.launch.binding import Packed
@@ -55,17 +55,18 @@ class PtxCode(Code):
         kinds: tuple[Kind, ...] = tuple(
             "value" if isinstance(argument, Packed) else "address" for argument in arguments
         )
-        if (kinds, fma) not in self._programs:
+        key = kinds, fma, blocks
+        if key not in self._programs:
             try:
-                program = compile_entry(self._module, self.entry, kinds, fma=fma)
+                program = compile_entry(self._module, self.entry, kinds, fma=fma, blocks=blocks)
             except RecursionError:
                 raise KernelError(f"`{self.__name__}` calls functions too deeply") from None
             program.name = self.__name__
             self._variables.enter(program)
             renamed(program, {p.name: name for p, name in zip(self.entry.parameters, self._names, strict=True)})
             refine(program)
-            self._programs[kinds, fma] = program
-        return self._variables.given(self._programs[kinds, fma])
+            self._programs[key] = program
+        return self._variables.given(self._programs[key])
 
     def admit(self, configuration: LaunchConfiguration) -> None:
         """UsageError for a CTA that `.maxntid` or `.reqntid` excludes: a GPU refuses the launch, too."""
