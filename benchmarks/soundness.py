@@ -1,8 +1,8 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
-    python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes]
-            [--programs 100000] [--seed 0]
-    --WORK--
+    python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors]
+            [--programs 100000] [--seed 0] [--workers N] [--warps N]
+
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
 (tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
 engine runs as data of one kernel; every tenth also has a kernel of its own, and every twentieth runs in the reference
@@ -18,7 +18,9 @@ interleavings are enumerated for all numbers; every eighth there. With `--kind m
 fences of the tensormap proxy (map_programs.py), and what PTX orders is computed; every eighth there. With `--kind
 lanes` they are of two to four lanes of one warp that communicate by memory, shuffles and votes, with syncwarps and
 masks that are right or not, under independent thread scheduling (mate_programs.py); one in five is a program of strong
-accesses whose threads are such lanes. Every eighth or sixteenth there.
+accesses whose threads are such lanes. Every eighth or sixteenth there. With `--kind heap` threads share blocks of the
+device's heap (heap_programs.py); every second there. With `--kind vectors` some loads and stores of programs of atomics
+are of vectors; every sixteenth there.
 With `--warps` programs of barriers, phases or clusters run in groups of as many warps, at places of their own
 (wide_programs.py), the reference interpreter in those of at most 128 alone.
 Prints the programs of each family by verdict and by what can go wrong in them, and every disagreement, with a smaller
@@ -44,6 +46,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.properties.agreement import LANE_WAYS, WAYS, Judged, judged, judged_lanes
 from tests.properties.cluster_programs import CLUSTER_FAMILIES, check_spread, judged_clusters
 from tests.properties.explorer import FAULTS, notation
+from tests.properties.heap_programs import HEAP_FAMILIES, judged_heap, smaller_heap
 from tests.properties.lane_control import APART
 from tests.properties.lane_explorer import CHANCE, LANE_FAULTS
 from tests.properties.lane_programs import LANE_FAMILIES, smaller_lanes
@@ -61,7 +64,7 @@ if TYPE_CHECKING:
 
 CHUNK = 250
 """programs that a worker takes at a time"""
-SMALL_CHUNKS = {"steered": 25, "atomics": 50, "lanes": 50}
+SMALL_CHUNKS = {"steered": 25, "atomics": 50, "lanes": 50, "heap": 50, "vectors": 50}
 WIDE_CHUNK = 25
 """the same of kinds whose programs take longer, and in wide groups"""
 OWN_KERNEL, REFERENCE = 10, 20
@@ -76,6 +79,8 @@ SHARES = {
     "steered": {"steered": 1},
     "maps": {"maps": 1},
     "lanes": {"mates": 4, "together": 1},
+    "heap": {"heap": 1},
+    "vectors": {"vectors": 1},
 }
 """kind -> family -> its weight"""
 HARMLESS = "refused for a harmless expectation"
@@ -162,6 +167,8 @@ def work(part: Part) -> Result:
         return work_strong(part)
     if part.family in MATE_FAMILIES:
         return work_mates(part)
+    if part.family in HEAP_FAMILIES:
+        return work_heap(part)
     if part.family == "maps":
         return work_maps(part)
     if part.family in STEERED_FAMILIES:
@@ -261,6 +268,23 @@ def work_mates(part: Part) -> Result:
         if found.complaint:
             fails = lambda p: judged_mates(p, engine).complaint == found.complaint  # noqa: B023, E731
             less = f"\n    smaller: {smaller_mates(found.program, fails)}" if len(result.complaints) < SHRUNK else ""
+            result.complaints.append(f"{part.family}: {found}{less}")
+    return result
+
+
+def work_heap(part: Part) -> Result:
+    """The same for programs of threads that share blocks of the heap."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        engines: tuple[Engine, ...] = ("vm", "reference") if k % 2 else ("vm",)
+        found = judged_heap(HEAP_FAMILIES[part.family](source), engines, generic=k % 3 == 0)
+        verdict = found.verdicts[0] if found.verdicts else UNKNOWN
+        result.found.update([verdict, found.can, f"{verdict} and {found.can}", *found.outlook.faults])
+        result.checks.update(engines if found.verdicts else ())
+        if found.complaint:
+            fails = lambda p: judged_heap(p, engines).complaint == found.complaint  # noqa: B023, E731
+            less = f"\n    smaller: {smaller_heap(found.program, fails)}" if len(result.complaints) < SHRUNK else ""
             result.complaints.append(f"{part.family}: {found}{less}")
     return result
 

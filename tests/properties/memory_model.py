@@ -13,6 +13,8 @@ a register has a value that was loaded before.  In a line, as `P0@0: W x 1; F sc
     ?register=value, ?register!value    before an operation: it is made only if that holds
     until value                         behind a read or a `cas`: it is made again until it reads that
     s[register]                         for a place: the one that the register counts from s0 on
+    W x 1 & W y 2                       one access of a vector, which PTX promises of each element alone; one that is
+                                        volatile is a plain one here: weak volatile
 
 A thread is of a CTA, `P0@1`, and that of a cluster, `P0@1/0`; without one each CTA is a cluster by itself.
 
@@ -62,7 +64,9 @@ class Operation(NamedTuple):
     counted: str = ""
     """the register that tells which of several places it is"""
     volatile: bool = False
-    """how a relaxed access of scope sys is written"""
+    """how a relaxed access of scope sys is written, and a weak one of a vector"""
+    joined: bool = False
+    """whether it is an element of a vector, and not its last one"""
 
 
 class Thread(NamedTuple):
@@ -112,7 +116,14 @@ def _thread(text: str) -> Thread:
     head, _, body = text.partition(":")
     cta, _, cluster = head.partition("@")[2].strip().partition("/")
     return Thread(
-        int(cta or 0), tuple(_operation(part) for part in body.split(";") if part.strip()), int(cluster or -1)
+        int(cta or 0),
+        tuple(
+            _operation(part)._replace(joined=n > 0)
+            for whole in body.split(";")
+            if whole.strip()
+            for n, part in reversed([*enumerate(reversed(whole.split("&")))])
+        ),
+        int(cluster or -1),
     )
 
 
@@ -139,8 +150,10 @@ def _operation(text: str) -> Operation:
     place, _, index = rest.pop(0).rstrip("]").partition("[")
     value = int(rest.pop(0)) if kind in (WRITE, ATOMIC) else 0
     order, scope = (*rest, "", "")[:2]
-    volatile = order == "volatile"
-    if volatile:
+    volatile = "volatile" in (order, scope)
+    if order == WEAK:
+        scope = ""
+    elif volatile:
         order, scope = RELAXED, "sys"
     order = order or (RELAXED if kind == ATOMIC else WEAK)
     return Operation(kind, place, value, order, scope or "gpu", result, what, guard, until, index, volatile)
@@ -150,7 +163,7 @@ def notation(program: Program) -> str:
     """The program in one line."""
     return " | ".join(
         f"P{n}@{thread.cta}{'' if thread.cluster < 0 else f'/{thread.cluster}'}: "
-        + "; ".join(map(_text, thread.operations))
+        + "".join(_text(o) + (" & " if o.joined else "; ") for o in thread.operations).removesuffix("; ")
         for n, thread in enumerate(program)
     )
 
@@ -163,7 +176,8 @@ def _text(o: Operation) -> str:
         return f"{guard}F {o.order} {o.scope}"
     value = f" {o.value}" if o.kind != READ else ""
     what = f" {o.what}" if o.what else ""
-    order = "" if o.order == WEAK else " volatile" if o.volatile else f" {o.order} {o.scope}"
+    order = " weak" * o.volatile if o.order == WEAK else ""
+    order += " volatile" if o.volatile else "" if o.order == WEAK else f" {o.order} {o.scope}"
     place = f"{o.place}[{o.counted}]" if o.counted else o.place
     until = f" until {o.until}" if o.until >= 0 else ""
     return f"{guard}{o.kind}{what} {place}{value}{order}{until}" + (f" -> {o.result}" if o.result else "")

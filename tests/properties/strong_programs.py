@@ -65,9 +65,10 @@ setp.ne.u32 %p1, %r3, 0;
 """
 
 
+_ELEMENTS = ("%r5", "%r6", "%r7", "%r3")
 _MEMORY = {
     "global": "ld.param.u64 %rd1, [memory];",
-    "shared": ".shared .align 8 .b8 m[64];\nmov.u64 %rd1, m;\nshl.b32 %r3, %r2, 2;\ncvt.u64.u32 %rd2, %r3;\n"
+    "shared": ".shared .align 16 .b8 m[64];\nmov.u64 %rd1, m;\nshl.b32 %r3, %r2, 2;\ncvt.u64.u32 %rd2, %r3;\n"
     "add.s64 %rd2, %rd1, %rd2;\nsetp.gt.u32 %p1, %r2, 15;\n@%p1 bra $begin;\nmov.u32 %r3, 0;\n"
     "st.shared.u32 [%rd2], %r3;\n$begin:\nbar.sync 0;",
 }
@@ -102,19 +103,23 @@ def _body(n: int, thread: Thread, space: str) -> str:
     registers: dict[str, str] = {}
     lines = [f"$t{n}:"]
     for at, operation in enumerate(thread.operations):
+        if at and thread.operations[at - 1].joined:
+            continue
         if operation.guard:
             register, value, equal = operation.guard
             relation = "ne" if equal else "eq"
             held = registers.setdefault(register, f"%v{len(registers) + 8 * n}")
             lines.append(f"setp.{relation}.u32 %p1, {held}, {value};\n@%p1 bra $s{n}_{at};")
-        if operation.result:
-            registers.setdefault(operation.result, f"%v{len(registers) + 8 * n}")
+        whole = _elements(thread, at)
+        for element in whole:
+            if element.result:
+                registers.setdefault(element.result, f"%v{len(registers) + 8 * n}")
         if operation.counted:
             held = registers.setdefault(operation.counted, f"%v{len(registers) + 8 * n}")
             lines.append(f"mul.wide.u32 %rd2, {held}, 4;\nadd.s64 %rd2, %rd1, %rd2;")
         if operation.until >= 0:
             lines.append(f"$w{n}_{at}:")
-        lines.append(_instruction(operation, registers, space))
+        lines.append(_vector(whole, registers, space) if whole[1:] else _instruction(operation, registers, space))
         if operation.until >= 0:
             read = registers.get(operation.result, "%r5")
             lines.append(f"setp.ne.u32 %p1, {read}, {operation.until};\n@%p1 bra $w{n}_{at};")
@@ -122,6 +127,27 @@ def _body(n: int, thread: Thread, space: str) -> str:
             lines.append(f"$s{n}_{at}:")
     start = [f"mov.u32 {register}, 0;" for register in registers.values()]
     return "\n".join([lines[0], *start, *lines[1:], "bra $end;"])
+
+
+def _elements(thread: Thread, at: int) -> list[Operation]:
+    """The operations of the one access that begins there."""
+    made = [thread.operations[at]]
+    while made[-1].joined:
+        made.append(thread.operations[at + len(made)])
+    return made
+
+
+def _vector(elements: list[Operation], registers: dict[str, str], space: str) -> str:
+    """The access of a vector."""
+    first = elements[0]
+    address = f"[%rd1+{4 * PLACES.index(first.place)}]"
+    order = ".volatile" if first.volatile else "" if first.order == WEAK else f".{first.order}.{first.scope}"
+    form = f"{order}.{space}.v{len(elements)}.u32"
+    if first.kind == READ:
+        into = [registers.get(o.result, own) for o, own in zip(elements, _ELEMENTS, strict=False)]
+        return f"ld{form} {{{', '.join(into)}}}, {address};"
+    values = [f"mov.u32 {own}, {o.value};" for o, own in zip(elements, _ELEMENTS, strict=False)]
+    return "\n".join([*values, f"st{form} {address}, {{{', '.join(_ELEMENTS[: len(elements)])}}};"])
 
 
 def _instruction(o: Operation, registers: dict[str, str], space: str) -> str:
@@ -430,7 +456,48 @@ def together_program(source: random.Random) -> Program:
             return tuple(thread._replace(cta=0, cluster=-1) for thread in program)
 
 
-STRONG_FAMILIES = {"strong": strong_program, "protocols": protocol_program, "together": together_program}
+# -- vectors ----------------------------------------------------------------------------------------------------------
+_WHOLE = (("x", "y"), ("f", "g"))
+
+
+def vector_program(source: random.Random) -> Program:
+    """One of these some of whose loads and stores are of vectors: two words, or four where they are weak."""
+    while True:
+        program = source.choice((strong_program, protocol_program))(source)
+        made = tuple(t._replace(operations=tuple(_widened(source, t.operations))) for t in program)
+        operations = [o for thread in made for o in thread.operations]
+        if any(o.joined for o in operations) and len(operations) <= MOST_EVENTS + 2:
+            return made
+
+
+def _widened(source: random.Random, operations: tuple[Operation, ...]) -> Iterator[Operation]:
+    for o in operations:
+        whole = next((pair for pair in _WHOLE if o.place in pair), ())
+        if o.kind not in (READ, WRITE) or not whole or o.until >= 0 or source.random() < 0.5:
+            yield o
+            continue
+        if o.order == WEAK and source.random() < 0.2:
+            whole = PLACES[:4]
+        volatile = o.order == WEAK and source.random() < 0.3
+        for place in whole:
+            own = place == o.place
+            value = o.value if own else source.choice((1, 2)) if o.kind == WRITE else 0
+            result = o.result if own or not o.result or source.random() < 0.5 else f"{o.result}{place}"
+            yield o._replace(
+                place=place,
+                value=value,
+                result=result if own or result != o.result else "",
+                volatile=volatile,
+                joined=place != whole[-1],
+            )
+
+
+STRONG_FAMILIES = {
+    "strong": strong_program,
+    "protocols": protocol_program,
+    "together": together_program,
+    "vectors": vector_program,
+}
 
 
 # -- judging ----------------------------------------------------------------------------------------------------------

@@ -291,6 +291,26 @@ def test_store_buffering_is_decided_where_it_cannot_come_about(fence: str, decid
     assert said == ("verified" if decided else "incomplete")
 
 
+PAIR = "P0@0: W x 1; {} | P1@1: {}; ?a=2 R x"
+SENT, TAKEN = "W f 1 release gpu & W g 2 release gpu", "R f acquire gpu & R g acquire gpu -> a"
+
+
+@pytest.mark.parametrize(("line", "right"), [
+    (PAIR.format(SENT, "R g acquire gpu until 2 -> a"), True),
+    (PAIR.format("W g 2 release gpu", TAKEN), True),
+    (PAIR.format(SENT, TAKEN), True),
+    (PAIR.format(SENT, "R g -> a"), False),
+    (PAIR.format(SENT.replace("release", "relaxed"), TAKEN), False),
+    (PAIR.format(SENT.replace("gpu", "cta"), TAKEN), False),
+])  # fmt: skip
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_strong_accesses_of_vectors(line: str, right: bool, engine: Any) -> None:
+    """Each element is atomic with others of its size; that all are one access is not promised."""
+    program = parse(line)
+    assert explore(program).wrong != right
+    assert verdict(program, engine)[0] == ("incomplete" if right else "failed")
+
+
 def test_more_than_are_looked_at_are_not_called_all() -> None:
     found = explore(parse("P0@0: A add f 1 -> a | P1@1: A add f 1 -> b | P2@2: A add f 1 -> c"), most=100)
     assert not found.whole

@@ -34,8 +34,10 @@ from wsemu.model.isa import (
     N_CONTROL,
     NAMES,
     OPERATIONS,
+    PARTS_SHIFT,
     SEGMENT_SHIFT,
     SHARED,
+    access_shape,
 )
 from wsemu.model.outcome import MOST_FINDINGS
 from wsemu.model.program import Program
@@ -125,6 +127,7 @@ def judge(
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _without_meetings(wanted, places)
+    wanted, mixed = _without_parts(wanted, places)
     undefined = [] if apart else _undefined(places)
     analysis = _analysis(places, settings.lockstep, trace_of)
     given = False
@@ -137,9 +140,10 @@ def judge(
     stopped = _stopped(places, settings, found.failed)
     if found.untold and not found.failed:  # all that were kept are accepted, of the others nobody has said that
         stopped.append(_too_many(found.untold))
-    unmodelled = [*program.unmodelled, *apart]
+    unmodelled = [*program.unmodelled, *apart, *mixed]
     doubts = _Doubts(stopped, unmodelled, undefined, _asserted(places, aborts=True), orders, loads, steered)
-    decided = None if decide is None else _decided(found, doubts, places, settings, decide)
+    asked = None if decide is None or _has_parts(program) else decide
+    decided = None if asked is None else _decided(found, doubts, places, settings, asked)
     if decided is not None:
         found, doubts = _in_all_orders(found, doubts, places, settings, decided)
         loose = [*decided.notes, *(() if decided.proven else loose)]
@@ -372,6 +376,39 @@ def _without_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[Ra
         "warp meet in one warp-wide operation from different places: not modelled"
         for group in met
     ]
+
+
+def _has_parts(program: Program) -> bool:
+    """Whether there are strong accesses of vectors, and others of as many bytes as one of their elements."""
+    atomics = [pc for pc, op in enumerate(program.code[:, 0].tolist()) if NAMES[op] in ATOMICS]
+    whole = {_bytes(program, pc) for pc in atomics}
+    return any(parts > 1 and (size // parts, 1) in whole for size, parts in whole)
+
+
+def _bytes(program: Program, pc: int) -> tuple[int, int]:
+    """(bytes of an atomic, elements of the vector that it stands for)."""
+    op, auxiliary = int(program.code[pc, 0]), int(program.code[pc, 7])
+    return access_shape(NAMES[op])[1], 1 << (auxiliary >> PARTS_SHIFT & 3)
+
+
+def _without_parts(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
+    """Take out races where a strong access of a vector meets one of an element of it, with a reason each: PTX has them
+    ordered, and what they order, which is not told from what nothing orders."""
+    program = places.program
+    met = []
+    for raw in wanted:
+        if raw.code in RACES and raw.other_pc >= 0 and raw.detail["kind"] == raw.detail["other_kind"] == ATOMIC:
+            (size, parts), (other, others) = _bytes(program, raw.pc), _bytes(program, raw.other_pc)
+            if parts != others and size // parts == other // others:
+                met.append(raw)
+    if not met:
+        return wanted, []
+    reasons = [
+        f"{places.where(raw.other_pc)} and line {places.line(raw.pc)}: a strong access of a vector meets one of an "
+        "element: not modelled"
+        for raw in met
+    ]
+    return [raw for raw in wanted if raw.code not in (*RACES, "missing-fence")], list(dict.fromkeys(reasons))
 
 
 def _marks(outcome: Outcome, code: str) -> list[RawFinding]:

@@ -49,6 +49,8 @@ FRESH = 1 << 24
 """in `aux` of a load: by `.cg`, `.cv` or volatile it passes by the cache of a multiprocessor"""
 BY_TEXTURE = 1 << 23
 """in `aux` of a load or store: it is a part of an access to a texture or surface, whose sectors are not counted"""
+PARTS_SHIFT = 25
+"""in `aux` of an atomic that is the strong access of a vector, above this: as a power of 2, how many parts it has"""
 UNWATCHED = cast("bool", 2)
 """what is said of whether a segment may be written, for memory of the system: it may, and nothing races there"""
 OF_CTA_ALONE = 1

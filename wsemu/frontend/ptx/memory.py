@@ -35,6 +35,7 @@ from wsemu.model.isa import (
     OF_CTA,
     OFFSET_MASK,
     OWN_SHARED,
+    PARTS_SHIFT,
     RELEASES,
     SEGMENT_SHIFT,
     SHARED,
@@ -170,7 +171,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
             (address, e.constant(f"b{whole}", 0)),
             (f"b{whole}",),
             offset,
-            auxiliary=AS_LOAD | NO_STORE | strong_bits(e, instruction),
+            auxiliary=AS_LOAD | NO_STORE | strong_bits(e, instruction) | _parts(length),
             array=array,
             element=element_name(type_),
         )
@@ -210,7 +211,7 @@ def store(e: Emitter, instruction: Instruction) -> None:
         fence_of_instruction(e, instruction, RELEASES)
     if strong:
         element = element_name(type_)
-        how = AS_STORE | strong_bits(e, instruction)
+        how = AS_STORE | strong_bits(e, instruction) | _parts(length)
         whole = _joined(e, values)
         width = f"b{e.bits(whole)}"
         e.effect(f"atom.exch.{width}", (address, whole), (width,), offset, how, array=array, element=element)
@@ -218,6 +219,10 @@ def store(e: Emitter, instruction: Instruction) -> None:
     operation = f"st.{width}" if length == 1 else f"st.v{length}.{width}"
     how = own_shared(e, instruction.modifiers)
     e.effect(operation, (address, *values), (), offset, how, array=array, element=element_name(type_))
+
+
+def _parts(length: int) -> int:
+    return length.bit_length() - 1 << PARTS_SHIFT
 
 
 def _joined(e: Emitter, values: tuple[Register, ...]) -> Register:

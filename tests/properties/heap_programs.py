@@ -1,0 +1,674 @@
+"""Random programs of threads that share memory of the device's heap, every interleaving of them, and wsemu's verdict.
+
+A program has two or three threads, of warps, CTAs or one warp.  Each has the pointers p0 to p2, null at first, a ticket
+t, and a number that it holds; in a line, as `warps: M0 8; W0+4=2; P0 0 release | G0 0 acquire; ?0 R0+4; ?0 D0`:
+
+    M0 8             p0 = malloc(8)
+    N1 0+4           p1 = p0 + 4
+    W0+4=2           a store of 2 to the word at p0 + 4; V0+8=2 one of two words
+    R0+4, U0+4, A0+4 a load, one of two words, a relaxed atomic addition of 1
+    D0               free(p0)
+    P0 2 release     p0 goes to slot 2, by a store: weak, relaxed, release
+    G0 2 acquire     p0 comes from slot 2, by a load: weak, relaxed, acquire
+    C acq_rel        t = an atomic addition of 1 to the counter: relaxed, acquire, release, acq_rel
+    F                a fence, acq_rel at the scope of the GPU
+    B                a barrier of all threads
+    ?0, !0, ?t1      before an operation: only where p0 is no null, where it is null, where t is 1
+
+All interleavings are visited, with vector clocks: it is wrong to race (`free` writes to the whole block), to access
+what is in no block or in one that was freed, to free that, to read what nobody wrote, and to access two words at an
+address of one.  This file asks wsemu for its verdict, and uses nothing else of it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import wsemu
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterator
+
+WEAK, RELAXED, ACQUIRE, RELEASE, ACQ_REL = "weak", "relaxed", "acquire", "release", "acq_rel"
+RACE, BOUNDS, UNSET, ALIGN = "race", "out-of-bounds", "uninitialized-read", "misaligned"
+CODES = {"intra-warp-race": RACE, "missing-fence": RACE}
+"""codes of findings that are one of those faults by another name"""
+PLACES = ("warps", "ctas", "lanes")
+SLOTS, POINTERS = 3, 3
+HUGE = 1 << 24
+"""bytes that no heap has: `malloc` gives null"""
+MOST_STATES = 20_000
+_ROUNDED = 16
+"""bytes that those which are not freed are counted by"""
+
+
+class Op(NamedTuple):
+    kind: str
+    v: int = 0
+    """the pointer"""
+    n: int = 0
+    """bytes of a block; of an address, behind the pointer"""
+    value: int = 0
+    """of a store; the slot; the other pointer"""
+    order: str = WEAK
+    guard: str = ""
+
+    def __str__(self) -> str:
+        kind, v, n, value, order, guard = self
+        text = {
+            "M": f"M{v} {n}", "N": f"N{v} {value}{n:+}", "D": f"D{v}", "P": f"P{v} {value} {order}", "F": "F", "B": "B",
+            "G": f"G{v} {value} {order}", "C": f"C {order}", "W": f"W{v}{n:+}={value}", "V": f"V{v}{n:+}={value}",
+        }.get(kind, f"{kind}{v}{n:+}")  # fmt: skip
+        return f"{guard} {text}" if guard else text
+
+
+class Program(NamedTuple):
+    place: str
+    threads: tuple[tuple[Op, ...], ...]
+
+    def __str__(self) -> str:
+        return f"{self.place}: " + " | ".join("; ".join(map(str, ops)) for ops in self.threads)
+
+
+_FORMS = (
+    re.compile(r"(?P<kind>[MD])(?P<v>\d) ?(?P<n>\d+)?"),
+    re.compile(r"(?P<kind>N)(?P<v>\d) (?P<value>\d)(?P<n>[+-]\d+)"),
+    re.compile(r"(?P<kind>[PG])(?P<v>\d) (?P<value>\d) (?P<order>\w+)"),
+    re.compile(r"(?P<kind>[RUAWV])(?P<v>\d)(?P<n>[+-]\d+)(?:=(?P<value>\d+))?"),
+    re.compile(r"(?P<kind>C) (?P<order>\w+)"),
+    re.compile(r"(?P<kind>[FB])"),
+)
+
+
+def parse(line: str) -> Program:
+    """The program of a line."""
+    place, _, threads = line.partition(": ")
+    return Program(place, tuple(tuple(map(_parsed, ops.split(";"))) for ops in threads.split("|")))
+
+
+def _parsed(text: str) -> Op:
+    *guard, text = re.fullmatch(r"\s*(?:([?!]\w+) )?(.*?)\s*", text).groups()  # type: ignore[union-attr]
+    found = next(match for form in _FORMS if (match := form.fullmatch(text)))
+    given = {name: value for name, value in found.groupdict().items() if value is not None}
+    return Op(**{k: int(x) if k in ("v", "n", "value") else x for k, x in given.items()}, guard=guard[0] or "")
+
+
+# -- every interleaving -----------------------------------------------------------------------------------------------
+Clock = tuple[int, ...]
+Pointer = tuple[int, int]
+"""(number of the block, byte in it); blocks are numbered from 1 on, 0 is none, so that (0, 0) is null"""
+_KINDS = ("weak write", "strong write", "weak read", "strong read")
+_CONFLICTS = {0: (0, 1, 2, 3), 1: (0, 2), 2: (0, 1), 3: (0,)}
+"""what races with each kind of access, where nothing orders them"""
+
+
+class _State:
+    """Where the threads are, what they hold, memory, and who knows of what."""
+
+    def __init__(self, threads: int) -> None:
+        none = (0,) * threads
+        self.at = [0] * threads
+        self.pointers = [[(0, 0)] * POINTERS for _ in range(threads)]
+        self.tickets, self.held = [-1] * threads, [n + 1 for n in range(threads)]
+        self.blocks: dict[int, tuple[int, bool]] = {}
+        """-> (bytes, whether it was freed)"""
+        self.words: dict[tuple[int, int], int] = {}
+        self.slots: list[Pointer] = [(0, 0)] * SLOTS
+        self.count = 0
+        self.clocks: list[Clock] = [none] * threads
+        self.known: dict[Any, tuple[Clock, ...]] = {}
+        """place -> of each kind of access the last one of each thread"""
+        self.released: dict[int, Clock] = {}
+        """slot -> what who reads it synchronises with; -1 is the counter"""
+        self.releases: dict[tuple[int, int], Clock] = {}
+        """(thread, slot) -> what its strong stores there release"""
+        self.observed: dict[tuple[int, int], Clock] = {}
+        """the same of what a thread has read, and would synchronise with by an acquire"""
+
+    def copied(self) -> _State:
+        other = _State.__new__(_State)
+        for name, value in self.__dict__.items():
+            setattr(other, name, value.copy() if isinstance(value, (list, dict)) else value)
+        other.pointers = [list(own) for own in self.pointers]
+        return other
+
+    def key(self) -> Any:
+        return tuple(_frozen(value) for value in self.__dict__.values())
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return frozenset(value.items())
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _joined(one: Clock, *others: Clock) -> Clock:
+    return tuple(max(parts) for parts in zip(one, *others, strict=True))
+
+
+class Outlook(NamedTuple):
+    """What all interleavings of a program come to."""
+
+    faults: frozenset[str]
+    outcomes: frozenset[tuple[tuple[int, ...], int]]
+    """numbers held in the end, and bytes that were not freed"""
+    known: bool = True
+    """else they are too many"""
+
+
+def explore(program: Program) -> Outlook:
+    """Visit them."""
+    start = _State(len(program.threads))
+    seen, todo = {start.key()}, [start]
+    faults, outcomes = set[str](), set[tuple[tuple[int, ...], int]]()
+    while todo:
+        state = todo.pop()
+        moves = _moves(program, state)
+        if not moves:
+            left = sum(-(-size // _ROUNDED) * _ROUNDED for size, freed in state.blocks.values() if not freed)
+            outcomes.add((tuple(state.held), left))
+        for moving in moves:
+            after = state.copied()
+            _Step(program, after, faults).go(moving)
+            if (key := after.key()) not in seen:
+                seen.add(key)
+                todo.append(after)
+        if len(seen) > MOST_STATES:
+            return Outlook(frozenset(), frozenset(), known=False)
+    return Outlook(frozenset(faults), frozenset(outcomes))
+
+
+def _moves(program: Program, state: _State) -> list[tuple[int, ...]]:
+    """Who may go on next; of those whose next step nobody else sees, the first one."""
+    following = [(n, ops[state.at[n]]) for n, ops in enumerate(program.threads) if state.at[n] < len(ops)]
+    for n, op in following:
+        if op.kind in "MNF" or not _holds(state, n, op.guard):
+            return [(n,)]
+    moves = [(n,) for n, op in following if op.kind != "B"]
+    return moves or ([tuple(n for n, _ in following)] if following else [])
+
+
+def _holds(state: _State, n: int, guard: str) -> bool:
+    if not guard:
+        return True
+    if guard[1] == "t":
+        return state.tickets[n] == int(guard[2:])
+    return (state.pointers[n][int(guard[1:])] == (0, 0)) == (guard[0] == "!")
+
+
+class _Step:
+    """One step of a thread, or of all that meet."""
+
+    def __init__(self, program: Program, state: _State, faults: set[str]) -> None:
+        self.program, self.state, self.faults = program, state, faults
+
+    def go(self, moving: tuple[int, ...]) -> None:
+        s = self.state
+        ops = [(n, self.program.threads[n][s.at[n]]) for n in moving]
+        for n in moving:
+            s.at[n] += 1
+        if ops[0][1].kind == "B":
+            met = _joined(*(s.clocks[n] for n in moving))
+            for n in moving:
+                s.clocks[n] = met
+            return
+        ((n, op),) = ops
+        if _holds(s, n, op.guard):
+            s.clocks[n] = tuple(c + (k == n) for k, c in enumerate(s.clocks[n]))
+            getattr(self, "_" + {"R": "load", "U": "load", "W": "store", "V": "store"}.get(op.kind, op.kind))(n, op)
+
+    def _M(self, n: int, op: Op) -> None:
+        s = self.state
+        if op.n >= HUGE:
+            s.pointers[n][op.v] = (0, 0)
+            return
+        block = 1 + n + len(self.program.threads) * sum(1 for b in s.blocks if (b - 1) % len(self.program.threads) == n)
+        s.blocks[block] = (op.n, False)
+        s.pointers[n][op.v] = (block, 0)
+
+    def _N(self, n: int, op: Op) -> None:
+        block, at = self.state.pointers[n][op.value]
+        self.state.pointers[n][op.v] = (block, at + op.n)
+
+    def _D(self, n: int, op: Op) -> None:
+        s = self.state
+        block, at = s.pointers[n][op.v]
+        if (block, at) == (0, 0):
+            return
+        size, freed = s.blocks.get(block, (0, True))
+        if not block or at or freed:
+            self.faults.add(BOUNDS)
+        if block and not at:
+            self._touch(n, 0, *((block, word) for word in range(0, size, 4)))
+            s.blocks[block] = (size, True)
+
+    def _places(self, n: int, op: Op, words: int) -> list[tuple[int, int]]:
+        """The words of an access; none of one that goes wrong."""
+        block, at = self.state.pointers[n][op.v]
+        size, freed = self.state.blocks.get(block, (0, True))
+        first = at + op.n
+        if first % (4 * words):
+            self.faults.add(ALIGN)
+        inside = first >= 0 and first + 4 * words <= size
+        if not inside or freed:
+            self.faults.add(BOUNDS)
+        places = [(block, first + 4 * k) for k in range(words)]
+        if inside and freed:  # it may have been too early for that
+            self._check(n, 0 if op.kind in "WVA" else 2, *places)
+        return places if inside and not freed and not first % (4 * words) else []
+
+    def _load(self, n: int, op: Op) -> None:
+        s = self.state
+        places = self._places(n, op, 1 + (op.kind == "U"))
+        self._touch(n, 2, *places)
+        got = [self._read(place) for place in places]
+        for k in range(1 + (op.kind == "U")):
+            s.held[n] = (3 * s.held[n] + (got[k] if got else 0)) % (1 << 32)
+
+    def _store(self, n: int, op: Op) -> None:
+        places = self._places(n, op, 1 + (op.kind == "V"))
+        self._touch(n, 0, *places)
+        self.state.words.update((place, op.value + k) for k, place in enumerate(places))
+
+    def _A(self, n: int, op: Op) -> None:
+        for place in self._places(n, op, 1):
+            self._touch(n, 1, place)
+            self.state.words[place] = self._read(place) + 1
+
+    def _read(self, place: tuple[int, int]) -> int:
+        if place not in self.state.words:
+            self.faults.add(UNSET)
+        return self.state.words.get(place, 0)
+
+    def _P(self, n: int, op: Op) -> None:
+        s = self.state
+        self._touch(n, int(op.order != WEAK), ("slot", op.value))
+        s.slots[op.value] = s.pointers[n][op.v]
+        s.released.pop(op.value, None)
+        if op.order == RELEASE:
+            s.releases[n, op.value] = s.clocks[n]
+        if op.order != WEAK and (n, op.value) in s.releases:
+            s.released[op.value] = s.releases[n, op.value]
+
+    def _G(self, n: int, op: Op) -> None:
+        s = self.state
+        self._touch(n, 2 + (op.order != WEAK), ("slot", op.value))
+        s.pointers[n][op.v] = s.slots[op.value]
+        if op.order != WEAK:
+            self._observe(n, op.value, op.order)
+
+    def _C(self, n: int, op: Op) -> None:
+        s = self.state
+        s.tickets[n], s.count = s.count, s.count + 1
+        self._observe(n, -1, op.order)
+        if op.order in (RELEASE, ACQ_REL):
+            s.releases[n, -1] = s.clocks[n]
+        if (n, -1) in s.releases:
+            s.released[-1] = _joined(s.releases[n, -1], s.released.get(-1, s.releases[n, -1]))
+
+    def _F(self, n: int, op: Op) -> None:
+        s = self.state
+        for slot in range(-1, SLOTS):
+            s.clocks[n] = _joined(s.clocks[n], s.observed.get((n, slot), s.clocks[n]))
+        s.releases.update(((n, slot), s.clocks[n]) for slot in range(-1, SLOTS))
+
+    def _observe(self, n: int, slot: int, order: str) -> None:
+        """What a strong read synchronises with, now or by what comes behind it."""
+        s = self.state
+        if slot in s.released:
+            s.observed[n, slot] = _joined(s.released[slot], s.observed.get((n, slot), s.released[slot]))
+        if order in (ACQUIRE, ACQ_REL) and (n, slot) in s.observed:
+            s.clocks[n] = _joined(s.clocks[n], s.observed[n, slot])
+
+    def _check(self, n: int, kind: int, *places: Any) -> None:
+        clock = self.state.clocks[n]
+        for place in places:
+            last = self.state.known.get(place, ())
+            for other in _CONFLICTS[kind] if last else ():
+                if any(k != n and at > clock[k] for k, at in enumerate(last[other])):
+                    self.faults.add(RACE)
+
+    def _touch(self, n: int, kind: int, *places: Any) -> None:
+        """An access, which may race; an atomic is a strong write here: what its read races with, that races with."""
+        self._check(n, kind, *places)
+        s = self.state
+        none = (0,) * len(s.at)
+        for place in places:
+            last = list(s.known.get(place, (none,) * len(_KINDS)))
+            last[kind] = tuple(s.clocks[n][n] if k == n else at for k, at in enumerate(last[kind]))
+            s.known[place] = tuple(last)
+
+
+# -- as PTX -----------------------------------------------------------------------------------------------------------
+_HEAD = """.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b64 given) malloc (.param .b64 size);
+.extern .func free (.param .b64 address);
+.visible .entry k(.param .u64 slots, .param .u64 count, .param .u64 out)
+{
+.reg .pred %p<3>; .reg .b32 %r<9>, %t; .reg .b64 %d<9>, %q<3>;
+mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x;
+ld.param.u64 %d1, [slots]; ld.param.u64 %d2, [count]; ld.param.u64 %d3, [out];
+mov.u64 %q0, 0; mov.u64 %q1, 0; mov.u64 %q2, 0; mov.u32 %t, -1;
+"""
+_WHO = {
+    "warps": "and.b32 %r3, %r2, 31; setp.ne.u32 %p0, %r3, 0; @%p0 bra done; shr.u32 %r3, %r2, 5;",
+    "ctas": "setp.ne.u32 %p0, %r2, 0; @%p0 bra done; mov.u32 %r3, %r1;",
+    "lanes": "mov.u32 %r3, %r2;",
+}
+_END = "mul.wide.u32 %d4, %r3, 4; add.u64 %d3, %d3, %d4; st.global.u32 [%d3], %r4;\ndone: ret; }\n"
+_MALLOC = (
+    "{{ .param .b64 a; .param .b64 b; st.param.b64 [a], {n}; call.uni (b), malloc, (a); ld.param.b64 %q{v}, [b]; }}"
+)
+_FREE = "{{ .param .b64 a; st.param.b64 [a], %q{v}; call.uni free, (a); }}"
+_HOLD = "mad.lo.u32 %r4, %r4, 3, {};"
+_TEXTS = {
+    "M": _MALLOC,
+    "N": "add.s64 %q{v}, %q{value}, {n};",
+    "D": _FREE,
+    "W": "mov.u32 %r5, {value}; st{space}.u32 [%q{v}+{n}], %r5;",
+    "V": "mov.u32 %r5, {value}; add.u32 %r6, %r5, 1; st{space}.v2.u32 [%q{v}+{n}], {{%r5, %r6}};",
+    "R": "ld{space}.u32 %r5, [%q{v}+{n}];" + _HOLD.format("%r5"),
+    "U": "ld{space}.v2.u32 {{%r5, %r6}}, [%q{v}+{n}];" + _HOLD.format("%r5") + _HOLD.format("%r6"),
+    "A": "red.relaxed.gpu{space}.add.u32 [%q{v}+{n}], 1;",
+    "P": "st{strong}.global.u64 [%d1+{slot}], %q{v};",
+    "G": "ld{strong}.global.u64 %q{v}, [%d1+{slot}];",
+    "C": "atom.{order}.gpu.global.add.u32 %t, [%d2], 1;",
+    "F": "fence.acq_rel.gpu;",
+    "B": "barrier.sync 0;",
+}
+
+
+def ptx(program: Program, *, generic: bool = False) -> tuple[str, int, int]:
+    """(source, CTAs, threads of a CTA); `generic`: how addresses of blocks are written."""
+    count = len(program.threads)
+    lines = [_HEAD, _WHO[program.place], "add.u32 %r4, %r3, 1;"]
+    lines += [f"setp.eq.u32 %p0, %r3, {n}; @%p0 bra T{n};" for n in range(1, count)]
+    for n, ops in enumerate(program.threads):
+        lines.append(f"T{n}:")
+        for at, op in enumerate(ops):
+            lines += _guarded(op, f"S{n}_{at}", "" if generic else ".global")
+        lines.append("bra end;")
+    lines.append("end: " + _END)
+    shape = {"warps": (1, 32 * count), "ctas": (count, 32), "lanes": (1, count)}[program.place]
+    return "\n".join(lines), *shape
+
+
+def _guarded(op: Op, label: str, space: str) -> Iterator[str]:
+    if op.guard:
+        what, wanted = ("%t", int(op.guard[2:])) if op.guard[1] == "t" else (f"%q{op.guard[1:]}", 0)
+        relation = ("ne.u32" if what == "%t" else "eq.u64") if op.guard[0] == "?" else "ne.u64"
+        yield f"setp.{relation} %p1, {what}, {wanted}; @%p1 bra {label};"
+    strong = "" if op.order == WEAK else f".{op.order}.gpu"
+    yield _TEXTS[op.kind].format(**op._asdict(), space=space, strong=strong, slot=8 * op.value)
+    if op.guard:
+        yield f"{label}:"
+
+
+# -- random ones ------------------------------------------------------------------------------------------------------
+_Made = list[list[Op]]
+
+
+def heap_program(source: random.Random) -> Program:
+    """What kernels do with a heap, with up to two things wrong; one in four is drawn at random."""
+    place = source.choice(PLACES)
+    count = source.choice((2, 2, 3))
+    shapes = _SHAPES if place != "ctas" else _ALONE
+    made = source.choice(shapes)(source, count)
+    for _ in range(source.choice((0, 0, 1, 1, 2))):
+        made = _broken(source, made)
+    if place == "ctas":
+        made = [[op for op in ops if op.kind != "B"] for ops in made]
+    return Program(place, tuple(map(tuple, made)))
+
+
+def _size(source: random.Random) -> int:
+    return source.choice((4, 8, 8, 12, 16, 20, 24))
+
+
+def _within(source: random.Random, size: int, step: int = 4) -> int:
+    return step * source.randrange(max(size // step, 1))
+
+
+def _use(source: random.Random, v: int, size: int, guard: str = "") -> list[Op]:
+    """A word is written and read, or added to."""
+    at = _within(source, size)
+    made = [Op("W", v, at, source.choice((1, 2, 3)), guard=guard)]
+    if source.random() < 0.2 and size >= 8:
+        at = _within(source, size, 8)
+        made = [Op("V", v, at, 2, guard=guard)]
+    made.append(
+        Op(source.choice("RRAU" if size >= 8 and not at % 8 and made[0].kind == "V" else "RRA"), v, at, guard=guard)
+    )
+    return made
+
+
+def _own(source: random.Random, count: int) -> _Made:
+    """Each thread has blocks of its own."""
+    made: _Made = []
+    for _ in range(count):
+        size = _size(source)
+        guard = source.choice(("", "", "?0"))
+        ops = [Op("M", 0, source.choice((size,) * 6 + (HUGE,))), *_use(source, 0, size, guard)]
+        if source.random() < 0.3:
+            ops += [Op("N", 1, source.choice((0, 4, 4)), 0), Op("R", 1, 0, guard=guard)]
+        ops += [Op("D", 0)] * (source.random() < 0.8)
+        if source.random() < 0.3:
+            ops += [Op("M", 0, size), *_use(source, 0, size)]
+        made.append(ops)
+    return made
+
+
+def _handed(source: random.Random, count: int) -> _Made:
+    """One gives a block to the others, behind barriers."""
+    size = _size(source)
+    at = _within(source, size)
+    first = [Op("M", 0, size), Op("W", 0, at, 2), Op("P", 0, 0), Op("B")]
+    others = [[Op("B"), Op("G", 0, 0), Op("R", 0, at)] for _ in range(count - 1)]
+    if source.random() < 0.5:
+        first += [Op("B"), Op("D", 0)]
+        others = [[*own, Op("B")] for own in others]
+    elif source.random() < 0.7:
+        others[0].append(Op("D", 0))
+        if count > 2:
+            others[0].insert(-1, Op("B"))
+            others[1].append(Op("B"))
+            first.append(Op("B"))
+    return [first, *others]
+
+
+def _shared(source: random.Random, count: int) -> _Made:
+    """Each has its part of a block of one, or adds to one word; the last one frees it."""
+    adds = source.random() < 0.4
+    starts = [Op("W", 0, 4 * n, 0) for n in range(1 if adds else 0)]
+    use = lambda n: [Op("A", 0, 0)] if adds else [Op("W", 0, 4 * n, n + 1), Op("R", 0, 4 * n)][: source.choice((1, 2))]  # noqa: E731
+    order = source.choice((ACQ_REL, ACQ_REL, ACQ_REL, RELAXED))
+    last = (
+        [Op("C", order=order)]
+        if order == ACQ_REL or source.random() < 0.3
+        else [Op("F"), Op("C", order=order), Op("F")]
+    )
+    last += [Op("D", 0, guard=f"?t{count - 1}")]
+    made = [[Op("M", 0, 4 * count), *starts, Op("P", 0, 0), Op("B")]] + [
+        [Op("B"), Op("G", 0, 0)] for _ in range(count - 1)
+    ]
+    return [[*own, *use(n), *last] for n, own in enumerate(made)]
+
+
+def _flagged(source: random.Random, count: int) -> _Made:
+    """One gives a block to another, by a strong store."""
+    size = _size(source)
+    at = _within(source, size)
+    fence = source.random() < 0.3
+    first = [
+        Op("M", 0, size),
+        Op("W", 0, at, 2),
+        *[Op("F")] * fence,
+        Op("P", 0, 0, 1, RELAXED if fence else RELEASE),
+    ]
+    second = [
+        Op("G", 0, 0, 1, RELAXED if fence else ACQUIRE),
+        *[Op("F", guard="?0")] * fence,
+        Op("R", 0, at, guard="?0"),
+    ]
+    second += [Op("D", 0, guard="?0")] * (source.random() < 0.6)
+    rest = [_own(source, 1)[0] for _ in range(count - 2)]
+    return [first, second, *rest]
+
+
+def _random(source: random.Random, count: int) -> _Made:
+    barriers = source.choice((0, 0, 1, 2))
+    made: _Made = []
+    for _ in range(count):
+        ops = [Op("M", source.randrange(2), _size(source)) for _ in range(source.choice((0, 1, 1)))]
+        ops += [_drawn(source) for _ in range(source.randint(2, 4))]
+        for _ in range(barriers):
+            ops.insert(source.randrange(len(ops) + 1), Op("B"))
+        made.append(ops)
+    return made
+
+
+def _drawn(source: random.Random) -> Op:
+    kind = source.choice("WWRRRAVUDDPPGGGNCF")
+    v, n, value = source.randrange(2), 4 * source.choice((0, 0, 0, 1, 1, 2, 3)), source.randrange(2)
+    if kind == "N":
+        return Op(kind, v, source.choice((-4, 4, 8)), value)
+    if kind in "PG":
+        strong = (RELAXED, RELEASE if kind == "P" else ACQUIRE)
+        return Op(kind, v, 0, value, source.choice((WEAK, WEAK, *strong)), source.choice(("", "", f"?{v}")))
+    if kind == "C":
+        return Op(kind, order=source.choice((RELAXED, ACQ_REL)))
+    if kind == "F":
+        return Op(kind)
+    guard = source.choice(("", "", "", f"?{v}", f"?{v}", f"!{1 - v}", "?t0"))
+    return Op(kind, v, 0 if kind == "D" else n, value + 1 if kind in "WV" else 0, guard=guard)
+
+
+_ALONE = (_own, _flagged, _flagged, _random)
+_SHAPES = (_own, _handed, _handed, _shared, _shared, _flagged, _random)
+
+
+def _broken(source: random.Random, made: _Made) -> _Made:
+    """With a step left out, twice, elsewhere, or other than it was; a barrier goes for all threads or for none."""
+    n = source.randrange(len(made))
+    ops = list(made[n])
+    if not ops:
+        return made
+    at = source.randrange(len(ops))
+    op = ops[at]
+    how = source.randrange(5)
+    if op.kind == "B":
+        if how < 2:
+            which = sum(o.kind == "B" for o in ops[:at])
+            return [_without_barrier(own, which) for own in made]
+        how = 1
+    if how == 0:
+        del ops[at]
+    elif how == 1 and at + 1 < len(ops):
+        ops[at], ops[at + 1] = ops[at + 1], op
+    elif how == 2:
+        ops.insert(source.randint(at, len(ops)), op)
+    elif how == 3:
+        ops[at] = _other(source, op)
+    else:
+        ops.insert(at, _drawn(source))
+    return [*made[:n], ops, *made[n + 1 :]]
+
+
+def _without_barrier(ops: list[Op], which: int) -> list[Op]:
+    at = [k for k, op in enumerate(ops) if op.kind == "B"][which]
+    return [*ops[:at], *ops[at + 1 :]]
+
+
+def _other(source: random.Random, op: Op) -> Op:
+    if op.kind in "PGC" and op.order != WEAK and source.random() < 0.6:
+        return op._replace(order=RELAXED)
+    if op.kind in "PG":
+        return op._replace(order=WEAK)
+    if op.guard and source.random() < 0.6:
+        return op._replace(guard="")
+    if op.kind == "M":
+        return op._replace(n=source.choice((4, 8, 12, 16, HUGE)))
+    if op.kind in "RWAUVN":
+        return op._replace(n=op.n + source.choice((-4, 4, 4, 8, 16, 32)))
+    return op._replace(guard="!0")
+
+
+HEAP_FAMILIES: dict[str, Callable[[random.Random], Program]] = {"heap": heap_program}
+
+
+# -- judging ----------------------------------------------------------------------------------------------------------
+class Judged(NamedTuple):
+    """What the interleavings and wsemu say of a program."""
+
+    program: Program
+    outlook: Outlook
+    verdicts: tuple[str, ...]
+    """of each engine; none where interleavings are too many"""
+    codes: tuple[str, ...]
+    complaint: str
+
+    @property
+    def can(self) -> str:
+        """What the interleavings say, in words."""
+        return "can go wrong" if self.outlook.faults else "is right"
+
+    def __str__(self) -> str:
+        return f"{self.complaint}: {self.program}: {sorted(self.outlook.faults)}, {self.verdicts} {self.codes}"
+
+
+def judged_heap(program: Program, engines: tuple[Any, ...] = ("vm",), *, generic: bool = False) -> Judged:
+    outlook = explore(program)
+    if not outlook.known:
+        return Judged(program, outlook, (), (), "")
+    source, grid, block = ptx(program, generic=generic)
+    kernel = wsemu.load_ptx(source)["k"]
+    said, complaint = [], ""
+    for engine in engines:
+        held = np.zeros(len(program.threads), np.uint32)
+        arguments = np.zeros(SLOTS, np.uint64), np.zeros(1, np.uint32), held
+        report = wsemu.check(kernel, grid, block, arguments, engine=engine)
+        codes = tuple(sorted({finding.code for finding in report.findings if finding.severity == "error"}))
+        said.append((report.verdict, codes))
+        complaint = complaint or _complaint(outlook, report, codes, held.tolist())
+    if len(set(said)) > 1:
+        complaint = complaint or f"engines differ: {said}"
+    return Judged(program, outlook, tuple(verdict for verdict, _ in said), said[0][1], complaint)
+
+
+def _complaint(outlook: Outlook, report: wsemu.Report, codes: tuple[str, ...], held: list[int]) -> str:
+    if report.verdict == "verified":
+        left = next((note.split(" bytes")[0] for note in report.notes if "were not freed" in note), "0")
+        came = (tuple(held), int(left.replace(",", "")))
+        return "missed" if outlook.faults else "" if came in outlook.outcomes else f"values {came}"
+    if report.verdict == "failed":
+        if not outlook.faults:
+            return "false alarm"
+        unknown = {CODES.get(code, code) for code in codes} - outlook.faults
+        return f"wrong reason {sorted(unknown)}" if unknown else ""
+    return ""
+
+
+def smaller_heap(program: Program, fails: Callable[[Program], bool]) -> Program:
+    """A part of it that still fails."""
+
+    def parts(made: tuple[tuple[Op, ...], ...]) -> Iterator[tuple[tuple[Op, ...], ...]]:
+        for which in range(sum(op.kind == "B" for op in made[0])):
+            yield tuple(tuple(_without_barrier(list(ops), which)) for ops in made)
+        for n, ops in enumerate(made):
+            if len(made) > 2:
+                yield (*made[:n], *made[n + 1 :])
+            for at, op in enumerate(ops):
+                if op.kind != "B":
+                    yield (*made[:n], (*ops[:at], *ops[at + 1 :]), *made[n + 1 :])
+
+    while True:
+        less = next((p for made in parts(program.threads) if fails(p := program._replace(threads=made))), None)
+        if less is None:
+            return program
+        program = less

@@ -1,0 +1,72 @@
+"""Threads that share memory of the heap: random programs of them against every interleaving."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.properties.heap_programs import (
+    ALIGN,
+    BOUNDS,
+    PLACES,
+    RACE,
+    UNSET,
+    explore,
+    heap_program,
+    judged_heap,
+    parse,
+)
+
+HANDED = "M0 8; W0+4=2; P0 0 {} | G0 0 {}; ?0 R0+4; ?0 D0"
+MET = "M0 8; W0+4=2; P0 0 weak; B; B; D0 | B; G0 0 weak; R0+4; B"
+COUNTED = "M0 8; W0+0=1; P0 0 weak; B; A0+0; {0}C {1}; {0}?t1 D0 | B; G0 0 weak; A0+0; {0}C {1}; {0}?t1 D0"
+CASES = {
+    "warps: M0 8; W0+4=2; R0+4; D0 | M0 4; D0": (set(), 0),
+    "ctas: M0 8; W0+4=2; R0+4 | M0 20; D0": (set(), 16),
+    "lanes: M0 8; W0+4=2; R0+8; D0 | F": ({BOUNDS}, 0),
+    "lanes: M0 8; N1 0-4; R1+0; D0 | F": ({BOUNDS}, 0),
+    "warps: M0 16777216; ?0 W0+0=1; D0 | M0 16777216; !0 R0+0": ({BOUNDS}, 0),
+    "ctas: M0 8; D0; W0+0=1 | F": ({BOUNDS}, 0),
+    "ctas: M0 8; D0; D0 | F": ({BOUNDS}, 0),
+    "ctas: M0 8; N1 0+4; D1 | F": ({BOUNDS}, 0),
+    "ctas: M0 8; D0; M1 8; R0+0 | F": ({BOUNDS}, 0),
+    "lanes: M0 8; R0+0; D0 | F": ({UNSET}, 0),
+    "lanes: M0 16; V0+4=1; D0 | F": ({ALIGN}, 0),
+    "ctas: " + HANDED.format("release", "acquire"): (set(), None),
+    "warps: " + HANDED.format("relaxed", "acquire"): ({RACE}, 0),
+    "ctas: " + HANDED.format("release", "relaxed"): ({RACE}, 0),
+    "lanes: " + MET: (set(), 0),
+    "warps: " + MET: (set(), 0),
+    "warps: " + MET.replace("B; B; D0", "B; D0; B"): ({RACE, BOUNDS}, 0),
+    "warps: " + COUNTED.format("", "acq_rel"): (set(), 0),
+    "warps: " + COUNTED.format("F; ", "relaxed"): (set(), 0),
+    "warps: " + COUNTED.format("", "relaxed"): ({RACE}, 0),
+}
+"""program -> what can go wrong, bytes that are left"""
+
+
+@pytest.mark.parametrize("line", CASES)
+def test_what_can_go_wrong(line: str) -> None:
+    faults, left = CASES[line]
+    program = parse(line)
+    assert str(program) == line
+    outlook = explore(program)
+    assert outlook.faults == faults
+    assert faults or left is None or {bytes_ for _, bytes_ in outlook.outcomes} == {left}
+    judged = judged_heap(program, ("vm", "reference"))
+    assert not judged.complaint, judged
+    assert judged.verdicts == 2 * ("failed" if faults else "verified",)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_random_programs(place: str) -> None:
+    source = random.Random(f"heap {place}")
+    drawn = 0
+    while drawn < 12:
+        program = heap_program(source)
+        if program.place == place:
+            drawn += 1
+            assert parse(str(program)) == program
+            judged = judged_heap(program, ("vm", "reference"), generic=drawn % 2 == 0)
+            assert not judged.complaint, judged
