@@ -1,6 +1,6 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
-    python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors]
+    python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion]
             [--programs 100000] [--seed 0] [--workers N] [--warps N]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
@@ -20,7 +20,8 @@ lanes` they are of two to four lanes of one warp that communicate by memory, shu
 masks that are right or not, under independent thread scheduling (mate_programs.py); one in five is a program of strong
 accesses whose threads are such lanes. Every eighth or sixteenth there. With `--kind heap` threads share blocks of the
 device's heap (heap_programs.py); every second there. With `--kind vectors` some loads and stores of programs of atomics
-are of vectors; every sixteenth there.
+are of vectors; every sixteenth there. With `--kind recursion` programs of lanes stand in a function that calls itself;
+every eighth there.
 With `--warps` programs of barriers, phases or clusters run in groups of as many warps, at places of their own
 (wide_programs.py), the reference interpreter in those of at most 128 alone.
 Prints the programs of each family by verdict and by what can go wrong in them, and every disagreement, with a smaller
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 
 CHUNK = 250
 """programs that a worker takes at a time"""
-SMALL_CHUNKS = {"steered": 25, "atomics": 50, "lanes": 50, "heap": 50, "vectors": 50}
+SMALL_CHUNKS = {"steered": 25, "atomics": 50, "lanes": 50, "heap": 50, "vectors": 50, "recursion": 50}
 WIDE_CHUNK = 25
 """the same of kinds whose programs take longer, and in wide groups"""
 OWN_KERNEL, REFERENCE = 10, 20
@@ -81,6 +82,7 @@ SHARES = {
     "lanes": {"mates": 4, "together": 1},
     "heap": {"heap": 1},
     "vectors": {"vectors": 1},
+    "recursion": {"recursive": 1},
 }
 """kind -> family -> its weight"""
 HARMLESS = "refused for a harmless expectation"

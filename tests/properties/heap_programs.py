@@ -93,12 +93,28 @@ def parse(line: str) -> Program:
 def _parsed(text: str) -> Op:
     *guard, text = re.fullmatch(r"\s*(?:([?!]\w+) )?(.*?)\s*", text).groups()  # type: ignore[union-attr]
     found = next(match for form in _FORMS if (match := form.fullmatch(text)))
-    given = {name: value for name, value in found.groupdict().items() if value is not None}
-    return Op(**{k: int(x) if k in ("v", "n", "value") else x for k, x in given.items()}, guard=guard[0] or "")
+    given: dict[str, Any] = {name: value for name, value in found.groupdict().items() if value is not None}
+    given.update((name, int(given[name])) for name in ("v", "n", "value") if name in given)
+    return Op(**given, guard=guard[0] or "")
 
 
 # -- every interleaving -----------------------------------------------------------------------------------------------
-Clock = tuple[int, ...]
+Write = tuple[Any, int, int]
+"""place, thread and time of a strong write"""
+
+
+class Clock(NamedTuple):
+    """What a thread knows of."""
+
+    times: tuple[int, ...]
+    """up to when, of each thread"""
+    observed: frozenset[Write] = frozenset()
+    """and which strong writes, that itself or those whom it knows of have read (PTX ISA, "Causality order")"""
+
+    def knows(self, write: Write) -> bool:
+        return write[2] <= self.times[write[1]] or write in self.observed
+
+
 Pointer = tuple[int, int]
 """(number of the block, byte in it); blocks are numbered from 1 on, 0 is none, so that (0, 0) is null"""
 _KINDS = ("weak write", "strong write", "weak read", "strong read")
@@ -110,7 +126,7 @@ class _State:
     """Where the threads are, what they hold, memory, and who knows of what."""
 
     def __init__(self, threads: int) -> None:
-        none = (0,) * threads
+        none = Clock((0,) * threads)
         self.at = [0] * threads
         self.pointers = [[(0, 0)] * POINTERS for _ in range(threads)]
         self.tickets, self.held = [-1] * threads, [n + 1 for n in range(threads)]
@@ -120,8 +136,10 @@ class _State:
         self.slots: list[Pointer] = [(0, 0)] * SLOTS
         self.count = 0
         self.clocks: list[Clock] = [none] * threads
-        self.known: dict[Any, tuple[Clock, ...]] = {}
-        """place -> of each kind of access the last one of each thread"""
+        self.known: dict[Any, tuple[frozenset[Write], ...]] = {}
+        """place -> of each kind of access those that may race with what comes"""
+        self.chains: dict[Any, frozenset[Write]] = {}
+        """place -> the strong writes that who reads it now observes"""
         self.released: dict[int, Clock] = {}
         """slot -> what who reads it synchronises with; -1 is the counter"""
         self.releases: dict[tuple[int, int], Clock] = {}
@@ -147,7 +165,8 @@ def _frozen(value: Any) -> Any:
 
 
 def _joined(one: Clock, *others: Clock) -> Clock:
-    return tuple(max(parts) for parts in zip(one, *others, strict=True))
+    times = tuple(map(max, zip(one.times, *(other.times for other in others), strict=True)))
+    return Clock(times, one.observed.union(*(other.observed for other in others)))
 
 
 class Outlook(NamedTuple):
@@ -188,7 +207,7 @@ def _moves(program: Program, state: _State) -> list[tuple[int, ...]]:
     for n, op in following:
         if op.kind in "MNF" or not _holds(state, n, op.guard):
             return [(n,)]
-    moves = [(n,) for n, op in following if op.kind != "B"]
+    moves: list[tuple[int, ...]] = [(n,) for n, op in following if op.kind != "B"]
     return moves or ([tuple(n for n, _ in following)] if following else [])
 
 
@@ -218,7 +237,8 @@ class _Step:
             return
         ((n, op),) = ops
         if _holds(s, n, op.guard):
-            s.clocks[n] = tuple(c + (k == n) for k, c in enumerate(s.clocks[n]))
+            times, observed = s.clocks[n]
+            s.clocks[n] = Clock(tuple(c + (k == n) for k, c in enumerate(times)), observed)
             getattr(self, "_" + {"R": "load", "U": "load", "W": "store", "V": "store"}.get(op.kind, op.kind))(n, op)
 
     def _M(self, n: int, op: Op) -> None:
@@ -275,9 +295,13 @@ class _Step:
         self.state.words.update((place, op.value + k) for k, place in enumerate(places))
 
     def _A(self, n: int, op: Op) -> None:
+        s = self.state
         for place in self._places(n, op, 1):
+            before = s.chains.get(place, frozenset())
             self._touch(n, 1, place)
-            self.state.words[place] = self._read(place) + 1
+            s.chains[place] |= before
+            self._sees(n, before)
+            s.words[place] = self._read(place) + 1
 
     def _read(self, place: tuple[int, int]) -> int:
         if place not in self.state.words:
@@ -299,6 +323,7 @@ class _Step:
         self._touch(n, 2 + (op.order != WEAK), ("slot", op.value))
         s.pointers[n][op.v] = s.slots[op.value]
         if op.order != WEAK:
+            self._sees(n, s.chains.get(("slot", op.value), frozenset()))
             self._observe(n, op.value, op.order)
 
     def _C(self, n: int, op: Op) -> None:
@@ -324,23 +349,30 @@ class _Step:
         if order in (ACQUIRE, ACQ_REL) and (n, slot) in s.observed:
             s.clocks[n] = _joined(s.clocks[n], s.observed[n, slot])
 
+    def _sees(self, n: int, writes: frozenset[Write]) -> None:
+        clock = self.state.clocks[n]
+        self.state.clocks[n] = clock._replace(observed=clock.observed | writes)
+
     def _check(self, n: int, kind: int, *places: Any) -> None:
         clock = self.state.clocks[n]
         for place in places:
             last = self.state.known.get(place, ())
             for other in _CONFLICTS[kind] if last else ():
-                if any(k != n and at > clock[k] for k, at in enumerate(last[other])):
+                if any(write[1] != n and not clock.knows(write) for write in last[other]):
                     self.faults.add(RACE)
 
     def _touch(self, n: int, kind: int, *places: Any) -> None:
         """An access, which may race; an atomic is a strong write here: what its read races with, that races with."""
         self._check(n, kind, *places)
         s = self.state
-        none = (0,) * len(s.at)
         for place in places:
-            last = list(s.known.get(place, (none,) * len(_KINDS)))
-            last[kind] = tuple(s.clocks[n][n] if k == n else at for k, at in enumerate(last[kind]))
+            now = place, n, s.clocks[n].times[n]
+            last = list(s.known.get(place, (frozenset(),) * len(_KINDS)))
+            kept = last[kind] if kind == 1 else {write for write in last[kind] if write[1] != n}
+            last[kind] = frozenset((*kept, now))
             s.known[place] = tuple(last)
+            if kind < 2:
+                s.chains[place] = frozenset((now,) if kind else ())
 
 
 # -- as PTX -----------------------------------------------------------------------------------------------------------

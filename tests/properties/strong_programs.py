@@ -472,7 +472,7 @@ def vector_program(source: random.Random) -> Program:
 
 def _widened(source: random.Random, operations: tuple[Operation, ...]) -> Iterator[Operation]:
     for o in operations:
-        whole = next((pair for pair in _WHOLE if o.place in pair), ())
+        whole: tuple[str, ...] = next((pair for pair in _WHOLE if o.place in pair), ())
         if o.kind not in (READ, WRITE) or not whole or o.until >= 0 or source.random() < 0.5:
             yield o
             continue

@@ -17,6 +17,7 @@ from tests.properties.mate_programs import (
     faults,
     judged_mates,
     mate_program,
+    recursive_program,
     results,
 )
 
@@ -51,6 +52,30 @@ def test_what_can_go_wrong(block: tuple[Op | Branch, ...], wrong: set[str], engi
 
 def test_numbers_are_those_of_one_interleaving() -> None:
     assert results(Program(2, (STORE, meets(3), LOAD))) == ([2, 3, 0, 0], [6, 6])
+
+
+@pytest.mark.parametrize("calls", [(1, 1, 0), (0, 2, 0), (2, 2, 0), (0, 2, 3)])
+@pytest.mark.parametrize(
+    ("block", "verdict"),
+    [((STORE, meets(), LOAD), "verified"), ((STORE, LOAD, meets()), "failed"), ((STORE, Op("F"), LOAD), "failed")],
+)
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_function_that_calls_itself_orders_nothing(
+    calls: tuple[int, ...], block: tuple[Op, ...], verdict: str, engine: str
+) -> None:
+    program = Program(3, block, calls=calls)
+    judged = judged_mates(program, engine)
+    assert not judged.complaint, judged
+    if calls[2] == 0 or verdict == "failed":
+        assert judged.verdict == verdict
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_programs_in_functions_that_call_themselves(seed: int) -> None:
+    source = random.Random(f"recursive {seed}")
+    for k in range(20):
+        judged = judged_mates(recursive_program(source), "reference" if k % 5 == 0 else "vm")
+        assert not judged.complaint, judged
 
 
 @pytest.mark.parametrize("seed", range(3))
