@@ -74,3 +74,31 @@ transposed[1, 32](np.ones((32, 32), np.float32), np.zeros((32, 32), np.float32))
 def test_a_padding_that_saves_wavefronts_is_told(tmp_path):
     said = " ".join(lean(tmp_path, TRANSPOSED).stdout.split())
     assert "program.py:6: write `33` in place of `32` in line 6: 992 fewer wavefronts of shared memory" in said
+
+
+ONE = """\
+import numpy as np
+from wsemu import cuda
+
+@cuda.jit
+def reversed(x, y):
+    tile = cuda.shared.array(64, np.float32)
+    t = cuda.threadIdx.x
+    tile[t] = x[t]
+{barrier}
+    y[t] = tile[{read}]
+
+reversed[1, 64](np.ones(64, np.float32), np.zeros(64, np.float32))
+"""
+
+
+def test_one_thing_is_told_in_the_singular(tmp_path):
+    said = lean(tmp_path, ONE.format(barrier="    cuda.syncthreads()", read="63 - t")).stdout
+    assert "that holds for these launches" not in said
+    assert (
+        "reversed: 1 barrier, fence or atomic, left out in 1 verified launch (1 x 64\n  threads)\n  it is needed\n"
+        in said
+    )
+    said = lean(tmp_path, ONE.format(barrier="    cuda.syncthreads()", read="t")).stdout
+    assert "program.py:9: `cuda.syncthreads()` is not needed: 2 fewer warp instructions" in said
+    assert "reversed: no barrier, fence or atomic in 1 " in lean(tmp_path, ONE.format(barrier="", read="t")).stdout

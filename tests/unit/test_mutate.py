@@ -20,7 +20,7 @@ from wsemu.campaign.mutate_report import Mutated
 from wsemu.campaign.mutate_results import Results
 from wsemu.campaign.mutate_trials import Called, given
 from wsemu.model.errors import UsageError
-from wsemu.repair.mutants import OF_KERNELS, of_kernels
+from wsemu.repair.mutants import OF_KERNELS, of_kernels, of_program
 from wsemu.repair.text import Text
 
 F32 = np.float32
@@ -207,6 +207,14 @@ def broken() -> set[tuple[str, str]]:
 def test_what_is_broken(broken, kind, after):
     names = {after, after.replace("(4 + 1)", "5")}
     assert names & {text for one, text in broken if one == kind}
+
+
+def test_sources_are_read_in_the_encoding_that_they_declare(tmp_path):
+    path = tmp_path / "latin.py"
+    path.write_bytes("# coding: latin-1\n# gr\u00f6\u00dfer\nkernel[2, 32](x)\n".encode("latin-1"))
+    found = of_program(path)
+    assert found
+    assert all("# gr\u00f6\u00dfer\n" in mutation.source() for mutation in found)
 
 
 def test_functions_inside_others_are_their_own():

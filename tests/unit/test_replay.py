@@ -389,12 +389,35 @@ def test_a_full_disk_is_told_and_the_program_goes_on(tmp_path: Path, monkeypatch
 
 BAD: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "another version": (lambda d: {**d, "version": 2}, "has version 2, this wsemu reads 1: make it anew"),
-    "another format": (lambda d: {**d, "format": "other"}, "is no witness file: format"),
+    "another format": (
+        lambda d: {**d, "format": "other"},
+        "is no witness file: `format` is \"other\": give 'wsemu-witness'",
+    ),
     "no object": (lambda _: [1, 2], "is no witness file"),
-    "an unknown field": (lambda d: {**d, "shell": "ls"}, "is no witness file: shell: "),
-    "no steps": (lambda d: {**d, "steps": []}, "is no witness file: steps: "),
-    "a negative warp": (lambda d: {**d, "steps": [{**d["steps"][0], "warp": -1}]}, "steps.0.warp"),
-    "a string for a number": (lambda d: {**d, "grid": "wide"}, "grid"),
+    "an unknown field": (
+        lambda d: {**d, "q": "ls"},
+        "is no witness file: a witness has no key `q`: the keys are format, version, ",
+    ),
+    "no steps": (
+        lambda d: {**d, "steps": []},
+        "is no witness file: `steps` has 0 items: give 1 or more (`wsemu check --save-witness DIR",
+    ),
+    "a negative warp": (
+        lambda d: {**d, "steps": [{**d["steps"][0], "warp": -1}]},
+        "is no witness file: `steps[0].warp` is -1: give 0 or more",
+    ),
+    "a string for a number": (lambda d: {**d, "grid": "wide"}, 'is no witness file: `grid` is "wide": give a list'),
+    "a key less": (
+        lambda d: {k: v for k, v in d.items() if k != "arch"},
+        "is no witness file: it lacks `arch`: its keys",
+    ),
+    "a step without its warp": (
+        lambda d: {**d, "steps": [{k: v for k, v in d["steps"][0].items() if k != "warp"}]},
+        "is no witness file: `steps[0]` lacks `warp` (",
+    ),
+    "a slip of the pen": (lambda d: {**d, "kernl": "k"}, "a witness has no key `kernl`: did you mean `kernel`?"),
+    "an infinite number": (lambda d: {**d, "launch": float("inf")}, "`launch` is inf: give a finite number"),
+    "a large number": (lambda d: {**d, "launch": 1 << 50}, "give less than 1,099,511,627,776"),
 }
 
 
@@ -489,7 +512,7 @@ def test_barrier_operations_are_no_race(code: str) -> None:
 def test_a_witness_of_an_unknown_code_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "bad.wsemu.json"
     file.write_text(witness().model_dump_json().replace('"code":"race"', '"code":"rase"'))
-    with pytest.raises(WitnessError, match=r"is no witness file: code: no finding code 'rase'"):
+    with pytest.raises(WitnessError, match='is no witness file: `code` is "rase": no finding code'):
         load(file)
 
 

@@ -125,6 +125,12 @@ def test_sizes_that_there_are_not_are_refused():
 def test_only_given_sizes_are_tried():
     swept = Sweep(run_doubled, {"n": (5, 3, 64)}).run()
     assert sorted(swept.tried) == [(3,), (5,), (64,)]
+    assert plain(swept).endswith("run_doubled  3 sizes: 3 hold")
+
+
+def test_one_size_is_told_in_the_singular():
+    assert plain(Sweep(run_doubled, {"n": (5,)}).run()).endswith("run_doubled  1 size: 1 holds")
+    assert "1 fails" in plain(Sweep(run_odd_one, {"n": (77,)}).run())
 
 
 def test_a_decorated_function_is_a_test():

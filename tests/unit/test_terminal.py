@@ -76,6 +76,22 @@ def test_a_finding(source):
     )
 
 
+def test_the_place_at_the_head_is_the_first_primary_one(source, tmp_path):
+    places = [
+        site(source, 4, "x[lane]", "(1) loaded", primary=False),
+        site(source, 8, "tile[lane]", "(2) stored"),
+        site(source, 7, "ptx", "here too"),
+    ]
+    lines = terminal.render_finding(Finding(code="race", message="m", sites=places)).split("\n")
+    assert lines[1] == " --> kernel.py:8:13"
+    assert [line[0] for line in lines if re.match(r"\d \|", line)] == ["4", "8", "7"]
+    other = tmp_path / "other.py"
+    other.write_text("y = x[lane]\n")
+    places[0] = Site(file=str(other), line=1, column=5, end_column=12, text="(1) loaded", primary=False)
+    lines = terminal.render_finding(Finding(code="race", message="m", sites=places)).split("\n")
+    assert [line for line in lines if "-->" in line or ":::" in line] == [" --> kernel.py:8:13", " ::: other.py:1:5"]
+
+
 def test_two_sites_of_one_line_share_it(source):
     places = [site(source, 4, "tile[lane]", "(2) stored"), site(source, 4, "x[lane]", "(1) loaded")]
     finding = Finding(code="race", message="m", sites=places)

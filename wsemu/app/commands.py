@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERNAL, INTERRUPTED, USAGE
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
-from wsemu.report.terminal import Printer
+from wsemu.report.terminal import Printer, internal_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -208,7 +208,6 @@ def doctor() -> int:
 def unexpected(error: Exception) -> int:
     """Say on standard error why a command could not go on, the fault of wsemu or of the system; returns the
     exit code."""
-    import os
     import sys
     import traceback
 
@@ -218,7 +217,5 @@ def unexpected(error: Exception) -> int:
         printer.text(f"error: {where}: {error.strerror or error}", "error")
         return USAGE
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    message = "".join(traceback.format_exception_only(error)).strip()
-    printer.text(f"internal error: {message} ({os.path.basename(frame.filename)}:{frame.lineno})", "error")
-    printer.text("this is an error of wsemu: please report it with the command and its files")
+    internal_error(printer, error, frame, ": please report it with the command and its files")
     return INTERNAL

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERNAL, USAGE
-from wsemu.app.launches import plural
 from wsemu.app.program_file import is_ptx
 from wsemu.launch.result import CheckFailed
 from wsemu.model import remembered
 from wsemu.model.errors import KernelError, UnsupportedError, WsemuError
 from wsemu.model.own import is_own
 from wsemu.model.program import Span
+from wsemu.report.diagnostic import plural
+from wsemu.report.terminal import internal_error
 
 if TYPE_CHECKING:
     from wsemu.app.launches import Launches
@@ -83,8 +84,7 @@ def raised(error: BaseException, launches: Launches, file: Path) -> int:
     ours = [_is_ours(frame) for frame in frames]
     if any(ours) and not _is_program(frames[-1 - ours[::-1].index(True) :], file):
         frame = frames[-1 - ours[::-1].index(True)]
-        printer.text(f"internal error: {message} ({os.path.basename(frame.filename)}:{frame.lineno})", "error")
-        printer.text("this is an error of wsemu, not of your program: please report it with the program")
+        internal_error(printer, error, frame, ", not of your program: please report it with the program")
         return INTERNAL
     printer.text(f"the program raised an exception{_after(launches)}:", "error")
     shown = [frame for frame in frames if not is_own(frame.filename)]

@@ -13,6 +13,7 @@ from wsemu.launch.hooks import advancing, hooked, observers, refused, starting
 from wsemu.model.data import dataclass, field
 from wsemu.model.errors import MistypedError, UnsupportedError
 from wsemu.model.finding import MOST_SHOWN
+from wsemu.report.diagnostic import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,7 +183,3 @@ def flush() -> None:
     """Write what the program has printed, unless it took its output away."""
     with contextlib.suppress(AttributeError, ValueError):
         sys.stdout.flush()
-
-
-def plural(count: int, noun: str, ending: str = "s") -> str:
-    return f"{count:,} {noun}{ending if count != 1 else ''}"

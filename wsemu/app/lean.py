@@ -12,6 +12,7 @@ from wsemu.launch.hooks import hooked, keeping
 from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UsageError
 from wsemu.repair.lean import Layout, Need, Part, layouts, needs, shared_wavefronts
+from wsemu.report.diagnostic import plural
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
@@ -58,28 +59,32 @@ class _Kernels:
         """What no launch of a kernel needs, and how many things they do need."""
         if not self.parts:
             printer.text("no launch is verified: there is no proof to take things from", "warning")
+        any_spare = False
         for kernel, parts in self.parts.items():
             sizes = ", ".join(dict.fromkeys(self.launches[kernel]))
             spare = {part: found for part, found in parts.items() if not any(need.needed for need in found)}
+            any_spare |= bool(spare)
             count = len(self.launches[kernel])
-            of = f"{count} verified launch{'es' * (count != 1)} ({sizes})"
-            what = f"{len(parts)} barriers, fences and atomics"
-            printer.text(f"{kernel}: {what}, left out one by one in {of}", "strong")
+            of = f"{plural(count, 'verified launch', 'es')} ({sizes})"
+            what = f"{len(parts):,} barriers, fences and atomics, left out one by one"
+            if len(parts) < 2:
+                what = f"{len(parts) or 'no'} barrier, fence or atomic{', left out' * len(parts)}"
+            printer.text(f"{kernel}: {what} in {of}", "strong")
             for part, found in spare.items():
                 saved = sum(need.saved for need in found)
                 instead = f", and `{part.becomes}` in its place is enough" if part.becomes else ""
-                steps = f"{abs(saved):,} {'fewer' if saved > 0 else 'more'} warp instructions"
+                steps = plural(abs(saved), f"{'fewer' if saved > 0 else 'more'} warp instruction")
                 if not saved:
                     steps = "as many warp instructions"
                 printer.text(
                     f"  {os.path.basename(part.file)}:{part.line}: `{part.text}` is not needed{instead}: {steps}"
                 )
-            if not spare:
-                printer.text("  all are needed")
+            if parts and not spare:
+                printer.text("  all are needed" if len(parts) > 1 else "  it is needed")
             for layout, counts in self.layouts.get(kernel, {}).items():
                 where = f"{os.path.basename(layout.file)}:{layout.line}"
-                printer.text(f"  {where}: {layout.says}: {sum(counts):,} fewer wavefronts of shared memory")
-        if any(self.parts.values()):
+                printer.text(f"  {where}: {layout.says}: {plural(sum(counts), 'fewer wavefront')} of shared memory")
+        if any_spare:
             printer.text("that holds for these launches: other sizes may need what they do not, and of two things that "
                          "are not needed, one may be")  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.model.data import dataclass, field
 from wsemu.model.file_names import short
+from wsemu.report.diagnostic import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,9 +17,13 @@ if TYPE_CHECKING:
     from wsemu.report.diagnostic import Style
 
 FORMAT = 1
-_KILLED: dict[Way, str] = {
-    "check": "by checks", "test": "by tests", "error": "do not compile or are refused", "time": "do not end",
-}  # fmt: skip
+_KILLED: dict[Way, tuple[str, str]] = {
+    "check": ("by checks", "by checks"),
+    "test": ("by tests", "by tests"),
+    "error": ("does not compile or is refused", "do not compile or are refused"),
+    "time": ("does not end", "do not end"),
+}
+"""of one, of several"""
 _EQUIVALENT: dict[Same, str] = {
     "code": "with the same code",
     "accesses": "with the same accesses",
@@ -90,21 +95,17 @@ def _sum(mutated: Mutated) -> list[tuple[str, Style]]:
     alive, count = len(mutated.survivors()), len(mutated.told)
     found: list[tuple[str, Style]] = []
     if mutated.resumed:
-        found.append((f"{_plural(mutated.resumed)} known from before", ""))
+        found.append((f"{plural(mutated.resumed, 'mutant')} known from before", ""))
     if mutated.stopped:
-        extent = f"{count:,} of {_plural(len(mutated.mutants))}"
+        extent = f"{count:,} of {plural(len(mutated.mutants), 'mutant')}"
         found.append((f"{mutated.stopped} after {extent}: the same command goes on from there", "warning"))
-    killed = ", ".join(f"{ways[way]:,} {what}" for way, what in _KILLED.items() if ways[way])
-    said = f"{mutated.name}  {_plural(count)}: {count - ways['survives']:,} killed{f' ({killed})' if killed else ''}"
+    killed = ", ".join(f"{ways[way]:,} {what[ways[way] > 1]}" for way, what in _KILLED.items() if ways[way])
+    said = f"{mutated.name}  {plural(count, 'mutant')}: {count - ways['survives']:,} killed{f' ({killed})' if killed else ''}"
     if same:
         kinds = ", ".join(f"{same[kind]:,} {what}" for kind, what in _EQUIVALENT.items() if same[kind])
         said += f", {sum(same.values()):,} equivalent here ({kinds})"
     said += f", {alive:,} survive{'s' * (alive == 1)}"
     return [*found, (said, "error" if alive else "warning" if mutated.stopped else "good")]
-
-
-def _plural(count: int) -> str:
-    return f"{count:,} mutant{'s' * (count != 1)}"
 
 
 def document(mutated: Mutated) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from wsemu.campaign.mutate_trials import Item
 from wsemu.campaign.user_file import sources
 from wsemu.campaign.watch import State
 from wsemu.model.errors import UsageError
+from wsemu.report.diagnostic import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ def run(items: Sequence[Any], folder: Path, kinds: Sequence[str], kernels: Seque
         return None
     names = "\n".join([*bench.trials, *kinds, "", *kernels])
     name = f"pytest {hashlib.sha256(names.encode()).hexdigest()[:16]}"
-    mutated = Mutated(f"{len(bench.known)} tests", bench.mutants())
+    mutated = Mutated(plural(len(bench.known), "test"), bench.mutants())
 
     def answers(left: Sequence[int]) -> Iterator[tuple[int, Told]]:
         for number in left:

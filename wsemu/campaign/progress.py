@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from wsemu.campaign.watch import State, shown
+from wsemu.report.diagnostic import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -43,7 +44,7 @@ class Bar:
         if self._bar is None:
             return
         failures = len(progress.kinds())
-        text = _plural(failures, "failure") if failures else ""
+        text = plural(failures, "failure") if failures else ""
         self._bar.update(self._task, description="fuzzing", completed=progress.done, failures=text)
 
 
@@ -83,7 +84,7 @@ def tell(printer: Printer, progress: Progress, file: Path, witnesses: Mapping[tu
     if progress.interrupted:
         extent = f"{progress.done:,} of {campaign.examples:,} examples"
         printer.text(f"interrupted after {extent}: the same command goes on from there", "warning")
-    said = _plural(len(groups), "failure") if groups else "no failure"
+    said = plural(len(groups), "failure") if groups else "no failure"
     examples = f"{progress.done:,} example{'s' * (progress.done != 1)}"
     style = "error" if groups else "good" if not progress.interrupted else "warning"
     printer.text(f"{campaign.name}  {said} in {examples}, seed {campaign.seed}", style)  # type: ignore[arg-type]
@@ -109,7 +110,3 @@ def _failure_lines(found: list[tuple[Batch, Failure]], test: str, witness: Path 
 
 def _indented(text: str) -> str:
     return text.replace("\n", "\n     ")
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"

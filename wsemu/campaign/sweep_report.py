@@ -6,12 +6,14 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from wsemu.launch.result import Report
+from wsemu.report.diagnostic import plural
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
     from wsemu.campaign.sweep import Came, Swept, Tried
 
 _WORDS: dict[Came, str] = {"holds": "hold", "fails": "fail", "incomplete": "incomplete", "refused": "refused"}
+"""of several sizes; of one they are the keys"""
 _MOST = 6
 """sizes that are named of each kind but those that hold"""
 
@@ -31,10 +33,15 @@ def tell(printer: Printer, swept: Swept) -> None:
         printer.text(f"  largest: {limit}")
     if swept.stopped:
         printer.text(f"stopped: {swept.stopped}; this says nothing of sizes that were not tried", "warning")
-    counts = ((len(swept.of(came)), word) for came, word in _WORDS.items())
-    parts = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    counts = ((len(swept.of(came)), came) for came in _WORDS)
+    parts = ", ".join(_that(count, came) for count, came in counts if count)
     style: Any = {0: "good", 1: "error"}.get(swept.exit_code, "warning")
-    printer.text(f"{swept.name}  {len(swept.tried):,} sizes{_more(swept)}: {parts or 'none was tried'}", style)
+    printer.text(f"{swept.name}  {plural(len(swept.tried), 'size')}{_more(swept)}: {parts or 'none was tried'}", style)
+
+
+def _that(count: int, came: Came) -> str:
+    """`1 holds`, `2 hold`"""
+    return f"{count:,} {came if count == 1 else _WORDS[came]}"
 
 
 def _more(swept: Swept) -> str:
@@ -88,7 +95,7 @@ def _others(printer: Printer, swept: Swept, came: Came) -> None:
     for tried in found[:_MOST]:
         printer.text(f"  {came if came != 'incomplete' else 'is incomplete'}: {swept.text(tried.sizes)}: {tried.why}")
     if len(found) > _MOST:
-        printer.text(f"  ... {len(found) - _MOST:,} more {_WORDS[came]}")
+        printer.text(f"  ... {len(found) - _MOST:,} more {came if len(found) == _MOST + 1 else _WORDS[came]}")
 
 
 def ranges(numbers: list[int]) -> str:

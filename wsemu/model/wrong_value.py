@@ -18,7 +18,9 @@ _WANTED = {
     "int_from_float": "an integer",
     "bool_type": "true or false",
     "float_type": "a number",
+    "finite_number": "a finite number",
     "list_type": "a list",
+    "bool_parsing": "true or false",
     "tuple_type": "a list",
     "dict_type": "an object",
     "model_type": "an object",
@@ -31,11 +33,13 @@ def wanted(error: ErrorDetails) -> str:
     """What may stand where a value is wrong."""
     type_, about = error["type"], error.get("ctx", {})
     if type_ == "literal_error":
-        return f"one of {about['expected']}"
+        return f"one of {about['expected']}" if " or " in about["expected"] else about["expected"]
     if type_ == "greater_than_equal":
         return f"{about['ge']:g} or more"
     if type_ == "less_than_equal":
         return f"{about['le']:g} or less"
+    if type_ == "less_than":
+        return f"less than {about['lt']:,}"
     if type_ == "too_short":
         return f"{about['min_length']} or more"
     if type_ == "too_long":
@@ -52,6 +56,11 @@ def said(error: ErrorDetails, keys: Collection[str]) -> str:
     if not path:
         return f" has {_short(error['input'])} where an object belongs: its keys are {', '.join(keys)}"
     key = str(path[-1])
+    if type_ == "value_error":  # one of ours: it says what may stand there
+        return f": {_place(path)} is {_short(error['input'])}: {error['ctx']['error']}"
+    if len(path) > 1 and type_ in ("extra_forbidden", "missing"):
+        what = "is too short" if isinstance(path[-1], int) else "lacks" if type_ == "missing" else "has no key"
+        return f": {_place(path[:-1])} {what}{f' `{key}`' if isinstance(path[-1], str) else ''}"
     if type_ == "extra_forbidden":
         near = difflib.get_close_matches(key, keys, 1, 0.5)
         remedy = f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(keys)}"

@@ -11,6 +11,7 @@ and the shapes of launches.
 from __future__ import annotations
 
 import ast
+import tokenize
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -98,10 +99,16 @@ class Mutation:
 
     def source(self) -> str:
         """The whole file with the change, from where it lies."""
-        return self.applied(self.file.read_text(encoding="utf-8"))
+        return self.applied(_read(self.file))
 
     def __str__(self) -> str:
         return f"{self.file.parent.name}/{self.file.name}:{self.line}: {self.before}  ->  {self.after}"
+
+
+def _read(path: Path) -> str:
+    """The text of a Python file, in the encoding that it declares."""
+    with tokenize.open(path) as stream:
+        return stream.read()
 
 
 class File:
@@ -109,7 +116,7 @@ class File:
 
     def __init__(self, path: Path, text: Text | None = None) -> None:
         self.path = path
-        self.whole = text or Text(str(path), path.read_text(encoding="utf-8"))
+        self.whole = text or Text(str(path), _read(path))
         self.tree, self.owners = self.whole.tree, self.whole.parents
         self.found: dict[tuple[int, int, str], Mutation] = {}
         self.inside = ""

@@ -174,6 +174,11 @@ def summary_lines(report: Report, width: int) -> Iterator[Line]:
         yield from _note("note", note, 1, width)
 
 
+def plural(count: int, noun: str, ending: str = "s") -> str:
+    """`1 launch`, `1,024 launches`."""
+    return f"{count:,} {noun}{ending if count != 1 else ''}"
+
+
 def clean(text: str) -> str:
     """`text` without characters that could move a terminal's cursor."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
@@ -268,14 +273,20 @@ def _gutter(sites: Iterable[Site]) -> int:
 
 
 def _excerpts(sites: list[Site], gutter: int, width: int) -> Iterator[Line]:
-    """The source lines of `sites` in their order, each with its marks; `...` where lines are left out."""
+    """The source lines of `sites`, each with its marks; `...` where lines are left out.
+
+    The place at the head is that of the first primary site: its file comes first, and else all stay in their order.
+    """
+    head = next((site for site in sites if site.primary), sites[0] if sites else None)
+    if head is not None and head.file != sites[0].file:
+        sites = sorted(sites, key=lambda site: site.file != head.file)
     empty: Line = [(f"{'':{gutter}} |", "frame")]
     before: Site | None = None
     shown = ""
     for site in sites:
         if before is None or site.file != before.file:
-            arrow = "-->" if before is None else ":::"
-            yield [(f"{'':{gutter}}{arrow} ", "frame"), (clean(_location(site)), "")]
+            arrow, place = (":::", site) if before is not None else ("-->", head or site)
+            yield [(f"{'':{gutter}}{arrow} ", "frame"), (clean(_location(place)), "")]
             yield empty
         elif not before.line <= site.line <= before.line + 2:
             yield [("...", "frame")]

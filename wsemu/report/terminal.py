@@ -9,10 +9,12 @@ from typing import IO, TYPE_CHECKING, Any
 from wsemu.report import diagnostic
 
 if TYPE_CHECKING:
+    import traceback
     from collections.abc import Iterable, Sequence
 
     from wsemu.launch.result import Report
     from wsemu.model.finding import Finding
+    from wsemu.report.sink import Sink
 
 WIDTH = 80
 """columns of plain text"""
@@ -122,6 +124,15 @@ class Printer:
         console = Console(file=self.stream, width=self.width, highlight=False)
         for line in lines:
             console.print(Text.assemble(*((text, _COLOURS[style]) for text, style in line)), soft_wrap=True)
+
+
+def internal_error(sink: Sink, error: BaseException, frame: traceback.FrameSummary, remedy: str) -> None:
+    """Say that an exception, raised in this frame, is the fault of wsemu."""
+    import traceback  # nothing else here needs it
+
+    message = "".join(traceback.format_exception_only(error)).strip()
+    sink.text(f"internal error: {message} ({os.path.basename(frame.filename)}:{frame.lineno})", "error")
+    sink.text(f"this is an error of wsemu{remedy}")
 
 
 def progress_bar(printer: Printer) -> Any:

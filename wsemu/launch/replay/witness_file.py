@@ -21,6 +21,7 @@ from wsemu.model.errors import UsageError
 from wsemu.model.finding import Extent, Finding, Step
 from wsemu.model.own_folder import make_folder
 from wsemu.model.version import __version__
+from wsemu.model.wrong_value import said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,12 +37,13 @@ _LARGEST = 32 << 20
 """bytes of a file"""
 _MOST_CHANGES = 3
 """that are named"""
+_REMEDY = "`wsemu check --save-witness DIR PROGRAM` writes it anew"
 _Count = Annotated[int, Field(ge=0, lt=1 << 40)]
 
 
 def _known(code: str) -> str:
     if code not in CODES:
-        raise ValueError(f"no finding code {code!a}")
+        raise ValueError("no finding code, `wsemu explain` lists them")
     return code
 
 
@@ -145,12 +147,17 @@ def load(path: str | os.PathLike[str]) -> Witness:
     try:
         return Witness.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        said = first["msg"].removeprefix("Value error, ")
-        raise WitnessError(f"`{name}` is no witness file: {place + ': ' * bool(place)}{said}") from None
+        raise WitnessError(f"`{name}` is no witness file{_wrong(error)} ({_REMEDY})") from None
     except (ValueError, RecursionError) as error:
-        raise WitnessError(f"`{name}` is no witness file: {error}") from None
+        raise WitnessError(f"`{name}` is no witness file: {error} ({_REMEDY})") from None
+
+
+def _wrong(error: ValidationError) -> str:
+    """The first thing that is wrong in a file."""
+    first = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")  # a slip of the pen
+    text = said(first, list(Witness.model_fields))
+    who = "a witness" if first["type"] == "extra_forbidden" else "it"
+    return text if text.startswith(":") else f": {who}{text}"
 
 
 class Saver:
