@@ -141,7 +141,8 @@ def _elsewhere_waiting(places: Places) -> list[str]:
     where: dict[str, None] = {}
     for cta, warp, pc in places.outcome.elsewhere if places.outcome.group != (1, 1, 1) else ():
         where[f"{places.who(cta, warp)} waits at {places.where(pc)}"] = None
-    more = [f"{len(where) - 3} more warps of the {places.together} wait"] if len(where) > 3 else []
+    left, of = len(where) - 3, places.together
+    more = [f"{left} more warps of the {of} wait" if left > 1 else f"1 more warp of the {of} waits"] * (left > 0)
     return [*list(where)[:3], *more]
 
 

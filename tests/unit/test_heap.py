@@ -62,8 +62,8 @@ WRONG = {
     "unset": ("uninitialized-read", "global `heap` is read before it is written"),
     "freed_inside": ("out-of-bounds", "`free` of what is no block of the heap"),
     "freed_array": ("out-of-bounds", "`free` of what is no block of the heap"),
-    "freed_early": ("race", "write-after-read hazard on global `heap["),
-    "raced": ("race", "write-after-write hazard on global `heap["),
+    "freed_early": ("race", "write-after-read hazard on global `byte "),
+    "raced": ("race", "write-after-write hazard on global `byte "),
 }
 
 

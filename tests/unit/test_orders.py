@@ -81,6 +81,41 @@ def test_a_deadlock_says_who_could_write_there() -> None:
     assert finding.message == "warp 0 of CTA (1, 0, 0) waits for ever for `mutex[0]` to change"
     assert "all others have ended" in "\n".join(finding.notes) or "wait themselves" in "\n".join(finding.notes)
     assert "in this order of atomics" in "\n".join(finding.notes)
+    assert "waits for `mutex[0]`, which is 1, to change" in "\n".join(finding.notes)
+
+
+@cuda.jit
+def all_but_one_meet(count, y):
+    if cuda.blockIdx.x != 1:
+        if cuda.threadIdx.x == 0:
+            cuda.threadfence()
+            cuda.atomic.add(count, 0, 1)
+            while cuda.atomic.add(count, 0, 0) < cuda.gridDim.x:
+                pass
+            cuda.threadfence()
+        cuda.syncthreads()
+    y[cuda.grid(1)] = 1
+
+
+@cuda.jit
+def the_second_waits(count, y):
+    if cuda.threadIdx.x == 0:
+        came = cuda.atomic.add(count, 0, 1)
+        if came == 1 and cuda.blockIdx.x == 0:
+            while cuda.atomic.add(count, 0, 0) < 7:
+                pass
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(("kernel", "holds"), [
+    (all_but_one_meet, "every schedule"), (the_second_waits, "some schedules"),
+])  # fmt: skip
+def test_a_deadlock_is_of_every_schedule_where_no_order_ends(kernel: Any, holds: str, engine: Any) -> None:
+    found = wsemu.check(kernel, 4, 64, (kernels.ints(1), kernels.ints(256)), engine=engine)
+    (finding,) = found.errors
+    assert (found.verdict, finding.code, finding.holds_in) == ("failed", STUCK, holds)
+    if kernel is all_but_one_meet:
+        assert "waits for `count[0]`, which is 3, to change" in finding.notes[0]
 
 
 # -- what is left open ------------------------------------------------------------------------------------------------

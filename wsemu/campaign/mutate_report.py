@@ -99,8 +99,9 @@ def _sum(mutated: Mutated) -> list[tuple[str, Style]]:
     if mutated.stopped:
         extent = f"{count:,} of {plural(len(mutated.mutants), 'mutant')}"
         found.append((f"{mutated.stopped} after {extent}: the same command goes on from there", "warning"))
-    killed = ", ".join(f"{ways[way]:,} {what[ways[way] > 1]}" for way, what in _KILLED.items() if ways[way])
-    said = f"{mutated.name}  {plural(count, 'mutant')}: {count - ways['survives']:,} killed{f' ({killed})' if killed else ''}"
+    ended = ", ".join(f"{ways[way]:,} {what[ways[way] > 1]}" for way, what in _KILLED.items() if ways[way])
+    killed = f"{count - ways['survives']:,} killed{f' ({ended})' if ended else ''}"
+    said = f"{mutated.name}  {plural(count, 'mutant')}: {killed}"
     if same:
         kinds = ", ".join(f"{same[kind]:,} {what}" for kind, what in _EQUIVALENT.items() if same[kind])
         said += f", {sum(same.values()):,} equivalent here ({kinds})"

@@ -392,7 +392,10 @@ class Places:
 
     def _may_be_of_heap(self, pc: int) -> bool:
         """Whether an access is one of the heap or of any array: no block of the heap is left by its start."""
-        name = self.program.array_of[pc]
+        return self._is_heap(self.program.array_of[pc])
+
+    def _is_heap(self, name: str | None) -> bool:
+        """Whether an array is the memory of the heap, which is counted in bytes."""
         return any(c.heap == "bytes" and c.name == name for c in self.program.constant_arrays)
 
     def phase(self, address: int, number: int, pc: int) -> str:
@@ -428,7 +431,8 @@ class Places:
         for array in candidates:
             index = _unravel(offset - array.offset, array)
             if index is not None:
-                return f"{array.name}[{', '.join(map(str, index))}]"
+                of_heap = self._is_heap(array.name)
+                return f"byte {index[0]:,} of the heap" if of_heap else f"{array.name}[{', '.join(map(str, index))}]"
         return f"byte {offset} of {named or 'global memory'}"
 
 

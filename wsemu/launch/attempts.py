@@ -305,7 +305,7 @@ class Launched:
         configuration, arguments = self._other or (self.bound.configuration, self.arguments)
         launch = (kernel, configuration, arguments, chosen, self.uninitialized)
         bound, notes = bind_launch(*launch, made)
-        run, orders = ran_with_orders(bound, 1)
+        run, orders = ran_with_orders(bound, 1, tried=True)
         told = self.amiss and not (self.suppressed or self.checking or orders.steered())
         if told and _amiss(bound.program, run[0]) >= self.amiss:
             return None

@@ -74,12 +74,13 @@ def examined(
     return judged(kernel, bound, notes, run, started, more, orders)
 
 
-def ran_with_orders(bound: Bound, workers: int | None) -> tuple[Ran, Orders]:
-    """Run a launch, and what decides it where atomics steer it."""
+def ran_with_orders(bound: Bound, workers: int | None, *, tried: bool = False) -> tuple[Ran, Orders]:
+    """Run a launch, and what decides it where atomics steer it; of one that is only `tried` nobody asks in how many
+    orders it fails."""
     from wsemu.launch.binding import address_rows
     from wsemu.launch.explore.orders import PATIENCE, Orders
 
-    orders = Orders(bound, address_rows(bound.program, bound.rows, bound.names, bound.arrays))
+    orders = Orders(bound, address_rows(bound.program, bound.rows, bound.names, bound.arrays), first=tried)
     run = ran(bound, workers, orders.patience())
     if orders.goes_on(run[0], run[2]):
         run = ran(bound, workers, PATIENCE if orders.stays else None)

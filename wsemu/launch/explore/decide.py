@@ -24,7 +24,19 @@ from wsemu.model.control_flow import successors
 from wsemu.model.data import NamedTuple
 from wsemu.model.finding import Finding, Residency
 from wsemu.model.grid import Grouping
-from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, LOOSE, NAMES, NO_STORE, OPCODE, OPERATIONS, READ, SCOPES
+from wsemu.model.isa import (
+    ATOMICS,
+    FIRST_ARRAY,
+    LANES,
+    LOOSE,
+    NAMES,
+    NO_STORE,
+    OPCODE,
+    OPERATIONS,
+    READ,
+    SCOPES,
+    SEGMENT_SHIFT,
+)
 from wsemu.model.outcome import Outcome, RawFinding, Trace
 from wsemu.model.residency import residency
 from wsemu.proof import taint
@@ -164,9 +176,10 @@ def _by_atomics(bound: Bound, places: Places) -> bool:
     return all(NAMES[int(code[pc, 0])] in ATOMICS for pc in sources)
 
 
-def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided | None:
+def decide(bound: Bound, places: Places, *, left: list[Any] | None, first: bool = False) -> Decided | None:
     """Try all orders of the strong accesses of a launch, whose arrays are as before it; `left`: what they shall hold
-    then, else what some order leaves.  None where the orders are too many from the start.
+    then, else what some order leaves; `first`: it is not asked whether what fails in one order does in all.  None where
+    the orders are too many from the start.
 
     Strong loads and stores that steer nothing are taken for plain ones, if these do not race: so they are the same in
     all orders, and need not be tried."""
@@ -175,13 +188,13 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None) -> Decided |
     data = taint.like_data(bound.program, ordered, places.segment_of.get)
     said = warned = None
     if data:
-        said = _Attempt(bound, places, ordered - data, data).decided(left)
+        said = _Attempt(bound, places, ordered - data, data, first=first).decided(left)
         if said is not None and said.proven:
             return said
         warned = said and [finding for finding in said.findings if finding.code == "missing-fence"]
         for (array, _), kept in zip(bound.segments, initial, strict=True):
             array[:] = kept
-    said = _Attempt(bound, places, ordered, frozenset()).decided(left)
+    said = _Attempt(bound, places, ordered, frozenset(), first=first).decided(left)
     return said._replace(findings=(*said.findings, *warned)) if said is not None and warned else said
 
 
@@ -192,9 +205,11 @@ def _of_kinds(bound: Bound, kinds: Iterable[str]) -> list[int]:
 class _Attempt:
     """To try all orders of some strong accesses."""
 
-    def __init__(self, bound: Bound, places: Places, ordered: frozenset[int], data: frozenset[int]) -> None:
-        """`data`: those of the others that count as plain accesses."""
-        self.bound, self.places, self.ordered, self.data = bound, places, ordered, data
+    def __init__(
+        self, bound: Bound, places: Places, ordered: frozenset[int], data: frozenset[int], *, first: bool
+    ) -> None:
+        """`data`: those of the others that count as plain accesses; `first` as of `decide`."""
+        self.bound, self.places, self.ordered, self.data, self.first = bound, places, ordered, data, first
         self.logged = frozenset(_of_kinds(bound, _ACCESSES))
         self.initial = [array.copy() for array, _ in bound.segments]
 
@@ -240,7 +255,11 @@ class _Attempt:
             met = together(session) if result.decided and session.ctas > 1 else None
             if left is None and result.end is not None:
                 session.load_memory(result.end)
-            return _with_room(_Told(bound, self.places, session, result, begin).said(), met, bound, self.places)
+            told = _Told(bound, self.places, session, result, begin)
+            said = told.said()
+            if result.stuck and said is not None and said.findings and not (self.first or apart or asynchronous):
+                said = self._in_how_many(said, told)
+            return _with_room(said, met, bound, self.places)
         finally:
             if left is not None:
                 for (data, writable), kept in zip(bound.segments, left, strict=True):
@@ -282,12 +301,28 @@ class _Attempt:
         finally:
             session.close()
 
+    def _in_how_many(self, said: Decided, told: _Told) -> Decided:
+        """A deadlock of one order, as one of every schedule if few orders show that none ends well."""
+        kept = [array.copy() for array, _ in self.bound.segments]
+        search = self._search(told.session, Knowledge, samples=False, most=FEW_STEPS)
+        search.hangs = told.for_ever
+        result = search.run()
+        for (array, _), before in zip(self.bound.segments, kept, strict=True):
+            array[:] = before
+        if not result.decided or result.ends or result.excused:
+            return said
+        findings = tuple(finding.model_copy(update={"holds_in": "every schedule"}) for finding in said.findings)
+        return said._replace(findings=findings)
+
     def _may_excuse(self, race: Race) -> bool:
         both = race.earlier.pc in self.data and race.later.pc in self.data
         return both or is_fresh(self.bound.program, race.later.pc)
 
     def _searched(self, session: Session, kind: type[Knowledge], *, samples: bool = True, most: int = 0) -> Result:
-        """All orders, by such a kind of knowledge, in as many steps at most; 0: as many as a search makes."""
+        return self._search(session, kind, samples=samples, most=most).run()
+
+    def _search(self, session: Session, kind: type[Knowledge], *, samples: bool, most: int) -> Search:
+        """Of all orders, by such a kind of knowledge, in as many steps at most; 0: as many as a search makes."""
         bound, lockstep = self.bound, self.bound.settings.lockstep
         search = Search(
             session,
@@ -298,7 +333,7 @@ class _Attempt:
             samples=samples,
         )
         search.most = min(most or search.most, search.most)
-        return search.run()
+        return search
 
 
 def _judge_histories(replays: Replays, result: Result) -> None:
@@ -659,13 +694,22 @@ class _Told:
     # -- deadlocks ----------------------------------------------------------------------------------------------------
     def _deadlock(self) -> Decided:
         stuck = self.result.stuck
-        if not self.bound.settings.lockstep:
-            for ask in stuck:
-                if self._others_may_write(ask):
-                    where = f"{self.places.where(ask.pc)}: lane {ask.lane} waits"
-                    why = "other lanes of its warp could go on to write there: how they take turns is not modelled"
-                    return Decided(reasons=(f"{where}, and {why}",))
-        return Decided(findings=(self._waits(stuck),))
+        ask = self._freed(stuck)
+        if ask is None:
+            return Decided(findings=(self._waits(stuck),))
+        where = f"{self.places.where(ask.pc)}: lane {ask.lane} waits"
+        why = "other lanes of its warp could go on to write there: how they take turns is not modelled"
+        return Decided(reasons=(f"{where}, and {why}",))
+
+    def for_ever(self, stuck: list[Ask]) -> bool:
+        """Whether lanes that wait, where the session stands, do so for ever."""
+        return self._freed(stuck) is None
+
+    def _freed(self, stuck: list[Ask]) -> Ask | None:
+        """The first of these lanes that others of its warp may let go on."""
+        if self.bound.settings.lockstep:
+            return None
+        return next((ask for ask in stuck if self._others_may_write(ask)), None)
 
     def _others_may_write(self, ask: Ask) -> bool:
         """Whether lanes of the warp that wait at a join for the one that spins could write, if they went on: as they
@@ -704,7 +748,10 @@ class _Told:
         notes = []
         for ask in asks:
             element = places.element(ask.place[1], ask.pc)
-            notes.append(f"{places.who(ask.cta, ask.warp)} waits for `{element}` to change: {self._writers(ask)}")
+            value = self._value(ask)
+            notes.append(
+                f"{places.who(ask.cta, ask.warp)} waits for `{element}`{value} to change: {self._writers(ask)}"
+            )
         element = places.element(asks[0].place[1], asks[0].pc)
         return Finding(
             code="deadlock",
@@ -742,10 +789,22 @@ class _Told:
             (cta, w) for cta in range(self.session.ctas) for w, _, _ in self.session.alive(cta)
         } - waiting - {(ask.cta, ask.warp)}  # fmt: skip
         if others:
-            return f"{self._names(others)} stand at barriers or joins, and do not come there"
-        if waiting - {(ask.cta, ask.warp)}:
-            return f"{self._names(waiting - {(ask.cta, ask.warp)})} wait themselves, all others have ended"
+            stand, do = ("stand", "do") if len(others) > 1 else ("stands", "does")
+            return f"{self._names(others)} {stand} at barriers or joins, and {do} not come there"
+        if more := waiting - {(ask.cta, ask.warp)}:
+            return (
+                f"{self._names(more)} {'wait themselves' if len(more) > 1 else 'waits itself'}, all others have ended"
+            )
         return "all others have ended"
+
+    def _value(self, ask: Ask) -> str:
+        """`, which is 3,`: what stands where a lane waits; nothing where that is no element of one array."""
+        segment, offset = divmod(ask.place[1], 1 << SEGMENT_SHIFT)
+        arrays = [a for a in self.bound.arrays if a.segment == segment and ask.place[0] < 0]
+        if len(arrays) != 1 or (offset - arrays[0].offset) % (itemsize := arrays[0].dtype.itemsize):
+            return ""
+        data = self.bound.segments[segment - FIRST_ARRAY][0][offset : offset + itemsize]
+        return f", which is {data.view(arrays[0].dtype)[0]}," if len(data) == itemsize else ""
 
     def _names(self, warps: Iterable[tuple[int, int]]) -> str:
         told = [self.places.who(*warp) for warp in sorted(warps)]

@@ -31,8 +31,9 @@ _ATOMIC = frozenset(OPCODE[name] for name in ATOMICS)
 class Orders:
     """The orders of one launch's atomics."""
 
-    def __init__(self, bound: Bound, segment_of: dict[int, int]) -> None:
-        self.bound, self.segment_of = bound, segment_of
+    def __init__(self, bound: Bound, segment_of: dict[int, int], *, first: bool = False) -> None:
+        """`first`: that one order fails is enough, it need not be told whether all do."""
+        self.bound, self.segment_of, self.first = bound, segment_of, first
         self.known: Decided | None = None
         self.needed: Residency | None = None
         """what CTAs that wait for each other need, where that was found"""
@@ -120,7 +121,7 @@ class Orders:
         stays = left if places.outcome.status == "done" else None
         found = by_arrivals(bound, places, known_rows(bound), left=stays)
         if found is None and small(bound):
-            found = decide(bound, places, left=stays)
+            found = decide(bound, places, left=stays, first=self.first)
         elif found is None:
             _put_back(self.bound, left)
         self.tried = found is not None

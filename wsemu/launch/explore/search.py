@@ -95,6 +95,9 @@ class Search:
         self.dice = random.Random(0)
         self.wanders = False
         """whether it is looked who touches what, and nothing else"""
+        self.hangs: Callable[[list[Ask]], bool] | None = None
+        """to look whether all orders end in states in which all wait: whether these do so for ever in one; None: the
+        first one ends the search"""
         self.waits: set[tuple[bytes, Ask, bytes, object, object]] = set()
         """what waited: a CTA, a lane, what it saw, and who had touched that"""
 
@@ -218,7 +221,11 @@ class Search:
                     keys.pop()
                     continue
                 self.stand_still(node)
-                return
+                if not self._goes_on():
+                    return
+                stack.pop()
+                keys.pop()
+                continue
             ask = node.todo.pop(0)
             if self.result.steps >= self.most:
                 self.result.why, self.result.left = "steps", sum(1 + len(n.todo) for n in stack)
@@ -235,7 +242,9 @@ class Search:
             key = child.key(alike)
             if key in keys:
                 self._comes_round(stack[keys.index(key) :], child)
-                return
+                if not self._goes_on():
+                    return
+                continue
             if self._is_news(child, key):
                 stack.append(child)
                 keys.append(key)
@@ -249,6 +258,14 @@ class Search:
         if not (self.result.race or self.result.findings or self.result.stuck):
             self.result = before
             before.sampled = sampled
+
+    def _goes_on(self) -> bool:
+        """Whether other orders are tried behind one in which all wait."""
+        result = self.result
+        if self.hangs is None or result.why not in ("", "barriers") or not self.hangs(result.stuck):
+            return False
+        result.stuck, result.why = [], ""
+        return True
 
     def _comes_round(self, way: list[Node], last: Node) -> None:
         """A state is there again: threads may go round for ever, or all of them only wait, as lanes that
