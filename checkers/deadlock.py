@@ -102,9 +102,12 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
     held, registers = held_back.held_warps(places), setmaxnreg.waiting(places)
     sites, notes = [site for warp in held for site in held_back.sites(places, warp)], []
     sites += _register_sites(places, registers) + object_waits.sites(places)
+    for warp, pc in [*registers.items(), *((wait.warp, wait.pc) for wait in outcome.object_waits)]:
+        sites += places.callers(pc, f"warp {warp}")
     for group in waits.groups:
         sites.append(_waiting_site(waits, group))
         sites += _supplier_sites(places, group, waits.edges[group])
+        sites += places.callers(group.pc, str(group))
     if waits.cycle:
         steps = [text for g in waits.cycle for text in (str(g), _what(places, g))]
         notes.append(f"cycle: {' -> '.join([*steps, str(waits.cycle[0])])}")

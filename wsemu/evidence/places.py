@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.evidence.source_view import Loop, SourceView, view
+from wsemu.evidence.source_view import CUDA, Loop, SourceView, view
 from wsemu.model.control_flow import loop_numbers, successors
 from wsemu.model.data import dataclass, field
 from wsemu.model.file_names import short
@@ -57,6 +58,8 @@ _COPIES = (
     *("cp.async.b", "async."),
 )
 """what copies, by the beginning of its name"""
+_OF_ASM = 2
+"""lines with code of a function that is an `asm` statement and no more, at most: that, and where it begins or ends"""
 _LONGEST = 40
 """characters of an index expression that is shown as it stands in the source"""
 
@@ -77,6 +80,8 @@ class Places:
     _steered: bool | None = None
     _syncs: list[tuple[str, int]] | None = None
     _loops: list[int] | None = None
+    _inlined: dict[tuple[int, ...], set[int]] | None = None
+    """the lines of what was inlined through the same calls"""
     derived: dict[str, Any] = field(default_factory=dict)
     """what several checkers work out of the launch as a whole, worked out once"""
 
@@ -98,14 +103,29 @@ class Places:
         return self._steered
 
     def span(self, pc: int) -> Span:
-        """Where an instruction was written; for one inside a transfer pattern, where the pattern was called."""
+        """Where an instruction was written; for one inside a transfer pattern, where the pattern was called, and for
+        one of a function that is an `asm` statement and no more, where that was."""
         spans = self.program.spans
         shown = own = spans[self.program.span_of[pc]]
-        for call in reversed(self.program.stack_of[pc]):
+        stack = self.program.stack_of[pc]
+        if stack and self._is_of_asm(pc):
+            return spans[stack[-1]]
+        for call in reversed(stack):
             if not shown.file.startswith(PATTERNS):
                 break
             shown = spans[call]
         return own if shown.file == HARNESS else shown
+
+    def _is_of_asm(self, pc: int) -> bool:
+        """Whether an instruction is of a function in C++ that was inlined, and is an `asm` statement and no more."""
+        span, stack = self.program.spans[self.program.span_of[pc]], self.program.stack_of[pc]
+        if not span.file.endswith(CUDA) or not self._view(span.file).has_asm(span.line):
+            return False
+        if self._inlined is None:
+            self._inlined = defaultdict(set)
+            for number, calls in zip(self.program.span_of, self.program.stack_of, strict=True):
+                self._inlined[calls].add(self.program.spans[number].line)
+        return len(self._inlined[stack]) <= _OF_ASM
 
     def cta(self, number: int) -> tuple[int, int, int]:
         """Coordinates of a CTA's linear index."""
@@ -182,13 +202,23 @@ class Places:
                 if name in _ROLES and Path(span.file).stem != _OF_ALL:
                     yield name
 
-    def callers(self, pc: int) -> list[Site]:
-        """The calls through which an instruction was inlined, outermost first, beyond its own place."""
+    def callers(self, pc: int, who: str = "") -> list[Site]:
+        """The calls through which an instruction was inlined, outermost first, beyond its own place; before them the
+        `asm` statement that it is of.  `who` came there, where others come by other calls."""
         shown = self.span(pc)
         spans = [self.program.spans[s] for s in self.program.stack_of[pc]]
         if shown in spans:
             spans = spans[: spans.index(shown)]
-        return [Site.at(span, "called from here", primary=False) for span in spans if not is_own(span.file)]
+        come = "come" if who.startswith("warps") else "comes"
+        label = f"{who} {come} from here" if who else "called from here"
+        calls = [Site.at(span, label, primary=False) for span in spans if not is_own(span.file)]
+        return [*self.wrapped(pc), *calls]
+
+    def wrapped(self, pc: int) -> list[Site]:
+        """The `asm` statement of an instruction that is shown where the function around it was called."""
+        inside = self.program.spans[self.program.span_of[pc]]
+        is_shown = inside == self.span(pc) or inside.file.startswith(PATTERNS)
+        return [] if is_shown else [Site.at(inside, "by this statement", primary=False)]
 
     def line(self, pc: int) -> int:
         return self.span(pc).line

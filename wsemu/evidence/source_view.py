@@ -29,6 +29,7 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
 _CONDITIONAL = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.Try, ast.Match, ast.comprehension, ast.AsyncFor)
 CUDA = (".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc", ".inl")
 """suffixes of C++ sources"""
+_ASM = re.compile(r"\b(?:asm|__asm__)\b")
 _ELEMENT = re.compile(r"(\w+)\s*\[(.*)\]$")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -113,6 +114,10 @@ class SourceView:
     def _functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         functions = (ast.FunctionDef, ast.AsyncFunctionDef)
         return [node for node in ast.walk(self.tree) if isinstance(node, functions)]  # breadth first
+
+    def has_asm(self, line: int) -> bool:
+        """Whether an `asm` statement begins on a line."""
+        return False
 
     def node(self, span: Span) -> ast.AST | None:
         """The innermost node that stands exactly at a span."""
@@ -316,6 +321,10 @@ class CudaView(SourceView):
     def __init__(self, text: str) -> None:
         super().__init__("")
         self.lines = text.split("\n")
+
+    def has_asm(self, line: int) -> bool:
+        """Whether an `asm` statement begins on a line."""
+        return line <= len(self.lines) and _ASM.search(self.lines[line - 1]) is not None
 
     def indices(self, span: Span) -> tuple[str, list[str]]:
         """`tile[s][lane]`, where a span is that: `tile`, [`s`, `lane`]."""

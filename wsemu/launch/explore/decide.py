@@ -745,6 +745,8 @@ class _Told:
             places.site(ask.pc, f"{places.who(ask.cta, ask.warp)} waits here for ever", cta=ask.cta, warp=ask.warp)
             for ask in asks
         ]
+        for ask in asks:
+            sites += places.callers(ask.pc, places.who(ask.cta, ask.warp))
         notes = []
         for ask in asks:
             element = places.element(ask.place[1], ask.pc)
@@ -773,6 +775,8 @@ class _Told:
             places.site(pc, f"{places.who(*who)} waits here for ever", cta=who[0], warp=who[1])
             for pc, who in sorted(first.items())
         ]
+        for pc, who in sorted(first.items()):
+            sites += places.callers(pc, places.who(*who))
         return Finding(
             code="deadlock",
             message=f"{places.who(*next(iter(first.values())))} waits for ever, in one order of atomics",
