@@ -111,7 +111,9 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
     if waits.cycle:
         steps = [text for g in waits.cycle for text in (str(g), _what(places, g))]
         notes.append(f"cycle: {' -> '.join([*steps, str(waits.cycle[0])])}")
-    notes += [setmaxnreg.budget(places)] if registers and setmaxnreg.budget(places) else []
+    if registers:
+        sites += setmaxnreg.givers(places)
+        notes += [text for text in (setmaxnreg.account(places) or setmaxnreg.budget(places),) if text]
     notes += [held_back.RULE] * bool(held) + [held_back.message(places, warp) for warp in held[1:]]
     told = waits.groups if waits.cycle else waits.starved[:1]
     notes += [text for g in told if g.barrier < 0 for text in _accounts(waits, g)]
@@ -127,7 +129,13 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
         message=held_back.message(places, held[0]) if held else _title(waits, registers),
         sites=sorted(_unique(sites), key=lambda site: (site.file, site.line, site.column)),
         notes=_unique(notes),
-        help=(held_back.remedy(places, held[0]) if held else _REGISTERS if registers else "")
+        help=(
+            held_back.remedy(places, held[0])
+            if held
+            else setmaxnreg.remedy(places, next(iter(registers.values())))
+            if registers
+            else ""
+        )
         or next((object_waits.help_for(wait) for wait in outcome.object_waits if object_waits.leads(wait)), "")
         or _elsewhere(places, [g for g in waits.starved if g.barrier >= 0], waits.states, waits.groups)
         or _help(waits),
@@ -187,12 +195,6 @@ def _what(places: Places, group: Group) -> str:
         return f"barrier {group.barrier}"
     name = words.named(places, group.address, group.pc) + phase_waits.buffer(places, group.address)
     return f"{name} phase {group.phase}" if group.phase >= 0 else name
-
-
-_REGISTERS = (
-    "let other warpgroups give registers first, with `setmaxnreg.dec`, before they wait or end: the counts of all "
-    "warpgroups together must not be more than at launch"
-)
 
 
 def _register_sites(places: Places, waiting: dict[int, int]) -> list[Site]:

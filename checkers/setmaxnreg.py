@@ -15,7 +15,7 @@ from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
-    from wsemu.model.finding import Finding
+    from wsemu.model.finding import Finding, Site
     from wsemu.model.outcome import RawFinding
 
 DETAIL = {
@@ -40,8 +40,8 @@ def explain(raw: RawFinding, places: Places) -> Finding:
         wrong = "fewer than" if more else "more than"
         message = f"{who} {asks}, {wrong} the {d['present']} that it has"
         other = words.spelled(places, raw.pc, f"setmaxnreg.{'dec' if more else 'inc'}", str(d["count"]))
-        note = "PTX leaves it undefined"
-        help_ = f"use {other}, if that is meant; or look at what the warp has asked for before"
+        note = f"it has {d['present']} {_since(places, raw.pc, d['present'])}; PTX leaves this undefined"
+        help_ = f"use {other}, if that is meant; or give a count {'above' if more else 'below'} that"
     elif d["what"] == 2:
         message = f"`setmaxnreg` is executed by a part of {who}"
         note = "all threads of the warp, and all warps of its warpgroup, must execute the same one"
@@ -61,6 +61,15 @@ def explain(raw: RawFinding, places: Places) -> Finding:
     several = raw.lanes.bit_count() > 1 and words.who(raw, places) != who
     label = asks.replace("asks", "ask").replace("keeps", "keep") if several else asks
     return words.finding(raw, places, message, f"{words.who(raw, places)} {label}", note, help_, earlier)
+
+
+def _since(places: Places, pc: int, present: int) -> str:
+    """Where a warp got as many registers: `since line 8`."""
+    before = [other for other in words.executed(places, "setmaxnreg.inc", "setmaxnreg.dec")
+              if other != pc and _asked(places, other) == present]  # fmt: skip
+    if present == places.program.registers or not before:
+        return "since the launch"
+    return f"since {places.near(before[0], pc)}"
 
 
 # -- a deadlock on registers ------------------------------------------------------------------------------------------
@@ -83,7 +92,7 @@ def budget(places: Places) -> str:
     warps, registers = places.outcome.warps, places.program.registers
     counts = _counts(places)
     others = len(warps) - sum(counts.values())
-    if not registers or others < 0:
+    if not registers or others < 0 or not _are_known(places):
         return ""
     wants = [(int(places.program.code[pc, 6]), n, pc) for pc, n in sorted(counts.items())]
     wants += [(registers, others, -1)] if others else []
@@ -100,13 +109,65 @@ def budget(places: Places) -> str:
     )
 
 
+def account(places: Places) -> str:
+    """`line 15 keeps 40, line 18 asks for 240: 232 there would fit`; nothing where that is not known."""
+    waits = waiting(places)
+    if not budget(places).startswith("needs"):
+        return ""
+    counts, beside = _counts(places), next(iter(waits.values()))
+    texts = [
+        f"{places.near(pc, beside)} {'asks for' if _is(places, pc, 'inc') else 'keeps'} {_asked(places, pc)}"
+        for pc in sorted(counts)
+    ]
+    warps, registers = len(places.outcome.warps), places.program.registers
+    asking = sum(n for pc, n in counts.items() if pc in waits.values())
+    others = sum(_asked(places, pc) * n for pc, n in counts.items() if pc not in waits.values())
+    others += registers * (warps - sum(counts.values()))
+    room = (registers * warps - others) // asking // 8 * 8
+    fits = f": {room} there would fit" if registers < room and len(set(waits.values())) == 1 else ""
+    return f"{', '.join(texts)} registers a thread, at the launch each has {registers}{fits}"
+
+
+def givers(places: Places) -> list[Site]:
+    """Where warps gave registers, in a launch in which others wait for more than that."""
+    if not budget(places).startswith("needs"):
+        return []
+    gives = [pc for pc in _counts(places) if _is(places, pc, "dec")]
+    return [places.site(pc, f"keeps {_asked(places, pc)} registers a thread", primary=False) for pc in gives]
+
+
+def remedy(places: Places, pc: int) -> str:
+    """What lets warps go on that wait for registers."""
+    give = words.spelled(places, pc, "setmaxnreg.dec", "count")
+    return (
+        f"let other warpgroups give registers first, with {give}, before they wait or end, or ask for fewer: the "
+        "counts of all warpgroups together must not be more than at the launch"
+    )
+
+
+def _asked(places: Places, pc: int) -> int:
+    return int(places.program.code[pc, 6])
+
+
+def _are_known(places: Places) -> bool:
+    """Whether it is known how many warps of the CTA gave registers: executions are counted of all CTAs that ran."""
+    executions = places.outcome.executions
+    gives = [pc for pc in range(len(places.program.code)) if _is(places, pc, "dec") and executions[pc]]
+    return _ran_alone(places) or not gives
+
+
+def _ran_alone(places: Places) -> bool:
+    """Whether no other CTA ran: else its warps, too, began with the first instruction."""
+    return places.grid == (1, 1, 1) or places.outcome.executions[0] <= len(places.outcome.warps)
+
+
 def _counts(places: Places) -> dict[int, int]:
     """instruction -> warps of the CTA that have executed it, or wait in it."""
     stuck = waiting(places)
     found = {}
     for pc in range(len(places.program.code)):
         if _is(places, pc, "inc") or _is(places, pc, "dec"):
-            executions = places.outcome.executions[pc] if places.grid == (1, 1, 1) else 0
+            executions = places.outcome.executions[pc] if _ran_alone(places) else 0
             found[pc] = max(executions, sum(other == pc for other in stuck.values()))
     return {pc: n for pc, n in found.items() if n}
 

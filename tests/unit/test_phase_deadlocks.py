@@ -157,9 +157,16 @@ def test_registers_beyond_the_budget_are_told_as_a_sum(tmp_path: Path) -> None:
     made = found(registers(tmp_path, 40, 240, 4, 8))
     budget = "needs 40 + 240*2 registers a thread and warpgroup, the CTA has 168*3"
     assert made.message == f"warps 4-11 wait for 240 registers a thread, which nobody gives: {budget}"
-    assert made.notes == [budget, "8 of 8 live warps wait; warps 0-3 have exited"]
+    assert made.notes == [
+        "line 10 keeps 40, line 20 asks for 240 registers a thread, at the launch each has 168: 232 there would fit",
+        "8 of 8 live warps wait; warps 0-3 have exited",
+    ]
+    assert [(site.line, site.text, site.primary) for site in made.sites] == [
+        (10, "keeps 40 registers a thread", False),
+        (20, "warps 4-11 wait for 240 registers a thread", True),
+    ]
     assert made.help is not None
-    assert made.help.startswith("let other warpgroups give registers first, with `setmaxnreg.dec`")
+    assert made.help.startswith("let other warpgroups give registers first, with `ptx.setmaxnreg_dec(count)`")
 
 
 def test_registers_that_nobody_gives_are_told_without_a_sum(tmp_path: Path) -> None:

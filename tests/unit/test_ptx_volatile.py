@@ -146,3 +146,20 @@ def test_the_loop_may_be_entered_at_the_load(engine: Any) -> None:
     kernel = wsemu.load_ptx(text.format(release=FENCE_CTA, acquire=FENCE_CTA, store=SET_SHARED))["k"]
     found = wsemu.check(kernel, 1, 64, (np.zeros(1, np.uint32),), engine=engine, budget=4_000)
     assert found.verdict == "verified", found.notes
+
+
+def test_notes_name_volatile_accesses_and_no_opcodes() -> None:
+    source = FLAG.format(release="", acquire="", store=SET)
+    arrays = tuple(np.zeros(4, np.uint32) for _ in range(3))
+    notes = " ".join(wsemu.check(wsemu.load_ptx(source)["k"], 3, 32, arrays).notes)
+    assert "depends on what the volatile or atomic load on line" in notes
+    assert "which thread's volatile or atomic store comes last depends on the order" in notes
+    assert "`or`" not in notes
+    assert "`exch`" not in notes
+
+
+def test_notes_name_atomics_of_cuda() -> None:
+    source = FLAG.format(release="", acquire="", store="atom.global.exch.b32 %r5, [%rd1], 1;")
+    arrays = tuple(np.zeros(4, np.uint32) for _ in range(3))
+    notes = " ".join(wsemu.check(wsemu.load_ptx(source)["k"], 3, 32, arrays).notes)
+    assert "`atomicExch`" in notes

@@ -690,7 +690,8 @@ def test_atomics_of_different_kinds_on_one_array_do_not_commute():
 
     run = Run(mixed, 64, ints(64, 1), ints(1), ints())
     assert run.whats == ["branch"]
-    text = "what `add` and `max` on one array make of it depends on the order, and so does what is left in `total`"
+    both = "`cuda.atomic.add` and `cuda.atomic.max`"
+    text = f"what {both} on one array make of it depends on the order, and so does what is left in `total`"
     assert [reason for _, reason in run.reasons] == [text, text]
 
 
@@ -708,7 +709,7 @@ def test_atomics_with_other_operands_in_each_thread_do_not_commute(what):
 
     run = Run(differing, 64, np.arange(64, dtype=np.uint32), np.zeros(1, np.uint32), ints())
     assert run.whats == ["branch"]
-    assert [f"`{what}`" in text for _, text in run.reasons] == [True]
+    assert [f"`cuda.atomic.{what}`" in text for _, text in run.reasons] == [True]
 
 
 def test_compare_and_swap_with_other_operands_does_not_commute():
@@ -721,7 +722,7 @@ def test_compare_and_swap_with_other_operands_does_not_commute():
 
     run = Run(first, 64, ints(1), ints(65))
     assert run.sinks == {("y[winner[0]] = 1", "address")}
-    assert "`cas`" in run.notes[0][1]
+    assert "`cuda.atomic.cas`" in run.notes[0][1]
 
 
 def test_the_result_is_the_same_every_time():

@@ -595,6 +595,10 @@ def _source(places: Places, pc: int) -> tuple[str, str]:
     line = places.line(pc)
     name = NAMES[int(places.program.code[pc, 0])]
     if name in ATOMICS:
+        from wsemu.proof.taint import LOAD, called
+
+        if called(places.program, pc) == LOAD:
+            return "atomics", f"what the {LOAD} on line {line} sees, which differs by schedule"
         return "atomics", f"the result of the atomic on line {line}, which differs by schedule"
     if name == "activemask":
         return "active lanes", f"which lanes are active together on line {line}, which differs by schedule"

@@ -6,16 +6,17 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from wsemu.launch.result import Report
     from wsemu.model.finding import Finding
 
-_WORDS = {
+_WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"cuda\.(syncthreads|syncwarp|threadfence)\(\)": r"__\1()",
     r"`cuda\.shfl_sync`": "`__shfl_sync`",
     r"`alignment=(\d+)`": r"`__align__(\1)`",
     r"`cuda\.atomic`": "`atomicAdd` or its kin",
+    r"`cuda\.atomic\.(add|sub|inc|dec|min|max|and|or|xor|exch|cas)_?`": lambda found: f"`{_atomic(found[1])}`",
     r"`cuda\.to_device`": "`cudaMemcpy`",
     r"`cuda\.shared\.array\(0, dtype\)`": "`extern __shared__`",
     r"`ptx\.ld_nc`": "`__ldg`, `const __restrict__` or `ld.global.nc`",
@@ -42,6 +43,11 @@ def _finding(finding: Finding) -> Finding:
     changes: dict[str, Any] = {"message": text(finding.message), "help": finding.help and text(finding.help)}
     changes["notes"] = [*map(text, finding.notes)]
     return finding.model_copy(update=changes)
+
+
+def _atomic(name: str) -> str:
+    """`atomicAdd`, `atomicCAS`: what an atomic of Python is called in CUDA C++."""
+    return f"atomic{name.upper() if name == 'cas' else name.capitalize()}"
 
 
 def text(said: str) -> str:

@@ -52,6 +52,7 @@ import numpy as np
 from wsemu.model.control_flow import successors
 from wsemu.model.data import dataclass
 from wsemu.model.isa import (
+    AS_LOAD,
     AS_STORE,
     ATOMICS,
     BLOCKS,
@@ -89,12 +90,13 @@ COMMUTING = frozenset(
 )  # fmt: skip
 """kinds of atomics that leave the same value in any order, when alone on an array"""
 REASONS = {
-    "exch": "which thread's `exch` comes last depends on the order",
-    "cas": "which thread's `cas` succeeds depends on the order",
+    "exch": "which thread's {} comes last depends on the order",
+    "cas": "which thread's {} succeeds depends on the order",
     "add.f": "floating-point additions round, so their sum depends on the order",
-    "inc": "where `inc` with different limits wraps depends on the order",
-    "dec": "where `dec` with different limits wraps depends on the order",
+    "inc": "where {} with different limits wraps depends on the order",
+    "dec": "where {} with different limits wraps depends on the order",
 }
+LOAD, STORE = "volatile or atomic load", "volatile or atomic store"
 
 VARYING = ("varying.b32", "varying.b64")
 """what another run would give another value"""
@@ -643,12 +645,29 @@ def _why_order_matters(program: Program, group: Sequence[int]) -> dict[int, str]
     bulk = any(code[pc, 0] in REDUCES for pc in group)
     if len(operations) == len(functions) == 1 and not bulk and {row for row in functions.pop() if row} <= fixed:
         return {}  # one function, applied by all
-    distinct = sorted({kind.split(".")[0] for kind in kinds.values()})
-    mixed = f"what `{'` and `'.join(distinct)}` on one array make of it depends on the order"
+    names = {pc: called(program, pc) for pc in group}
+    distinct = sorted({name for name in names.values() if name != LOAD})
+    mixed = f"what {' and '.join(distinct)} on one array make of it depends on the order"
     if len(distinct) == 1:
-        mixed = f"what `{distinct[0]}` of different types on one array make of it depends on the order"
+        mixed = f"what {distinct[0]} of different types on one array make of it depends on the order"
+    if len(distinct) <= 1 and LOAD in names.values():
+        mixed = f"what a {LOAD} sees depends on the order"
     own = len(operations) == 1
-    return {pc: REASONS[kind] if own or kind in ("exch", "cas") else mixed for pc, kind in kinds.items()}
+    return {
+        pc: REASONS[kind].format(names[pc]) if own or kind in ("exch", "cas") else mixed for pc, kind in kinds.items()
+    }
+
+
+def called(program: Program, pc: int) -> str:
+    """What an atomic, or a strong access that is one here, is called in a kernel in Python."""
+    what, auxiliary = _combines(program, pc).partition(".")[0], int(program.code[pc, 7])
+    if int(program.code[pc, 0]) in REDUCES:
+        return f"`{what}`"
+    if what == "or" and auxiliary & SERVED == AS_LOAD and auxiliary & NO_STORE:
+        return LOAD
+    if auxiliary & SERVED == AS_STORE:
+        return STORE
+    return f"`cuda.atomic.{what}{'_' * (what in ('and', 'or'))}`"
 
 
 def _is_atomic(opcode: int) -> bool:
