@@ -208,6 +208,8 @@ def _outside_dimension(raw: RawFinding, places: Places) -> Finding:
         text += f" on axis {axis}" * (axis is not None) + f" of shape {shape}"
     message = f"index {value} lies outside {places.array_name(raw.pc)}"
     help_ = _guard(raw, places, axis, shape)
+    if _is_dynamic(raw, places) and value >= 0:
+        help_ = f"{_LARGER}; or {help_}"
     return _finding(raw, places, message, _left_out(raw, places), help_, text)
 
 
@@ -241,6 +243,9 @@ def _guard(raw: RawFinding, places: Places, axis: int | None, shape: tuple[int, 
     return f"guard the access: `if {guard}:`"
 
 
+_BEYOND = "guard the access, such as with `if (i < n)`, or check the address against the array's end"
+
+
 def _outside(raw: RawFinding, places: Places) -> Finding:
     """An address outside the array: a vector that begins inside and ends beyond, or a pointer."""
     verb, size, shape = places.verb(raw.pc), raw.detail["size"], _shape(raw, places)
@@ -250,7 +255,9 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
         message = f"{verb} of `{places.element(raw.detail['address'], raw.pc)}` in the shared memory of {rank}"
         help_ = "`.shared` is the CTA's own memory: write `.shared::cluster`, or give a generic address"
         return _finding(raw, places, message, _left_out(raw, places), help_)
-    help_ = "check the address against the array's end"
+    within = places.within(raw.detail["address"], raw.pc)
+    before = within is not None and within[0] < 0
+    help_ = "check the index: it lies before the array's start" if before else _BEYOND
     python = places.source(raw.pc).knows_shapes
     if python and len(shape) == 1 == len(parts) and size > element and len(parts[0]) <= _LONGEST:
         help_ = f"guard the access: `if {parts[0]} + {size // element} <= {base}.shape[0]:`"
@@ -259,7 +266,28 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
         near, where = places.beyond(raw.detail["address"])
         name = near if near and not places.program.array_of[raw.pc] else name
         note = f"{where}; {note}"
+    if _is_dynamic(raw, places) and (given := _dynamic_bytes(raw, places)) is not None:
+        gives = f"the launch gives {words.amount(given)} of dynamic shared memory"
+        note, help_ = f"{gives}: {note}", f"{_LARGER}; or check the index"
     return _finding(raw, places, f"{verb} of {size} bytes outside {name}", note, help_)
+
+
+_LARGER = "launch with more bytes of dynamic shared memory"
+
+
+def _is_dynamic(raw: RawFinding, places: Places) -> bool:
+    """Whether an access names an array in dynamic shared memory: one that is declared nowhere."""
+    name, program = places.program.array_of[raw.pc], places.program
+    known = {array.name for array in (*places.arrays, *program.shared, *program.locals)}
+    return program.uses_dynamic_shared and name is not None and name not in known
+
+
+def _dynamic_bytes(raw: RawFinding, places: Places) -> int | None:
+    """Bytes of dynamic shared memory, where an access leads beyond its end."""
+    own = places.in_own(raw.detail["address"])
+    if own >> SEGMENT_SHIFT != SHARED or own & ((1 << SEGMENT_SHIFT) - 1) < raw.detail["bytes"]:
+        return None
+    return int(raw.detail["bytes"]) - -(-places.program.shared_bytes // 16) * 16
 
 
 def _outside_memory(raw: RawFinding, places: Places) -> Finding:

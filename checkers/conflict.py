@@ -106,6 +106,13 @@ class Conflict:
         return one == two
 
     @property
+    def named(self) -> bool:
+        """Whether the source says which element it is that both access at one place: a statement of C++ has several."""
+        one, _ = self._spans()
+        source = self.places.source(self.raw.pc)
+        return source.knows_statements or not source.has_addresses or bool(source.access(one))
+
+    @property
     def one_text(self) -> bool:
         """Whether both name the element in the same words."""
         one, two = (self.places.source(self.raw.pc).access(span) for span in self._spans())

@@ -20,7 +20,7 @@ from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.readings import culprit, reading
 from wsemu.model.data import replace
 from wsemu.model.finding import Finding
-from wsemu.model.isa import FIRST_ARRAY, LOCAL, READ
+from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, READ
 from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     if later is not None:
         by = places.who(later.cta, later.warp)
         notes.append(f"{by} writes `{element}` on {places.near(later.pc, raw.pc)} only after this read")
+    elif space == "shared":
+        notes += _stored_by_some(raw, places)
     return Finding(
         code=raw.code,
         message=f"{space} {_array(raw, places)} is read before it is written",
@@ -65,6 +67,23 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         count=raw.count,
         steps=[culprit(raw, places)],
     )
+
+
+def _stored_by_some(raw: RawFinding, places: Places) -> list[str]:
+    """Of a store to the array that each thread would make once: how many threads did."""
+    name, outcome = places.program.array_of[raw.pc], places.outcome
+    threads, ctas = prod(places.block), prod(places.grid)
+    writers = places.writers(raw.pc)
+    if len(writers) != 1 or name is None or places.program.array_of[writers[0]] != name:
+        return []
+    (pc,) = writers
+    if places.verb(pc) != "store":
+        return []
+    lanes, once = outcome.accesses[pc].lanes, outcome.executions[pc] <= ctas * -(-threads // LANES)
+    if not once or lanes >= threads * ctas:
+        return []
+    of = f"{lanes:,} of the {threads * ctas:,} threads"
+    return [f"{places.near(pc, raw.pc)}, which alone stores to `{name}`, is executed by {of}"]
 
 
 def _reader(raw: RawFinding, places: Places) -> str:

@@ -36,6 +36,12 @@ _INDEPENDENT = (
     "on sm_70 and later the lanes of a warp go on independently; `--lockstep` (`lockstep=True`) checks a kernel for "
     "older GPUs"
 )
+_OLDER = (
+    "`--arch {}` chooses limits and costs alone; that the lanes of a warp run together, as they do there, is said by "
+    "`--lockstep` (`lockstep=True`): for kernels whose compiler keeps the order of these accesses (`volatile`)"
+)
+_FIRST_INDEPENDENT = 70
+"""the compute capability from which on lanes go on by themselves"""
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
@@ -50,11 +56,17 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         code=raw.code,
         message=found.title(" between lanes of a warp"),
         sites=found.sites(f"{earlier} of {found.first.who}", f"{lanes_text(raw.lanes)} of {found.second.who}"),
-        notes=[f"{found.overlap()}; no warp-wide synchronisation lies between {between}", _INDEPENDENT],
+        notes=[f"{found.overlap()}; no warp-wide synchronisation lies between {between}", _lanes(places.outcome.arch)],
         help=_help(found, witness),
         count=raw.count,
         steps=_steps(found, witness),
     )
+
+
+def _lanes(arch: str) -> str:
+    """How the lanes of a warp run, and what says otherwise."""
+    older = int(arch.partition("_")[2]) < _FIRST_INDEPENDENT
+    return _OLDER.format(arch) if older else _INDEPENDENT
 
 
 def _steps(found: Conflict, witness: Witness | None) -> list[Step]:
@@ -90,7 +102,12 @@ def _help(found: Conflict, witness: Witness | None) -> str:
     in_branch, (barrier, who) = places.in_branch(one.pc, two.pc), _barrier(found)
     together = found.hazard == "write-after-write" or not (in_branch or places.in_branch(two.pc, one.pc))
     if found.one_place or (found.one_text and together and not found.in_loop and found.hazard != "read-after-write"):
-        return f"several lanes update `{found.text}`: use `cuda.atomic`, or give each lane its own element"
+        if found.named:
+            return f"several lanes update `{found.text}`: use `cuda.atomic`, or give each lane its own element"
+        return (
+            f"let the lanes meet at {barrier} between the two; or, where several of them update `{found.text}`, use "
+            "`cuda.atomic`"
+        )
     if found.one_statement:
         return f"keep the loaded value in a variable, add {barrier} and store it after that"
     if found.apart and found.first.iteration == found.second.iteration:

@@ -29,6 +29,7 @@ from wsemu.checkers.race_help import (
     operation,
     overwritten,
     phase_lanes_help,
+    polling,
 )
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.readings import around, numbered, reading
@@ -81,6 +82,9 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         notes.append(
             "an atomic of `.cta` scope is atomic with those of its own CTA alone, of `.cluster` with its cluster's"
         )
+    if side := polling(found):
+        line = places.near(side.access.pc, raw.pc)
+        notes.append(f"{line} waits in a loop by a plain load: a compiler may make that once, and wait for ever")
     if "unwritten" in raw.detail:
         notes.append("nothing had been stored there when (1) loaded it: it holds arbitrary values until then")
     if overwritten(found, witness):

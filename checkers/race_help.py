@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.checkers import by_lanes, words
-from wsemu.checkers.conflict import VERBS, Conflict
+from wsemu.checkers.conflict import VERBS, Conflict, Side
 from wsemu.evidence.places import CALLS, lanes_text
-from wsemu.model.isa import ATOMIC, FIELDS, LANES, READ
+from wsemu.model.isa import ATOMIC, FIELDS, LANES, READ, WRITE
+from wsemu.proof.idle import polls
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -27,6 +28,21 @@ def _loaded_plainly(found: Conflict) -> str:
     if not found.atomic or kinds != {ATOMIC, READ}:
         return ""
     return "take the value that the atomic returns, or load by an atomic that adds 0, where any order will do"
+
+
+def polling(found: Conflict) -> Side | None:
+    """Which of the two is a plain load of a loop that waits for what the other one stores."""
+    places = found.places
+    if {found.first.kind, found.second.kind} != {READ, WRITE} or found.asynchronous:
+        return None
+    side = found.first if found.first.kind == READ else found.second
+    return side if places.verb(side.access.pc) == "load" and polls(places.program, side.access.pc) else None
+
+
+_POLLING = (
+    "wait by an atomic that adds 0 (in CUDA C++ also by a `volatile` or atomic load), store by an atomic, and put a "
+    "`cuda.threadfence()` before that store and one behind the loop"
+)
 
 
 def operation(places: Places, event: Event) -> str:
@@ -49,6 +65,8 @@ def help_for(found: Conflict, witness: Witness | None) -> str:
     places, one, two = found.places, found.first.access, found.second.access
     if flag := witness and _flag(found, witness):
         return flag
+    if polling(found):
+        return _POLLING
     if found.narrow:
         near = places.together == "cluster" and places.cluster_of(one.cta) == places.cluster_of(two.cta)
         return f"give both a scope that takes in the other's CTA: `{'.cluster' if near else '.gpu'}`"
@@ -68,7 +86,12 @@ def help_for(found: Conflict, witness: Witness | None) -> str:
     if one.pc == two.pc:
         return "give each warp its own element, let one warp alone store, or use an atomic"
     if found.one_place or (found.one_text and found.swapped().onward):
-        return f"several warps update `{found.text}`: use `cuda.atomic`, or let one warp alone do it"
+        if found.named:
+            return f"several warps update `{found.text}`: use `cuda.atomic`, or let one warp alone do it"
+        return (
+            f"where several warps update `{found.text}`, use `cuda.atomic`, or let one warp alone do it; else add "
+            "`cuda.syncthreads()` between the two"
+        )
     if found.one_statement:
         return "keep the loaded value in a variable, add `cuda.syncthreads()` and store it after that"
     right = meant(found, witness)

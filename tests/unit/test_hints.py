@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import wsemu
 from wsemu import cuda, ptx
@@ -150,3 +151,126 @@ def test_a_deadlock_of_a_pipeline_names_its_buffers():
     (error,) = wsemu.check(too_few_consumers, 1, 64, (zeros(4, 32), zeros(4, 32))).errors
     assert "`bars[2]` (buffer 0 empty) phase 0" in error.message
     assert "`bars[0]` (buffer 0 full) phase 1" in error.message
+
+
+@cuda.jit
+def counts_on_lockstep(x, y):
+    lane = cuda.threadIdx.x
+    x[lane] = lane
+    y[lane] = x[31 - lane]
+
+
+@pytest.mark.parametrize(("arch", "said"), [
+    ("sm_20", "`--arch sm_20` chooses limits and costs alone"), ("sm_70", "on sm_70 and later the lanes of a warp"),
+])  # fmt: skip
+def test_an_older_architecture_does_not_imply_lockstep_and_says_so(arch, said):
+    arrays = np.zeros(32, np.int32), np.zeros(32, np.int32)
+    report = wsemu.check(counts_on_lockstep, 1, 32, arrays, arch=arch)
+    (finding,) = report.errors
+    assert finding.code == "intra-warp-race"
+    assert any(note.startswith(said) and "--lockstep" in note for note in finding.notes)
+    assert wsemu.check(counts_on_lockstep, 1, 32, arrays, arch=arch, lockstep=True).verdict == "verified"
+
+
+# -- hints that name the cause ----------------------------------------------------------------------------------------
+@cuda.jit
+def polls_plainly(flag, x, y):
+    t = cuda.threadIdx.x
+    if t < 32:
+        x[t] = t
+        cuda.threadfence()
+        cuda.syncwarp()
+        if t == 0:
+            flag[0] = 1
+    else:
+        while flag[0] == 0:
+            pass
+        y[t - 32] = x[t - 32]
+
+
+def test_a_flag_that_is_polled_by_plain_loads():
+    report = wsemu.check(polls_plainly, 1, 64, (np.zeros(1, np.int32), zeros(32), zeros(32)))
+    finding = report.errors[0]
+    line = line_of(polls_plainly, "while flag[0] == 0")
+    assert (
+        f"line {line} waits in a loop by a plain load: a compiler may make that once, and wait for ever"
+        in finding.notes
+    )
+    assert finding.help is not None
+    assert finding.help.startswith("wait by an atomic that adds 0")
+
+
+@cuda.jit
+def looks_once(flag, y):
+    t = cuda.threadIdx.x
+    if t == 0:
+        flag[0] = 1
+    for i in range(3):
+        y[t + i] = flag[0]
+
+
+def test_a_load_in_a_loop_that_goes_on_waits_for_nothing():
+    report = wsemu.check(looks_once, 1, 64, (zeros(1), zeros(67)))
+    assert not any("waits in a loop" in note for finding in report.errors for note in finding.notes)
+
+
+@cuda.jit
+def some_return(x, y, n):
+    s = cuda.shared.array(64, F32)
+    t = cuda.grid(1)
+    if t >= n:
+        return
+    s[cuda.threadIdx.x] = x[t]
+    cuda.syncthreads()
+    y[t] = s[63 - cuda.threadIdx.x]
+
+
+def test_an_unwritten_read_says_how_many_threads_store():
+    report = wsemu.check(some_return, 2, 64, (zeros(100), zeros(100), 100))
+    (finding,) = report.errors
+    line = line_of(some_return, "] = x[t]")
+    assert f"line {line}, which alone stores to `s`, is executed by 100 of the 128 threads" in finding.notes
+
+
+@cuda.jit
+def dynamic(x, y):
+    d = cuda.shared.array(0, F32)
+    t = cuda.threadIdx.x
+    d[t] = x[t]
+    cuda.syncthreads()
+    y[t] = d[63 - t]
+
+
+def test_dynamic_shared_memory_that_is_too_small():
+    report = wsemu.check(dynamic, 1, 64, (zeros(64), zeros(64)), dynamic_shared=128)
+    assert report.errors[0].code == "out-of-bounds"
+    assert report.errors[0].help is not None
+    assert report.errors[0].help.startswith("launch with more bytes of dynamic shared memory; or ")
+    assert wsemu.check(dynamic, 1, 64, (zeros(64), zeros(64)), dynamic_shared=256).verdict == "verified"
+
+
+SMALL = """\
+.version 9.0
+.target sm_90
+.address_size 64
+.extern .shared .align 16 .b8 d[];
+.visible .entry k(.param .u64 y)
+{
+.reg .b32 %r<4>;
+.reg .b64 %rd<5>;
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, d;
+shl.b32 %r3, %r1, 2;
+add.u32 %r3, %r2, %r3;
+st.shared.u32 [%r3], %r1;
+ret;
+}
+"""
+
+
+def test_dynamic_shared_memory_that_is_too_small_in_ptx():
+    kernel = wsemu.load_ptx(SMALL)["k"]
+    report = wsemu.check(kernel, 1, 64, (np.zeros(1, np.uint32),), dynamic_shared=128)
+    (finding,) = report.errors
+    assert finding.help == "launch with more bytes of dynamic shared memory; or check the index"
+    assert finding.notes[0].startswith("the launch gives 128 bytes of dynamic shared memory: the address is byte 128")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from wsemu.proof.taint_steps import Step
 
 _KINDS = frozenset({"alu", "load", "atomic", "control", "fence", "warp", "barrier", "store"})
+_NEAR = 4
+"""instructions from a load to the loop that its value leads into"""
 _SETTLES = frozenset({"cas", "exch", "and", "or", "min.s", "min.u", "max.s", "max.u"})
 """atomics that leave the same if they are made again with the same operands"""
 
@@ -114,6 +116,23 @@ def may_wait(program: Program) -> bool:
     if not loops:
         return False
     return any(_looks(code, part) and waits(program, part) for own in loops.values() for part in _parts(own, code))
+
+
+def polls(program: Program, pc: int) -> bool:
+    """Whether a load is one of a loop that waits; or, as compilers make of a plain one, stands before a loop that does
+    nothing and never ends."""
+    code = program.code.tolist()
+    number = loop_numbers(program)[pc]
+    if number >= 0:
+        own = {other for other, found in enumerate(loop_numbers(program)) if found == number}
+        return any(pc in part and waits(program, part) for part in _parts(own, code))
+    ways = [pc]
+    for _ in range(_NEAR):
+        ways = [after for way in ways for after in successors(way, code[way]) if after < len(code)]
+        if any(successors(way, code[way]) == (way,) for way in ways):
+            return True
+        ways = [way for way in dict.fromkeys(ways) if _kind(code[way]) in ("alu", "control")]
+    return False
 
 
 def _looks(code: list[list[int]], part: frozenset[int]) -> bool:

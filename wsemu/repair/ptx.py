@@ -92,13 +92,19 @@ class Text(NamedTuple):
         lines = lines_of(text)
         places: list[Place] = []
         here, run, label = ("", 0), 0, ""
+        calls: dict[tuple[str, str], tuple[str, str]] = {}
+        own = ""
         backwards = _looped(lines[first - 1 : last])
         for at in range(first - 1, min(last, len(lines))):
             words = lines[at].partition("//")[0].strip()
             if words.endswith(":"):
                 label = words[:-1]
             elif noted := _LOC.match(words):
-                number, line = (noted[3], noted[4]) if noted[3] else (noted[1], noted[2])
+                own = own or noted[1]
+                number, line = noted[1], noted[2]
+                if noted[3]:
+                    calls[number, line] = noted[3], noted[4]
+                    number, line = _outside(calls, own, noted[3], noted[4])
                 now = files.get(int(number), ""), int(line)
                 here, run = now, run + (now != here)
             elif words.endswith(";") and words[:1] not in (".", "/", "{", "}"):
@@ -112,6 +118,16 @@ class Text(NamedTuple):
     def edited(self, changed: dict[int, str]) -> str:
         """With other text in the place of lines."""
         return "".join(changed.get(n, line) for n, line in enumerate(self.lines))
+
+
+def _outside(calls: dict[tuple[str, str], tuple[str, str]], own: str, number: str, line: str) -> tuple[str, str]:
+    """The file and line of a call, or of that which led there, in the kernel's own file: calls in headers are made by
+    nobody who reads this."""
+    for _ in range(len(calls)):
+        if number == own or (number, line) not in calls:
+            break
+        number, line = calls[number, line]
+    return number, line
 
 
 def _looped(lines: list[str]) -> set[str]:
