@@ -278,7 +278,8 @@ _LARGER = "launch with more bytes of dynamic shared memory"
 def _is_dynamic(raw: RawFinding, places: Places) -> bool:
     """Whether an access names an array in dynamic shared memory: one that is declared nowhere."""
     name, program = places.program.array_of[raw.pc], places.program
-    known = {array.name for array in (*places.arrays, *program.shared, *program.locals)}
+    arrays: list[Any] = [*places.arrays, *program.shared, *program.locals]
+    known = {array.name for array in arrays}
     return program.uses_dynamic_shared and name is not None and name not in known
 
 
