@@ -99,15 +99,25 @@ Path = tuple[tuple[int, Op], ...]
 _LAST = 1 << 30
 
 
+def _statements(block: Block) -> Iterator[Op]:
+    """Those of a block and of the branches in it, as they stand."""
+    for statement in block:
+        if isinstance(statement, Branch):
+            yield from _statements(statement.then)
+            yield from _statements(statement.other)
+        else:
+            yield statement
+
+
 def paths(program: Program) -> tuple[Path, ...]:
-    numbers: dict[int, int] = {}
+    numbers = {id(statement): number for number, statement in enumerate(_statements(program.block))}
 
     def walk(block: Block, lane: int) -> Iterator[tuple[int, Op]]:
         for statement in block:
             if isinstance(statement, Branch):
                 yield from walk(statement.then if statement.mask >> lane & 1 else statement.other, lane)
             else:
-                number = numbers.setdefault(id(statement), len(numbers))
+                number = numbers[id(statement)]
                 if statement.kind != "X":
                     yield number, statement
                 elif statement.mask >> lane & 1:

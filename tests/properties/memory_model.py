@@ -13,7 +13,7 @@ a register has a value that was loaded before.  In a line, as `P0@0: W x 1; F sc
     ?register=value, ?register!value    before an operation: it is made only if that holds
     until value                         behind a read or a `cas`: it is made again until it reads that
     s[register]                         for a place: the one that the register counts from s0 on
-    W x 1 & W y 2                       one access of a vector, which PTX promises of each element alone; one that is
+    W x 1 & W y 2                       one access of a vector: to PTX one of each element, in no order; one that is
                                         volatile is a plain one here: weak volatile
 
 A thread is of a CTA, `P0@1`, and that of a cluster, `P0@1/0`; without one each CTA is a cluster by itself.
@@ -485,10 +485,15 @@ class _Base:
         """relations are lists of bit sets: which events follow one"""
         for a, first in enumerate(events):
             for b, second in enumerate(events):
-                same = first.thread == second.thread >= 0 and first.at < second.at
+                same = first.thread == second.thread >= 0 and first.at < second.at and not self._of_one(first, second)
                 if same or (first.thread < 0 <= second.thread):  # initial writes come before all
                     self.po[a] |= 1 << b
         self.bars = self._barriers()
+
+    def _of_one(self, first: Event, second: Event) -> bool:
+        """Whether two are elements of one vector, which are accessed in no order."""
+        between = self.program[first.thread].operations[(first.at + 1) // 2 : (second.at + 1) // 2]
+        return bool(between) and all(operation.joined for operation in between)
 
     @cached_property
     def patterns(self) -> _Patterns:

@@ -302,6 +302,11 @@ SENT, TAKEN = "W f 1 release gpu & W g 2 release gpu", "R f acquire gpu & R g ac
     (PAIR.format(SENT, "R g -> a"), False),
     (PAIR.format(SENT.replace("release", "relaxed"), TAKEN), False),
     (PAIR.format(SENT.replace("gpu", "cta"), TAKEN), False),
+    (PAIR.format(SENT, "W y 1; R g acquire gpu until 2 -> a"), True),
+    (PAIR.format("W y 2; " + SENT, "W y 1; R g acquire gpu until 2 -> a"), False),
+    (PAIR.format(SENT, "R g acquire gpu until 2 -> a; W f 1"), False),
+    (LOCKED.format("R y relaxed gpu; R f & R g; R x relaxed gpu & R y relaxed gpu; ", 1, "acquire gpu")
+     + "; A exch f 0 release gpu", True),
 ])  # fmt: skip
 @pytest.mark.parametrize("engine", ["vm", "reference"])
 def test_strong_accesses_of_vectors(line: str, right: bool, engine: Any) -> None:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from wsemu.launch.explore.decide import Decided
     from wsemu.model.launch_shape import LaunchConfiguration
-    from wsemu.model.outcome import FindingKey, Outcome, RawFinding, Trace, Tracer
+    from wsemu.model.outcome import Event, FindingKey, Outcome, RawFinding, Trace, Tracer
     from wsemu.model.settings import Settings
     from wsemu.proof.taint import Analysis
 
@@ -134,7 +134,8 @@ def judge(
     if gives_places is not None and not wanted and analysis is not None and _by_atomics_alone(analysis, program):
         given = gives_places(analysis)
     steered, loose = _order_dependent(places, analysis, given)
-    wanted, orders = _without_atomics(wanted, places, trace_of, bool(steered))
+    of_parts = functools.partial(_by_parts, program, trace_of) if mixed else trace_of
+    wanted, orders = _without_atomics(wanted, places, of_parts, bool(steered))
     wanted, loads = _without_loads(wanted, places, trace_of)
     found = _found(wanted, places, trace_of, settings, bool(steered), more)
     stopped = _stopped(places, settings, found.failed)
@@ -142,8 +143,9 @@ def judge(
         stopped.append(_too_many(found.untold))
     unmodelled = [*program.unmodelled, *apart, *mixed]
     doubts = _Doubts(stopped, unmodelled, undefined, _asserted(places, aborts=True), orders, loads, steered)
-    asked = None if decide is None or _has_parts(program) else decide
-    decided = None if asked is None else _decided(found, doubts, places, settings, asked)
+    # orders that go through an element of a vector are not followed there: what is found may be ordered
+    asks = found.failed or not _has_parts(program)
+    decided = _decided(found, doubts, places, settings, decide) if decide is not None and asks else None
     if decided is not None:
         found, doubts = _in_all_orders(found, doubts, places, settings, decided)
         loose = [*decided.notes, *(() if decided.proven else loose)]
@@ -392,8 +394,8 @@ def _bytes(program: Program, pc: int) -> tuple[int, int]:
 
 
 def _without_parts(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
-    """Take out races where a strong access of a vector meets one of an element of it, with a reason each: PTX has them
-    ordered, and what they order, which is not told from what nothing orders."""
+    """Take out races where a strong access of a vector meets one of an element of it, with a reason each: to PTX they
+    are atomic with each other.  What they order among the lanes of a warp is not told from what nothing orders."""
     program = places.program
     met = []
     for raw in wanted:
@@ -408,7 +410,18 @@ def _without_parts(wanted: list[RawFinding], places: Places) -> tuple[list[RawFi
         "element: not modelled"
         for raw in met
     ]
-    return [raw for raw in wanted if raw.code not in (*RACES, "missing-fence")], list(dict.fromkeys(reasons))
+    out = {id(raw) for raw in met} | {id(raw) for raw in wanted if raw.code in ("intra-warp-race", "missing-fence")}
+    return [raw for raw in wanted if id(raw) not in out], list(dict.fromkeys(reasons))
+
+
+def _by_parts(program: Program, trace_of: Tracer, accesses: frozenset[int]) -> Trace:
+    """A trace in which a strong access of a vector is one of each of its elements."""
+    trace = trace_of(accesses)
+    events: list[Event] = []
+    for event in trace.events:
+        size, parts = _bytes(program, event.pc) if event.kind == "atomic" else (0, 1)
+        events += [event._replace(place=event.place + size // parts * n) for n in range(parts)]
+    return replace(trace, events=events, readings={})
 
 
 def _marks(outcome: Outcome, code: str) -> list[RawFinding]:
