@@ -243,6 +243,12 @@ def _invalid_barrier(raw: RawFinding, places: Places) -> Finding:
     return _finding(raw, places, message, label, [], [f"{note}; the launch was stopped here"], help_)
 
 
+def _out_of(raw: RawFinding, places: Places) -> str:
+    """What lets all lanes of a mask come to an operation."""
+    trips = "; or let all lanes make the same trips of the loop around it" * places.in_one_loop(raw.pc, raw.pc)
+    return f"move the operation out of the branch, or compute the mask with `ballot_sync` before it{trips}"
+
+
 def _divergence(raw: RawFinding, places: Places) -> Finding:
     d = raw.detail
     if "members" in d and d["barrier"] < 0:
@@ -256,7 +262,7 @@ def _divergence(raw: RawFinding, places: Places) -> Finding:
             raw, places, "warp-wide operation whose member mask does not match the lanes that execute it",
             f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}: {named}", [],
             ["the hardware waits for the named lanes or gives undefined values"],
-            "move the operation out of the branch, or compute the mask with `ballot_sync` before it" if absent else
+            _out_of(raw, places) if absent else
             f"name the lanes that execute it in the mask, 0x{raw.lanes:08X}; or let the named lanes alone come to it",
         )  # fmt: skip
     executed = f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}"

@@ -59,7 +59,8 @@ def explain(raw: RawFinding, places: Places) -> Finding:
 
 def _uninitialized(raw: RawFinding, places: Places) -> Finding:
     name, does = words.mbarrier(raw, places), words.does(places, raw.pc)
-    label = f"{words.who(raw, places)} {does} {name}"
+    who = words.who(raw, places)
+    label = f"{who} {words.does(places, raw.pc, 1 + (', lanes' in who))} {name}"
     if raw.detail["ordered"]:
         return words.finding(
             raw, places, f"{name} may be no mbarrier yet when {places.who(raw.cta, raw.warp)} {does} it", label,

@@ -71,6 +71,8 @@ def help_for(found: Conflict, witness: Witness | None) -> str:
         near = places.together == "cluster" and places.cluster_of(one.cta) == places.cluster_of(two.cta)
         return f"give both a scope that takes in the other's CTA: `{'.cluster' if near else '.gpu'}`"
     if not found.same_cta:
+        if _is_one_element(found):
+            return _ONE_ELEMENT
         alone = "different CTAs are ordered by nothing within a launch: use atomics, or a second launch"
         return between_ctas(found) or (_loaded_plainly(found) or alone)
     if apart := witness and by_lanes.remedy(found, witness):
@@ -103,6 +105,19 @@ def help_for(found: Conflict, witness: Witness | None) -> str:
         one, two = right.first.access, right.second.access
         return f"add `cuda.syncthreads()` {places.after(one.pc, two.pc)}, where every thread passes{right.again}"
     return _named_help(right, witness)
+
+
+_ONE_ELEMENT = (
+    "each CTA stores to the same elements: let the index take in `cuda.blockIdx`, or one CTA alone store; else use an "
+    "atomic, or a second launch"
+)
+
+
+def _is_one_element(found: Conflict) -> bool:
+    """Whether the same warp of two CTAs stores to one place with one instruction: no index tells CTAs apart."""
+    one, two = found.first.access, found.second.access
+    alike = (one.pc, one.warp) == (two.pc, two.warp) and found.first.iteration == found.second.iteration
+    return alike and found.hazard == "write-after-write" and not between_ctas(found)
 
 
 def _flag(found: Conflict, witness: Witness) -> str:

@@ -287,8 +287,9 @@ error[race]: write-after-write hazard on global `x[t]`
   |     ---- (1) stored by warp 0 of CTA (0, 0, 0)
   |
   = note: lane 3, same words: `x[3]`; nothing orders (1) before (2)
-  = hint: different CTAs are ordered by nothing within a launch: use atomics, or
-          a second launch
+  = hint: each CTA stores to the same elements: let the index take in
+          `cuda.blockIdx`, or one CTA alone store; else use an atomic, or a
+          second launch
   = schedule:
       1 CTA (1, 1, 0) warp 0  store x[t]  :6  (2)
       2 CTA (0, 0, 0) warp 0  store x[t]  :6  (1)

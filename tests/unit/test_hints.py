@@ -274,3 +274,47 @@ def test_dynamic_shared_memory_that_is_too_small_in_ptx():
     (finding,) = report.errors
     assert finding.help == "launch with more bytes of dynamic shared memory; or check the index"
     assert finding.notes[0].startswith("the launch gives 128 bytes of dynamic shared memory: the address is byte 128")
+
+
+@cuda.jit
+def each_cta_stores_all(x, y):
+    for i in range(cuda.threadIdx.x, x.size, cuda.blockDim.x):
+        y[i] = x[i] + cuda.blockIdx.x
+
+
+def test_ctas_that_store_the_same_elements():
+    report = wsemu.check(each_cta_stores_all, 2, 32, (zeros(128), zeros(128)))
+    assert report.errors[0].code == "race"
+    assert "each CTA stores to the same elements: let the index take in `cuda.blockIdx`" in str(report.errors[0].help)
+
+
+@cuda.jit
+def votes_by_trips(x, y):
+    t = cuda.threadIdx.x
+    n = 0
+    for _ in range(t % 4):
+        n += cuda.ballot_sync(0xFFFFFFFF, x[t] > 0)
+    y[t] = n
+
+
+def test_a_vote_in_a_loop_whose_trips_differ_by_lane():
+    report = wsemu.check(votes_by_trips, 1, 32, (zeros(32), np.zeros(32, np.int64)))
+    help_ = [finding.help for finding in report.errors if finding.code == "barrier-divergence"]
+    assert help_
+    assert str(help_[0]).endswith("; or let all lanes make the same trips of the loop around it")
+
+
+@cuda.jit
+def used_before_it_is_one(x):
+    full = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 32)
+    ptx.mbarrier_arrive(full, 0)
+    x[t] = 1
+
+
+def test_several_lanes_arrive():
+    report = wsemu.check(used_before_it_is_one, 1, 32, (zeros(32),))
+    finding = next(finding for finding in report.errors if finding.code == "mbarrier-uninitialized")
+    assert any("lanes 1-31 arrive on `full[0]`" in site.text for site in finding.sites)

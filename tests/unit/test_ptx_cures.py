@@ -178,3 +178,65 @@ def test_an_edit_amid_a_line_of_several_statements_is_told_by_the_line_of_ptx_an
     lines.insert(21 - 1, "bar.sync 0;")
     file.write_text("\n".join(lines) + "\n")
     assert wsemu.check(wsemu.load_ptx(file)["k"], 1, 64, zeros(64, 64)).verdict == "verified"
+
+
+TOO_MANY_UNDER_WAY = """\
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 y)
+{
+.reg .b32 %r<6>;
+.reg .b64 %rd<8>;
+.shared .align 16 .b8 s[256];
+.loc 1 1 1
+ld.param.u64 %rd1, [x];
+ld.param.u64 %rd2, [y];
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd3, %r1, 4;
+add.u64 %rd4, %rd1, %rd3;
+add.u64 %rd5, %rd2, %rd3;
+mov.u32 %r2, s;
+shl.b32 %r3, %r1, 2;
+add.u32 %r4, %r2, %r3;
+.loc 1 2 1
+cp.async.ca.shared.global [%r4], [%rd4], 4;
+.loc 1 3 1
+cp.async.commit_group;
+.loc 1 4 1
+cp.async.ca.shared.global [%r4+128], [%rd4+128], 4;
+.loc 1 5 1
+cp.async.commit_group;
+.loc 2 7 3, function_name $L__info_string1, inlined_at 1 6 1
+.loc 3 9 3, function_name $L__info_string0, inlined_at 2 7 3
+cp.async.wait_group 2;
+.loc 1 7 1
+ld.shared.u32 %r5, [%r4];
+st.global.u32 [%rd5], %r5;
+.loc 1 8 1
+cp.async.wait_all;
+ret;
+}
+.file 1 "copies.cu"
+.file 2 "outer.h"
+.file 3 "inner.h"
+"""
+
+
+def test_fewer_groups_may_stay_under_way_and_the_line_is_the_kernels_own(tmp_path):
+    text = TOO_MANY_UNDER_WAY
+    for name in ("copies.cu", "outer.h", "inner.h"):
+        (tmp_path / name).write_text("x;\n" * 9)
+        text = text.replace(f'"{name}"', f'"{(tmp_path / name).as_posix()}"')
+    (tmp_path / "copies.ptx").write_text(text)
+    kernel = wsemu.load_ptx(tmp_path / "copies.ptx")["k"]
+    report = wsemu.check(kernel, 1, 32, (np.ones(64, np.uint32), np.zeros(32, np.uint32)))
+    assert {finding.code for finding in report.errors} == {"race"}
+    _, first, last = kernel.source()
+    files = {n: str(tmp_path / name) for n, name in enumerate(("copies.cu", "outer.h", "inner.h"), 1)}
+    edits = candidates(Text.of(text, str(tmp_path / "copies.ptx"), first, last, files), report)
+    wanted = "write `cp.async.wait_group 1` in place of `cp.async.wait_group 2` in line 6"
+    ((changed, new),) = next(lines for _, c, lines in edits if c.edit.says == wanted).items()
+    lines = text.splitlines(keepends=True)
+    mended = wsemu.load_ptx("".join([*lines[:changed], new, *lines[changed + 1 :]]))["k"]
+    assert wsemu.check(mended, 1, 32, (np.ones(64, np.uint32), np.zeros(32, np.uint32))).verdict == "verified"

@@ -17,6 +17,7 @@ _WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"`alignment=(\d+)`": r"`__align__(\1)`",
     r"`cuda\.atomic`": "`atomicAdd` or its kin",
     r"`cuda\.atomic\.(add|sub|inc|dec|min|max|and|or|xor|exch|cas)_?`": lambda found: f"`{_atomic(found[1])}`",
+    r"`cuda\.blockIdx`": "`blockIdx`",
     r"`cuda\.to_device`": "`cudaMemcpy`",
     r"`cuda\.shared\.array\(0, dtype\)`": "`extern __shared__`",
     r"`ptx\.ld_nc`": "`__ldg`, `const __restrict__` or `ld.global.nc`",

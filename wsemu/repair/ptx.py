@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)(?:.*\binlined_at\s+(\d+)\s+(\d+))?")
 """the place of what follows, and where it is called from"""
 _NUMBER = re.compile(r"mov\.[bus]32\s+(%\w+),\s*(-?\d+);")
+_GROUPS = re.compile(r"(cp\.async\.(?:bulk\.)?wait_group(?:\.read)?\s+)(\d+);")
 _SYNCHRONISES = re.compile(r"(?:bar|barrier|mbarrier|fence|membar)\b|cp\.async\.(?:bulk\.)?(?:wait|commit)_")
 _ACTS = re.compile(r"(?:ld|st|atom|red|bar|barrier|mbarrier|cp|wgmma)\.\S+")
 _PREDICATE = re.compile(r"^@!?%\w+\s+")
@@ -279,6 +280,10 @@ def _changed(
     if size := re.fullmatch(r"(mbarrier\S*expect_tx.*,\s*)(\d+);", place.text):
         for n in sorted({2 * int(size[2]), int(size[2]) // 2, *(n for n in numbers if n % 16 == 0)} - {0}):
             yield put("argument", f"{size[1]}{n};", 1 + far)
+    if groups := _GROUPS.fullmatch(place.text):
+        fewer = int(groups[2]) - 1
+        for n in dict.fromkeys((fewer, 0)) if fewer >= 0 else ():  # that may stay under way
+            yield put("argument", f"{groups[1]}{n};", 1 + far + 0.5 * (n != fewer))
     says = f"delete {said(place.text)} in {where}"
     yield 3 + far, _candidate("delete", says, far, -1), {place.at: "\n"}
 
