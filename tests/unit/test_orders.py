@@ -118,6 +118,21 @@ def test_a_deadlock_is_of_every_schedule_where_no_order_ends(kernel: Any, holds:
         assert "waits for `count[0]`, which is 3, to change" in finding.notes[0]
 
 
+@cuda.jit
+def nobody_sets(flag, y):
+    if cuda.threadIdx.x == 0:
+        cuda.atomic.add(flag, 1, 1)
+        while cuda.atomic.add(flag, 0, 0) == 0:
+            pass
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_deadlock_of_few_threads_is_of_every_schedule_too(engine: Any) -> None:
+    found = wsemu.check(nobody_sets, 2, 32, (kernels.ints(2), kernels.ints(1)), engine=engine)
+    (finding,) = found.errors
+    assert (finding.code, finding.holds_in) == (STUCK, "every schedule")
+
+
 # -- what is left open ------------------------------------------------------------------------------------------------
 @cuda.jit
 def both_store_and_look(x, y, seen):

@@ -258,7 +258,8 @@ class _Attempt:
             told = _Told(bound, self.places, session, result, begin)
             said = told.said()
             if result.stuck and said is not None and said.findings and not (self.first or apart or asynchronous):
-                said = self._in_how_many(said, told)
+                search = self._search(session, Knowledge, samples=False, most=0)
+                said = self._in_how_many(said, search, told.for_ever)
             return _with_room(said, met, bound, self.places)
         finally:
             if left is not None:
@@ -285,27 +286,32 @@ class _Attempt:
             if not few(session):
                 return None
             options = self.options | {"cluster_of": int}
-            search = Search(
-                session,
-                lambda shared: Knowledge(bound.program, session.ctas, 1, shared=shared, lockstep=False, **options),
-                reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
-                samples=False,
-            )
-            result = search.run()
+
+            def search() -> Search:
+                return Search(
+                    session,
+                    lambda shared: Knowledge(bound.program, session.ctas, 1, shared=shared, lockstep=False, **options),
+                    reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
+                    samples=False,
+                )
+
+            result = search().run()
             if result.decided and result.end is not None:
                 session.load_memory(result.end)
             whole = Whole(session, bound)
             session_: Any = whole
             said = _Told(bound, self.places, session_, whole.told(result), begin).said()
+            if result.stuck and said is not None and said.findings and not self.first:
+                said = self._in_how_many(said, search(), lambda stuck: True)  # each lane goes on by itself
             return said if said is not None and (said.proven or said.findings) else None
         finally:
             session.close()
 
-    def _in_how_many(self, said: Decided, told: _Told) -> Decided:
-        """A deadlock of one order, as one of every schedule if few orders show that none ends well."""
+    def _in_how_many(self, said: Decided, search: Search, hangs: Callable[[list[Ask]], bool]) -> Decided:
+        """A deadlock of one order, as one of every schedule if few orders show that none ends well; `hangs` says
+        whether lanes that wait do so for ever."""
         kept = [array.copy() for array, _ in self.bound.segments]
-        search = self._search(told.session, Knowledge, samples=False, most=FEW_STEPS)
-        search.hangs = told.for_ever
+        search.most, search.hangs = FEW_STEPS, hangs
         result = search.run()
         for (array, _), before in zip(self.bound.segments, kept, strict=True):
             array[:] = before
