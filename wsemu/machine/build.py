@@ -233,10 +233,18 @@ def from_outside(name: str, function: Callable[..., int]) -> int:
         return _loaded[name]
 
 
+def placed(name: str, part: Part) -> int:
+    """The address of what is no part of the VM, but compiled as one."""
+    with _loading:
+        if name not in _loaded:
+            symbol, needed, code = part
+            _loaded[name] = object_file.load(code, symbol) or _load_by_llvm(symbol, needed, code)
+        return _loaded[name]
+
+
 def _load(name: str, part: Part) -> None:
     """Give a part a place in this process."""
-    symbol, needed, code = part
-    _loaded[name] = object_file.load(code, symbol) or _load_by_llvm(symbol, needed, code)
+    placed(name, part)
     for operation in members(name) if name in FAMILY_NAMES else ():
         FAMILIES[OPCODE[operation]] = _loaded[name]
 

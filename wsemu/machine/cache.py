@@ -36,6 +36,8 @@ ABANDONED = 3600.0
 SETTLED = 2_000_000_000
 """nanoseconds after which a file that is written again gets another time"""
 MAGIC = b"wsemu object code 4\n"
+BLOCK_ROOTS = tuple(f"{PACKAGE}.machine.{name}" for name in ("parts", "lowering", "tier.block"))
+"""the modules that blocks are compiled from and with"""
 Sources = dict[str, bytes]
 """module -> its text"""
 _IMPORT = re.compile(r"^(?:from[ ]+([\w.]+)[ ]+import[ ]+(\((?:[^)#]|#.*)*\)|.*)|import[ ]+(.*))$", re.MULTILINE)
@@ -308,19 +310,66 @@ def _tidy(place: Path, part: str) -> None:
                     file.unlink()
 
 
+# -- blocks of programs ------------------------------------------------------------------------------------------------
+
+MOST_BLOCKS, BLOCK_BYTES = 256, 64 << 20
+"""of programs that are kept, the last ones used, in so many bytes"""
+
+
+@functools.cache
+def _of_blocks() -> bytes:
+    """The key of the modules that blocks are compiled from."""
+    return key_of("block", _Package(HOME).closure(BLOCK_ROOTS)).encode()
+
+
+def read_block(symbol: str) -> Part | None:
+    """A compiled block; None if no file has it, or one that is torn or of another version."""
+    place = folder()
+    try:
+        found = _unpacked(_of_blocks(), (place / f"vm-{symbol}.bin").read_bytes()) if place else None
+        if found and place:
+            os.utime(place / f"vm-{symbol}.bin")  # was used
+    except OSError:
+        return None
+    return found
+
+
+def write_block(symbol: str, made: Part) -> None:
+    """Put a block's file in place as a whole, if that is allowed, and remove the oldest ones beyond what is kept."""
+    place = folder()
+    if place is None:
+        return
+    with contextlib.suppress(OSError):
+        _put(place / f"vm-{symbol}.bin", _packed(_of_blocks(), made))
+        states = [(file.stat(), file) for file in place.glob("vm-block_*.bin")]
+        room = BLOCK_BYTES
+        for number, (state, file) in enumerate(sorted(states, key=lambda one: -one[0].st_mtime)):
+            room -= state.st_size
+            if number and (number >= MOST_BLOCKS or room < 0):
+                file.unlink()
+
+
 # -- its bytes --------------------------------------------------------------------------------------------------------
 
 
 def packed(part: str, made: Part) -> bytes:
     """The bytes of a file: the key, what was made, and a checksum of both."""
+    return _packed(keys()[part].encode(), made)
+
+
+def _packed(key: bytes, made: Part) -> bytes:
     symbol, needed, code = made
-    fields = (keys()[part].encode(), symbol.encode(), needed.encode(), code)
+    fields = (key, symbol.encode(), needed.encode(), code)
     body = MAGIC + b"".join(struct.pack("<Q", len(field)) + field for field in fields)
     return body + _checksum(body)
 
 
 def unpacked(part: str, data: bytes) -> Part | None:
     """What `packed` made bytes of; None if it did not, or with another key."""
+    return _unpacked(keys()[part].encode(), data)
+
+
+def _unpacked(wanted: bytes, data: bytes) -> Part | None:
     body, checksum = data[:-4], data[-4:]
     if not data.startswith(MAGIC) or _checksum(body) != checksum:
         return None
@@ -330,7 +379,7 @@ def unpacked(part: str, data: bytes) -> Part | None:
         fields.append(body[at + 8 : at + 8 + size])
         at += 8 + size
     key, symbol, needed, code = fields
-    return (symbol.decode(), needed.decode(), code) if key == keys()[part].encode() else None
+    return (symbol.decode(), needed.decode(), code) if key == wanted else None
 
 
 def _checksum(body: bytes) -> bytes:

@@ -105,11 +105,14 @@ def _results(function: Callable[..., Any]) -> int:
 class Module:
     """One LLVM module: a function that is called from outside, with all that it calls."""
 
-    def __init__(self, function: Callable[..., int] | Emitted, symbol: str, width: int = 0) -> None:
+    def __init__(self, symbol: str, width: int = 0) -> None:
         """`width`: an index of `cell_bits.WIDTHS`."""
         self.ir = ir.Module(name=symbol)
         self.width = width
         self._made: dict[tuple[Compiled, tuple[Kind, ...]], Any] = {}
+
+    def define(self, function: Callable[..., int] | Emitted, symbol: str) -> None:
+        """Make the function that is called from outside."""
         if isinstance(function, Emitted):
             self._emitted(function, symbol)
         else:
@@ -545,13 +548,25 @@ def compile_function(
 ) -> Part:
     """A function of int64 numbers and all that it calls, as object code; `rare` and `loops` are those of `parts.Made`.
     `width` is an index of `cell_bits.WIDTHS`."""
+
+    def define(module: Module) -> None:
+        module.define(function, symbol)
+
+    return compile_module(define, symbol, rare=rare, loops=loops, width=width)
+
+
+def compile_module(
+    define: Callable[[Module], object], symbol: str, *, rare: bool = False, loops: bool = False, width: int = 0
+) -> Part:
+    """The same of what `define` puts into a module."""
     target = _target(NO_EFFORT if rare else ALL_EFFORT)
     with _no_garbage():
-        made = Module(function, symbol, width).ir
-        made.triple, made.data_layout = target.triple, str(target.target_data)
+        made = Module(symbol, width)
+        define(made)
+        made.ir.triple, made.ir.data_layout = target.triple, str(target.target_data)
         if not (rare or loops):
-            _take_the_place_of_calls(made)
-        module = llvm.parse_assembly(str(made))
+            _take_the_place_of_calls(made.ir)
+        module = llvm.parse_assembly(str(made.ir))
     by_name = hasattr(llvm.create_new_module_pass_manager(), "add_sroa_pass")  # llvmlite 0.45 has passes by name
     (_improve if by_name and not loops else _improve_loops)(module, target)
     return symbol, " ".join(sorted(_needed(module))), target.emit_object(module)

@@ -22,6 +22,7 @@ from wsemu.machine.memory.read_only_claims import Claims, written_bytes
 from wsemu.machine.memory.shadow_planes import POOL, ROOM, WINDOWS_FROM, Planes, collide, joined, overlapping
 from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
+from wsemu.machine.tier import hot
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.control_flow import CTA_COST, flow_lengths
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wsemu.machine.memory.shadow_planes import Suspects
+    from wsemu.machine.tier.hot import Tier, Wanted
     from wsemu.model.grid import Extent
     from wsemu.model.outcome import EventKind
 
@@ -91,6 +93,8 @@ SLICES = (20_000_000, 4_000_000, 1_000_000)
 """warp instructions between two looks at the outside world (about a tenth of a second), by width: as many intervals may
 begin meanwhile"""
 SLICE = SLICES[0]
+FIRST_SLICE = 1_000_000
+"""the same as long as a program may get a block, see tier/hot.py"""
 PATIENCE = 1_000_000
 """the same for starting CTAs, see `scheduler.start_cta`"""
 MOST_CTAS = 1 << 27
@@ -393,6 +397,11 @@ class Machine:
         self.rooms = rooms or Rooms()
         self.grouping = groups = _grouping(grid, shape)
         self.clusters = clusters
+        self.tier: Tier = "off"
+        self.executed = 0
+        """warp instructions so far, by slices"""
+        self.wanted: Wanted | None = None
+        """the block that it uses, or waits for"""
         image = _image_of(ProgramKey(program))
         self.program = program
         self.image = image
@@ -724,11 +733,16 @@ class Machine:
         """
         state, address = self.state[0], address_of(self.state)
         state["group"], state["group_end"], state["group_step"], state["group_first"] = first, last, step, first
+        self.executed = 0
         while True:
-            piece = min(budget, SLICES[self.width])
+            if self.tier != "off":
+                hot.look(self)
+            piece = min(budget, FIRST_SLICE if hot.undecided(self) else SLICES[self.width])
             state["budget"], state["patience"] = piece, PATIENCE
             status = self.entry(address)
-            budget -= piece - max(int(state["budget"]), 0)
+            executed = piece - max(int(state["budget"]), 0)
+            budget -= executed
+            hot.warm(self, executed)
             if state["unnamed"]:
                 return layout.UNNAMED
             if status in (layout.REFINE, layout.SWEEP) and self.planes:
@@ -1384,6 +1398,7 @@ class Launch:
         self.most = most_ctas(self.ctas, budget)
         self.workers, self.descending, self.arch, self.only = workers, descending, arch, only
         self.each = each
+        self.tier = hot.chosen()
         self.grouping, self.clusters = _grouping(grid, shape), clusters
         self._check_groups()
         self.read_only = self.watch.read_only and _image_of(ProgramKey(program)).has_read_only_loads
@@ -1440,6 +1455,7 @@ class Launch:
         key = self._kind(share)
         kept = self._kept(key, number)
         if kept is not None:
+            kept.tier = self.tier
             return kept
         machine = self._machine(most=share)
         if key and machine.remember():
@@ -1468,10 +1484,12 @@ class Launch:
     def _machine(
         self, segments: list[tuple[Bytes, bool]] | None = None, watch: Watch | None = None, most: int | None = None
     ) -> Machine:
-        return Machine(
+        machine = Machine(
             self.program, self.grid, self.block, self.rows, segments or self.segments, self.dynamic,
             watch or self.watch, self.arch, most or self.most, self.rooms, self.grouping.shape, self.clusters,
         )  # fmt: skip
+        machine.tier = self.tier
+        return machine
 
     def run(self) -> Outcome:
         """Run it.  What is found on several machines, or in another order of CTAs, is found again on one, in order: so

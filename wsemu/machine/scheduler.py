@@ -682,6 +682,16 @@ def execute_asynchronous(m, warp, w, pc, lanes):
     return status
 
 
+@compiled
+def in_block(m, warp, w, pc, mask):
+    """Where control has come to a compiled block, run that: warp.pc is where the warp goes on.  Status."""
+    warp.pc = pc
+    if mask != WHOLE or load_i64(m.blocks + 8 * pc) == 0:
+        return np.int64(DONE)
+    warp.mask = mask
+    return call(m.block_entry, m.address, w)
+
+
 def run_warp(address, w):
     """Run one warp until it waits or ends (YIELDED) or the machine must stop."""
     m = machine_at(address, 0)
@@ -690,6 +700,10 @@ def run_warp(address, w):
     registers = warp.registers
     code = m.code
     families = m.families
+    if m.blocks:
+        status = in_block(m, warp, w, warp.pc, warp.mask)
+        if status != DONE:
+            return np.int64(status)
     pc = warp.pc
     mask = warp.mask
     while True:
@@ -747,6 +761,8 @@ def run_warp(address, w):
             warp.pc = pc + 1
             warp.mask = mask
             status = call(m.collective_entry, address, w, pc, x)
+            if status == DONE and m.blocks:
+                status = in_block(m, warp, w, warp.pc, warp.mask)
             if status != DONE:
                 return np.int64(status)
             pc = warp.pc
@@ -763,6 +779,8 @@ def run_warp(address, w):
             warp.pc = pc + 1
             warp.mask = mask
             status = execute_asynchronous(m, warp, w, pc, x)
+            if status == DONE and m.blocks:
+                status = in_block(m, warp, w, warp.pc, warp.mask)
             if status != DONE:
                 return np.int64(status)
             pc = warp.pc
@@ -777,6 +795,11 @@ def run_warp(address, w):
             warp.pc = pc
             warp.mask = mask
             return np.int64(YIELDED if m.turn < 0 else BUDGET)
+        if m.blocks:
+            status = in_block(m, warp, w, pc, mask)
+            if status != DONE:
+                return np.int64(status)
+            pc = warp.pc
 
 
 def collective(address, w, pc, mask):

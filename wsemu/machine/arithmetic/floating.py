@@ -46,7 +46,13 @@ def canonical(body: Body, order: tuple[int, ...] = ()) -> Body:
             return _passed_on(b, r, [operands[n] for n in order]) if order else r
         return _with_nan(b, b.fcmp_unordered("uno", r, r), r)
 
+    if order:
+        NUMBERS[result] = body
     return result
+
+
+NUMBERS: dict[Body, Body] = {}
+"""of a body whose f64 nans are chosen from its operands', what it does where there is none"""
 
 
 def _passed_on(b: Builder, r: Value, operands: list[Value]) -> Value:

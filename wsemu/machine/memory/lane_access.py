@@ -32,6 +32,8 @@ from wsemu.model.isa import ATOMICS, FLUSHING_ADD, HALVES, LANES, OPERATIONS, RO
 BAD, UNIT, SAME, AFFINE, SCATTERED = range(5)
 """how the lanes of an access lie: out of bounds or misaligned; consecutive by all 32 lanes; one address; one stride
 between all 32 lanes; anything else"""
+QUARTERS, ALIKE = 5, 6
+"""of lanes that lie anyhow: each eight of them are consecutive; have one address"""
 
 
 def _first_lane(b: Builder, registers: Value, a: Value, mask: Value) -> Value:
@@ -106,16 +108,17 @@ to compile"""
 MEMORY_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind in ("load", "store"))
 
 
-def _unit_load(b: Builder, address: Value, rows: list[Value], n: int, e: Any) -> None:
+def load_side_by_side(b: Builder, address: Value, n: int, e: Any) -> list[Value]:
+    """The rows of vectors of n elements that lanes have side by side."""
     v = b.load(pointer(b, address, ir.VectorType(e, LANES * n)), align=1)
-    for j, row in enumerate(rows):
-        picked = ir.Constant(ir.VectorType(I32, LANES), [lane * n + j for lane in range(LANES)])
-        part = v if n == 1 else b.shuffle_vector(v, v, picked)
-        b.store(part, pointer(b, row, part.type), align=64)
+    if n == 1:
+        return [v]
+    picks = ([lane * n + j for lane in range(LANES)] for j in range(n))
+    return [b.shuffle_vector(v, v, ir.Constant(ir.VectorType(I32, LANES), picked)) for picked in picks]
 
 
-def _unit_store(b: Builder, address: Value, rows: list[Value], n: int, e: Any) -> None:
-    parts = [b.load(pointer(b, row, ir.VectorType(e, LANES)), align=64) for row in rows]
+def store_side_by_side(b: Builder, address: Value, parts: list[Value]) -> None:
+    """The other way round."""
     while len(parts) > 1:  # interleave: for four rows first (0, 2) and (1, 3), then the two results
         half, m = len(parts) // 2, parts[0].type.count
         order = ir.Constant(ir.VectorType(I32, 2 * m), [x for lane in range(m) for x in (lane, m + lane)])
@@ -123,51 +126,94 @@ def _unit_store(b: Builder, address: Value, rows: list[Value], n: int, e: Any) -
     b.store(parts[0], pointer(b, address, parts[0].type), align=1)
 
 
-@emitted
-def load_store(
-    b: Builder, opcode: Value, pattern: Value, registers: Value, d: Value, a: Value, delta: Value, mask: Value
+def transfer(
+    b: Builder,
+    name: str,
+    pattern: Value,
+    registers: Value,
+    d: Value,
+    a: Value,
+    delta: Value,
+    mask: Value,
+    *,
+    quarters: bool = False,
 ) -> None:
-    """Move data of one access whose addresses are known to be good; host address of a lane = row a + delta."""
-    mask = resize(b, mask, I32, False)
-    function = b.function
+    """Move data of one access whose addresses are known to be good; host address of a lane = row a + delta.  `mask`
+    is an i32; `quarters`: the pattern may be one of QUARTERS and ALIKE."""
+    store, size, n = memory_shape(name)
+    t = f"b{8 * size}"
+    e = ELEMENT[t]
+    rows = [b.add(registers, b.add(d, I64(j * ROW))) for j in range(n)]
+    unit, one, rest, done = (b.function.append_basic_block(s) for s in ("unit", "one", "scattered", "moved"))
 
     def lane_address(lane: Value) -> Value:
         return b.add(b.load(pointer(b, b.add(b.add(registers, a), b.shl(lane, I64(3))), I64)), delta)
 
+    choice = b.switch(pattern, rest)
+    choice.add_case(I64(UNIT), unit)
+    if not store:
+        choice.add_case(I64(SAME), one)
+    b.position_at_end(unit)
+    places = [pointer(b, row, ir.VectorType(e, LANES)) for row in rows]
+    if store:
+        store_side_by_side(b, lane_address(I64(0)), [b.load(place, align=64) for place in places])
+    else:
+        for place, part in zip(places, load_side_by_side(b, lane_address(I64(0)), n, e), strict=True):
+            b.store(part, place, align=64)
+    b.branch(done)
+    b.position_at_end(one)
+    base = lane_address(b.zext(llvm(b, "llvm.cttz", I32, mask, I1(0)), I64))
+    for j in range(0 if store else n):
+        value = b.load(pointer(b, b.add(base, I64(j * size)), e), align=1)
+        store_row(b, registers, b.add(d, I64(j * ROW)), t, splat(b, value), mask)
+    b.branch(done)
+    for way in (QUARTERS, ALIKE) if quarters and n == 1 else ():
+        if way == ALIKE and store:
+            continue
+        block = b.function.append_basic_block("quarters")
+        choice.add_case(I64(way), block)
+        b.position_at_end(block)
+        for first in range(0, LANES, LANES // 4):
+            _move_quarter(b, store, e, lane_address(I64(first)), b.add(rows[0], I64(first * size)), way == ALIKE)
+        b.branch(done)
+    b.position_at_end(rest)
+
+    def move(lane: Value) -> None:
+        address = lane_address(lane)
+        for j, row in enumerate(rows):
+            register = pointer(b, b.add(row, b.mul(lane, I64(size))), e)
+            memory = pointer(b, b.add(address, I64(j * size)), e)
+            if store:
+                b.store(b.load(register), memory, align=1)
+            else:
+                b.store(b.load(memory, align=1), register)
+
+    each_lane(b, mask, move, at_once=(size, n) in AT_ONCE)
+    b.branch(done)
+    b.position_at_end(done)
+
+
+def _move_quarter(b: Builder, store: bool, e: Any, address: Value, register: Value, alike: bool) -> None:
+    """Move the data of eight lanes, of which the first one's lie at `address`."""
+    t = ir.VectorType(e, LANES // 4)
+    place = pointer(b, register, t)
+    if store:
+        b.store(b.load(place, align=8), pointer(b, address, t), align=1)
+    elif alike:
+        b.store(splat(b, b.load(pointer(b, address, e), align=1), LANES // 4), place, align=8)
+    else:
+        b.store(b.load(pointer(b, address, t), align=1), place, align=8)
+
+
+@emitted
+def load_store(
+    b: Builder, opcode: Value, pattern: Value, registers: Value, d: Value, a: Value, delta: Value, mask: Value
+) -> None:
+    """`transfer` of whichever load or store."""
+    mask = resize(b, mask, I32, False)
+
     def case(name: str) -> None:
-        store, size, n = memory_shape(name)
-        t = f"b{8 * size}"
-        e = ELEMENT[t]
-        rows = [b.add(registers, b.add(d, I64(j * ROW))) for j in range(n)]
-        unit, one, rest, done = (function.append_basic_block(s) for s in ("unit", "one", "scattered", "moved"))
-        choice = b.switch(pattern, rest)
-        choice.add_case(I64(UNIT), unit)
-        if not store:
-            choice.add_case(I64(SAME), one)
-        b.position_at_end(unit)
-        (_unit_store if store else _unit_load)(b, lane_address(I64(0)), rows, n, e)
-        b.branch(done)
-        b.position_at_end(one)
-        base = lane_address(b.zext(llvm(b, "llvm.cttz", I32, mask, I1(0)), I64))
-        for j in range(0 if store else n):
-            value = b.load(pointer(b, b.add(base, I64(j * size)), e), align=1)
-            store_row(b, registers, b.add(d, I64(j * ROW)), t, splat(b, value), mask)
-        b.branch(done)
-        b.position_at_end(rest)
-
-        def move(lane: Value) -> None:
-            address = lane_address(lane)
-            for j, row in enumerate(rows):
-                register = pointer(b, b.add(row, b.mul(lane, I64(size))), e)
-                memory = pointer(b, b.add(address, I64(j * size)), e)
-                if store:
-                    b.store(b.load(register), memory, align=1)
-                else:
-                    b.store(b.load(memory, align=1), register)
-
-        each_lane(b, mask, move, at_once=(size, n) in AT_ONCE)
-        b.branch(done)
-        b.position_at_end(done)
+        transfer(b, name, pattern, registers, d, a, delta, mask)
 
     switch(b, opcode, MEMORY_NAMES, case, nothing)
 

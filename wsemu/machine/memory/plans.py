@@ -31,7 +31,7 @@ from wsemu.machine.memory.cell_bits import (
     WHEN,
 )
 from wsemu.machine.memory.costs import PATTERN_BYTES, sector_cost, shared_cost
-from wsemu.machine.memory.lane_access import SCATTERED, keep_steps, lane_pattern, lie_so, simple_pattern
+from wsemu.machine.memory.lane_access import ALIKE, QUARTERS, SCATTERED, keep_steps, lane_pattern, lie_so, simple_pattern
 from wsemu.machine.memory.readers import forgettable, is_readers, takes, together, unknown
 from wsemu.machine.memory.shadow import extended, happened, note_range, set_clashes
 from wsemu.machine.records import access_at, machine_at, pattern_at, plan_at, plan_due_at, segment_at, warp_at
@@ -427,6 +427,19 @@ def lay_out(plan, place, size, grain):
 
 
 @compiled
+def in_quarters(steps, size):
+    """How each eight lanes lie, if they do so alike."""
+    consecutive, alike = 1, 1
+    for lane in range(LANES):
+        step = load_i64(steps + 8 * lane) - load_i64(steps + 64 * (lane >> 3))
+        if step:
+            alike = 0
+        if step != (lane & 7) * size:
+            consecutive = 0
+    return QUARTERS if consecutive else ALIKE if alike else SCATTERED
+
+
+@compiled
 def weigh_plan(m, plan, place, bias, number, size, limit, log_size, store):
     """What it costs, as `scheduler.judge` and `costs.weigh` have it."""
     if number == LOCAL:
@@ -460,6 +473,7 @@ def lay_plan(m, plan, place, bias, log_size, kind):
     if not lay_out(plan, place, size, plan.grain):
         return False
     plan.boundary = first & 31
+    plan.how = in_quarters(plan_steps(plan), size)
     offset = first - (number << SEGMENT_SHIFT)
     if offset + plan.low < 0 or offset + plan.end > segment.bytes or offset & (size - 1):
         return False

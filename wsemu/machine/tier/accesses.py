@@ -1,0 +1,164 @@
+"""The usual accesses of whole warps whose lanes are known to lie side by side, or to have one address: judged, entered
+and counted in one go, but for the transfer.
+
+Each gives the host address of the first lane's bytes, or 0 where it takes a closer look: then nothing was done, and
+`scheduler.access` makes the access.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.cell_bits import HIGH_SHIFT, INTERVAL_SHIFT, WARP_SHIFT
+from wsemu.machine.memory.lane_access import SAME, SCATTERED, UNIT, lie_so, simple_pattern
+from wsemu.machine.memory.plans import make_planned, plan_steps
+from wsemu.machine.memory.shadow import FULL, note_range, read_one, touch_alike
+from wsemu.machine.records import access_at, call, machine_at, plan_at, plan_due_at, segment_at, warp_at
+from wsemu.machine.scalars import load_i64, load_u8, set_bytes, unset_bytes
+from wsemu.machine.scheduler import OFTEN
+from wsemu.machine.state import READ_SO_FAR, TRACKED, UNTRACKED
+from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
+
+
+@compiled
+def room_for_one(m, segment, grain):
+    """Whether races in a segment are looked for with cells of this grain, and there is room for one more access."""
+    if segment.tracked != TRACKED or segment.grain != grain or segment.watched:
+        return False
+    if m.moment_count > m.moment_room:
+        return False
+    return m.set_count <= m.set_room and m.element_count <= m.element_room and m.record_count <= m.record_room
+
+
+@compiled
+def counted(m, pc, number, shared, sectors):
+    """One more execution by all lanes, at no more cost than it must have."""
+    m.serial += 1
+    row = access_at(m.accesses, pc)
+    row.executions += 1
+    row.lanes += LANES
+    if number == SHARED:
+        row.shared += shared
+        row.ideal_shared += shared
+    elif number != LOCAL:
+        row.sectors += sectors
+        row.ideal_sectors += sectors
+
+
+@compiled
+def some_unset(place, size):
+    """Whether one of the bytes that lanes side by side access was never written."""
+    for piece in range(size):
+        if unset_bytes(place + piece * LANES):
+            return True
+    return False
+
+
+@compiled
+def note_set(segment, place, size):
+    """The bytes that lanes side by side access are written."""
+    new = np.int64(0)
+    for piece in range(size):
+        unset = unset_bytes(place + piece * LANES)
+        if unset:
+            set_bytes(place + piece * LANES)
+            new += unset
+    segment.unwritten -= new
+    if segment.unwritten == 0:
+        segment.initialised = 0
+
+
+def side_by_side(address, w, pc, first, log_size, kind):
+    """An access whose lanes follow each other from the address `first` on."""
+    m = machine_at(address, 0)
+    number = first >> SEGMENT_SHIFT
+    if number < SHARED or number >= m.segment_count:
+        return np.int64(0)
+    segment = segment_at(m.segments, number)
+    size = np.int64(1) << log_size
+    offset = first - (number << SEGMENT_SHIFT)
+    if offset + (size << 5) > segment.bytes or offset & (size - 1) or (number > LOCAL and first & 31):
+        return np.int64(0)
+    if kind == WRITE and segment.writable == 0:
+        return np.int64(0)
+    if segment.initialised and kind == READ and some_unset(segment.initialised + offset, size):
+        return np.int64(0)
+    if segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED):
+        if not room_for_one(m, segment, log_size):
+            return np.int64(0)
+        cell = offset >> log_size
+        floor = m.base if number != SHARED else np.int64(0)
+        base = load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
+        if not note_range(segment, cell, np.int64(LANES)):
+            return np.int64(0)
+        zero = np.int64(0)
+        writes, reads = segment.writes + 8 * cell, segment.reads + 8 * cell
+        if not touch_alike(m, w, writes, reads, kind, base, floor, zero, zero):
+            return np.int64(0)
+    if segment.initialised and kind == WRITE:
+        note_set(segment, segment.initialised + offset, size)
+    counted(m, pc, number, (size + 3) >> 2, size)
+    return segment.host + offset
+
+
+def all_at_one(address, w, pc, first, log_size):
+    """A load of all lanes from the address `first`."""
+    m = machine_at(address, 0)
+    number = first >> SEGMENT_SHIFT
+    if number < SHARED or number >= m.segment_count:
+        return np.int64(0)
+    segment = segment_at(m.segments, number)
+    size = np.int64(1) << log_size
+    offset = first - (number << SEGMENT_SHIFT)
+    if offset > segment.bytes - size or offset & (size - 1) or size > 4:
+        return np.int64(0)
+    if segment.initialised:
+        for q in range(size):
+            if load_u8(segment.initialised + offset + q) == 0:
+                return np.int64(0)
+    if segment.tracked > READ_SO_FAR:
+        if not room_for_one(m, segment, log_size):
+            return np.int64(0)
+        cell = offset >> log_size
+        floor = m.base if number != SHARED else np.int64(0)
+        base = load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
+        if not note_range(segment, cell, np.int64(1)):
+            return np.int64(0)
+        new = base | (LANES - 1) << HIGH_SHIFT
+        if not read_one(m, w, segment.writes + 8 * cell, segment.reads + 8 * cell, new, floor):
+            return np.int64(0)
+    counted(m, pc, number, np.int64(1), np.int64(1))
+    return segment.host + offset
+
+
+def any_way(address, w, pc, place, imm, shape):
+    """An access by all lanes, whose addresses lie at `place`, to which `imm` is added: the host address of the first
+    lane's bytes, and from bit HOW on how the lanes lie.  `shape`: as of `plans.as_planned`."""
+    m = machine_at(address, 0)
+    row = access_at(m.accesses, pc)
+    due = plan_due_at(m.plans_due, row.pattern)
+    log_size, kind = shape & 255, shape >> 8
+    first = load_i64(place)
+    if due.ready:
+        plan = plan_at(m.plans, row.pattern)
+        if lie_so(place, first, plan_steps(plan), np.int64(FULL)):
+            host = make_planned(m, w, pc, plan, first + imm, log_size, kind)
+            if host:
+                return host | plan.how << HOW
+    how = simple_pattern(place, np.int64(0), np.int64(FULL), log_size)
+    host = np.int64(0)
+    if how == UNIT:
+        host = side_by_side_here(address, w, pc, first + imm, log_size, kind)
+    elif how == SAME and kind == READ:
+        host = all_at_one_here(address, w, pc, first + imm, log_size)
+    elif how == SCATTERED and m.planned:
+        due.misses += 1
+        if due.misses > OFTEN * (1 + due.made * due.made):
+            call(m.plan_entry, m.address, pc, place, imm, shape)
+    return host | how << HOW if host else np.int64(0)
+
+
+HOW = 56
+"""hosts have no addresses of as many bits"""
+side_by_side_here, all_at_one_here = compiled(side_by_side), compiled(all_at_one)

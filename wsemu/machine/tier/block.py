@@ -1,0 +1,677 @@
+"""Hot stretches of one program as LLVM code: the operations of the VM one after the other, without its loop.
+
+A block runs warps all of whose lanes are there.  Registers stay where the VM has them.  Of a row whose lanes lie in a
+known way (`shapes`) its first lane alone is kept up to date; the others are written where control leaves the block.  It
+leaves for the VM, before an instruction, wherever it does not know better: where lanes part, where they meet others,
+at the end of a warp's turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from llvmlite import ir
+
+from wsemu.machine.arithmetic.codegen import (
+    ELEMENT,
+    I1,
+    I32,
+    I64,
+    MASK,
+    Builder,
+    Value,
+    pointer,
+    resize,
+    splat,
+)
+from wsemu.machine.arithmetic.families import CORE, family_of
+from wsemu.machine.arithmetic.floating import NUMBERS
+from wsemu.machine.arithmetic.operations import BODIES, PER_LANE
+from wsemu.machine.lowering import Compiled, Module, Record, compiled
+from wsemu.machine.memory.lane_access import load_side_by_side, store_side_by_side, transfer
+from wsemu.machine.records import call, flow_at, machine_at, warp_at
+from wsemu.machine.state import BUDGET, DONE, YIELDED
+from wsemu.machine.tier.accesses import HOW, all_at_one, any_way, side_by_side
+from wsemu.machine.tier.shapes import APART, arithmetic, bits_of
+from wsemu.model.isa import LANES, N_ALU, N_MEMORY, NAMES, OPCODE, OPERATIONS, READ, ROW, SIZE, WRITE, memory_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from wsemu.machine.tier.shapes import Rows, Shape, State
+
+BRA, JUMP, JOIN = OPCODE["bra"], OPCODE["jump"], OPCODE["join"]
+_INTEGER = {1: I1, 8: ir.IntType(8), 16: ir.IntType(16), 32: I32, 64: I64}
+
+
+@compiled
+def come_to(m, pc):
+    """Control has come to pc: 0 to go on, or why the warp stops."""
+    flow = flow_at(m.flow, pc)
+    flow.count += 1
+    flow.lanes += LANES
+    m.budget -= flow.length
+    m.turn -= flow.length
+    if m.turn < 0:
+        return np.int64(YIELDED)
+    if m.budget < 0:
+        return np.int64(BUDGET)
+    return np.int64(DONE)
+
+
+def covers(op: int) -> bool:
+    """Whether a block has an operation."""
+    return op < N_MEMORY or op in (BRA, JUMP, JOIN)
+
+
+def leaders(rows: Rows, starts: Iterable[int]) -> list[int]:
+    """Where a block may be entered: where the flow of control leads, of `starts`, and behind what it leaves for."""
+    found = set()
+    for start in starts:
+        for pc in range(start, len(rows.code)):
+            op = rows.code[pc][0]
+            if pc not in found and covers(op):
+                found.add(pc) if pc == start or not covers(rows.code[pc - 1][0]) else None
+            if op >= N_MEMORY and NAMES[op] in _TURNS:
+                break
+    return sorted(found)
+
+
+_TURNS = frozenset({"bra", "jump", "join", "exit", "trap"})
+
+
+def _any(b: Builder, lanes: Value) -> Value:
+    """Whether any of 32 truth values holds."""
+    wide = b.sext(lanes, ir.VectorType(I64, LANES))
+    n = LANES
+    while n > 4:
+        n //= 2
+        low, high = (ir.Constant(ir.VectorType(I32, n), list(range(start, start + n))) for start in (0, n))
+        wide = b.or_(b.shuffle_vector(wide, wide, low), b.shuffle_vector(wide, wide, high))
+    whole = ir.IntType(256)
+    return b.icmp_unsigned("!=", b.bitcast(wide, whole), ir.Constant(whole, 0))
+
+
+class _Kept:
+    """Values of rows, as long as they are those of the row."""
+
+    def __init__(self) -> None:
+        self.scalars: dict[int, Value] = {}
+        self.lanes: dict[int, Value] = {}
+        """of predicates that differ by lane"""
+
+    def forget(self, row: int) -> None:
+        self.scalars.pop(row, None)
+        self.lanes.pop(row, None)
+
+
+class Block:
+    """The function `symbol(address, w)`: a warp from warp.pc on; a status, DONE to go on in the VM at warp.pc."""
+
+    def __init__(
+        self, module: Module, rows: Rows, starts: Sequence[int], symbol: str, *, restless: bool = False
+    ) -> None:
+        """Of the stretches that begin at `starts`; `restless`: it leaves at random instructions, for tests."""
+        self.module, self.rows, self.starts, self.restless = module, rows, starts, restless
+        self.made = ir.Function(module.ir, ir.FunctionType(I64, [I64, I64]), symbol)
+        self.made.attributes.add("nounwind")
+        self.address, self.w = self.made.args
+        self.b: Builder = ir.IRBuilder(self.made.append_basic_block("entry"))
+        self.covered = self._covered()
+        self.shaped_writes = frozenset(
+            row for pc in self.covered for row, _ in rows.uses[pc].writes if self._state_after(pc).get(row)
+        )
+        self.read = frozenset(row for pc in self.covered for row, _ in rows.uses[pc].reads)
+        self.helpers: dict[tuple[Any, ...], Any] = {}
+        self.m = machine_at.body(self.b, self.address, I64(0))
+        self.warp = warp_at.body(self.b, self._field(self.m, "warps"), self.w)
+        self.registers = self._field(self.warp, "registers")
+        self.at = {start: self.made.append_basic_block(f"at{start}") for start in starts}
+        self.leaves: dict[Any, Any] = {}
+        self._enter()
+        for start in starts:
+            self._stretch(start)
+
+    # -- records
+
+    def _place(self, record: Record, name: str) -> Value:
+        assert record.dtype.fields is not None
+        offset = record.dtype.fields[name][1]
+        place = self.b.gep(record.place, [I64(offset)], inbounds=True)
+        return self.b.bitcast(place, I64.as_pointer())
+
+    def _field(self, record: Record, name: str) -> Value:
+        return self.b.load(self._place(record, name))
+
+    def _call(self, function: Compiled, *arguments: Any) -> Value:
+        """Call a compiled function, of numbers and records."""
+        kinds = tuple(one.dtype if isinstance(one, Record) else None for one in arguments)
+        plain = [one.place if isinstance(one, Record) else one for one in arguments]
+        return self.b.call(self.module.function(function, kinds), plain)
+
+    def _helper(self, key: tuple[Any, ...], count: int, body: Callable[[Builder, Any], Value | None]) -> Any:
+        """A function of i64 numbers that stays apart."""
+        if key not in self.helpers:
+            made = ir.Function(self.module.ir, ir.FunctionType(I64, [I64] * count), ".".join(map(str, key)))
+            made.linkage = "internal"
+            made.attributes.add("noinline")
+            made.attributes.add("nounwind")
+            b = ir.IRBuilder(made.append_basic_block("entry"))
+            result = body(b, made.args)
+            b.ret(I64(0) if result is None else result)
+            self.helpers[key] = made
+        return self.helpers[key]
+
+    def _apart(self, function: Compiled, constants: tuple[int, ...], *arguments: Value) -> Value:
+        """Call a compiled function of these numbers and, last, constants, for which it is made."""
+
+        def body(b: Builder, given: Any) -> Value:
+            inner = self.module.function(function, (None,) * (len(given) + len(constants)))
+            inner.attributes.add("alwaysinline")
+            return b.call(inner, [*given, *(I64(n) for n in constants)])
+
+        key = (function.function.__name__, "of", *constants)
+        return self.b.call(self._helper(key, len(arguments), body), arguments)
+
+    # -- what is covered
+
+    def _covered(self) -> list[int]:
+        pcs, code = [], self.rows.code
+        for start in self.starts:
+            for pc in range(start, len(code)):
+                if not covers(code[pc][0]) or (pc != start and pc in self.starts):
+                    break
+                pcs.append(pc)
+                if code[pc][0] >= N_MEMORY:
+                    break
+        return pcs
+
+    def _state_after(self, pc: int) -> State:
+        state = self.rows.before[pc]
+        return {} if state is None else self.rows.after(pc, state)
+
+    # -- ways in and out
+
+    def _enter(self) -> None:
+        """Go to the stretch at warp.pc, if the rows lie as the code there takes them to."""
+        b = self.b
+        back = self.made.append_basic_block("back")
+        choice = b.switch(self._field(self.warp, "pc"), back)
+        for start in self.starts:
+            entered = self.made.append_basic_block(f"enter{start}")
+            choice.add_case(I64(start), entered)
+            b.position_at_end(entered)
+            b.cbranch(self._lie_so(start), self.at[start], back)
+        b.position_at_end(back)
+        b.ret(I64(DONE))
+
+    def _lie_so(self, start: int) -> Value:
+        """Whether the rows that matter from a stretch on have the shapes that it takes them to have."""
+        b, state, live = self.b, self.rows.before[start] or {}, self.rows.live[start] or frozenset()
+        found: dict[Any, Value] = {}
+        for row in sorted(live & (self.read | self.shaped_writes)):
+            shape = self._shape(state, row)
+            if shape is None or row in self.rows.given:
+                continue
+            bits, stride = shape
+            place = b.add(self.registers, I64(row))
+            if bits == 1:
+                word = b.load(pointer(b, place, I32))
+                value = b.xor(word, b.ashr(word, I32(31)))
+            else:
+                t = ir.VectorType(_INTEGER[bits], LANES)
+                v = b.load(pointer(b, place, t), align=64)
+                lanes = ir.Constant(t, [stride * lane for lane in range(LANES)])
+                value = b.xor(b.sub(v, splat(b, b.extract_element(v, I32(0)))), lanes)
+            found[value.type] = b.or_(found[value.type], value) if value.type in found else value
+        result = I1(1)
+        for value in found.values():
+            whole = value
+            if isinstance(value.type, ir.VectorType):
+                n = LANES
+                while n * value.type.element.width > 256:
+                    n //= 2
+                    low, high = (ir.Constant(ir.VectorType(I32, n), list(range(s, s + n))) for s in (0, n))
+                    whole = b.or_(b.shuffle_vector(whole, whole, low), b.shuffle_vector(whole, whole, high))
+                whole = b.bitcast(whole, ir.IntType(n * value.type.element.width))
+            result = b.and_(result, b.icmp_unsigned("==", whole, ir.Constant(whole.type, 0)))
+        return result
+
+    def _leave(self, pc: int, state: State) -> tuple[Any, Any]:
+        """(block, its phi of statuses): where the warp goes on at pc in the VM, or later."""
+        live = self.rows.live[pc] or frozenset()
+        rows = tuple(
+            (row, shape) for row, shape in sorted(state.items()) if shape and row in live and row in self.shaped_writes
+        )
+        if (pc, rows) not in self.leaves:
+            block = self.made.append_basic_block(f"leave{pc}")
+            here, self.b = self.b, ir.IRBuilder(block)
+            status = self.b.phi(I64)
+            for row, shape in rows:
+                self._write_out(row, shape)
+            self.b.store(I64(pc), self._place(self.warp, "pc"))
+            self.b.ret(status)
+            self.b = here
+            self.leaves[pc, rows] = block, status
+        block, status = self.leaves[pc, rows]
+        return block, status
+
+    def _leave_for(self, pc: int, state: State, status: Value) -> None:
+        block, phi = self._leave(pc, state)
+        phi.add_incoming(status, self.b.block)
+        self.b.branch(block)
+
+    def _unless(self, fine: Value, pc: int, state: State) -> None:
+        """Leave before pc where something is not as usual."""
+        block, phi = self._leave(pc, state)
+        onward = self.made.append_basic_block("fine")
+        phi.add_incoming(I64(DONE), self.b.block)
+        self._usual(self.b.cbranch(fine, onward, block))
+        self.b.position_at_end(onward)
+
+    def _usual(self, branch: Any) -> None:
+        branch.set_weights([1 << 20, 1])
+
+    def _come_to(self, target: int, state: State) -> None:
+        """Control goes to another stretch."""
+        b = self.b
+        status = self._call(come_to, self.m, I64(target))
+        stops, onward = (self.made.append_basic_block(name) for name in ("stops", "onward"))
+        self._usual(b.cbranch(b.icmp_unsigned("==", status, I64(DONE)), onward, stops))
+        b.position_at_end(stops)
+        self._leave_for(target, state, status)
+        b.position_at_end(onward)
+        self._go(target, state)
+
+    def _go(self, target: int, state: State) -> None:
+        """Go on at another stretch, which was counted."""
+        if target not in self.at:
+            self._leave_for(target, state, I64(DONE))
+            return
+        there = self.rows.before[target] or {}
+        live = self.rows.live[target] or frozenset()
+        for row, shape in sorted(state.items()):
+            if shape and row in live and row in self.shaped_writes and there.get(row) != shape:
+                self._write_out(row, shape)
+        self.b.branch(self.at[target])
+
+    def _write_out(self, row: int, shape: Shape) -> None:
+        """Of a row whose first lane is up to date write the others."""
+        assert shape
+        bits, stride = shape
+        if bits == 1:
+            return
+
+        def body(b: Builder, given: Any) -> None:
+            place, step = given
+            t = _INTEGER[bits]
+            first = b.load(pointer(b, place, t))
+            vector = ir.VectorType(t, LANES)
+            steps = b.mul(splat(b, b.trunc(step, t) if bits < 64 else step), ir.Constant(vector, list(range(LANES))))
+            b.store(b.add(splat(b, first), steps), pointer(b, place, vector), align=64)
+
+        self.b.call(self._helper(("write_out", bits), 2, body), [self.b.add(self.registers, I64(row)), I64(stride)])
+
+    # -- rows
+
+    def _shape(self, state: State, row: int) -> Shape:
+        return self.rows.first[row] if row in self.rows.given else state.get(row)
+
+    def _scalar(self, row: int, type_: str) -> Value:
+        """The first lane's value of a row that has a shape."""
+        b, t = self.b, I1 if type_ == "p" else ELEMENT[type_]
+        if row in self.rows.constants and type_[0] == "b":
+            return ir.Constant(t, self.rows.constants[row] & ((1 << t.width) - 1))
+        if row not in self.kept.scalars:
+            place = b.add(self.registers, I64(row))
+            if type_ == "p":
+                value = b.icmp_unsigned("!=", b.load(pointer(b, place, I32)), I32(0))
+            else:
+                value = b.load(pointer(b, place, t))
+            self.kept.scalars[row] = value
+        return self._as(self.kept.scalars[row], t)
+
+    def _as(self, value: Value, t: Any) -> Value:
+        return value if value.type == t else self.b.bitcast(value, t)
+
+    def _vector(self, state: State, row: int, type_: str) -> Value:
+        """All lanes of a row."""
+        b = self.b
+        t = MASK if type_ == "p" else ir.VectorType(ELEMENT[type_], LANES)
+        shape = self.rows.shape(state, row, type_)
+        if shape is not None:
+            scalar = self._scalar(row, type_)
+            if not shape[1]:
+                return splat(b, scalar)
+            whole = splat(b, self._as(scalar, _INTEGER[shape[0]]))
+            steps = ir.Constant(whole.type, [shape[1] * lane for lane in range(LANES)])
+            return self._as(b.add(whole, steps), t)
+        place = b.add(self.registers, I64(row))
+        if type_ != "p":
+            return b.load(pointer(b, place, t), align=64)
+        if row not in self.kept.lanes:
+            self.kept.lanes[row] = b.load(pointer(b, place, I32))
+        return b.bitcast(self.kept.lanes[row], MASK)
+
+    def _put_scalar(self, row: int, type_: str, value: Value) -> None:
+        b = self.b
+        self.kept.forget(row)
+        self.kept.scalars[row] = value
+        place = b.add(self.registers, I64(row))
+        stored = b.sext(value, I32) if type_ == "p" else value
+        b.store(stored, pointer(b, place, stored.type))
+
+    def _put_vector(self, row: int, type_: str, value: Value) -> None:
+        b = self.b
+        self.kept.forget(row)
+        place = b.add(self.registers, I64(row))
+        if type_ == "p":
+            self.kept.lanes[row] = b.bitcast(value, I32)
+            b.store(self.kept.lanes[row], pointer(b, place, I32))
+        else:
+            b.store(value, pointer(b, place, value.type), align=64)
+
+    def _fill_row(self, state: State, row: int) -> None:
+        """Have all lanes of a row in their place."""
+        shape = state.get(row)
+        if shape and row not in self.rows.given:
+            self._write_out(row, shape)
+
+    # -- instructions
+
+    def _stretch(self, start: int) -> None:
+        """The code from a start up to where control goes elsewhere."""
+        rows = self.rows
+        self.b.position_at_end(self.at[start])
+        self.kept = _Kept()
+        state: State = rows.before[start] or {}
+        pc = start
+        while True:
+            op = rows.code[pc][0]
+            if not covers(op):
+                self._leave_for(pc, state, I64(DONE))
+                return
+            if op >= N_MEMORY:
+                self._control(pc, state)
+                return
+            if self.restless:
+                self._leave_at_random(pc, state)
+            (self._arithmetic if op < N_ALU else self._memory)(pc, state)
+            state = rows.after(pc, state)
+            pc += 1
+            if pc in self.at or pc == len(rows.code):
+                self._go(pc, state)
+                return
+
+    def _leave_at_random(self, pc: int, state: State) -> None:
+        """One time in eight."""
+        b, place = self.b, self._place(self.m, "restless")
+        number = b.add(b.mul(b.load(place), I64(6364136223846793005)), I64(1442695040888963407))
+        b.store(number, place)
+        self._unless(b.icmp_unsigned("!=", b.lshr(number, I64(61)), I64(0)), pc, state)
+
+    def _condition(self, pc: int, state: State) -> Value | None:
+        """The lanes of an instruction: None for all, an i1 for all or none, or 32 of these."""
+        guard = self.rows.code[pc][1]
+        if not guard:
+            return None
+        shape = self.rows.shape(state, guard >> 1, "p")
+        value = self._scalar(guard >> 1, "p") if shape else self._vector(state, guard >> 1, "p")
+        return self.b.not_(value) if guard & 1 else value
+
+    def _control(self, pc: int, state: State) -> None:
+        b, row = self.b, self.rows.code[pc]
+        op, target = row[0], row[6]
+        if op == JOIN:
+            self._unless(b.icmp_unsigned("==", self._field(self.warp, "depth"), I64(0)), pc, state)
+            self._come_to(pc + 1, state)
+            return
+        condition = self._condition(pc, state)
+        if op == JUMP or condition is None:
+            self._come_to(target, state)
+            return
+        if isinstance(condition.type, ir.VectorType):
+            lanes = b.bitcast(condition, I32)
+            all_, none = (b.icmp_unsigned("==", lanes, I32(n)) for n in (-1, 0))
+            self._unless(b.or_(all_, none), pc, state)
+            condition = all_
+        taken, passed = (self.made.append_basic_block(name) for name in ("taken", "passed"))
+        b.cbranch(condition, taken, passed)
+        for block, place in ((taken, target), (passed, pc + 1)):
+            b.position_at_end(block)
+            self._come_to(place, state)
+
+    def _arithmetic(self, pc: int, state: State) -> None:
+        b, row, rows = self.b, self.rows.code[pc], self.rows
+        name = NAMES[row[0]]
+        operation = OPERATIONS[name]
+        operands = [(row[3 + k], t) for k, t in enumerate(operation.operands)]
+        shapes = [rows.shape(state, at, t) for at, t in operands]
+        shape = arithmetic(name, shapes, tuple(rows.constants.get(at) for at, _ in operands))
+        condition = self._condition(pc, state)
+        d, t = row[2], operation.result
+        if shape:
+            scalars = [self._scalar(at, kind) for at, kind in operands]
+            value = self._of_first_lanes(name, scalars, shapes, pc, state)
+            if condition is None:
+                self._put_scalar(d, t, value)
+                return
+            after = rows.after(pc, state).get(d)
+            if after:
+                self._put_scalar(d, t, b.select(condition, value, self._scalar(d, t)))
+                return
+            value = splat(b, value)
+            if shape[1]:
+                value = b.add(value, ir.Constant(value.type, [shape[1] * lane for lane in range(LANES)]))
+        elif name in PER_LANE or family_of(name) in APART:
+            self._by_address(pc, state, operands, condition)
+            return
+        else:
+            vectors = [self._vector(state, at, kind) for at, kind in operands]
+            value = self._of_all(name, vectors, pc, state)
+        if condition is not None:
+            old = self._vector(state, d, t)
+            value = b.select(condition, value, self._as(old, value.type))
+        self._put_vector(d, t, value)
+
+    def _of_all(self, name: str, vectors: list[Value], pc: int, state: State) -> Value:
+        """What an operation gives in all lanes."""
+        b, body = self.b, BODIES[name]
+        if name.startswith("index."):
+            return self._address(vectors, name, pc, state)
+        if OPERATIONS[name].result != "f64" or body not in NUMBERS:
+            return body(b, *vectors)
+        value = NUMBERS[body](b, *vectors)
+        self._unless(b.not_(_any(b, b.fcmp_unordered("uno", value, value))), pc, state)
+        return value
+
+    def _of_first_lanes(
+        self, name: str, scalars: list[Value], shapes: list[Shape], pc: int, state: State
+    ) -> Value:
+        """What an operation on rows with shapes gives in the first lane, if the others follow."""
+        b = self.b
+        if name.startswith("index."):
+            return self._address(scalars, name, pc, state, shapes[0][1] if shapes[0] else 0)
+        shape = shapes[0]
+        if name.startswith("cvt.b64.") and shape and shape[1] and shape[0] == 32:
+            signed = name[8] == "s"
+            first = resize(b, scalars[0], I64, signed)
+            last = b.add(first, I64((LANES - 1) * shape[1]))
+            again = resize(b, b.trunc(last, I32), I64, signed)
+            self._unless(b.icmp_unsigned("==", last, again), pc, state)
+        return BODIES[name](b, *scalars)
+
+    def _address(self, values: list[Value], name: str, pc: int, state: State, stride: int = 0) -> Value:
+        """An address of indices none of which lies outside; of all lanes, or of the first with the stride of indices."""
+        b = self.b
+        index, extent, step, base = values
+        signed = name[6] == "s"
+        index = resize(b, index, I64, signed)
+        outside = b.icmp_unsigned(">=", index, extent)
+        if isinstance(outside.type, ir.VectorType):
+            inside = b.icmp_unsigned("==", b.bitcast(outside, I32), I32(0))
+        else:
+            inside = b.not_(outside)
+            if stride:
+                last = b.add(index, I64((LANES - 1) * stride))
+                small = b.icmp_unsigned("<", extent, I64(1 << 31))  # so that indices of 32 bits do not wrap between
+                inside = b.and_(b.and_(inside, small), b.icmp_unsigned("<", last, extent))
+        self._unless(inside, pc, state)
+        return b.add(base, b.mul(index, step))
+
+    def _by_address(self, pc: int, state: State, operands: list[tuple[int, str]], condition: Value | None) -> None:
+        """An operation that the VM calls."""
+        b, row = self.b, self.rows.code[pc]
+        for at, _ in operands:
+            self._fill_row(state, at)
+        if condition is not None:
+            self._fill_row(state, row[2])
+        mask = self._lanes(condition)
+        families = self._field(self.m, "families")
+        entry = b.load(pointer(b, b.add(families, I64(8 * row[0])), I64))
+        call.body(b, entry, I64(row[0]), self.registers, *(I64(n) for n in row[2:7]), b.sext(mask, I64))
+        self.kept.forget(row[2])
+
+    def _lanes(self, condition: Value | None) -> Value:
+        """As an i32."""
+        b = self.b
+        if condition is None:
+            return I32(-1)
+        return b.bitcast(condition, I32) if isinstance(condition.type, ir.VectorType) else b.sext(condition, I32)
+
+    # -- memory
+
+    def _memory(self, pc: int, state: State) -> None:
+        b, row = self.b, self.rows.code[pc]
+        name = NAMES[row[0]]
+        store, size, n = memory_shape(name)
+        moved = [row[2] + j * ROW for j in range(n)]
+        shape = self.rows.shape(state, row[3], "b64")
+        condition = self._condition(pc, state)
+        if condition is None and shape and not store and not shape[1]:
+            self._load_one(pc, state, f"b{8 * size}", moved)
+        elif condition is None and shape and shape[1] == size * n and (size * n).bit_count() == 1:
+            self._side_by_side(pc, state, store, f"b{8 * size}", moved)
+        else:
+            self._any_way(pc, state, name, moved, condition)
+
+    def _first(self, pc: int) -> Value:
+        row = self.rows.code[pc]
+        return self.b.add(self._scalar(row[3], "b64"), I64(row[6]))
+
+    def _ways(self, host: Value) -> tuple[Any, Any, Any]:
+        """Blocks: the usual way, the closer look, and where both meet; the builder is in none of them."""
+        usual, closer, met = (self.made.append_basic_block(name) for name in ("usual", "closer", "met"))
+        self._usual(self.b.cbranch(self.b.icmp_unsigned("!=", host, I64(0)), usual, closer))
+        return usual, closer, met
+
+    def _look_closer(self, pc: int, state: State, lanes: Value) -> None:
+        """The access as the VM makes it; the block goes on behind it."""
+        b, row = self.b, self.rows.code[pc]
+        use = self.rows.uses[pc]
+        for at, _ in use.reads:
+            self._fill_row(state, at)
+        entry = self._field(self.m, "access_entry")
+        status = call.body(b, entry, self.address, self.w, I64(pc), self.registers, b.zext(lanes, I64))
+        block, phi = self._leave(pc, state)
+        phi.add_incoming(status, b.block)
+        onward = self.made.append_basic_block("onward")
+        self._usual(b.cbranch(b.icmp_unsigned("==", status, I64(0)), onward, block))
+        b.position_at_end(onward)
+
+    def _load_one(self, pc: int, state: State, t: str, moved: list[int]) -> None:
+        b, size = self.b, SIZE[t]
+        log = (size * len(moved)).bit_length() - 1
+        host = self._apart(_ALL_AT_ONE, (log,), self.address, self.w, I64(pc), self._first(pc))
+        usual, closer, met = self._ways(host)
+        b.position_at_end(usual)
+        values = [b.load(pointer(b, b.add(host, I64(j * size)), ELEMENT[t]), align=1) for j in range(len(moved))]
+        for row, value in zip(moved, values, strict=True):
+            b.store(value, pointer(b, b.add(self.registers, I64(row)), value.type))
+        b.branch(met)
+        b.position_at_end(closer)
+        self._look_closer(pc, state, I32(-1))
+        others = [b.load(pointer(b, b.add(self.registers, I64(row)), ELEMENT[t])) for row in moved]
+        last = b.block
+        b.branch(met)
+        b.position_at_end(met)
+        for row, value, other in zip(moved, values, others, strict=True):
+            both = b.phi(value.type)
+            both.add_incoming(value, usual)
+            both.add_incoming(other, last)
+            self.kept.forget(row)
+            self.kept.scalars[row] = both
+
+    def _side_by_side(self, pc: int, state: State, store: bool, t: str, moved: list[int]) -> None:
+        b, size = self.b, SIZE[t]
+        vector = ir.VectorType(ELEMENT[t], LANES)
+        log = (size * len(moved)).bit_length() - 1
+        parts = [self._vector(state, row, t) for row in moved] if store else []
+        kind = WRITE if store else READ
+        host = self._apart(_SIDE_BY_SIDE, (log, kind), self.address, self.w, I64(pc), self._first(pc))
+        usual, closer, met = self._ways(host)
+        b.position_at_end(usual)
+        if store:
+            store_side_by_side(b, host, parts)
+        else:
+            parts = load_side_by_side(b, host, len(moved), ELEMENT[t])
+        places = [pointer(b, b.add(self.registers, I64(row)), vector) for row in moved]
+        for place, part in zip(places, parts if not store else (), strict=False):
+            b.store(part, place, align=64)
+        b.branch(met)
+        b.position_at_end(closer)
+        self._look_closer(pc, state, I32(-1))
+        b.branch(met)
+        b.position_at_end(met)
+        for row in moved if not store else ():
+            self.kept.forget(row)
+
+    def _any_way(self, pc: int, state: State, name: str, moved: list[int], condition: Value | None) -> None:
+        """An access whose lanes may lie anyhow, or be some of a warp's."""
+        b, row = self.b, self.rows.code[pc]
+        store, size, n = memory_shape(name)
+        lanes = self._lanes(condition)
+        behind = self.made.append_basic_block("behind")
+        for at, _ in self.rows.uses[pc].reads:
+            self._fill_row(state, at)
+        if condition is not None:
+            all_, some = (self.made.append_basic_block(part) for part in ("all", "some"))
+            none = self.made.append_basic_block("maybe")
+            b.cbranch(b.icmp_unsigned("==", lanes, I32(0)), behind, none)
+            b.position_at_end(none)
+            b.cbranch(b.icmp_unsigned("==", lanes, I32(-1)), all_, some)
+            b.position_at_end(some)
+            self._look_closer(pc, state, lanes)
+            b.branch(behind)
+            b.position_at_end(all_)
+        log = (size * n).bit_length() - 1
+        found = I64(0)
+        if (size * n).bit_count() == 1:
+            kind = WRITE if store else READ
+            place = b.add(self.registers, I64(row[3]))
+            found = self._apart(_ANY_WAY, (log | kind << 8,), self.address, self.w, I64(pc), place, I64(row[6]))
+        usual, closer, met = self._ways(found)
+        b.position_at_end(usual)
+        how = b.lshr(found, I64(HOW))
+        host = b.and_(found, I64((1 << HOW) - 1))
+        first = b.load(pointer(b, b.add(self.registers, I64(row[3])), I64))
+
+        def body(b: Builder, given: Any) -> None:
+            transfer(b, name, given[0], *given[1:], I32(-1), quarters=True)
+
+        moves = self._helper(("transfer", name), 5, body)
+        b.call(moves, [how, self.registers, I64(row[2]), I64(row[3]), b.sub(host, first)])
+        b.branch(met)
+        b.position_at_end(closer)
+        self._look_closer(pc, state, I32(-1))
+        b.branch(met)
+        b.position_at_end(met)
+        b.branch(behind)
+        b.position_at_end(behind)
+        if not store:
+            for at in moved:
+                self.kept.forget(at)
+
+
+_ALL_AT_ONE, _SIDE_BY_SIDE, _ANY_WAY = compiled(all_at_one), compiled(side_by_side), compiled(any_way)

@@ -1,0 +1,200 @@
+"""Which programs are worth blocks, when these are made, and where they are kept.
+
+A program that the VM has run for HOT instructions of warps gets a block, of the stretches that took most of them; it is
+compiled by a thread of its own while the launch goes on, and taken up between two slices.  It does what the VM does:
+nobody can tell from a report which of them ran.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from typing import TYPE_CHECKING, Literal, cast, get_args
+
+import numpy as np
+
+from wsemu.machine import build as native
+from wsemu.machine import cache
+from wsemu.machine.state import address_of
+from wsemu.machine.tier.shapes import Rows, given_shapes
+from wsemu.model.control_flow import successors
+from wsemu.model.data import NamedTuple
+from wsemu.model.errors import UsageError
+from wsemu.model.isa import LANES, N_OPERATIONS, NAMES
+
+if TYPE_CHECKING:
+    from wsemu.machine.lowering import Part
+    from wsemu.machine.run import Machine
+    from wsemu.machine.tier.shapes import Shape
+    from wsemu.model.program import Program
+
+Tier = Literal["auto", "off", "always", "restless"]
+"""`auto`: programs that run long get blocks; `always`: all do, before they run; `restless`: these also leave for the VM
+at random instructions, for tests"""
+TIERS: tuple[str, ...] = get_args(Tier)
+HOT = 10_000_000
+"""warp instructions of a program, in all its launches, after which it gets a block: about a third of a second"""
+MOST_OF_IT = 0.98
+"""of what the VM has executed, that a block is to have"""
+LARGEST = 1500
+"""instructions of a block"""
+
+
+def chosen() -> Tier:
+    """What the environment variable WSEMU_TIER says."""
+    found = os.environ.get("WSEMU_TIER", "auto")
+    if found not in TIERS:
+        raise UsageError(f"WSEMU_TIER is {found!r}: set it to one of {', '.join(TIERS)}, or to nothing")
+    return cast("Tier", found)
+
+
+class Block(NamedTuple):
+    """A compiled block: where it may be entered, and its address."""
+
+    starts: tuple[int, ...]
+    address: int
+
+
+class Wanted(NamedTuple):
+    """What a block depends on beside its program."""
+
+    given: tuple[tuple[int, Shape], ...]
+    width: int
+    restless: bool
+
+
+class Heat:
+    """How long a program has run, and its blocks."""
+
+    def __init__(self) -> None:
+        self.instructions = 0
+        self.blocks: dict[Wanted, Block | None] = {}
+        """None: it is being made, or there is none"""
+
+
+_making = threading.Lock()
+
+
+def heat_of(program: Program) -> Heat:
+    """The one of a program."""
+    found: Heat = program.derived.setdefault("heat", Heat())
+    return found
+
+
+def warm(machine: Machine, executed: int) -> None:
+    """A machine has executed so many more instructions."""
+    machine.executed += executed
+    heat_of(machine.program).instructions += executed
+
+
+def undecided(machine: Machine) -> bool:
+    """Whether it may soon be time for a block."""
+    return machine.tier == "auto" and not machine.state[0]["blocks"] and _fit(machine)
+
+
+def look(machine: Machine) -> None:
+    """Between two slices: have a machine use its program's block, or that made, if it is time for it."""
+    auto = machine.tier == "auto"
+    if auto and machine.wanted is None and not machine.executed:  # it may end before it would be worth it
+        return
+    heat = heat_of(machine.program)
+    if (auto and heat.instructions < HOT) or machine.state[0]["blocks"] or not _fit(machine):
+        return
+    if machine.wanted is None:
+        given = given_shapes(machine.program, machine.registers)
+        machine.wanted = Wanted(tuple(sorted(given.items())), machine.width, machine.tier == "restless")
+    wanted = machine.wanted
+    with _making:
+        known = wanted in heat.blocks
+        if not known:
+            heat.blocks[wanted] = None
+    if not known:
+        starts = _hot_starts(machine) if auto else _all_starts(machine.program)
+        if auto:
+            arguments = (machine.program, wanted, starts)
+            threading.Thread(target=_made, args=arguments, daemon=True).start()
+        else:
+            _made(machine.program, wanted, starts)
+    block = heat.blocks[wanted]
+    if block is not None:
+        _take_up(machine, block)
+
+
+def _take_up(machine: Machine, block: Block) -> None:
+    machine.blocks = np.zeros(len(machine.image.code) + 1, np.int64)
+    machine.blocks[list(block.starts)] = 1
+    state = machine.state[0]
+    state["blocks"], state["block_entry"] = address_of(machine.blocks), block.address
+
+
+def _fit(machine: Machine) -> bool:
+    """Whether its accesses are made in the way that blocks have them."""
+    state = machine.state[0]
+    usual = native.compiled(("access_entry",), machine.width)["access_entry"]
+    return bool(state["access_entry"] == usual and not state["trace"] and not state["clusters"])
+
+
+def _changes_flow(op: int) -> bool:
+    return op < N_OPERATIONS and NAMES[op] in ("bra", "jump", "join", "exit", "trap")
+
+
+def _all_starts(program: Program) -> list[int]:
+    """Where the flow of control leads."""
+    code = program.code.tolist()
+    found = {0}
+    for pc, row in enumerate(code):
+        if _changes_flow(row[0]):
+            found.update(successors(pc, row))
+    return sorted(pc for pc in found if pc < len(code))
+
+
+def _hot_starts(machine: Machine) -> list[int]:
+    """The stretches by whole warps that took most of what was executed, without the rest."""
+    flow = machine.flow[:-1]
+    work = flow["count"] * flow["length"] * (flow["lanes"] == LANES * flow["count"])
+    rest = MOST_OF_IT * int((flow["count"] * flow["length"]).sum())
+    chosen, size = [], 0
+    for pc in np.argsort(-work, kind="stable").tolist():
+        if rest <= 0 or not work[pc] or size > LARGEST:
+            break
+        chosen.append(pc)
+        rest -= int(work[pc])
+        size += int(flow["length"][pc])
+    return sorted(chosen)
+
+
+# -- making one --------------------------------------------------------------------------------------------------------
+
+
+def _made(program: Program, wanted: Wanted, starts: list[int]) -> None:
+    """Make a block, or take it from the cache; what there is none for stays with the VM."""
+    from wsemu.machine.tier.block import leaders
+
+    rows = Rows(program, dict(wanted.given))
+    places = tuple(pc for pc in leaders(rows, starts) if rows.before[pc] is not None)
+    if not places:
+        return
+    key = _key(program, wanted, places)
+    symbol = f"block_{key}"
+    part = cache.read_block(symbol)
+    if part is None:
+        part = _compiled(rows, wanted, places, symbol)
+        cache.write_block(symbol, part)
+    heat_of(program).blocks[wanted] = Block(places, native.placed(symbol, part))
+
+
+def _compiled(rows: Rows, wanted: Wanted, places: tuple[int, ...], symbol: str) -> Part:
+    from wsemu.machine.lowering import compile_module
+    from wsemu.machine.tier.block import Block as Code
+
+    return compile_module(
+        lambda module: Code(module, rows, places, symbol, restless=wanted.restless), symbol, width=wanted.width
+    )
+
+
+def _key(program: Program, wanted: Wanted, places: tuple[int, ...]) -> str:
+    """Of all that a block is made of, beside the modules of this package."""
+    text = repr((program.code.shape, wanted, places, program.constants))
+    return hashlib.sha256(program.code.tobytes() + text.encode()).hexdigest()[:32]
+
