@@ -186,7 +186,9 @@ def test_parts_that_look_at_clocks_are_compiled_for_each_width():
     def text(name, width):
         made = PARTS[name]
         function = getattr(importlib.import_module(f"wsemu.machine.{made.module}"), made.function)
-        return str(Module(function(made.family) if made.family else function, name, width).ir)
+        module = Module(name, width)
+        module.define(function(made.family) if made.family else function, name)
+        return str(module.ir)
 
     others = ("warp_entry", "access_entry", "window_entry", "guarded_entry", "ordered_entry", "bits")
     assert all(text(name, 0) == text(name, 2) for name in others)

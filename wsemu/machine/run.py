@@ -22,8 +22,8 @@ from wsemu.machine.memory.read_only_claims import Claims, written_bytes
 from wsemu.machine.memory.shadow_planes import POOL, ROOM, WINDOWS_FROM, Planes, collide, joined, overlapping
 from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
-from wsemu.machine.tier import hot
 from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
+from wsemu.machine.tier import hot
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.control_flow import CTA_COST, flow_lengths
 from wsemu.model.data import dataclass, replace
@@ -400,6 +400,8 @@ class Machine:
         self.tier: Tier = "off"
         self.executed = 0
         """warp instructions so far, by slices"""
+        self.blocks: npt.NDArray[np.int64] | None = None
+        """where its block may be entered, by instruction"""
         self.wanted: Wanted | None = None
         """the block that it uses, or waits for"""
         image = _image_of(ProgramKey(program))

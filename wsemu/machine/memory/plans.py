@@ -31,7 +31,15 @@ from wsemu.machine.memory.cell_bits import (
     WHEN,
 )
 from wsemu.machine.memory.costs import PATTERN_BYTES, sector_cost, shared_cost
-from wsemu.machine.memory.lane_access import ALIKE, QUARTERS, SCATTERED, keep_steps, lane_pattern, lie_so, simple_pattern
+from wsemu.machine.memory.lane_access import (
+    ALIKE,
+    QUARTERS,
+    SCATTERED,
+    keep_steps,
+    lane_pattern,
+    lie_so,
+    simple_pattern,
+)
 from wsemu.machine.memory.readers import forgettable, is_readers, takes, together, unknown
 from wsemu.machine.memory.shadow import extended, happened, note_range, set_clashes
 from wsemu.machine.records import access_at, machine_at, pattern_at, plan_at, plan_due_at, segment_at, warp_at

@@ -18,7 +18,7 @@ from wsemu.machine.records import access_at, call, machine_at, plan_at, plan_due
 from wsemu.machine.scalars import load_i64, load_u8, set_bytes, unset_bytes
 from wsemu.machine.scheduler import OFTEN
 from wsemu.machine.state import READ_SO_FAR, TRACKED, UNTRACKED
-from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
+from wsemu.model.isa import LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
 
 
 @compiled
@@ -49,7 +49,7 @@ def counted(m, pc, number, shared, sectors):
 @compiled
 def some_unset(place, size):
     """Whether one of the bytes that lanes side by side access was never written."""
-    for piece in range(size):
+    for piece in range(size):  # noqa: SIM110 (a generator does not compile)
         if unset_bytes(place + piece * LANES):
             return True
     return False

@@ -25,7 +25,7 @@ from wsemu.machine.arithmetic.codegen import (
     resize,
     splat,
 )
-from wsemu.machine.arithmetic.families import CORE, family_of
+from wsemu.machine.arithmetic.families import family_of
 from wsemu.machine.arithmetic.floating import NUMBERS
 from wsemu.machine.arithmetic.operations import BODIES, PER_LANE
 from wsemu.machine.lowering import Compiled, Module, Record, compiled
@@ -33,7 +33,7 @@ from wsemu.machine.memory.lane_access import load_side_by_side, store_side_by_si
 from wsemu.machine.records import call, flow_at, machine_at, warp_at
 from wsemu.machine.state import BUDGET, DONE, YIELDED
 from wsemu.machine.tier.accesses import HOW, all_at_one, any_way, side_by_side
-from wsemu.machine.tier.shapes import APART, arithmetic, bits_of
+from wsemu.machine.tier.shapes import APART, arithmetic
 from wsemu.model.isa import LANES, N_ALU, N_MEMORY, NAMES, OPCODE, OPERATIONS, READ, ROW, SIZE, WRITE, memory_shape
 
 if TYPE_CHECKING:
@@ -486,9 +486,7 @@ class Block:
         self._unless(b.not_(_any(b, b.fcmp_unordered("uno", value, value))), pc, state)
         return value
 
-    def _of_first_lanes(
-        self, name: str, scalars: list[Value], shapes: list[Shape], pc: int, state: State
-    ) -> Value:
+    def _of_first_lanes(self, name: str, scalars: list[Value], shapes: list[Shape], pc: int, state: State) -> Value:
         """What an operation on rows with shapes gives in the first lane, if the others follow."""
         b = self.b
         if name.startswith("index."):
@@ -503,7 +501,7 @@ class Block:
         return BODIES[name](b, *scalars)
 
     def _address(self, values: list[Value], name: str, pc: int, state: State, stride: int = 0) -> Value:
-        """An address of indices none of which lies outside; of all lanes, or of the first with the stride of indices."""
+        """An address whose index lies inside in each lane; of all lanes, or of the first one of such a stride."""
         b = self.b
         index, extent, step, base = values
         signed = name[6] == "s"
@@ -543,7 +541,7 @@ class Block:
     # -- memory
 
     def _memory(self, pc: int, state: State) -> None:
-        b, row = self.b, self.rows.code[pc]
+        row = self.rows.code[pc]
         name = NAMES[row[0]]
         store, size, n = memory_shape(name)
         moved = [row[2] + j * ROW for j in range(n)]
@@ -568,7 +566,7 @@ class Block:
 
     def _look_closer(self, pc: int, state: State, lanes: Value) -> None:
         """The access as the VM makes it; the block goes on behind it."""
-        b, row = self.b, self.rows.code[pc]
+        b = self.b
         use = self.rows.uses[pc]
         for at, _ in use.reads:
             self._fill_row(state, at)
@@ -658,7 +656,8 @@ class Block:
         first = b.load(pointer(b, b.add(self.registers, I64(row[3])), I64))
 
         def body(b: Builder, given: Any) -> None:
-            transfer(b, name, given[0], *given[1:], I32(-1), quarters=True)
+            how, registers, d, a, delta = given
+            transfer(b, name, how, registers, d, a, delta, I32(-1), quarters=True)
 
         moves = self._helper(("transfer", name), 5, body)
         b.call(moves, [how, self.registers, I64(row[2]), I64(row[3]), b.sub(host, first)])

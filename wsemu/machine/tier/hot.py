@@ -122,10 +122,10 @@ def look(machine: Machine) -> None:
 
 
 def _take_up(machine: Machine, block: Block) -> None:
-    machine.blocks = np.zeros(len(machine.image.code) + 1, np.int64)
-    machine.blocks[list(block.starts)] = 1
+    blocks = machine.blocks = np.zeros(len(machine.image.code) + 1, np.int64)
+    blocks[list(block.starts)] = 1
     state = machine.state[0]
-    state["blocks"], state["block_entry"] = address_of(machine.blocks), block.address
+    state["blocks"], state["block_entry"] = address_of(blocks), block.address
 
 
 def _fit(machine: Machine) -> bool:
@@ -197,4 +197,3 @@ def _key(program: Program, wanted: Wanted, places: tuple[int, ...]) -> str:
     """Of all that a block is made of, beside the modules of this package."""
     text = repr((program.code.shape, wanted, places, program.constants))
     return hashlib.sha256(program.code.tobytes() + text.encode()).hexdigest()[:32]
-

@@ -168,11 +168,7 @@ class Rows:
             return state
         if use.reads_any:
             gone = {at for at, _ in use.writes}
-            return {
-                at: shape
-                for at, shape in state.items()
-                if at not in gone and not 0 <= use.writes_from <= at
-            }
+            return {at: shape for at, shape in state.items() if at not in gone and not 0 <= use.writes_from <= at}
         state = dict(state)
         guard = self.shape(state, row[1] >> 1, "p") if row[1] else (1, 0)
         if row[0] < N_ALU:
@@ -241,7 +237,7 @@ _SHARED = ((64, 0),)
 
 
 def given_shapes(program: Program, registers: npt.NDArray[np.uint8]) -> dict[int, Shape]:
-    """How the rows lie that no instruction writes, in the registers of all warps: so they do at any time of a launch."""
+    """How rows lie that no instruction writes, in the registers of all warps: so they do at any time of a launch."""
     types, written = _rows_of(program)
     shapes: dict[int, Shape] = {}
     for row, t in sorted(types):
@@ -274,4 +270,3 @@ def _lie(registers: npt.NDArray[np.uint8], row: int, type_: str) -> Shape:
     steps = np.diff(values, axis=1)
     stride = int(steps[0, 0])
     return (8 * size, stride) if (steps == stride).all() else None
-
