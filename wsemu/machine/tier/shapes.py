@@ -66,6 +66,8 @@ def use_of(row: Sequence[int]) -> Use:
         return Use((*asked, *operands, *(written if guard else ())), written)
     if operation.kind == "control":
         return Use(asked, ())
+    if operation.kind == "warp" and row[7]:  # of a shuffle, whether its source was there
+        written = (*written, (row[7], "p"))
     many = operation.kind == "matrix" or operation.name.startswith("wgmma.")
     return Use(asked, written, True, d if written and many else -1)
 
