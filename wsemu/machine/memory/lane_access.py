@@ -108,13 +108,13 @@ to compile"""
 MEMORY_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind in ("load", "store"))
 
 
-def load_side_by_side(b: Builder, address: Value, n: int, e: Any) -> list[Value]:
+def load_side_by_side(b: Builder, address: Value, n: int, e: Any, lanes: int = LANES) -> list[Value]:
     """The rows of vectors of n elements that lanes have side by side."""
-    v = b.load(pointer(b, address, ir.VectorType(e, LANES * n)), align=1)
+    v = b.load(pointer(b, address, ir.VectorType(e, lanes * n)), align=1)
     if n == 1:
         return [v]
-    picks = ([lane * n + j for lane in range(LANES)] for j in range(n))
-    return [b.shuffle_vector(v, v, ir.Constant(ir.VectorType(I32, LANES), picked)) for picked in picks]
+    picks = ([lane * n + j for lane in range(lanes)] for j in range(n))
+    return [b.shuffle_vector(v, v, ir.Constant(ir.VectorType(I32, lanes), picked)) for picked in picks]
 
 
 def store_side_by_side(b: Builder, address: Value, parts: list[Value]) -> None:
@@ -167,14 +167,15 @@ def transfer(
         value = b.load(pointer(b, b.add(base, I64(j * size)), e), align=1)
         store_row(b, registers, b.add(d, I64(j * ROW)), t, splat(b, value), mask)
     b.branch(done)
-    for way in (QUARTERS, ALIKE) if quarters and n == 1 else ():
+    for way in (QUARTERS, ALIKE) if quarters and n != 3 else ():
         if way == ALIKE and store:
             continue
         block = b.function.append_basic_block("quarters")
         choice.add_case(I64(way), block)
         b.position_at_end(block)
         for first in range(0, LANES, LANES // 4):
-            _move_quarter(b, store, e, lane_address(I64(first)), b.add(rows[0], I64(first * size)), way == ALIKE)
+            places = [b.add(row, I64(first * size)) for row in rows]
+            _move_quarter(b, store, e, lane_address(I64(first)), places, way == ALIKE)
         b.branch(done)
     b.position_at_end(rest)
 
@@ -193,16 +194,19 @@ def transfer(
     b.position_at_end(done)
 
 
-def _move_quarter(b: Builder, store: bool, e: Any, address: Value, register: Value, alike: bool) -> None:
+def _move_quarter(b: Builder, store: bool, e: Any, address: Value, rows: list[Value], alike: bool) -> None:
     """Move the data of eight lanes, of which the first one's lie at `address`."""
-    t = ir.VectorType(e, LANES // 4)
-    place = pointer(b, register, t)
+    places = [pointer(b, row, ir.VectorType(e, LANES // 4)) for row in rows]
     if store:
-        b.store(b.load(place, align=8), pointer(b, address, t), align=1)
-    elif alike:
-        b.store(splat(b, b.load(pointer(b, address, e), align=1), LANES // 4), place, align=8)
+        store_side_by_side(b, address, [b.load(place, align=8) for place in places])
+        return
+    if alike:
+        each = (b.add(address, I64(j * e.width // 8)) for j in range(len(rows)))
+        parts = [splat(b, b.load(pointer(b, one, e), align=1), LANES // 4) for one in each]
     else:
-        b.store(b.load(pointer(b, address, t), align=1), place, align=8)
+        parts = load_side_by_side(b, address, len(rows), e, LANES // 4)
+    for place, part in zip(places, parts, strict=True):
+        b.store(part, place, align=8)
 
 
 @emitted

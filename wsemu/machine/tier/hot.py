@@ -132,7 +132,7 @@ def _fit(machine: Machine) -> bool:
     """Whether its accesses are made in the way that blocks have them."""
     state = machine.state[0]
     usual = native.compiled(("access_entry",), machine.width)["access_entry"]
-    return bool(state["access_entry"] == usual and not state["trace"] and not state["clusters"])
+    return bool(state["access_entry"] == usual and state["shortcuts"] and not state["trace"])
 
 
 def _changes_flow(op: int) -> bool:
