@@ -49,6 +49,10 @@ def chosen() -> Tier:
     return cast("Tier", found)
 
 
+THREAD = "wsemu: a block"
+"""the name of a thread that makes one"""
+
+
 class Block(NamedTuple):
     """A compiled block: where it may be entered, and its address."""
 
@@ -113,7 +117,7 @@ def look(machine: Machine) -> None:
         starts = _hot_starts(machine) if auto else _all_starts(machine.program)
         if auto:
             arguments = (machine.program, wanted, starts)
-            threading.Thread(target=_made, args=arguments, daemon=True).start()
+            threading.Thread(target=_made, args=arguments, name=THREAD, daemon=True).start()
         else:
             _made(machine.program, wanted, starts)
     block = heat.blocks[wanted]

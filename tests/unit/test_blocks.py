@@ -1,0 +1,303 @@
+"""Compiled blocks of programs: a launch says and leaves what the VM alone says and leaves, wherever they are left."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.properties.loop_programs import loaded, program
+from wsemu import cuda
+from wsemu.machine import cache, run
+from wsemu.machine.tier import hot
+from wsemu.machine.tier.shapes import arithmetic, use_of
+from wsemu.model.isa import OPCODE, OPERATIONS
+
+
+@pytest.fixture(autouse=True)
+def _none_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "_kept", {})
+
+
+def said(kernel: Any, grid: Any, block: Any, arguments: tuple[Any, ...], **options: Any) -> tuple[Any, ...]:
+    """All that a launch says and leaves."""
+    report = wsemu.check(kernel, grid, block, arguments, **options)
+    arrays = tuple(a.tobytes() for a in arguments if isinstance(a, np.ndarray))
+    return report.model_copy(update={"seconds": 0.0, "inputs": None}).model_dump(), *arrays
+
+
+def in_all_tiers(monkeypatch: pytest.MonkeyPatch, one: Any) -> tuple[Any, ...]:
+    """What `one()` gives without blocks, which it gives with them, too."""
+    monkeypatch.setenv("WSEMU_TIER", "off")
+    first: tuple[Any, ...] = one()
+    for tier in ("always", "restless"):
+        monkeypatch.setenv("WSEMU_TIER", tier)
+        run._kept.clear()
+        assert one() == first, tier
+    return first
+
+
+# -- kernels ----------------------------------------------------------------------------------------------------------
+
+
+@cuda.jit
+def rows_and_columns(a: Any, x: Any, y: Any, n: Any) -> None:
+    """Accesses side by side, of one address, of eight lanes each, by a stride; an accumulator; a barrier."""
+    tile = cuda.shared.array((8, 33), np.float32)
+    t = cuda.threadIdx.x
+    total = np.float32(0)
+    for k in range(n):
+        tile[t // 8 % 8, t % 8] = x[(k + t) % n]
+        cuda.syncthreads()
+        for j in range(8):
+            total += tile[j, t % 8] * a[k, t] + tile[j, 3]
+        cuda.syncthreads()
+    y[cuda.blockIdx.x, t] = total
+
+
+@cuda.jit
+def parts(x: Any, y: Any, n: Any) -> None:
+    """Lanes part in a loop, and go different ways about it."""
+    t = cuda.grid(1)
+    total = 0
+    for k in range(n):
+        if (t + k) % 3 == 0:
+            total += x[t] // (k + 1)
+        elif t % 32 > k:
+            total -= k % (t % 5 + 1)
+        else:
+            continue
+        if total > 40:
+            break
+    y[t] = total
+
+
+@cuda.jit
+def doubles(x: Any, y: Any, n: Any) -> None:
+    """Sums and products of floats of 64 bits, some of them nan."""
+    t = cuda.grid(1)
+    total = x[t]
+    for k in range(n):
+        total = total * 1.5 + x[k] - x[n - 1 - k] / 3.0
+    y[t] = total
+
+
+@cuda.jit
+def outside(x: Any, y: Any, n: Any) -> None:
+    """The last indices lie outside."""
+    t = cuda.grid(1)
+    for k in range(n):
+        y[t + k] = x[t] + k
+
+
+@cuda.jit
+def races(x: Any, y: Any, n: Any) -> None:
+    """What a warp stores another one loads, without a barrier."""
+    tile = cuda.shared.array(64, np.float32)
+    t = cuda.threadIdx.x
+    total = np.float32(0)
+    for k in range(n):
+        tile[t] = x[t] + k
+        total += tile[63 - t]
+    y[cuda.grid(1)] = total
+
+
+@cuda.jit
+def unwritten(x: Any, y: Any, n: Any) -> None:
+    """The tile is stored by halves, and loaded as a whole; own arrays too."""
+    tile = cuda.shared.array(64, np.float64)
+    own = cuda.local.array(4, np.int32)
+    t = cuda.threadIdx.x
+    total = 0.0
+    if t < 32:
+        tile[t] = x[t]
+    cuda.syncthreads()
+    for k in range(n):
+        own[k % 4] = k
+        total += tile[t] + own[k % 3]
+    y[cuda.grid(1)] = total
+
+
+@cuda.jit
+def narrow(x: Any, y: Any, n: Any) -> None:
+    """Elements of one byte and of two; counters of 32 bits that wrap."""
+    t = cuda.grid(1)
+    here = np.uint32(4294967290) + np.uint32(t)
+    total = 0
+    for k in range(n):
+        total += x[(t * 3 + k) % 64] * (here >> np.uint32(k % 7))
+        here += np.uint32(1)
+    y[t] = total
+
+
+def numbers(count: int, dtype: Any = np.float32) -> Any:
+    return np.random.default_rng(1).integers(-99, 99, count).astype(dtype)
+
+
+def doubles_with_a_nan() -> Any:
+    made = numbers(64, np.float64)
+    made[7] = np.nan
+    return made
+
+
+LAUNCHES: dict[str, Any] = {
+    "rows_and_columns": (
+        rows_and_columns, 2, 64, lambda: (numbers(640).reshape(10, 64), numbers(10), np.zeros((2, 64), np.float32), 10)
+    ),
+    "parts": (parts, 1, 64, lambda: (numbers(64, np.int64), np.zeros(64, np.int64), 9)),
+    "doubles": (doubles, 1, 64, lambda: (doubles_with_a_nan(), np.zeros(64), 9)),
+    "outside": (outside, 1, 64, lambda: (numbers(64), np.zeros(70, np.float32), 9)),
+    "races": (races, 1, 64, lambda: (numbers(64), np.zeros(64, np.float32), 5)),
+    "unwritten": (unwritten, 1, 64, lambda: (numbers(64, np.float64), np.zeros(64), 7)),
+    "narrow": (narrow, 1, 64, lambda: (numbers(64, np.int8), np.zeros(64, np.int64), 12)),
+    "part of a warp": (parts, 1, 50, lambda: (numbers(64, np.int64), np.zeros(64, np.int64), 9)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_blocks_do_what_the_vm_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, grid, block, arguments = LAUNCHES[name]
+    in_all_tiers(monkeypatch, lambda: said(kernel, grid, block, arguments()))
+
+
+def test_so_do_they_in_random_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [program(seed) for seed in range(4)]
+    for one, kernel in zip(made, loaded(made, tmp_path, "blocks"), strict=True):
+        in_all_tiers(
+            monkeypatch, lambda one=one, kernel=kernel: said(kernel, one.grid, one.threads, one.arguments(5, 1))
+        )
+
+
+def test_a_budget_ends_in_a_block_where_it_ends_in_the_vm(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, grid, block, arguments = LAUNCHES["rows_and_columns"]
+    first, *_ = in_all_tiers(monkeypatch, lambda: said(kernel, grid, block, arguments(), budget=700))
+    assert first["verdict"] == "incomplete"
+
+
+# -- when there are any -----------------------------------------------------------------------------------------------
+
+
+def blocks_of(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each machine that runs from now on, whether it has used a block at its end."""
+    used: list[bool] = []
+    before = run.Machine.run
+
+    def noted(machine: run.Machine, *arguments: Any, **options: Any) -> int:
+        status = before(machine, *arguments, **options)
+        used.append(bool(machine.state[0]["blocks"]))
+        return status
+
+    monkeypatch.setattr(run.Machine, "run", noted)
+    return used
+
+
+def test_only_programs_that_run_long_get_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, grid, block, arguments = LAUNCHES["rows_and_columns"]
+    monkeypatch.setenv("WSEMU_TIER", "auto")
+    used = blocks_of(monkeypatch)
+    said(kernel, grid, block, arguments())
+    assert used
+    assert not any(used)
+
+
+def test_a_block_is_made_while_the_launch_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    @cuda.jit
+    def long(x: Any, n: Any) -> None:
+        t = cuda.grid(1)
+        total = 0
+        for k in range(n):
+            total += k ^ t
+        x[t] = total
+
+    monkeypatch.setenv("WSEMU_TIER", "auto")
+    monkeypatch.setattr(hot, "HOT", 2000)
+    monkeypatch.setattr(run, "FIRST_SLICE", 1000)
+    used = blocks_of(monkeypatch)
+    first = said(long, 1, 64, (np.zeros(64, np.int64), 3000))
+    for thread in threading.enumerate():
+        if thread.name == hot.THREAD:
+            thread.join()
+    assert said(long, 1, 64, (np.zeros(64, np.int64), 3000)) == first
+    assert used[-1]
+
+
+def test_an_unknown_tier_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WSEMU_TIER", "sometimes")
+    kernel, grid, block, arguments = LAUNCHES["parts"]
+    with pytest.raises(wsemu.UsageError, match=r"WSEMU_TIER is 'sometimes': set it to one of auto, off, always"):
+        wsemu.check(kernel, grid, block, arguments())
+
+
+# -- where they are kept ----------------------------------------------------------------------------------------------
+
+PART = ("block_1", "needed", b"\x7fELF" + bytes(300))
+
+
+def test_blocks_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WSEMU_CACHE_DIR", str(tmp_path / "cache"))
+    assert cache.read_block("block_1") is None
+    cache.write_block("block_1", PART)
+    assert cache.read_block("block_1") == PART
+    file = tmp_path / "cache" / "vm-block_1.bin"
+    file.write_bytes(file.read_bytes()[:-9])
+    assert cache.read_block("block_1") is None
+
+
+def test_the_oldest_blocks_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WSEMU_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(cache, "MOST_BLOCKS", 3)
+    for number in range(5):
+        cache.write_block(f"block_{number}", PART)
+        time.sleep(0.01)
+    assert {file.name for file in tmp_path.iterdir()} == {f"vm-block_{number}.bin" for number in (2, 3, 4)}
+    monkeypatch.setattr(cache, "BLOCK_BYTES", 500)
+    cache.write_block("block_5", PART)
+    assert [file.name for file in tmp_path.iterdir()] == ["vm-block_5.bin"]
+
+
+def test_without_a_folder_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("WSEMU_CACHE_DIR", str(tmp_path / "file"))
+    cache.write_block("block_1", PART)
+    assert cache.read_block("block_1") is None
+
+
+# -- shapes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "values", "expected"),
+    [
+        ("add.b32", [(32, 1), (32, 0)], (None, None), (32, 1)),
+        ("add.b64", [(64, 8), (64, -8)], (None, None), (64, 0)),
+        ("sub.b64", [(64, 0), (64, 4)], (None, None), (64, -4)),
+        ("mul.b32", [(32, 1), (32, 0)], (None, 12), (32, 12)),
+        ("mul.b32", [(32, 1), (32, 0)], (None, None), None),
+        ("mul.b32", [(32, 1), (32, 1)], (None, None), None),
+        ("shl.b32", [(32, 3), (32, 0)], (None, 31), (32, -(1 << 31))),
+        ("shl.b32", [(32, 2), (32, 0)], (None, 31), (32, 0)),
+        ("mul.f32", [(32, 0), (32, 0)], (None, None), (32, 0)),
+        ("add.f32", [(32, 1), (32, 0)], (None, None), None),
+        ("setp.lt.s32", [(32, 0), (32, 0)], (None, None), (1, 0)),
+        ("setp.lt.s32", [(32, 1), (32, 0)], (None, None), None),
+        ("index.s64", [(64, 1), (64, 0), (64, 0), (64, 0)], (None, None, 4, None), (64, 4)),
+        ("index.s64", [(64, 0), (64, 0), (64, 0), (64, 8)], (None, None, None, None), (64, 8)),
+        ("add.b32", [None, (32, 0)], (None, None), None),
+    ],
+)
+def test_shapes_of_results(name: str, shapes: Any, values: Any, expected: Any) -> None:
+    assert arithmetic(name, shapes, values) == expected
+
+
+def test_an_instruction_tells_the_rows_that_it_writes() -> None:
+    for name, operation in OPERATIONS.items():
+        use = use_of([OPCODE[name], 0, 512, 1024, 2048, 0, 0, 0])
+        assert (512 in {row for row, _ in use.writes}) == bool(operation.result) or operation.kind in ("load", "store")
+    shuffle = use_of([OPCODE["shfl.idx.b32"], 0, 512, 1024, 2048, 4096, 0, 8])
+    assert shuffle.writes == ((512, "b32"), (8, "p"))
+    assert use_of([OPCODE["mma.m16n8k16.f32.f16.f16.f32"], 0, 512, 1024, 2048, 4096, 0, 0]).writes_from == 512
