@@ -18,7 +18,9 @@ from tests.commands import python, wsemu
 from wsemu import cli
 from wsemu.app import commands, front_page
 from wsemu.app.command_line import app
+from wsemu.app.options import Tier
 from wsemu.app.program import run
+from wsemu.machine.tier import hot
 from wsemu.model.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -210,6 +212,60 @@ def test_wrong_usage_is_shown_where_the_program_has_it(program, wrong):
     assert result.returncode == 2
     assert " --> program.py:" in result.stdout
     assert f"| used = {wrong}\n" in result.stdout
+
+
+@pytest.mark.parametrize("command", ["check", "run", "trace", "lean"])
+def test_the_tier_is_that_of_the_option_here_and_in_processes_that_are_started(tmp_path, command):
+    (tmp_path / "program.py").write_text(
+        f"{HEADER}import subprocess\nfrom wsemu.machine.tier import hot\n"
+        "there = [sys.executable, '-c', 'import os; print(os.environ[\"WSEMU_TIER\"])']\n"
+        "print('here', hot.chosen(), 'there', subprocess.run(there, capture_output=True, text=True).stdout)\n"
+        "good[2, 32](x)\n"
+    )
+    done = wsemu(command, "--tier", "off", "program.py", cwd=tmp_path, WSEMU_TIER="always")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "here off there off\n" in done.stdout
+
+
+def test_programs_get_blocks_at_once_where_that_is_asked_for(tmp_path):
+    (tmp_path / "program.py").write_text(f"{HEADER}good[2, 32](x)\n")
+    said = {}
+    for tier in ("off", "always"):
+        done = wsemu("check", "--tier", tier, "program.py", cwd=tmp_path, WSEMU_CACHE_DIR=str(tmp_path / tier))
+        said[tier] = untimed(done.stdout)
+        assert done.returncode == 0
+        assert bool([*(tmp_path / tier).glob("vm-block_*.bin")]) == (tier == "always")
+    assert said["off"] == said["always"]
+
+
+def test_without_the_option_the_tier_is_that_of_the_environment(program, monkeypatch):
+    says = "from wsemu.machine.tier import hot\nprint(hot.chosen())\ngood[2, 32](x)"
+    for value, meant in (("always", "always"), ("off", "off"), ("", "auto")):
+        monkeypatch.setenv("WSEMU_TIER", value)
+        assert f"{meant}\n" in program(says).stdout
+        assert os.environ["WSEMU_TIER"] == value
+    monkeypatch.setenv("WSEMU_TIER", "often")
+    assert "off\n" in program(says, options=("--tier", "off")).stdout
+    done = program("good[2, 32](x)")
+    assert done.returncode == 2
+    message = " ".join(done.stdout.split())
+    assert "WSEMU_TIER is 'often': set it to one of auto, off, always, restless, or to nothing" in message
+
+
+@pytest.mark.parametrize("command", ["check", "run", "trace", "lean", "fuzz", "sweep", "mutate"])
+def test_a_tier_that_there_is_not_is_wrong_usage(command, tmp_path):
+    done = wsemu(command, "--tier", "often", "program.py", cwd=tmp_path, WSEMU_TIER="auto")
+    assert done.returncode == 2
+    message = " ".join(done.stderr.split())
+    assert "error: invalid value for '--tier'" in message
+    assert "'often' is not one of 'auto', 'off', 'always', 'restless'" in message
+
+
+def test_the_tiers_of_the_option_are_those_of_the_machine():
+    assert tuple(Tier) == hot.TIERS
+    shown = " ".join(wsemu("check", "--help").stdout.split())
+    assert "--tier auto|off|always Compile blocks" in shown
+    assert "`restless` is for tests" in shown
 
 
 def test_crosscheck_has_the_settings_of_the_project(program, tmp_path):

@@ -48,6 +48,7 @@ from wsemu.app.options import (
     Skip,
     Sms,
     Strict,
+    TierOption,
     TimeLimit,
     Write,
     codes,
@@ -90,6 +91,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         mma: MmaOption = None,
         budget: Budget = None,
         engine: EngineOption = None,
+        tier: TierOption = None,
         only: Only = None,
         skip: Skip = None,
         numba_ptx: NumbaPtx = None,
@@ -230,6 +232,7 @@ def trace(
     arch: Arch = None,
     budget: Budget = None,
     engine: EngineOption = None,
+    tier: TierOption = None,
     entry: Entry = None,
     grid: Grid = None,
     block: Block = None,
@@ -289,6 +292,7 @@ def lean(
     kernel: KernelOption = None,
     arch: Arch = None,
     budget: Budget = None,
+    tier: TierOption = None,
 ) -> None:
     """Run FILE, take each barrier, fence and atomic out in turn, and say which ones the proofs do not need."""
     from wsemu.app import commands
@@ -317,6 +321,7 @@ def fuzz(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what is known of this test and seed.")] = False,
     on: On = "",
+    tier: TierOption = None,
     progress: ProgressOption = Progress.bar,
     time_limit: TimeLimit = None,
 ) -> None:
@@ -354,6 +359,7 @@ def sweep(
     ] = 200,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     on: On = "",
+    tier: TierOption = None,
     progress: ProgressOption = Progress.bar,
     time_limit: TimeLimit = None,
     format: FormatOption = None,  # noqa: A002 - the option's name
@@ -393,6 +399,7 @@ def mutate(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what is known of this test.")] = False,
     all: Annotated[bool, typer.Option("--all", help="Show the diffs of equivalent mutants, too.")] = False,  # noqa: A002
+    tier: TierOption = None,
     progress: ProgressOption = Progress.bar,
     time_limit: TimeLimit = None,
     format: FormatOption = None,  # noqa: A002

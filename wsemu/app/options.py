@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -40,11 +41,26 @@ class Engine(StrEnum):
     reference = "reference"
 
 
+class Tier(StrEnum):
+    """When programs get compiled blocks, as `machine.tier.hot` has it."""
+
+    auto = "auto"
+    off = "off"
+    always = "always"
+    restless = "restless"
+
+
 def codes(incomplete: str) -> list[tuple[str, str]]:
     """What a shell offers for a finding code, with its meaning."""
     from wsemu.model.codes import CODES
 
     return [(code, meaning) for code, (_, meaning, *_) in CODES.items() if code.startswith(incomplete)]
+
+
+def _set_tier(tier: Tier | None) -> None:
+    """Tell the machine, here and in processes that this one starts."""
+    if tier is not None:
+        os.environ["WSEMU_TIER"] = tier.value
 
 
 File = Annotated[
@@ -64,6 +80,16 @@ MmaOption = Annotated[
     typer.Option("--mma", help="Sums of matrix instructions; `exact`: rounded once.  [default: hardware]"),
 ]
 Budget = Annotated[int | None, typer.Option(min=1, help="Warp instructions after which a launch ends as incomplete.")]
+TierOption = Annotated[
+    Tier | None,
+    typer.Option(
+        "--tier",
+        metavar="auto|off|always",
+        callback=_set_tier,
+        expose_value=False,
+        help="Compile blocks of programs that run long, of none, of all; `restless` is for tests.  [default: auto]",
+    ),
+]
 EngineOption = Annotated[Engine | None, typer.Option(help="`reference` is slow and simple.  [default: vm]")]
 Only = Annotated[
     list[str] | None,

@@ -33,6 +33,8 @@ Tier = Literal["auto", "off", "always", "restless"]
 """`auto`: programs that run long get blocks; `always`: all do, before they run; `restless`: these also leave for the VM
 at random instructions, for tests"""
 TIERS: tuple[str, ...] = get_args(Tier)
+VARIABLE = "WSEMU_TIER"
+"""of the environment, by which processes that this one starts are told, too"""
 HOT = 10_000_000
 """warp instructions of a program, in all its launches, after which it gets a block: about a third of a second"""
 MOST_OF_IT = 0.98
@@ -42,10 +44,10 @@ LARGEST = 1500
 
 
 def chosen() -> Tier:
-    """What the environment variable WSEMU_TIER says."""
-    found = os.environ.get("WSEMU_TIER", "auto")
+    """What the environment variable says."""
+    found = os.environ.get(VARIABLE) or "auto"
     if found not in TIERS:
-        raise UsageError(f"WSEMU_TIER is {found!r}: set it to one of {', '.join(TIERS)}, or to nothing")
+        raise UsageError(f"{VARIABLE} is {found!r}: set it to one of {', '.join(TIERS)}, or to nothing")
     return cast("Tier", found)
 
 
