@@ -17,6 +17,7 @@ from tests.commands import Done, wsemu
 from wsemu.app import doctor
 from wsemu.app.config import FORMATS
 from wsemu.launch.result import Report
+from wsemu.machine import cache
 from wsemu.model import settings
 from wsemu.model.errors import KernelError
 from wsemu.model.finding import Finding, Site, Step, Suppressed
@@ -306,7 +307,9 @@ def test_names_are_no_commands_for_github():
 # -- doctor ------------------------------------------------------------------------------------------------------------
 def test_doctor_says_what_there_is(capsys):
     items = {item.name: item for item in doctor.examine()}
-    assert {"wsemu", "Python", "numpy", "numba", "VM", "cache", "GPU", "configuration", "terminal"} <= set(items)
+    assert {"wsemu", "Python", "numpy", "numba", "VM", "cache", "blocks", "GPU", "configuration", "terminal"} <= set(
+        items
+    )
     assert items["VM"].state == "good"
     assert {item.state for item in items.values()} <= {"good", "note"}
 
@@ -319,6 +322,24 @@ def test_doctor_tells_what_is_wrong(tmp_path, monkeypatch):
     assert items["no-such-package"] == doctor.Item("bad", "no-such-package", "not installed")
     assert items["configuration"].state == "bad"
     assert "did you mean `budget`?" in items["configuration"].text
+
+
+def test_doctor_counts_the_blocks_that_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("WSEMU_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("WSEMU_TIER", "")
+    assert doctor._blocks() == doctor.Item("good", "blocks", "0 of at most 256 (0 of 67,108,864 bytes)")
+    for number in range(3):
+        cache.write_block(f"block_{number}", ("symbol", "", bytes(1000)))
+    size = sum(file.stat().st_size for file in (tmp_path / "cache").iterdir())
+    assert size > 3000
+    text = f"3 of at most 256 ({size:,} of 67,108,864 bytes)"
+    assert doctor._blocks() == doctor.Item("good", "blocks", text)
+    monkeypatch.setenv("WSEMU_TIER", "off")
+    assert doctor._blocks() == doctor.Item("good", "blocks", f"{text}; WSEMU_TIER is off")
+    monkeypatch.setenv("WSEMU_TIER", "often")
+    (item,) = (item for item in doctor.examine() if item.name == "blocks")
+    assert item.state == "bad"
+    assert "WSEMU_TIER is 'often'" in item.text
 
 
 def test_every_setting_can_be_written_in_a_file():

@@ -314,6 +314,30 @@ def test_a_half_written_file_goes_once_its_writer_must_be_dead(folder):
     assert not old.exists()
 
 
+def test_the_newest_blocks_stay_in_their_number_and_bytes(folder, monkeypatch):
+    def kept() -> list[str]:
+        return sorted(file.stem.removeprefix("vm-block_") for file in cache.kept_blocks())
+
+    assert kept() == []
+    monkeypatch.setattr(cache, "MOST_BLOCKS", 3)
+    for number in range(5):
+        cache.write_block(f"block_{number}", PART)
+        os.utime(folder / f"vm-block_{number}.bin", (number, number))
+    assert kept() == ["2", "3", "4"]
+    assert cache.read_block("block_2") == PART  # which makes it the newest
+    cache.write("run", PART)  # does not count
+    cache.write_block("block_5", PART)
+    assert kept() == ["2", "4", "5"]
+    os.utime(folder / "vm-block_2.bin", (100, 100))
+    size = max(state.st_size for state in cache.kept_blocks().values())
+    monkeypatch.setattr(cache, "BLOCK_BYTES", 2 * size)
+    cache.write_block("block_6", PART)
+    assert kept() == ["5", "6"]
+    monkeypatch.setattr(cache, "BLOCK_BYTES", 0)
+    cache.write_block("block_7", PART)
+    assert kept() == ["7"]  # a block is kept however large
+
+
 # -- where it lies ----------------------------------------------------------------------------------------------------
 
 

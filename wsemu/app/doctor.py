@@ -43,7 +43,7 @@ def examine(program: Path | None = None) -> Iterator[Item]:
     yield Item("good", "Python", f"{platform.python_version()} ({sys.implementation.name}), {sys.executable}")
     yield Item("good", "system", f"{platform.platform()}, {os.cpu_count()} processors")
     yield from _packages()
-    for look in (_vm, _cache, _gpu, lambda: _configuration(program), _terminal):
+    for look in (_vm, _cache, _blocks, _gpu, lambda: _configuration(program), _terminal):
         yield _looked(look)
 
 
@@ -98,6 +98,17 @@ def _cache() -> Item:
         return Item("note", "cache", f"nothing for this version in {folder}: it was cleared, or the source was edited")
     place = f"{folder} cannot be written" if folder else "this user has no cache folder"
     return Item("bad", "cache", f"{place}: set WSEMU_CACHE_DIR to a folder that can be written")
+
+
+def _blocks() -> Item:
+    """How many blocks of programs are kept beside the compiled VM, and whether programs get any."""
+    from wsemu.machine import cache
+    from wsemu.machine.tier import hot
+
+    files, tier = cache.kept_blocks().values(), hot.chosen()
+    size = sum(file.st_size for file in files)
+    kept = f"{len(files)} of at most {cache.MOST_BLOCKS} ({size:,} of {cache.BLOCK_BYTES:,} bytes)"
+    return Item("good", "blocks", kept if tier == "auto" else f"{kept}; {hot.VARIABLE} is {tier}")
 
 
 def _can_be_made(folder: Path) -> bool:

@@ -334,6 +334,15 @@ def read_block(symbol: str) -> Part | None:
     return found
 
 
+def kept_blocks() -> dict[Path, os.stat_result]:
+    """The files of all blocks that are kept, those of other versions too, with what the system says of each."""
+    place, found = folder(), {}
+    for file in place.glob("vm-block_*.bin") if place else ():
+        with contextlib.suppress(OSError):  # removed by another process
+            found[file] = file.stat()
+    return found
+
+
 def write_block(symbol: str, made: Part) -> None:
     """Put a block's file in place as a whole, if that is allowed, and remove the oldest ones beyond what is kept."""
     place = folder()
@@ -341,9 +350,8 @@ def write_block(symbol: str, made: Part) -> None:
         return
     with contextlib.suppress(OSError):
         _put(place / f"vm-{symbol}.bin", _packed(_of_blocks(), made))
-        states = [(file.stat(), file) for file in place.glob("vm-block_*.bin")]
         room = BLOCK_BYTES
-        for number, (state, file) in enumerate(sorted(states, key=lambda one: -one[0].st_mtime)):
+        for number, (file, state) in enumerate(sorted(kept_blocks().items(), key=lambda one: -one[1].st_mtime)):
             room -= state.st_size
             if number and (number >= MOST_BLOCKS or room < 0):
                 file.unlink()
