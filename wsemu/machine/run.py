@@ -735,7 +735,7 @@ class Machine:
         """
         state, address = self.state[0], address_of(self.state)
         state["group"], state["group_end"], state["group_step"], state["group_first"] = first, last, step, first
-        self.executed = 0
+        self.executed = told = 0
         while True:
             if self.tier != "off":
                 hot.look(self)
@@ -754,7 +754,8 @@ class Machine:
             elif status != layout.BUDGET or budget <= 0 or (stop is not None and stop.is_set()) or self._worn():
                 self.left, self.status = budget, status
                 return status
-            elif each is not None:
+            elif each is not None and self.executed - told >= SLICES[self.width]:
+                told = self.executed
                 each(abs(int(state["group"]) - first))
 
     def move(self) -> None:
