@@ -27,6 +27,8 @@ _FIRST, _LARGER = 1 << 9, 16
 """bytes of a thread's part of the memory at first, and how many times that where it was used up"""
 _ROOM = 1 << 30
 """bytes of the memory of all threads, at most"""
+_AT_ONCE = 1 << 20
+"""words that are looked through together for addresses of blocks"""
 _launches = itertools.count(1)
 _ends: dict[int, int] = {}
 """how addresses of blocks begin that launches here allocated -> bytes of memory of the last such launch"""
@@ -84,9 +86,12 @@ def holds_blocks(bound: Bound) -> bool:
 
 def _has_block(data: npt.NDArray[np.uint8]) -> bool:
     words = data[: data.size // 4 * 4].view(np.uint32)
-    high, low = words[1:], words[:-1]
-    found = np.flatnonzero(high >> SEGMENT_SHIFT - 32 == NUMBER)
-    return any(int(low[n]) < _ends.get(int(high[n]), 0) for n in found)
+    for start in range(0, words.size, _AT_ONCE):
+        part = words[start : start + _AT_ONCE + 1]
+        found = np.flatnonzero(part[1:] >> SEGMENT_SHIFT - 32 == NUMBER)
+        if any(int(part[n]) < _ends.get(int(part[n + 1]), 0) for n in found):
+            return True
+    return False
 
 
 def without_sectors(bound: Bound, heap: Heap, outcome: Outcome) -> None:
