@@ -10,6 +10,8 @@ t, and a number that it holds; in a line, as `warps: M0 8; W0+4=2; P0 0 release 
     D0               free(p0)
     P0 2 release     p0 goes to slot 2, by a store: weak, relaxed, release
     G0 2 acquire     p0 comes from slot 2, by a load: weak, relaxed, acquire
+    S0+4=1 release   a strong store of 1 to the word at p0 + 4: relaxed, release
+    L0+4 acquire     t = a strong load: relaxed, acquire
     C acq_rel        t = an atomic addition of 1 to the counter: relaxed, acquire, release, acq_rel
     F                a fence, acq_rel at the scope of the GPU
     B                a barrier of all threads
@@ -62,6 +64,7 @@ class Op(NamedTuple):
         text = {
             "M": f"M{v} {n}", "N": f"N{v} {value}{n:+}", "D": f"D{v}", "P": f"P{v} {value} {order}", "F": "F", "B": "B",
             "G": f"G{v} {value} {order}", "C": f"C {order}", "W": f"W{v}{n:+}={value}", "V": f"V{v}{n:+}={value}",
+            "S": f"S{v}{n:+}={value} {order}", "L": f"L{v}{n:+} {order}",
         }.get(kind, f"{kind}{v}{n:+}")  # fmt: skip
         return f"{guard} {text}" if guard else text
 
@@ -78,7 +81,7 @@ _FORMS = (
     re.compile(r"(?P<kind>[MD])(?P<v>\d) ?(?P<n>\d+)?"),
     re.compile(r"(?P<kind>N)(?P<v>\d) (?P<value>\d)(?P<n>[+-]\d+)"),
     re.compile(r"(?P<kind>[PG])(?P<v>\d) (?P<value>\d) (?P<order>\w+)"),
-    re.compile(r"(?P<kind>[RUAWV])(?P<v>\d)(?P<n>[+-]\d+)(?:=(?P<value>\d+))?"),
+    re.compile(r"(?P<kind>[RUAWVSL])(?P<v>\d)(?P<n>[+-]\d+)(?:=(?P<value>\d+))?(?: (?P<order>\w+))?"),
     re.compile(r"(?P<kind>C) (?P<order>\w+)"),
     re.compile(r"(?P<kind>[FB])"),
 )
@@ -140,12 +143,14 @@ class _State:
         """place -> of each kind of access those that may race with what comes"""
         self.chains: dict[Any, frozenset[Write]] = {}
         """place -> the strong writes that who reads it now observes"""
-        self.released: dict[int, Clock] = {}
-        """slot -> what who reads it synchronises with; -1 is the counter"""
-        self.releases: dict[tuple[int, int], Clock] = {}
-        """(thread, slot) -> what its strong stores there release"""
-        self.observed: dict[tuple[int, int], Clock] = {}
-        """the same of what a thread has read, and would synchronise with by an acquire"""
+        self.released: dict[Any, Clock] = {}
+        """place -> what who reads it by a strong access synchronises with"""
+        self.releases: dict[tuple[int, Any], Clock] = {}
+        """(thread, place) -> what its strong stores there release"""
+        self.fenced: list[Clock | None] = [None] * threads
+        """what strong stores release anywhere, for a fence before them"""
+        self.observed: dict[tuple[int, Any], Clock] = {}
+        """(thread, place) -> what it has read there, and would synchronise with by an acquire"""
 
     def copied(self) -> _State:
         other = _State.__new__(_State)
@@ -278,7 +283,7 @@ class _Step:
             self.faults.add(BOUNDS)
         places = [(block, first + 4 * k) for k in range(words)]
         if inside and freed:  # it may have been too early for that
-            self._check(n, 0 if op.kind in "WVA" else 2, *places)
+            self._check(n, 0 if op.kind in "WV" else 1 if op.kind in "AS" else 3 if op.kind == "L" else 2, *places)
         return places if inside and not freed and not first % (4 * words) else []
 
     def _load(self, n: int, op: Op) -> None:
@@ -295,13 +300,9 @@ class _Step:
         self.state.words.update((place, op.value + k) for k, place in enumerate(places))
 
     def _A(self, n: int, op: Op) -> None:
-        s = self.state
         for place in self._places(n, op, 1):
-            before = s.chains.get(place, frozenset())
-            self._touch(n, 1, place)
-            s.chains[place] |= before
-            self._sees(n, before)
-            s.words[place] = self._read(place) + 1
+            self._both(n, place, RELAXED)
+            self.state.words[place] = self._read(place) + 1
 
     def _read(self, place: tuple[int, int]) -> int:
         if place not in self.state.words:
@@ -309,45 +310,74 @@ class _Step:
         return self.state.words.get(place, 0)
 
     def _P(self, n: int, op: Op) -> None:
-        s = self.state
-        self._touch(n, int(op.order != WEAK), ("slot", op.value))
-        s.slots[op.value] = s.pointers[n][op.v]
-        s.released.pop(op.value, None)
-        if op.order == RELEASE:
-            s.releases[n, op.value] = s.clocks[n]
-        if op.order != WEAK and (n, op.value) in s.releases:
-            s.released[op.value] = s.releases[n, op.value]
+        self._put(n, ("slot", op.value), op.order)
+        self.state.slots[op.value] = self.state.pointers[n][op.v]
 
     def _G(self, n: int, op: Op) -> None:
-        s = self.state
-        self._touch(n, 2 + (op.order != WEAK), ("slot", op.value))
-        s.pointers[n][op.v] = s.slots[op.value]
-        if op.order != WEAK:
-            self._sees(n, s.chains.get(("slot", op.value), frozenset()))
-            self._observe(n, op.value, op.order)
+        self._get(n, ("slot", op.value), op.order)
+        self.state.pointers[n][op.v] = self.state.slots[op.value]
+
+    def _S(self, n: int, op: Op) -> None:
+        for place in self._places(n, op, 1):
+            self._put(n, place, op.order)
+            self.state.words[place] = op.value
+
+    def _L(self, n: int, op: Op) -> None:
+        self.state.tickets[n] = 0
+        for place in self._places(n, op, 1):
+            self._get(n, place, op.order)
+            self.state.tickets[n] = self._read(place)
 
     def _C(self, n: int, op: Op) -> None:
-        s = self.state
-        s.tickets[n], s.count = s.count, s.count + 1
-        self._observe(n, -1, op.order)
-        if op.order in (RELEASE, ACQ_REL):
-            s.releases[n, -1] = s.clocks[n]
-        if (n, -1) in s.releases:
-            s.released[-1] = _joined(s.releases[n, -1], s.released.get(-1, s.releases[n, -1]))
+        self._both(n, "count", op.order)
+        self.state.tickets[n], self.state.count = self.state.count, self.state.count + 1
 
     def _F(self, n: int, op: Op) -> None:
         s = self.state
-        for slot in range(-1, SLOTS):
-            s.clocks[n] = _joined(s.clocks[n], s.observed.get((n, slot), s.clocks[n]))
-        s.releases.update(((n, slot), s.clocks[n]) for slot in range(-1, SLOTS))
+        s.clocks[n] = _joined(s.clocks[n], *(clock for (own, _), clock in s.observed.items() if own == n))
+        s.fenced[n] = s.clocks[n]
 
-    def _observe(self, n: int, slot: int, order: str) -> None:
+    # -- strong accesses ----------------------------------------------------------------------------------------------
+    def _put(self, n: int, place: Any, order: str) -> None:
+        """A store of a pointer or a flag, weak or strong."""
+        self._touch(n, int(order != WEAK), place)
+        if order != WEAK:
+            self._release(n, place, order)
+
+    def _get(self, n: int, place: Any, order: str) -> None:
+        if order != WEAK:
+            self._sees(n, self.state.chains.get(place, frozenset()))
+            self._observe(n, place, order)
+        self._touch(n, 2 + (order != WEAK), place)
+
+    def _both(self, n: int, place: Any, order: str) -> None:
+        """An atomic: what it reads of a release goes on to who reads it."""
+        s = self.state
+        before, released = s.chains.get(place, frozenset()), s.released.get(place)
+        self._observe(n, place, order)
+        self._touch(n, 1, place)
+        s.chains[place] |= before
+        self._sees(n, before)
+        self._release(n, place, order, *([released] if released else []))
+
+    def _release(self, n: int, place: Any, order: str, *before: Clock) -> None:
+        """What who reads this strong write synchronises with: the thread's releases there, its fences, and those whose
+        writes an atomic has read."""
+        s = self.state
+        if order in (RELEASE, ACQ_REL):
+            s.releases[n, place] = s.clocks[n]
+        own = s.releases.get((n, place)), s.fenced[n]
+        given = [*before, *(clock for clock in own if clock is not None)]
+        if given:
+            s.released[place] = _joined(*given)
+
+    def _observe(self, n: int, place: Any, order: str) -> None:
         """What a strong read synchronises with, now or by what comes behind it."""
         s = self.state
-        if slot in s.released:
-            s.observed[n, slot] = _joined(s.released[slot], s.observed.get((n, slot), s.released[slot]))
-        if order in (ACQUIRE, ACQ_REL) and (n, slot) in s.observed:
-            s.clocks[n] = _joined(s.clocks[n], s.observed[n, slot])
+        if place in s.released:
+            s.observed[n, place] = _joined(s.released[place], s.observed.get((n, place), s.released[place]))
+        if order in (ACQUIRE, ACQ_REL) and (n, place) in s.observed:
+            s.clocks[n] = _joined(s.clocks[n], s.observed[n, place])
 
     def _sees(self, n: int, writes: frozenset[Write]) -> None:
         clock = self.state.clocks[n]
@@ -373,6 +403,7 @@ class _Step:
             s.known[place] = tuple(last)
             if kind < 2:
                 s.chains[place] = frozenset((now,) if kind else ())
+                s.released.pop(place, None)
 
 
 # -- as PTX -----------------------------------------------------------------------------------------------------------
@@ -410,6 +441,8 @@ _TEXTS = {
     "A": "red.relaxed.gpu{space}.add.u32 [%q{v}+{n}], 1;",
     "P": "st{strong}.global.u64 [%d1+{slot}], %q{v};",
     "G": "ld{strong}.global.u64 %q{v}, [%d1+{slot}];",
+    "S": "mov.u32 %r5, {value}; st{strong}{space}.u32 [%q{v}+{n}], %r5;",
+    "L": "ld{strong}{space}.u32 %t, [%q{v}+{n}];",
     "C": "atom.{order}.gpu.global.add.u32 %t, [%d2], 1;",
     "F": "fence.acq_rel.gpu;",
     "B": "barrier.sync 0;",
@@ -553,6 +586,26 @@ def _flagged(source: random.Random, count: int) -> _Made:
     return [first, second, *rest]
 
 
+def _signalled(source: random.Random, count: int) -> _Made:
+    """One tells others by a word of a block that the rest of it is there."""
+    by_slot = source.random() < 0.5
+    orders = source.choice(((RELEASE, ACQUIRE), (RELEASE, ACQUIRE), (RELAXED, ACQUIRE), (RELAXED, RELAXED)))
+    fences = RELAXED in orders and source.random() < 0.6
+    first = [
+        Op("M", 0, 8),
+        Op("W", 0, 4, 0),
+        Op("P", 0, 0, 1, RELEASE if by_slot else WEAK),
+        *[Op("B")] * (not by_slot),
+    ]
+    first += [Op("W", 0, 0, 2), *[Op("F")] * fences, Op("S", 0, 4, 1, orders[0])]
+    guard = "?0" if by_slot else ""
+    others = [Op("G", 0, 0, 1, ACQUIRE)] if by_slot else [Op("B"), Op("G", 0, 0, 1)]
+    others += [Op("L", 0, 4, 0, orders[1], guard), *[Op("F")] * fences, Op("R", 0, 0, guard="?t1")]
+    if count == 2:
+        return [first, [*others, *[Op("D", 0, guard="?t1")] * (source.random() < 0.5)]]
+    return [first, others, others if source.random() < 0.5 else [*[Op("B")] * (not by_slot), Op("M", 0, 4), Op("D", 0)]]
+
+
 def _random(source: random.Random, count: int) -> _Made:
     barriers = source.choice((0, 0, 1, 2))
     made: _Made = []
@@ -566,13 +619,16 @@ def _random(source: random.Random, count: int) -> _Made:
 
 
 def _drawn(source: random.Random) -> Op:
-    kind = source.choice("WWRRRAVUDDPPGGGNCF")
+    kind = source.choice("WWRRRAVUDDPPGGGNCFSL")
     v, n, value = source.randrange(2), 4 * source.choice((0, 0, 0, 1, 1, 2, 3)), source.randrange(2)
     if kind == "N":
         return Op(kind, v, source.choice((-4, 4, 8)), value)
     if kind in "PG":
         strong = (RELAXED, RELEASE if kind == "P" else ACQUIRE)
         return Op(kind, v, 0, value, source.choice((WEAK, WEAK, *strong)), source.choice(("", "", f"?{v}")))
+    if kind in "SL":
+        order = source.choice((RELAXED, RELEASE if kind == "S" else ACQUIRE))
+        return Op(kind, v, n, value * (kind == "S"), order, source.choice(("", f"?{v}")))
     if kind == "C":
         return Op(kind, order=source.choice((RELAXED, ACQ_REL)))
     if kind == "F":
@@ -581,8 +637,8 @@ def _drawn(source: random.Random) -> Op:
     return Op(kind, v, 0 if kind == "D" else n, value + 1 if kind in "WV" else 0, guard=guard)
 
 
-_ALONE = (_own, _flagged, _flagged, _random)
-_SHAPES = (_own, _handed, _handed, _shared, _shared, _flagged, _random)
+_ALONE = (_own, _flagged, _flagged, _signalled, _random)
+_SHAPES = (_own, _handed, _handed, _shared, _shared, _flagged, _signalled, _random)
 
 
 def _broken(source: random.Random, made: _Made) -> _Made:
@@ -618,7 +674,7 @@ def _without_barrier(ops: list[Op], which: int) -> list[Op]:
 
 
 def _other(source: random.Random, op: Op) -> Op:
-    if op.kind in "PGC" and op.order != WEAK and source.random() < 0.6:
+    if op.kind in "PGCSL" and op.order != WEAK and source.random() < 0.6:
         return op._replace(order=RELAXED)
     if op.kind in "PG":
         return op._replace(order=WEAK)
@@ -626,7 +682,7 @@ def _other(source: random.Random, op: Op) -> Op:
         return op._replace(guard="")
     if op.kind == "M":
         return op._replace(n=source.choice((4, 8, 12, 16, HUGE)))
-    if op.kind in "RWAUVN":
+    if op.kind in "RWAUVNSL":
         return op._replace(n=op.n + source.choice((-4, 4, 4, 8, 16, 32)))
     return op._replace(guard="!0")
 

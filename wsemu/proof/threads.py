@@ -258,12 +258,13 @@ class Knowledge:
     def __init__(
         self, program: Program, ctas: int, threads: int, shared: Shared, *, lockstep: bool, uncounted: Iterable[int],
         ordered: Container[int], cluster_of: Callable[[int], int] = int, others: bool = False,
-        data: Container[int] = (), imagined: Imagined = NONE,
+        data: Container[int] = (), imagined: Imagined = NONE, unwatched: Container[int] = (),
     ) -> None:  # fmt: skip
         """`threads` of a CTA; `lockstep`: a warp is one thread, of which each lane's operations count for all;
         `ordered` are the strong accesses whose order is tried: others order nothing.  `cluster_of`: of a CTA; `others`:
-        there are CTAs that are not followed, too.  `data`: strong loads and stores that are judged as plain ones."""
-        self.data, self.imagined = data, imagined
+        there are CTAs that are not followed, too.  `data`: strong loads and stores that are judged as plain ones;
+        `unwatched`: segments where nothing races."""
+        self.data, self.imagined, self.unwatched = data, imagined, unwatched
         self.clusters = {c: -2 - cluster_of(c) for c in range(ctas)}
         self.program, self.lockstep, self.uncounted = program, lockstep, frozenset(uncounted)
         self.ordered = ordered
@@ -662,7 +663,7 @@ class Knowledge:
         for lane, address in made.addresses:
             address &= ~ADDRESS_WRAPPED
             segment = address >> SEGMENT_SHIFT
-            if segment == LOCAL or (segment == SHARED and self.asynchronous):
+            if segment == LOCAL or (segment == SHARED and self.asynchronous) or segment in self.unwatched:
                 continue
             thread = first + lane
             own = event.cta if segment == SHARED else -1

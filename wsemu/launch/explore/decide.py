@@ -36,6 +36,7 @@ from wsemu.model.isa import (
     READ,
     SCOPES,
     SEGMENT_SHIFT,
+    UNWATCHED,
 )
 from wsemu.model.outcome import Outcome, RawFinding, Trace
 from wsemu.model.residency import residency
@@ -225,6 +226,7 @@ class _Attempt:
             "ordered": ordered,
             "cluster_of": clusters(bound),
             "data": self.data,
+            "unwatched": frozenset(n for n, (_, may) in enumerate(bound.segments, FIRST_ARRAY) if may == UNWATCHED),
         }
         self.size = session.ctas, x * y * z
         begin = functools.partial(Knowledge, bound.program, *self.size, **self.options)
