@@ -216,6 +216,7 @@ def test_a_block_is_made_while_the_launch_goes_on(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setenv("WSEMU_TIER", "auto")
     monkeypatch.setattr(hot, "HOT", 2000)
+    monkeypatch.setattr(hot, "SEEN", 1000)
     monkeypatch.setattr(run, "FIRST_SLICE", 1000)
     used = blocks_of(monkeypatch)
     first = said(long, 1, 64, (np.zeros(64, np.int64), 3000))

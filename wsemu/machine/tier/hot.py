@@ -37,6 +37,8 @@ VARIABLE = "WSEMU_TIER"
 """of the environment, by which processes that this one starts are told, too"""
 HOT = 10_000_000
 """warp instructions of a program, in all its launches, after which it gets a block: about a third of a second"""
+SEEN = 500_000
+"""those of a machine that tell which stretches take most of them"""
 MOST_OF_IT = 0.98
 """of what the VM has executed, that a block is to have"""
 LARGEST = 1500
@@ -111,6 +113,8 @@ def look(machine: Machine) -> None:
         given = given_shapes(machine.program, machine.registers)
         machine.wanted = Wanted(tuple(sorted(given.items())), machine.width, machine.tier == "restless")
     wanted = machine.wanted
+    if auto and wanted not in heat.blocks and machine.executed < SEEN:
+        return
     with _making:
         known = wanted in heat.blocks
         if not known:
