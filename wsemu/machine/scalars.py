@@ -44,6 +44,11 @@ def _above(b: Builder, place: Value, limit: Value) -> Value:
     return b.zext(b.bitcast(b.icmp_unsigned(">", v, splat(b, b.trunc(limit, I32))), I32), I64)
 
 
+def _equal(b: Builder, place: Value, value: Value) -> Value:
+    v = _words(b, place)
+    return b.zext(b.bitcast(b.icmp_unsigned("==", v, splat(b, b.trunc(value, I32))), I32), I64)
+
+
 def _odd(b: Builder, place: Value) -> Value:
     return b.zext(b.bitcast(b.trunc(_words(b, place), ir.VectorType(I1, LANES)), I32), I64)
 
@@ -60,6 +65,8 @@ total_u32 = emitted(_total)
 """total_u32(place, mask): the sum of those of 32 words that are in the mask"""
 above_u32 = emitted(_above)
 """above_u32(place, limit): those of 32 words that are greater, as a mask"""
+equal_u32 = emitted(_equal)
+"""equal_u32(place, value): those of 32 words that are that value, as a mask"""
 odd_u32 = emitted(_odd)
 """odd_u32(place): those of 32 words that are odd, as a mask"""
 unset_bytes = emitted(_unset_bytes)

@@ -686,7 +686,7 @@ def execute_asynchronous(m, warp, w, pc, lanes):
 def in_block(m, warp, w, pc, mask):
     """Where control has come to a compiled block, run that: warp.pc is where the warp goes on.  Status."""
     warp.pc = pc
-    if mask != WHOLE or load_i64(m.blocks + 8 * pc) == 0:
+    if mask != WHOLE or load_i64(m.blocks + 8 * pc) <= 0:
         return np.int64(DONE)
     warp.mask = mask
     return call(m.block_entry, m.address, w)

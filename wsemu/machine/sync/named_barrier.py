@@ -17,7 +17,7 @@ import numpy as np
 
 from wsemu.machine.lowering import compiled
 from wsemu.machine.records import barrier_at, call, entry_at, instruction_at, record_finding, warp_at
-from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, popcount, store_u32
+from wsemu.machine.scalars import equal_u32, load_i64, load_u32, lowest_bit, popcount, store_u32
 from wsemu.machine.state import BARRIERS, GIVES, WITH_COUNT, WITHOUT_COUNT
 from wsemu.machine.sync.clocks import COMPLETED, EXITED, end_generation, give, give_exit, take, take_exits
 from wsemu.model.codes import CODE_NUMBERS
@@ -47,12 +47,7 @@ BAD_ID, BAD_COUNT, ID_DIFFERS = range(3)
 def uniform(registers, row, mask):
     """All lanes of `mask` hold the same b32 value."""
     first = load_u32(registers + row + 4 * lowest_bit(mask))
-    rest = mask
-    while rest:
-        if load_u32(registers + row + 4 * lowest_bit(rest)) != first:
-            return False
-        rest &= rest - 1
-    return True
+    return equal_u32(registers + row, first) & mask == mask
 
 
 @compiled

@@ -33,7 +33,7 @@ from wsemu.machine.memory.lane_access import load_side_by_side, store_side_by_si
 from wsemu.machine.records import call, flow_at, machine_at, warp_at
 from wsemu.machine.state import BUDGET, DONE, YIELDED
 from wsemu.machine.tier.accesses import HOW, all_at_one, any_way, side_by_side
-from wsemu.machine.tier.shapes import APART, arithmetic
+from wsemu.machine.tier.shapes import APART, CREDIT, arithmetic
 from wsemu.model.isa import LANES, N_ALU, N_MEMORY, NAMES, OPCODE, OPERATIONS, READ, ROW, SIZE, WRITE, memory_shape
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from wsemu.machine.tier.shapes import Rows, Shape, State
 
 BRA, JUMP, JOIN = OPCODE["bra"], OPCODE["jump"], OPCODE["join"]
+REFUSED = 8
+"""what a stretch loses of its CREDIT where control comes to it with rows that lie otherwise; each other time adds one,
+and without any it is left to the VM"""
 _INTEGER = {1: I1, 8: ir.IntType(8), 16: ir.IntType(16), 32: I32, 64: I64}
 
 
@@ -202,7 +205,15 @@ class Block:
             entered = self.made.append_basic_block(f"enter{start}")
             choice.add_case(I64(start), entered)
             b.position_at_end(entered)
-            b.cbranch(self._lie_so(start), self.at[start], back)
+            fine, refused = (self.made.append_basic_block(name) for name in ("fine", "refused"))
+            place = pointer(b, b.add(self._field(self.m, "blocks"), I64(8 * start)), I64)
+            b.cbranch(self._lie_so(start), fine, refused)
+            for block, change, onward in ((fine, 1, self.at[start]), (refused, -REFUSED, back)):
+                b.position_at_end(block)
+                credit = b.add(b.load(place), I64(change))
+                most = b.icmp_signed(">", credit, I64(CREDIT))
+                b.store(b.select(most, I64(CREDIT), credit), place)
+                b.branch(onward)
         b.position_at_end(back)
         b.ret(I64(DONE))
 

@@ -17,7 +17,7 @@ import numpy as np
 from wsemu.machine import build as native
 from wsemu.machine import cache
 from wsemu.machine.state import address_of
-from wsemu.machine.tier.shapes import Rows, given_shapes
+from wsemu.machine.tier.shapes import CREDIT, Rows, given_shapes
 from wsemu.model.control_flow import successors
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
@@ -133,7 +133,7 @@ def look(machine: Machine) -> None:
 
 def _take_up(machine: Machine, block: Block) -> None:
     blocks = machine.blocks = np.zeros(len(machine.image.code) + 1, np.int64)
-    blocks[list(block.starts)] = 1
+    blocks[list(block.starts)] = CREDIT
     state = machine.state[0]
     state["blocks"], state["block_entry"] = address_of(blocks), block.address
 

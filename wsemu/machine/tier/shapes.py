@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Shape = tuple[int, int] | None
 State = dict[int, Shape]
 """by row"""
+CREDIT = 64
+"""of each place where a block may be entered, at most and at first: where there is none, the VM goes on"""
 APART = frozenset({"library", "directed"})
 """families whose operations are always called by address"""
 
