@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from wsemu.machine.arithmetic.codegen import I1, I8, I32, I64, Builder, Value, llvm, pointer, same, splat
+from wsemu.machine.arithmetic.codegen import (
+    I1,
+    I8,
+    I32,
+    I64,
+    Builder,
+    Value,
+    halves,
+    llvm,
+    numbers,
+    pointer,
+    same,
+    splat,
+)
 from wsemu.machine.lowering import emitted
 from wsemu.model.isa import LANES
 
@@ -20,7 +33,7 @@ def _unset_bytes(b: Builder, place: Value) -> Value:
 
 
 def _set_bytes(b: Builder, place: Value) -> None:
-    ones = ir.Constant(ir.VectorType(I8, LANES), [1] * LANES)
+    ones = numbers(I8, [1] * LANES)
     b.store(ones, pointer(b, place, ones.type), align=1)
 
 
@@ -34,7 +47,7 @@ def _total(b: Builder, place: Value, mask: Value) -> Value:
     v, n = b.select(chosen, wide, same(wide, 0)), LANES
     while n > 1:
         n //= 2
-        low, high = (ir.Constant(ir.VectorType(I32, n), list(range(start, start + n))) for start in (0, n))
+        low, high = halves(n)
         v = b.add(b.shuffle_vector(v, v, low), b.shuffle_vector(v, v, high))
     return b.extract_element(v, I32(0))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -27,8 +28,25 @@ def like(t: Any, scalar: Any) -> Any:
     return ir.VectorType(scalar, t.count) if isinstance(t, ir.VectorType) else scalar
 
 
+_CONSTANTS: dict[tuple[Any, int, str], Value] = {}
+"""of vectors: writing one out takes longer than most instructions, and most are used again"""
+
+
+def numbers(scalar: Any, values: Sequence[float]) -> Value:
+    """A vector of constants."""
+    key = scalar, len(values), repr(values)  # 0.0 is not -0.0
+    if key not in _CONSTANTS:
+        _CONSTANTS[key] = ir.Constant(ir.VectorType(scalar, len(values)), list(values))
+    return _CONSTANTS[key]
+
+
+def halves(n: int) -> tuple[Value, Value]:
+    """What picks the first n elements of a vector, and the n behind them."""
+    return numbers(I32, range(n)), numbers(I32, range(n, 2 * n))
+
+
 def constant(t: Any, value: float) -> Value:
-    return ir.Constant(t, [value] * t.count) if isinstance(t, ir.VectorType) else ir.Constant(t, value)
+    return numbers(t.element, [value] * t.count) if isinstance(t, ir.VectorType) else ir.Constant(t, value)
 
 
 def same(x: Value, value: float) -> Value:
@@ -50,9 +68,14 @@ def resize(b: Builder, x: Value, scalar: Any, signed: bool) -> Value:
 
 
 def splat(b: Builder, value: Value, n: int = LANES) -> Value:
-    undefined = ir.Constant(ir.VectorType(value.type, n), ir.Undefined)
+    undefined = _undefined(value.type, n)
     first = b.insert_element(undefined, value, I32(0))
-    return b.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(I32, n), [0] * n))
+    return b.shuffle_vector(first, undefined, numbers(I32, [0] * n))
+
+
+@functools.cache
+def _undefined(scalar: Any, n: int) -> Value:
+    return ir.Constant(ir.VectorType(scalar, n), ir.Undefined)
 
 
 def pointer(b: Builder, address: Value, t: Any) -> Value:

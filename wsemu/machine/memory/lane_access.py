@@ -19,6 +19,7 @@ from wsemu.machine.arithmetic.codegen import (
     llvm,
     load_row,
     nothing,
+    numbers,
     pointer,
     resize,
     same,
@@ -48,7 +49,7 @@ def simple_pattern(b: Builder, registers: Value, a: Value, mask: Value, log_size
     mask = resize(b, mask, I32, False)
     v = load_row(b, registers, a, "b64")
     distance = b.sub(v, splat(b, _first_lane(b, registers, a, mask)))
-    iota = ir.Constant(v.type, list(range(LANES)))
+    iota = numbers(I64, range(LANES))
     steps = b.shl(iota, splat(b, log_size))
     unit = b.and_(b.bitcast(b.icmp_unsigned("==", distance, steps), I32), mask)
     before = b.block
@@ -74,7 +75,7 @@ def lane_pattern(b: Builder, registers: Value, a: Value, mask: Value, bias: Valu
     bad = b.icmp_unsigned("!=", b.and_(b.bitcast(wrong, I32), mask), I32(0))
     stride = b.sub(b.extract_element(v, I32(1)), b.extract_element(v, I32(0)))
     # one stride between all neighbours: v[lane + 1] - v[lane], the last lane compared with itself
-    onward = b.shuffle_vector(v, v, ir.Constant(ir.VectorType(I32, LANES), [*range(1, LANES), LANES - 1]))
+    onward = b.shuffle_vector(v, v, numbers(I32, [*range(1, LANES), LANES - 1]))
     even = b.bitcast(b.icmp_unsigned("==", b.sub(onward, v), splat(b, stride)), I32)
     all_on = b.icmp_signed("==", mask, I32(-1))
     affine = b.and_(all_on, b.icmp_signed("==", b.or_(even, I32(-(1 << (LANES - 1)))), I32(-1)))
@@ -114,14 +115,14 @@ def load_side_by_side(b: Builder, address: Value, n: int, e: Any, lanes: int = L
     if n == 1:
         return [v]
     picks = ([lane * n + j for lane in range(lanes)] for j in range(n))
-    return [b.shuffle_vector(v, v, ir.Constant(ir.VectorType(I32, lanes), picked)) for picked in picks]
+    return [b.shuffle_vector(v, v, numbers(I32, picked)) for picked in picks]
 
 
 def store_side_by_side(b: Builder, address: Value, parts: list[Value]) -> None:
     """The other way round."""
     while len(parts) > 1:  # interleave: for four rows first (0, 2) and (1, 3), then the two results
         half, m = len(parts) // 2, parts[0].type.count
-        order = ir.Constant(ir.VectorType(I32, 2 * m), [x for lane in range(m) for x in (lane, m + lane)])
+        order = numbers(I32, [x for lane in range(m) for x in (lane, m + lane)])
         parts = [b.shuffle_vector(parts[i], parts[i + half], order) for i in range(half)]
     b.store(parts[0], pointer(b, address, parts[0].type), align=1)
 

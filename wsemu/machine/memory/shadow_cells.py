@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from wsemu.machine.arithmetic.codegen import I32, I64, each_lane, pointer, same, splat
+from wsemu.machine.arithmetic.codegen import I32, I64, each_lane, halves, numbers, pointer, same, splat
 from wsemu.machine.lowering import emitted
 from wsemu.machine.memory.cell_bits import HIGH_SHIFT, LANE_BITS, LOW_SHIFT
 from wsemu.model.isa import LANES
@@ -34,7 +34,7 @@ VECTOR = ir.VectorType(I64, LANES)
 MASK = ir.VectorType(ir.IntType(1), LANES)
 ALL = -1
 """mask of 32 places"""
-IOTA = ir.Constant(VECTOR, list(range(LANES)))
+IOTA = numbers(I64, range(LANES))
 
 
 def _load(b: Builder, address: Value) -> Value:
@@ -99,7 +99,7 @@ def _zero(b: Builder, v: Value) -> Value:
     n = LANES
     while n > 4:
         n //= 2
-        low, high = (ir.Constant(ir.VectorType(I32, n), list(range(start, start + n))) for start in (0, n))
+        low, high = halves(n)
         v = b.or_(b.shuffle_vector(v, v, low), b.shuffle_vector(v, v, high))
     return b.zext(b.icmp_signed("==", b.bitcast(v, ir.IntType(256)), ir.Constant(ir.IntType(256), 0)), I64)
 
@@ -115,7 +115,7 @@ def _owned(b: Builder, address: Value, log: Value, first: Value) -> Value:
 
 
 def _fill_unit(b: Builder, address: Value, base: Value) -> None:
-    lanes = ir.Constant(VECTOR, [lane << LOW_SHIFT | lane << HIGH_SHIFT for lane in range(LANES)])
+    lanes = numbers(I64, [lane << LOW_SHIFT | lane << HIGH_SHIFT for lane in range(LANES)])
     b.store(b.or_(lanes, splat(b, base)), pointer(b, address, VECTOR), align=8)
 
 
@@ -201,7 +201,7 @@ def _reduced(b: Builder, v: Value, choose: Any) -> Value:
     n = LANES
     while n > 1:
         n //= 2
-        low, high = (ir.Constant(ir.VectorType(I32, n), list(range(start, start + n))) for start in (0, n))
+        low, high = halves(n)
         v = choose(b.shuffle_vector(v, v, low), b.shuffle_vector(v, v, high))
     return b.extract_element(v, I32(0))
 
@@ -217,7 +217,7 @@ def _extreme(relation: str) -> Any:
 
 
 def _least(b: Builder, address: Value, mask: Value) -> Value:
-    v = b.select(b.bitcast(b.trunc(mask, I32), MASK), _load(b, address), ir.Constant(VECTOR, [1 << 60] * LANES))
+    v = b.select(b.bitcast(b.trunc(mask, I32), MASK), _load(b, address), numbers(I64, [1 << 60] * LANES))
     return _reduced(b, v, lambda x, y: b.select(b.icmp_signed("<", x, y), x, y))
 
 

@@ -21,6 +21,8 @@ from wsemu.machine.arithmetic.codegen import (
     MASK,
     Builder,
     Value,
+    halves,
+    numbers,
     pointer,
     resize,
     splat,
@@ -90,7 +92,7 @@ def _any(b: Builder, lanes: Value) -> Value:
     n = LANES
     while n > 4:
         n //= 2
-        low, high = (ir.Constant(ir.VectorType(I32, n), list(range(start, start + n))) for start in (0, n))
+        low, high = halves(n)
         wide = b.or_(b.shuffle_vector(wide, wide, low), b.shuffle_vector(wide, wide, high))
     whole = ir.IntType(256)
     return b.icmp_unsigned("!=", b.bitcast(wide, whole), ir.Constant(whole, 0))
@@ -233,7 +235,7 @@ class Block:
             else:
                 t = ir.VectorType(_INTEGER[bits], LANES)
                 v = b.load(pointer(b, place, t), align=64)
-                lanes = ir.Constant(t, [stride * lane for lane in range(LANES)])
+                lanes = numbers(t.element, [stride * lane for lane in range(LANES)])
                 value = b.xor(b.sub(v, splat(b, b.extract_element(v, I32(0)))), lanes)
             found[value.type] = b.or_(found[value.type], value) if value.type in found else value
         result = I1(1)
@@ -243,7 +245,7 @@ class Block:
                 n = LANES
                 while n * value.type.element.width > 256:
                     n //= 2
-                    low, high = (ir.Constant(ir.VectorType(I32, n), list(range(s, s + n))) for s in (0, n))
+                    low, high = halves(n)
                     whole = b.or_(b.shuffle_vector(whole, whole, low), b.shuffle_vector(whole, whole, high))
                 whole = b.bitcast(whole, ir.IntType(n * value.type.element.width))
             result = b.and_(result, b.icmp_unsigned("==", whole, ir.Constant(whole.type, 0)))
@@ -319,7 +321,7 @@ class Block:
             t = _INTEGER[bits]
             first = b.load(pointer(b, place, t))
             vector = ir.VectorType(t, LANES)
-            steps = b.mul(splat(b, b.trunc(step, t) if bits < 64 else step), ir.Constant(vector, list(range(LANES))))
+            steps = b.mul(splat(b, b.trunc(step, t) if bits < 64 else step), numbers(t, range(LANES)))
             b.store(b.add(splat(b, first), steps), pointer(b, place, vector), align=64)
 
         self.b.call(self._helper(("write_out", bits), 2, body), [self.b.add(self.registers, I64(row)), I64(stride)])
@@ -356,7 +358,7 @@ class Block:
             if not shape[1]:
                 return splat(b, scalar)
             whole = splat(b, self._as(scalar, _INTEGER[shape[0]]))
-            steps = ir.Constant(whole.type, [shape[1] * lane for lane in range(LANES)])
+            steps = numbers(whole.type.element, [shape[1] * lane for lane in range(LANES)])
             return self._as(b.add(whole, steps), t)
         place = b.add(self.registers, I64(row))
         if type_ != "p":
@@ -474,7 +476,7 @@ class Block:
                 return
             value = splat(b, value)
             if shape[1]:
-                value = b.add(value, ir.Constant(value.type, [shape[1] * lane for lane in range(LANES)]))
+                value = b.add(value, numbers(value.type.element, [shape[1] * lane for lane in range(LANES)]))
         elif name in PER_LANE or family_of(name) in APART:
             self._by_address(pc, state, operands, condition)
             return

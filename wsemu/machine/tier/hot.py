@@ -35,8 +35,8 @@ at random instructions, for tests"""
 TIERS: tuple[str, ...] = get_args(Tier)
 VARIABLE = "WSEMU_TIER"
 """of the environment, by which processes that this one starts are told, too"""
-HOT = 10_000_000
-"""warp instructions of a program, in all its launches, after which it gets a block: about a third of a second"""
+HOT = 30_000_000
+"""warp instructions of a program, in all its launches, after which it gets a block: about a second"""
 SEEN = 500_000
 """those of a machine that tell which stretches take most of them"""
 MOST_OF_IT = 0.98
