@@ -179,6 +179,99 @@ def test_a_budget_ends_in_a_block_where_it_ends_in_the_vm(monkeypatch: pytest.Mo
     assert first["verdict"] == "incomplete"
 
 
+STORES_FIRST = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 px, .param .u64 py, .param .u32 n)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    .reg .f32 %f<3>;
+    ld.param.u64 %rd1, [px];
+    ld.param.u64 %rd2, [py];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %tid.x;
+    mul.wide.u32 %rd3, %r2, 4;
+    add.s64 %rd1, %rd1, %rd3;
+    add.s64 %rd2, %rd2, %rd3;
+    mov.f32 %f2, 0f00000000;
+    mov.u32 %r3, 0;
+LOOP:
+    st.global.f32 [%rd2], %f2;
+    ld.global.f32 %f1, [%rd1+64];
+    add.f32 %f2, %f2, %f1;
+    add.s64 %rd1, %rd1, 128;
+    add.s32 %r3, %r3, 1;
+    setp.lt.u32 %p1, %r3, %r1;
+    @%p1 bra LOOP;
+    ret;
+}
+"""
+"""a block may be entered at the store, the first one, for which the host lays cells out; some lanes then load what lies
+outside"""
+
+
+@pytest.mark.parametrize("size", [160, 40])
+def test_an_access_that_the_host_was_needed_for_is_made_to_its_end_first(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = wsemu.load_ptx(STORES_FIRST)["k"]
+    first, *_ = in_all_tiers(
+        monkeypatch, lambda: said(kernel, 1, 32, (numbers(size), np.zeros(40, np.float32), (size + 31) // 32))
+    )
+    assert {finding["code"] for finding in first["findings"]} == {"out-of-bounds"}
+
+
+@cuda.jit
+def late_race(x: Any, y: Any, n: Any) -> None:
+    """Only the third CTA has one."""
+    t, b = cuda.threadIdx.x, cuda.blockIdx.x
+    tile = cuda.shared.array(64, np.float32)
+    total = np.float32(0)
+    for k in range(n):
+        tile[t] = x[t] + k
+        if b == 2:
+            total += tile[63 - t]
+        cuda.syncthreads()
+    y[b * 64 + t] = total
+
+
+def test_blocks_are_not_used_where_accesses_are_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *_ = in_all_tiers(monkeypatch, lambda: said(late_race, 4, 64, (numbers(64), np.zeros(256, np.float32), 5)))
+    assert first["findings"][0]["sites"][0]["text"].endswith("k=0")
+
+
+ROUND = np.uint64(3 * pow(31, -1, 1 << 64) % (1 << 64))
+
+
+@cuda.jit
+def comes_round(x: Any, y: Any, n: Any) -> None:
+    """The first lane's index is 0, the last one's 3; those between lie outside."""
+    for _ in range(n):
+        y[cuda.threadIdx.x] += x[np.uint64(cuda.threadIdx.x) * ROUND]
+
+
+def test_indices_that_come_round_are_looked_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *_ = in_all_tiers(monkeypatch, lambda: said(comes_round, 1, 32, (numbers(64), np.zeros(32, np.float32), 2)))
+    assert first["findings"][0]["count"] == 60
+
+
+@pytest.mark.parametrize("piece", [1, 97, 1000])
+def test_slices_change_nothing(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices are shorter as long as a program may get a block: how many there are must not show."""
+    kernel, grid, block, arguments = LAUNCHES["rows_and_columns"]
+    monkeypatch.setenv("WSEMU_TIER", "auto")
+    for budget in (700, 3000, 1_000_000):
+        run._kept.clear()
+        first = said(kernel, grid, block, arguments(), budget=budget)
+        run._kept.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(run, "FIRST_SLICE", piece)
+            assert said(kernel, grid, block, arguments(), budget=budget) == first
+
+
 # -- when there are any -----------------------------------------------------------------------------------------------
 
 
@@ -225,6 +318,21 @@ def test_a_block_is_made_while_the_launch_goes_on(monkeypatch: pytest.MonkeyPatc
             thread.join()
     assert said(long, 1, 64, (np.zeros(64, np.int64), 3000)) == first
     assert used[-1]
+
+
+def test_blocks_that_are_being_made_are_given_up_at_exit(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+
+    def made(*_: Any) -> None:
+        while True:
+            begun.set()
+            time.sleep(0.001)
+
+    monkeypatch.setattr(hot, "_made", made)
+    hot._make_apart(None, None, [])  # type: ignore[arg-type]
+    begun.wait()
+    hot._stop_making()
+    assert all(thread.name != hot.THREAD for thread in threading.enumerate())
 
 
 def test_an_unknown_tier_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

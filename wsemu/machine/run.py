@@ -739,10 +739,10 @@ class Machine:
         while True:
             if self.tier != "off":
                 hot.look(self)
-            piece = min(budget, FIRST_SLICE if hot.undecided(self) else SLICES[self.width])
+            piece = min(budget, SLICES[self.width], FIRST_SLICE if hot.undecided(self) else budget)
             state["budget"], state["patience"] = piece, PATIENCE
             status = self.entry(address)
-            executed = piece - max(int(state["budget"]), 0)
+            executed = piece - int(state["budget"])  # what it has overdrawn, too: slices end anywhere
             budget -= executed
             hot.warm(self, executed)
             if state["unnamed"]:
@@ -751,7 +751,7 @@ class Machine:
                 if not self._provide(status, self.planes):
                     state["wanted"] = layout.GROW_WINDOW
                     return layout.GROW
-            elif status != layout.BUDGET or budget <= 0 or (stop is not None and stop.is_set()) or self._worn():
+            elif status != layout.BUDGET or budget < 0 or (stop is not None and stop.is_set()) or self._worn():
                 self.left, self.status = budget, status
                 return status
             elif each is not None and self.executed - told >= SLICES[self.width]:
@@ -1458,7 +1458,6 @@ class Launch:
         key = self._kind(share)
         kept = self._kept(key, number)
         if kept is not None:
-            kept.tier = self.tier
             return kept
         machine = self._machine(most=share)
         if key and machine.remember():
@@ -1470,6 +1469,7 @@ class Launch:
         kept = _take(key, number)
         if kept is not None:
             kept.again(self.rows, self.segments)
+            kept.tier = self.tier
         return kept
 
     def _kind(self, share: int) -> Any:
@@ -1676,6 +1676,7 @@ class Launch:
         addresses = np.empty(LANES * MAX_EVENTS, np.int64)  # what is not touched takes no memory
         state["trace"], state["trace_room"], state["trace_pcs"] = address_of(events), MAX_EVENTS, address_of(logged)
         state["trace_addresses"] = address_of(addresses)
+        hot.drop(machine)
         machine.run(first, last, self.budget)
         count = int(state["trace_count"])
         found = events[:count].view(np.int64).reshape(-1, events.itemsize // 8).tolist()

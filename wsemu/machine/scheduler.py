@@ -684,9 +684,10 @@ def execute_asynchronous(m, warp, w, pc, lanes):
 
 @compiled
 def in_block(m, warp, w, pc, mask):
-    """Where control has come to a compiled block, run that: warp.pc is where the warp goes on.  Status."""
+    """Where control has come to a compiled block, run that: warp.pc is where the warp goes on.  Status.  An access that
+    the host was needed for is made to its end by the VM, which has begun it."""
     warp.pc = pc
-    if mask != WHOLE or load_i64(m.blocks + 8 * pc) <= 0:
+    if mask != WHOLE or load_i64(m.blocks + 8 * pc) <= 0 or m.resumes:
         return np.int64(DONE)
     warp.mask = mask
     return call(m.block_entry, m.address, w)

@@ -7,6 +7,10 @@ nobody can tell from a report which of them ran.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import ctypes
+import functools
 import hashlib
 import os
 import threading
@@ -122,8 +126,7 @@ def look(machine: Machine) -> None:
     if not known:
         starts = _hot_starts(machine) if auto else _all_starts(machine.program)
         if auto:
-            arguments = (machine.program, wanted, starts)
-            threading.Thread(target=_made, args=arguments, name=THREAD, daemon=True).start()
+            _make_apart(machine.program, wanted, starts)
         else:
             _made(machine.program, wanted, starts)
     block = heat.blocks[wanted]
@@ -136,6 +139,11 @@ def _take_up(machine: Machine, block: Block) -> None:
     blocks[list(block.starts)] = CREDIT
     state = machine.state[0]
     state["blocks"], state["block_entry"] = address_of(blocks), block.address
+
+
+def drop(machine: Machine) -> None:
+    """A machine has no block any more: what it logs from now on, blocks do not."""
+    machine.tier, machine.state[0]["blocks"] = "off", 0
 
 
 def _fit(machine: Machine) -> bool:
@@ -172,6 +180,33 @@ def _hot_starts(machine: Machine) -> list[int]:
         rest -= int(work[pc])
         size += int(flow["length"][pc])
     return sorted(chosen)
+
+
+def _make_apart(program: Program, wanted: Wanted, starts: list[int]) -> None:
+    """`_made`, in a thread of its own."""
+
+    def made() -> None:
+        with contextlib.suppress(SystemExit):  # see `_stop_making`
+            _made(program, wanted, starts)
+
+    _stop_at_exit()
+    threading.Thread(target=made, name=THREAD, daemon=True).start()
+
+
+@functools.cache
+def _stop_at_exit() -> None:
+    """Have blocks that are being made given up before the interpreter ends: the compiler must not run while what it is
+    made of is taken down."""
+    atexit.register(_stop_making)
+
+
+def _stop_making() -> None:
+    """Wait for the threads that make blocks, which end as soon as the compiler lets them."""
+    makers = [thread for thread in threading.enumerate() if thread.name == THREAD]
+    for thread in makers:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
+    for thread in makers:
+        thread.join()
 
 
 # -- making one --------------------------------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ def _shifted(s: _Strides, v: _Values) -> int | None:
 
 
 def _address(s: _Strides, v: _Values) -> int | None:
-    if s[1] or s[2]:
+    if s[1] or s[2] or abs(s[0]) >> 32:  # so that indices between the first and the last lane's do not come round
         return None
     product = _times(s[0], v[2])
     return None if product is None else product + s[3]
