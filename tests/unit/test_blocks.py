@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import wsemu
 from tests.properties.loop_programs import loaded, program
 from wsemu import cuda
 from wsemu.machine import cache, run
+from wsemu.machine.state import FLOW
 from wsemu.machine.tier import hot
 from wsemu.machine.tier.shapes import arithmetic, use_of
 from wsemu.model.isa import OPCODE, OPERATIONS
@@ -318,6 +320,16 @@ def test_a_block_is_made_while_the_launch_goes_on(monkeypatch: pytest.MonkeyPatc
             thread.join()
     assert said(long, 1, 64, (np.zeros(64, np.int64), 3000)) == first
     assert used[-1]
+
+
+def test_a_block_has_the_stretches_that_took_most_but_no_overlong_ones() -> None:
+    flow = np.zeros(7, FLOW)
+    flow["length"] = (10, hot.LONGEST, hot.LONGEST + 1, 20, 20, 30, 1)
+    flow["count"] = (100, 1000, 1000, 0, 1_000_000, 1_000_000, 0)
+    flow["lanes"] = 32 * flow["count"]
+    flow["lanes"][4] -= 1
+    machine: Any = SimpleNamespace(flow=flow)
+    assert hot._hot_starts(machine) == [1, 5]
 
 
 def test_blocks_that_are_being_made_are_given_up_at_exit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,9 @@ SEEN = 500_000
 MOST_OF_IT = 0.98
 """of what the VM has executed, that a block is to have"""
 LARGEST = 1500
-"""instructions of a block"""
+"""instructions of a block, from which on nothing is added to it"""
+LONGEST = 4000
+"""instructions of a stretch that a block may have: the compiler takes seconds for as many, and is not interrupted"""
 
 
 def chosen() -> Tier:
@@ -176,9 +178,10 @@ def _hot_starts(machine: Machine) -> list[int]:
     for pc in np.argsort(-work, kind="stable").tolist():
         if rest <= 0 or not work[pc] or size > LARGEST:
             break
-        chosen.append(pc)
         rest -= int(work[pc])
-        size += int(flow["length"][pc])
+        if flow["length"][pc] <= LONGEST:
+            chosen.append(pc)
+            size += int(flow["length"][pc])
     return sorted(chosen)
 
 
