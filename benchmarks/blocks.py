@@ -17,7 +17,6 @@ import argparse
 import os
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -179,13 +178,6 @@ def inside(case: Case, tier: str, *, checkers: tuple[str, ...] | None = None) ->
     return spent, report
 
 
-def compiled() -> None:
-    """Wait until no block is being made."""
-    for thread in threading.enumerate():
-        if thread.name == hot.THREAD:
-            thread.join()
-
-
 def best(call: Callable[[], float], times: int = 3) -> float:
     return min(call() for _ in range(times))
 
@@ -215,7 +207,7 @@ def speed(sizes: dict[str, int]) -> bool:
         off = best(lambda case=case: inside(case, "off")[0])
         process = time.process_time()
         inside(case, "auto")
-        compiled()
+        hot.wait_for_blocks()
         first = time.process_time() - process
         again = best(lambda case=case: inside(case, "auto")[0])
         one, other = (inside(case, tier)[1].model_copy(update={"seconds": 0.0}) for tier in ("off", "auto"))

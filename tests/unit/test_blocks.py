@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -300,26 +301,77 @@ def test_only_programs_that_run_long_get_blocks(monkeypatch: pytest.MonkeyPatch)
     assert not any(used)
 
 
-def test_a_block_is_made_while_the_launch_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    @cuda.jit
-    def long(x: Any, n: Any) -> None:
-        t = cuda.grid(1)
-        total = 0
-        for k in range(n):
-            total += k ^ t
-        x[t] = total
+@cuda.jit
+def long(x: Any, n: Any) -> None:
+    t = cuda.grid(1)
+    total = 0
+    for k in range(n):
+        total += k ^ t
+    x[t] = total
 
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs get blocks after a few instructions."""
     monkeypatch.setenv("WSEMU_TIER", "auto")
     monkeypatch.setattr(hot, "HOT", 2000)
     monkeypatch.setattr(hot, "SEEN", 1000)
     monkeypatch.setattr(run, "FIRST_SLICE", 1000)
+
+
+def longer(n: int) -> tuple[Any, ...]:
+    return said(long, 1, 64, (np.zeros(64, np.int64), n))
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_block_is_made_while_the_launch_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     used = blocks_of(monkeypatch)
-    first = said(long, 1, 64, (np.zeros(64, np.int64), 3000))
-    for thread in threading.enumerate():
-        if thread.name == hot.THREAD:
-            thread.join()
-    assert said(long, 1, 64, (np.zeros(64, np.int64), 3000)) == first
+    first = longer(3000)
+    hot.wait_for_blocks()
+    assert longer(3000) == first
     assert used[-1]
+
+
+@pytest.mark.usefixtures("soon")
+def test_what_there_is_no_block_for_stays_with_the_vm(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def refused(*arguments: object) -> Any:
+        asked.append(arguments)
+        raise MemoryError
+
+    monkeypatch.setattr(hot, "_compiled", refused)
+    monkeypatch.setattr(hot, "_key", lambda *_: "not kept")
+    heat = hot.Heat()
+    monkeypatch.setattr(hot, "heat_of", lambda _: heat)
+    used = blocks_of(monkeypatch)
+    first = longer(2900)
+    hot.wait_for_blocks()
+    assert longer(2900) == first
+    assert len(asked) == 1
+    assert not any(used)
+
+
+@pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.usefixtures("soon")
+def test_a_fork_waits_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = threading.Event()
+
+    def slowly(*_: object) -> Any:
+        time.sleep(0.2)
+        done.set()
+        raise MemoryError
+
+    monkeypatch.setattr(hot, "_compiled", slowly)
+    monkeypatch.setattr(hot, "_key", lambda *_: "not kept")
+    heat = hot.Heat()
+    monkeypatch.setattr(hot, "heat_of", lambda _: heat)
+    longer(2800)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if done.is_set() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_block_has_the_stretches_that_took_most_but_no_overlong_ones() -> None:

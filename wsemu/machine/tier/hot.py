@@ -189,7 +189,8 @@ def _make_apart(program: Program, wanted: Wanted, starts: list[int]) -> None:
     """`_made`, in a thread of its own."""
 
     def made() -> None:
-        with contextlib.suppress(SystemExit):  # see `_stop_making`
+        # SystemExit: see `_stop_making`; for any other reason that there is no block, the VM goes on
+        with contextlib.suppress(SystemExit, Exception):
             _made(program, wanted, starts)
 
     _stop_at_exit()
@@ -205,11 +206,23 @@ def _stop_at_exit() -> None:
 
 def _stop_making() -> None:
     """Wait for the threads that make blocks, which end as soon as the compiler lets them."""
-    makers = [thread for thread in threading.enumerate() if thread.name == THREAD]
-    for thread in makers:
+    for thread in _makers():
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
-    for thread in makers:
+    wait_for_blocks()
+
+
+def _makers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == THREAD]
+
+
+def wait_for_blocks() -> None:
+    """Until no block is being made."""
+    for thread in _makers():
         thread.join()
+
+
+if hasattr(os, "register_at_fork"):  # a child would wait for the compiler's locks for ever
+    os.register_at_fork(before=wait_for_blocks)
 
 
 # -- making one --------------------------------------------------------------------------------------------------------
