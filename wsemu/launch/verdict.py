@@ -387,6 +387,11 @@ def _has_parts(program: Program) -> bool:
     return any(parts > 1 and (size // parts, 1) in whole for size, parts in whole)
 
 
+def _is_atomic(program: Program, pc: int) -> bool:
+    """Whether an instruction is an atomic of a lane, not a reduction by a copy."""
+    return pc >= 0 and NAMES[int(program.code[pc, 0])] in ATOMICS
+
+
 def _bytes(program: Program, pc: int) -> tuple[int, int]:
     """(bytes of an atomic, elements of the vector that it stands for)."""
     op, auxiliary = int(program.code[pc, 0]), int(program.code[pc, 7])
@@ -399,7 +404,9 @@ def _without_parts(wanted: list[RawFinding], places: Places) -> tuple[list[RawFi
     program = places.program
     met = []
     for raw in wanted:
-        if raw.code in RACES and raw.other_pc >= 0 and raw.detail["kind"] == raw.detail["other_kind"] == ATOMIC:
+        if raw.code not in RACES or not (_is_atomic(program, raw.pc) and _is_atomic(program, raw.other_pc)):
+            continue
+        if raw.detail["kind"] == raw.detail["other_kind"] == ATOMIC:
             (size, parts), (other, others) = _bytes(program, raw.pc), _bytes(program, raw.other_pc)
             if parts != others and size // parts == other // others:
                 met.append(raw)
@@ -419,7 +426,8 @@ def _by_parts(program: Program, trace_of: Tracer, accesses: frozenset[int]) -> T
     trace = trace_of(accesses)
     events: list[Event] = []
     for event in trace.events:
-        size, parts = _bytes(program, event.pc) if event.kind == "atomic" else (0, 1)
+        atomic = event.kind == "atomic" and _is_atomic(program, event.pc)
+        size, parts = _bytes(program, event.pc) if atomic else (0, 1)
         events += [event._replace(place=event.place + size // parts * n) for n in range(parts)]
     return replace(trace, events=events, readings={})
 
