@@ -1,16 +1,22 @@
-"""Speed beside other tools that run kernels on the CPU: Oclgrind with and without its checks, Numba's CUDA simulator.
+"""Speed beside other tools that run kernels on the CPU: Oclgrind with and without its checks, Numba's CUDA simulator,
+and PoCL's native code, which checks nothing.
 
-    python benchmarks/peers.py
+    python benchmarks/peers.py             launches of milliseconds: Oclgrind, the simulator
+    python benchmarks/peers.py --long      launches that are worth blocks: Oclgrind, PoCL
 
-Equal kernels (`kernels.py`, `peers/*.cl`), equal shapes and data, one thread of the processor each.  A figure is the
-CPU time of a launch per memory access of a thread, in nanoseconds; the accesses are those of the kernel text, the same
-for everyone, and wsemu's own count of them is compared.  Of Oclgrind, whose whole process is measured, the time of an
-empty kernel with the same program and buffers is subtracted.  wsemu's figures are the whole call of `wsemu.check` of a
-kernel that was compiled before; under `net` its empty kernel is subtracted too.  Ratios hold within one run only.
+Equal kernels (`kernels.py`, examples, `peers/*.cl`), equal shapes and data, one thread of the processor each.  A figure
+is the CPU time of a launch per memory access of a thread, in nanoseconds; the accesses are those of the kernel's text,
+the same for everyone, and wsemu's own count of them is compared.  Of Oclgrind, whose whole process is measured, the
+time of an empty kernel with the same program and buffers is subtracted.  wsemu's figures are the whole call of
+`wsemu.check` of a kernel that was compiled before; under `net` its empty kernel is subtracted too, under `blocks` its
+block was compiled before, elsewhere it has none.  Ratios hold within one run only.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import importlib
 import json
 import os
 import shutil
@@ -24,11 +30,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 SOURCES = Path(__file__).parent / "peers"
 OCLGRIND = "oclgrind-kernel"
@@ -40,6 +47,8 @@ OCLGRIND_OPTIONS = {
 """column -> options; the bounds of memory are checked always, and `--check-api` has nothing to see without host code"""
 TYPES = {"float32": "float", "float64": "double"}
 A = 2.5
+ONE_THREAD = {"POCL_MAX_PTHREAD_COUNT": "1", "POCL_CPU_MAX_CU_COUNT": "1"}
+"""PoCL's variable, by its names before and since version 4"""
 
 
 class Case(NamedTuple):
@@ -48,8 +57,8 @@ class Case(NamedTuple):
     name: str
     size: int
     kernel: str
-    """its name in `kernels`"""
-    grid: int
+    """its name in its module"""
+    grid: tuple[int, ...]
     block: int
     arguments: tuple[Any, ...]
     accesses: int
@@ -58,6 +67,9 @@ class Case(NamedTuple):
     """file in `peers` and name of the OpenCL kernel in it"""
     real: str = ""
     """OpenCL type of an element, where the kernel leaves it open"""
+    module: str = "kernels"
+    sizes: tuple[int, ...] = ()
+    """what OpenCL's kernel takes besides: an array does not tell its shape there"""
 
     @property
     def width(self) -> int:
@@ -69,13 +81,13 @@ def saxpy(n: int, name: str, dtype: type[np.floating[Any]], width: int = 1) -> C
     x, y = (np.ones(n * width, dtype) for _ in range(2))
     real = TYPES[x.dtype.name] + (str(width) if width > 1 else "")
     kernel = "saxpy" if width == 1 else "saxpy_vectors"
-    return Case(name, n, kernel, n // 256, 256, (dtype(A), x, y, n), 3 * n, "saxpy", real)
+    return Case(name, n, kernel, (n // 256,), 256, (dtype(A), x, y, n), 3 * n, "saxpy", real)
 
 
 def product(n: int, name: str, block: int) -> Case:
     a, x, y = np.ones((n, n), np.float32), np.ones(n, np.float32), np.zeros(n, np.float32)
     grid = n // 128
-    return Case(name, n, name, grid, block, (a, x, y, n), 4 * n * n + 2 * n * grid + n, name)
+    return Case(name, n, name, (grid,), block, (a, x, y, n), 4 * n * n + 2 * n * grid + n, name)
 
 
 def cases() -> list[Case]:
@@ -85,6 +97,41 @@ def cases() -> list[Case]:
         saxpy(1 << 16, "saxpy 16 B", np.float32, 4),
         *(product(n, "sgemv", 128) for n in (128, 256, 512)),
         *(product(n, "staged", 256) for n in (128, 256, 512)),
+    ]
+
+
+def saxpy_staged(n: int) -> Case:
+    x, y = np.ones(n, np.float32), np.ones(n, np.float32)
+    arguments = n, np.float32(A), x, y, 0
+    return Case("saxpy staged", n, "staged", (4,), 512, arguments, 7 * n, "saxpy_staged", module="saxpy")
+
+
+def dgemm(n: int) -> Case:
+    a, b, c = np.ones((n, n)), np.ones((n, n)), np.zeros((n, n))
+    grid, block = (n // 64, n // 64), 256
+    accesses = n * n // 16 * (n // 16 * (8 + 8 + 16 * 8) + 16)  # of a thread: 8 numbers loaded and stored, 16 rounds
+    return Case("dgemm", n, "algorithm_1", grid, block, (a, b, c), accesses, "dgemm", module="dgemm", sizes=(n,))
+
+
+def stencil(n: int) -> Case:
+    """On n x n / 2 x 32 points."""
+    slices, rows = 32, n // 2
+    volume, result = np.ones((slices + 8, rows + 8, n + 16), np.float32), np.zeros((slices, rows, n), np.float32)
+    grid, block = (n // 32, rows // 16), 512
+    halo = 2 * 2 * (8 * 32 + 8 * 16) // 2  # a CTA's, loaded and stored
+    accesses = grid[0] * grid[1] * (block * (8 + slices * (1 + 1 + 16 + 1)) + slices * halo)
+    return Case("stencil", n, "reference", grid, block, (volume, result), accesses, "stencil", module="stencil",
+                sizes=(slices,))  # fmt: skip
+
+
+def long_cases() -> list[Case]:
+    """Each at a size that Oclgrind can bear (250,000 accesses a second), then at one that is worth blocks."""
+    return [
+        *(product(n, "sgemv", 128) for n in (1024, 4096)),
+        *(product(n, "staged", 256) for n in (1024, 4096)),
+        *(dgemm(n) for n in (128, 1024)),
+        *(saxpy_staged(1 << power) for power in (20, 22)),
+        *(stencil(n) for n in (128, 512)),
     ]
 
 
@@ -111,17 +158,65 @@ def simulated() -> dict[str, float]:
     return result
 
 
-def simulator() -> dict[str, float]:
-    """The same, from here; empty with a line about why where it does not run."""
-    extra = {"NUMBA_ENABLE_CUDASIM": "1", "WSEMU_BENCHMARK": "numba", "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, __file__, "simulator"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **extra})
+def elsewhere(tool: str, *arguments: str, **environment: str) -> Any:
+    """What this program prints as JSON in a process of its own; None with a line about why where it does not run."""
+    command = [sys.executable, __file__, "--in", tool, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["it gives no reason"])[-1]
-        print(f"Numba's simulator does not run here: {reason}")
-        return {}
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+        print(f"{tool} does not run here: {reason}")
+        return None
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def simulator() -> dict[str, float]:
+    """What `simulated` returns, from here."""
+    extra = {"NUMBA_ENABLE_CUDASIM": "1", "WSEMU_BENCHMARK": "numba", "PYTHONWARNINGS": "ignore"}
+    return elsewhere("Numba's simulator", **extra) or {}
+
+
+def pocl_device() -> Any:
+    """PoCL's device of this processor, if there is one."""
+    import pyopencl as cl
+
+    for platform in cl.get_platforms():
+        if platform.name == "Portable Computing Language":
+            return platform.get_devices(cl.device_type.CPU)[0]
+    sys.exit("OpenCL has no such platform")
+
+
+def compiled_by_pocl(case: Case) -> float:
+    """CPU seconds of a launch of native code, compiled before.  For a process of its own, since PoCL brings an LLVM."""
+    import pyopencl as cl
+
+    context = cl.Context([pocl_device()])
+    queue = cl.CommandQueue(context)
+    program = cl.Program(context, (SOURCES / f"{case.source}.cl").read_text()).build()
+    kernel = cl.Kernel(program, case.source)
+    access = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+
+    def on_device(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return cl.Buffer(context, access, hostbuf=value)
+        return np.int32(value) if isinstance(value, int) else value
+
+    arguments = [on_device(value) for value in (*case.arguments, *case.sizes)]  # a kernel does not keep buffers alive
+    kernel.set_args(*arguments)
+
+    def launch() -> float:
+        start = time.process_time()
+        cl.enqueue_nd_range_kernel(queue, kernel, *_range(case))
+        queue.finish()
+        return time.process_time() - start
+
+    launch()
+    return _best(launch)
+
+
+def _range(case: Case) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Work-items in all and in a work-group, by dimension."""
+    first, *others = case.grid
+    return (first * case.block, *others), (case.block, *(1 for _ in others))
 
 
 class Own(NamedTuple):
@@ -134,26 +229,43 @@ class Own(NamedTuple):
     said: str
 
 
-def wsemu_seconds(case: Case, checkers: list[str] | None) -> Own:
+def wsemu_seconds(
+    case: Case, checkers: list[str] | None, *, blocks: bool = False, empty: Any = None
+) -> tuple[float, Any]:
+    """CPU seconds of `wsemu.check` of the kernel, or of one CTA of an empty one, compiled before; what it reports."""
     import wsemu
+    from wsemu.machine.tier import hot
 
-    def seconds(kernel: Any, grid: int) -> tuple[float, Any]:
-        best = float("inf")
-        for repeat in range(8):
-            start = time.process_time()
-            report = wsemu.check(kernel, grid, case.block, case.arguments, workers=1, checkers=checkers)
-            if repeat:  # the first one compiles
-                best = min(best, time.process_time() - start)
-        return best, report
+    kernel = empty or getattr(importlib.import_module(case.module), case.kernel)
+    grid = 1 if empty else case.grid
+    os.environ[hot.VARIABLE] = "auto" if blocks else "off"
 
-    empty, _ = seconds(kernels.empty, 1)
-    whole, report = seconds(getattr(kernels, case.kernel), case.grid)
-    said = ""
-    if report.counters.accesses != case.accesses:
-        said = f"wsemu counts {report.counters.accesses:,} accesses"
+    def launch() -> tuple[float, Any]:
+        start = time.process_time()
+        report = wsemu.check(kernel, grid, case.block, case.arguments, workers=1, checkers=checkers)
+        return time.process_time() - start, report
+
+    _, report = launch()
+    executed = 0
+    while blocks and executed <= hot.HOT:  # until it is worth a block
+        executed += launch()[1].counters.warp_instructions
+        hot.wait_for_blocks()
+    return _best(lambda: launch()[0]), report
+
+
+def remark(case: Case, report: Any) -> str:
+    """What wsemu has to say of a launch, which is nothing where all is well."""
     if report.verdict == "failed" or report.findings:
-        said = f"wsemu: {report.verdict}, {', '.join(sorted({f.code for f in report.findings}))}"
-    return Own(whole, max(1e-9, whole - empty), said)
+        return f"wsemu: {report.verdict}, {', '.join(sorted({f.code for f in report.findings}))}"
+    if report.counters.accesses != case.accesses:
+        return f"wsemu counts {report.counters.accesses:,} accesses"
+    return ""
+
+
+def own(case: Case, checkers: list[str] | None) -> Own:
+    empty, _ = wsemu_seconds(case, checkers, empty=kernels.empty)
+    whole, report = wsemu_seconds(case, checkers)
+    return Own(whole, max(1e-9, whole - empty), remark(case, report))
 
 
 class Oclgrind:
@@ -166,16 +278,17 @@ class Oclgrind:
         """CPU seconds of the launch without start-up, and what Oclgrind said if it said anything."""
         said: list[str] = []
 
-        def run(kernel: str, work_items: int) -> float:
+        def run(kernel: str, work_items: tuple[int, ...]) -> float:
             seconds, output = self._run(case, kernel, work_items, options)
             said.extend(line for line in output.splitlines() if line.strip())
             return seconds
 
-        empty = _best(lambda: run("empty", case.block))
-        whole = _best(lambda: run(case.source, case.grid * case.block))
+        work_items, group = _range(case)
+        empty = _best(lambda: run("empty", group), 1)
+        whole = _best(lambda: run(case.source, work_items), 1)
         return max(0.0, whole - empty), f"Oclgrind: {said[0].strip()}" if said else ""
 
-    def _run(self, case: Case, kernel: str, work_items: int, options: tuple[str, ...]) -> tuple[float, str]:
+    def _run(self, case: Case, kernel: str, work_items: tuple[int, ...], options: tuple[str, ...]) -> tuple[float, str]:
         """CPU seconds of one process, and its output."""
         import resource
 
@@ -188,28 +301,29 @@ class Oclgrind:
             cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
         )  # fmt: skip
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        if done.returncode:
-            raise RuntimeError(f"{OCLGRIND} ended with {done.returncode}: {done.stdout.strip()}")
+        if done.returncode or "FATAL" in done.stdout:  # after which it may end with 0
+            raise RuntimeError(f"{OCLGRIND} ended with {done.returncode}: {' '.join(done.stdout.split())}")
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
 
 
-def _best(run: Callable[[], float]) -> float:
-    """The best of several; the shorter, the more."""
+def _best(run: Callable[[], float], seconds: float = 5) -> float:
+    """The best of several, of about so many seconds in all; the shorter, the more."""
     first = run()
-    return min(first, *(run() for _ in range(2 if first > 0.4 else 8)))
+    return min(first, *(run() for _ in range(min(max(2, int(seconds / first)), 40))))
 
 
-def _description(case: Case, kernel: str, work_items: int) -> str:
+def _description(case: Case, kernel: str, work_items: tuple[int, ...]) -> str:
     """A simulator file: program, kernel, NDRange, work-group size, arguments."""
     arguments = []
-    for value in case.arguments:
+    for value in (*case.arguments, *case.sizes):
         if isinstance(value, np.ndarray):
             arguments.append(f"<size={value.nbytes} {TYPES[value.dtype.name]} fill={value.flat[0]:g}>")
         elif isinstance(value, np.floating):
             arguments.append(f"<size={value.nbytes * case.width} {TYPES[value.dtype.name]} fill={value:g}>")
         else:
             arguments.append(f"<size=4 int> {value}")
-    return "\n".join([f"{case.source}.cl", kernel, f"{work_items} 1 1", f"{case.block} 1 1", *arguments, ""])
+    ranges = [" ".join(map(str, (*sizes, 1, 1)[:3])) for sizes in (work_items, (case.block,))]
+    return "\n".join([f"{case.source}.cl", kernel, *ranges, *arguments, ""])
 
 
 HEADS = (
@@ -217,22 +331,28 @@ HEADS = (
     ("kernel", "size", "accesses", "none", "all", "net", "none", "races", "all", "wsemu all", "net", "", "wsemu all"),
 )
 WIDTHS = (-10, 7, 9, 7, 7, 7, 9, 7, 7, 15, 6, 10, 12)
+LONG_HEADS = (
+    ("", "", "", "wsemu", "", "blocks", "", "PoCL", "wsemu / PoCL", "Oclgrind", "Oclgrind / wsemu"),
+    ("kernel", "size", "accesses", "none", "all", "none", "all", "none", "", "all", ""),
+)
+LONG_WIDTHS = (-12, 9, 11, 7, 7, 7, 7, 7, 13, 9, 17)
 
 
-def print_row(cells: tuple[str, ...], *remarks: str) -> None:
-    texts = [f"{cell:{'<' if width < 0 else '>'}{abs(width)}}" for cell, width in zip(cells, WIDTHS, strict=True)]
+def print_row(widths: tuple[int, ...], cells: tuple[str, ...], *remarks: str) -> None:
+    texts = [f"{cell:{'<' if width < 0 else '>'}{abs(width)}}" for cell, width in zip(cells, widths, strict=True)]
     print(" ".join(texts), *(f" [{remark}]" for remark in remarks), flush=True)
+
+
+def ns(case: Case, seconds: float, digits: int) -> str:
+    """Nanoseconds per access."""
+    return f"{1e9 * seconds / case.accesses:,.{digits}f}"
 
 
 def row(case: Case, oclgrind: Oclgrind | None, slow: float | None) -> float | None:
     """Print a row, `slow` being the simulator's ns; the ratio of Oclgrind's time to wsemu's, both with all checks."""
-
-    def ns(seconds: float, digits: int) -> str:
-        return f"{1e9 * seconds / case.accesses:,.{digits}f}"
-
-    plain, own = wsemu_seconds(case, []), wsemu_seconds(case, None)
-    remarks = [own.said]
-    cells = [ns(plain.whole, 2), ns(own.whole, 2), ns(own.net, 2)]
+    plain, checked = own(case, []), own(case, None)
+    remarks = [checked.said]
+    cells = [ns(case, plain.whole, 2), ns(case, checked.whole, 2), ns(case, checked.net, 2)]
     ratio, theirs = None, []
     if oclgrind:
         try:
@@ -241,29 +361,58 @@ def row(case: Case, oclgrind: Oclgrind | None, slow: float | None) -> float | No
             remarks.append(str(error))
     if theirs:
         remarks += [said for _, said in theirs]
-        ratio = theirs[-1][0] / own.whole
-        cells += [ns(seconds, 0) for seconds, _ in theirs] + [f"{ratio:,.0f}", f"{theirs[-1][0] / own.net:,.0f}"]
+        ratio = theirs[-1][0] / checked.whole
+        cells += [ns(case, seconds, 0) for seconds, _ in theirs]
+        cells += [f"{ratio:,.0f}", f"{theirs[-1][0] / checked.net:,.0f}"]
     else:
         cells += ["-"] * 5
-    cells += [f"{slow:,.0f}", f"{slow / (1e9 * own.whole / case.accesses):,.0f}"] if slow else ["-", "-"]
-    print_row((case.name, f"{case.size:,}", f"{case.accesses:,}", *cells), *dict.fromkeys(filter(None, remarks)))
+    cells += [f"{slow:,.0f}", f"{slow / (1e9 * checked.whole / case.accesses):,.0f}"] if slow else ["-", "-"]
+    shape = case.name, f"{case.size:,}", f"{case.accesses:,}"
+    print_row(WIDTHS, (*shape, *cells), *dict.fromkeys(filter(None, remarks)))
     return ratio
 
 
-def table() -> None:
+def long_row(case: Case, oclgrind: Oclgrind | None, pocl: float | None, *, blocks: bool) -> None:
+    """Print a row, `pocl` being the seconds of PoCL's code."""
+    measured = [wsemu_seconds(case, on, blocks=each) for each in (False, True)[: 1 + blocks] for on in ([], None)]
+    seconds = [each for each, _ in measured]
+    checked = seconds[-1]
+    remarks = [remark(case, report) for _, report in measured]
+    cells = [ns(case, each, 2) for each in seconds] + ["-"] * (4 - len(seconds))
+    cells += [ns(case, pocl, 2), f"{checked / pocl:,.1f}"] if pocl else ["-", "-"]
+    theirs = ["-", "-"]
+    if oclgrind:
+        try:
+            slow, said = oclgrind.seconds(case, OCLGRIND_OPTIONS["all"])
+            theirs = [ns(case, slow, 0), f"{slow / checked:,.0f}"]
+        except RuntimeError as error:
+            said = str(error)
+        remarks.append(said)
+    shape = case.name, f"{case.size:,}", f"{case.accesses:,}"
+    print_row(LONG_WIDTHS, (*shape, *cells, *theirs), *dict.fromkeys(filter(None, remarks)))
+
+
+@contextlib.contextmanager
+def oclgrind_here() -> Iterator[Oclgrind | None]:
+    """Oclgrind in a folder with the kernels, if it is installed; a line says its version, or that it is not."""
     program = shutil.which(OCLGRIND)
     if not program:
         print(f"no {OCLGRIND} on the path: its columns stay empty (how to install it: README.md beside this file)")
-    slow = simulator()
-    version = _version(program) if program else ""
+        yield None
+        return
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
         for source in SOURCES.glob("*.cl"):
-            shutil.copy(source, folder)
-        oclgrind = Oclgrind(program, folder) if program else None
-        print(f"CPU ns per access{version and f'; Oclgrind {version}'}; all: all checks, net: less an empty kernel")
+            shutil.copy(source, name)
+        print(f"Oclgrind {_version(program)}")
+        yield Oclgrind(program, Path(name))
+
+
+def table() -> None:
+    slow = simulator()
+    with oclgrind_here() as oclgrind:
+        print("CPU ns per access; all: all checks, net: less an empty kernel")
         for head in HEADS:
-            print_row(head)
+            print_row(WIDTHS, head)
         ratios = [ratio for case in cases() if (ratio := row(case, oclgrind, slow.get(case.name))) is not None]
     if ratios:
         print(
@@ -272,14 +421,39 @@ def table() -> None:
         )
 
 
+def long_table() -> None:
+    device = elsewhere("PoCL", **ONE_THREAD)
+    if device:
+        print(device)
+    with oclgrind_here() as oclgrind:
+        print("CPU ns per access; all: all checks, blocks: with compiled blocks")
+        for head in LONG_HEADS:
+            print_row(LONG_WIDTHS, head)
+        for place, case in enumerate(long_cases()):
+            pocl = elsewhere("PoCL", str(place), **ONE_THREAD) if device else None
+            blocks = bool(place % 2)
+            long_row(case, None if blocks else oclgrind, pocl, blocks=blocks)
+
+
 def _version(program: str) -> str:
     """What it calls itself, such as 21.10."""
     words = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout.split()
     return words[1] if len(words) > 1 else ""
 
 
+def child(tool: str, *place: str) -> object:
+    """What `elsewhere` asks for."""
+    if tool != "PoCL":
+        return simulated()
+    return compiled_by_pocl(long_cases()[int(place[0])]) if place else pocl_device().version
+
+
 if __name__ == "__main__":
-    if sys.argv[1:] == ["simulator"]:
-        print(json.dumps(simulated()))
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("--long", action="store_true", help="launches that are worth blocks, beside Oclgrind and PoCL")
+    parser.add_argument("--in", nargs="+", dest="tool", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.tool:
+        print(json.dumps(child(*given.tool)))
     else:
-        table()
+        (long_table if given.long else table)()
