@@ -23,6 +23,11 @@ _CHANGES_FLOW = np.zeros(N_OPERATIONS + 1, np.bool_)
 _CHANGES_FLOW[[OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap")]] = True
 
 
+def changes_flow(op: int) -> bool:
+    """Whether what runs after an operation need not be what is written after it."""
+    return bool(_CHANGES_FLOW[min(op, N_OPERATIONS)])
+
+
 def flow_lengths(code: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Per instruction: how many run from it up to the next one that may change the flow of control, that one included.
 

@@ -36,6 +36,7 @@ from wsemu.machine.records import call, flow_at, machine_at, warp_at
 from wsemu.machine.state import BUDGET, DONE, YIELDED
 from wsemu.machine.tier.accesses import HOW, all_at_one, any_way, side_by_side
 from wsemu.machine.tier.shapes import APART, CREDIT, arithmetic
+from wsemu.model.control_flow import changes_flow
 from wsemu.model.isa import LANES, N_ALU, N_MEMORY, NAMES, OPCODE, OPERATIONS, READ, ROW, SIZE, WRITE, memory_shape
 
 if TYPE_CHECKING:
@@ -76,14 +77,11 @@ def leaders(rows: Rows, starts: Iterable[int]) -> list[int]:
     for start in starts:
         for pc in range(start, len(rows.code)):
             op = rows.code[pc][0]
-            if pc not in found and covers(op):
-                found.add(pc) if pc == start or not covers(rows.code[pc - 1][0]) else None
-            if op >= N_MEMORY and NAMES[op] in _TURNS:
+            if covers(op) and (pc == start or not covers(rows.code[pc - 1][0])):
+                found.add(pc)
+            if changes_flow(op):
                 break
     return sorted(found)
-
-
-_TURNS = frozenset({"bra", "jump", "join", "exit", "trap"})
 
 
 def _any(b: Builder, lanes: Value) -> Value:
@@ -221,7 +219,7 @@ class Block:
 
     def _lie_so(self, start: int) -> Value:
         """Whether the rows that matter from a stretch on have the shapes that it takes them to have."""
-        b, state, live = self.b, self.rows.before[start] or {}, self.rows.live[start] or frozenset()
+        b, state, live = self.b, self.rows.before[start] or {}, self.rows.live[start]
         found: dict[Any, Value] = {}
         for row in sorted(live & (self.read | self.shaped_writes)):
             shape = self._shape(state, row)
@@ -253,7 +251,7 @@ class Block:
 
     def _leave(self, pc: int, state: State) -> tuple[Any, Any]:
         """(block, its phi of statuses): where the warp goes on at pc in the VM, or later."""
-        live = self.rows.live[pc] or frozenset()
+        live = self.rows.live[pc]
         rows = tuple(
             (row, shape) for row, shape in sorted(state.items()) if shape and row in live and row in self.shaped_writes
         )
@@ -303,7 +301,7 @@ class Block:
             self._leave_for(target, state, I64(DONE))
             return
         there = self.rows.before[target] or {}
-        live = self.rows.live[target] or frozenset()
+        live = self.rows.live[target]
         for row, shape in sorted(state.items()):
             if shape and row in live and row in self.shaped_writes and there.get(row) != shape:
                 self._write_out(row, shape)

@@ -22,10 +22,10 @@ from wsemu.machine import build as native
 from wsemu.machine import cache
 from wsemu.machine.state import address_of
 from wsemu.machine.tier.shapes import CREDIT, Rows, given_shapes
-from wsemu.model.control_flow import successors
+from wsemu.model.control_flow import changes_flow, successors
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
-from wsemu.model.isa import LANES, N_OPERATIONS, NAMES
+from wsemu.model.isa import LANES
 
 if TYPE_CHECKING:
     from wsemu.machine.lowering import Part
@@ -63,8 +63,8 @@ THREAD = "wsemu: a block"
 """the name of a thread that makes one"""
 
 
-class Block(NamedTuple):
-    """A compiled block: where it may be entered, and its address."""
+class Placed(NamedTuple):
+    """A block in this process: where it may be entered, and its address."""
 
     starts: tuple[int, ...]
     address: int
@@ -83,7 +83,7 @@ class Heat:
 
     def __init__(self) -> None:
         self.instructions = 0
-        self.blocks: dict[Wanted, Block | None] = {}
+        self.blocks: dict[Wanted, Placed | None] = {}
         """None: it is being made, or there is none"""
 
 
@@ -136,7 +136,7 @@ def look(machine: Machine) -> None:
         _take_up(machine, block)
 
 
-def _take_up(machine: Machine, block: Block) -> None:
+def _take_up(machine: Machine, block: Placed) -> None:
     blocks = machine.blocks = np.zeros(len(machine.image.code) + 1, np.int64)
     blocks[list(block.starts)] = CREDIT
     state = machine.state[0]
@@ -155,16 +155,12 @@ def _fit(machine: Machine) -> bool:
     return bool(state["access_entry"] == usual and state["shortcuts"] and not state["trace"])
 
 
-def _changes_flow(op: int) -> bool:
-    return op < N_OPERATIONS and NAMES[op] in ("bra", "jump", "join", "exit", "trap")
-
-
 def _all_starts(program: Program) -> list[int]:
     """Where the flow of control leads."""
     code = program.code.tolist()
     found = {0}
     for pc, row in enumerate(code):
-        if _changes_flow(row[0]):
+        if changes_flow(row[0]):
             found.update(successors(pc, row))
     return sorted(pc for pc in found if pc < len(code))
 
@@ -242,15 +238,15 @@ def _made(program: Program, wanted: Wanted, starts: list[int]) -> None:
     if part is None:
         part = _compiled(rows, wanted, places, symbol)
         cache.write_block(symbol, part)
-    heat_of(program).blocks[wanted] = Block(places, native.placed(symbol, part))
+    heat_of(program).blocks[wanted] = Placed(places, native.placed(symbol, part))
 
 
 def _compiled(rows: Rows, wanted: Wanted, places: tuple[int, ...], symbol: str) -> Part:
     from wsemu.machine.lowering import compile_module
-    from wsemu.machine.tier.block import Block as Code
+    from wsemu.machine.tier.block import Block
 
     return compile_module(
-        lambda module: Code(module, rows, places, symbol, restless=wanted.restless), symbol, width=wanted.width
+        lambda module: Block(module, rows, places, symbol, restless=wanted.restless), symbol, width=wanted.width
     )
 
 

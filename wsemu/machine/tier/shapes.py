@@ -149,8 +149,7 @@ class Rows:
     def __init__(self, program: Program, given: dict[int, Shape]) -> None:
         """`given`: how those lie that no instruction writes, see `given_shapes`."""
         self.code = program.code.tolist()
-        self.uses = [use_of(row) for row in self.code]
-        self.types = {(row, t) for use in self.uses for row, t in (*use.reads, *use.writes)}
+        self.uses, self.types, _ = _rows_of(program)
         self.given = frozenset(given)
         self.constants = {row: int(value) for row, t, value in program.constants if row in given and t[0] == "b"}
         self.first: State = {}
@@ -209,8 +208,8 @@ class Rows:
                     queue.append(following)
         return before
 
-    def _used_later(self) -> list[frozenset[int] | None]:
-        """Before each instruction the rows whose values may still be read; None: any."""
+    def _used_later(self) -> list[frozenset[int]]:
+        """Before each instruction the rows whose values may still be read."""
         n = len(self.code)
         numbers = {row: k for k, row in enumerate(sorted({row for row, _ in self.types}))}
         everything = (1 << len(numbers)) - 1
@@ -242,7 +241,7 @@ _SHARED = ((64, 0),)
 
 def given_shapes(program: Program, registers: npt.NDArray[np.uint8]) -> dict[int, Shape]:
     """How rows lie that no instruction writes, in the registers of all warps: so they do at any time of a launch."""
-    types, written = _rows_of(program)
+    _, types, written = _rows_of(program)
     shapes: dict[int, Shape] = {}
     for row, t in sorted(types):
         if row not in written:
@@ -251,16 +250,23 @@ def given_shapes(program: Program, registers: npt.NDArray[np.uint8]) -> dict[int
     return shapes
 
 
-def _rows_of(program: Program) -> tuple[frozenset[tuple[int, str]], frozenset[int]]:
-    """The rows of a program with their types, and those that are written."""
+class _RowsOf(NamedTuple):
+    """What a program does with rows: per instruction; all of them with their types; those that are written."""
+
+    uses: tuple[Use, ...]
+    types: frozenset[tuple[int, str]]
+    written: frozenset[int]
+
+
+def _rows_of(program: Program) -> _RowsOf:
     if "rows" not in program.derived:
-        uses = [use_of(row) for row in program.code.tolist()]
+        uses = tuple(use_of(row) for row in program.code.tolist())
         types = frozenset(one for use in uses for one in (*use.reads, *use.writes))
         anything = min((use.writes_from for use in uses if use.writes_from >= 0), default=program.register_bytes)
         written = frozenset(row for use in uses for row, _ in use.writes)
         written |= frozenset(row for row, _ in types if row >= anything)
-        program.derived["rows"] = types, written
-    found: tuple[frozenset[tuple[int, str]], frozenset[int]] = program.derived["rows"]
+        program.derived["rows"] = _RowsOf(uses, types, written)
+    found: _RowsOf = program.derived["rows"]
     return found
 
 
