@@ -53,6 +53,8 @@ WHEN = (INTERVALS << INTERVAL_SHIFT) | (ACTORS << WARP_SHIFT)
 """interval and actor"""
 LANE_BITS = (31 << LOW_SHIFT) | (31 << HIGH_SHIFT)
 BUT_LANES = ~LANE_BITS
+WHO = BUT_LANES & -MAX_INSTRUCTIONS
+"""all but the lanes and the instruction"""
 READERS = SET | 1 << 61
 """a cell of reads by several warps, see `readers.py`"""
 MOMENT_SHIFT = 32

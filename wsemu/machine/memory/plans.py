@@ -41,7 +41,7 @@ from wsemu.machine.memory.lane_access import (
     simple_pattern,
 )
 from wsemu.machine.memory.readers import forgettable, is_readers, takes, together, unknown
-from wsemu.machine.memory.shadow import extended, happened, note_range, set_clashes
+from wsemu.machine.memory.shadow import extended, floor_of, happened, note_range, now, set_clashes
 from wsemu.machine.records import access_at, machine_at, pattern_at, plan_at, plan_due_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, store_i64
 from wsemu.machine.state import PLAN, READ_SO_FAR, TRACKED, UNTRACKED
@@ -304,9 +304,9 @@ def dearer(m, row, place, cost):
 
 
 @compiled
-def judged_here(m, segment, plan):
-    """Whether races in a segment are looked for with the cells of the plan, and there is room for one more access."""
-    if segment.tracked != TRACKED or segment.grain != plan.grain or segment.watched:
+def judged_here(m, segment, grain):
+    """Whether races in a segment are looked for with cells of this grain, and there is room for one more access."""
+    if segment.tracked != TRACKED or segment.grain != grain or segment.watched:
         return False
     if m.moment_count > m.moment_room:
         return False
@@ -337,11 +337,10 @@ def make_planned(m, w, pc, plan, first, log_size, kind):
     if segment.initialised and some_lane_unset(segment.initialised + offset, plan_steps(plan), size):
         return np.int64(0)
     if segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED):
-        if not judged_here(m, segment, plan):
+        if not judged_here(m, segment, plan.grain):
             return np.int64(0)
         cell = offset >> segment.grain
-        floor = m.base if number != SHARED else np.int64(0)
-        base = load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
+        base, floor = now(m, w, pc), floor_of(m, number)
         low = plan.low >> segment.grain
         if not note_range(segment, cell + low, (plan.end >> segment.grain) - low):
             return np.int64(0)

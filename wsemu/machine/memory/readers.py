@@ -34,7 +34,7 @@ from wsemu.machine.memory.cell_bits import (
     WARP_SHIFT,
     WARPS,
 )
-from wsemu.machine.memory.shadow_cells import behind
+from wsemu.machine.memory.shadow_cells import NO_MOMENT, behind
 from wsemu.machine.records import memo_at, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.model.isa import LANES
@@ -124,6 +124,18 @@ def moment_with(m, w, row, warps, u, interval):
     store_i64(at + 8 * u, interval)
     store_i64(at + 8 * w, present(m, w))
     return number
+
+
+@compiled
+def latest(m, w):
+    """What READERS of the last moment have beside their warps, if warp w reads at it now as any others of its reads in
+    this interval did; NO_MOMENT if not."""
+    number = m.moment_count - 1
+    if m.readers == 0 or number < 0 or warp_at(m.warps, w).partial:
+        return np.int64(NO_MOMENT)
+    if load_i64(m.moments + MOMENT_BYTES * number + 8 * w) != present(m, w):
+        return np.int64(NO_MOMENT)
+    return READERS | number << MOMENT_SHIFT
 
 
 @compiled

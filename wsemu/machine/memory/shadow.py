@@ -39,12 +39,14 @@ from wsemu.machine.memory.cell_bits import (
     WARP_SHIFT,
     WARPS,
     WHEN,
+    WHO,
 )
 from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT
 from wsemu.machine.memory.readers import (
     ALONE,
     forgettable,
     is_readers,
+    latest,
     renewed,
     takes,
     together,
@@ -53,6 +55,8 @@ from wsemu.machine.memory.readers import (
 )
 from wsemu.machine.memory.shadow_cells import (
     add,
+    all_known,
+    copy,
     differ,
     fill,
     fill_unit,
@@ -61,6 +65,7 @@ from wsemu.machine.memory.shadow_cells import (
     lowest_of,
     owned,
     put,
+    reread,
     same_key,
     scatter,
     strays,
@@ -114,6 +119,18 @@ CONTIGUOUS, EACH, ONE = range(3)
 @compiled
 def set_number(v):
     return (v >> WARP_SHIFT) & SET_NUMBERS
+
+
+@compiled
+def now(m, w, pc):
+    """What a cell says of an access by warp w at pc, beside its lanes."""
+    return load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
+
+
+@compiled
+def floor_of(m, number):
+    """The last interval of other CTAs, as far as cells of a segment may have them."""
+    return m.base if number != SHARED else np.int64(0)
 
 
 @compiled
@@ -480,6 +497,12 @@ def touch_readers(m, w, reads, kind, base, floor, log, first):
 
 
 @compiled
+def reads_alike(kind):
+    """The bits in which reads are alike for an access: to a write it is the same where in the program they are."""
+    return np.int64(WHO if kind == WRITE else BUT_LANES)
+
+
+@compiled
 def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
     """An access by a whole warp to 32 cells that are alike and make no conflict: most are of this kind.  False if this
     one is not; nothing was done then."""
@@ -493,7 +516,8 @@ def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
             fill_all(writes, base, log, first)
         return True
     v = load_i64(reads) & BUT_LANES
-    if v & ATOMIC_BIT or uniform(reads, BUT_LANES, v) == 0:
+    bits = reads_alike(kind)
+    if v & ATOMIC_BIT or uniform(reads, bits, v) == 0:
         return False
     if kind == READ and v < 0:
         if m.by_lanes:
@@ -517,6 +541,39 @@ def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
         put(reads, np.int64(FULL), np.int64(0))
     fill_all(writes, base, log, first)
     return True
+
+
+@compiled
+def touch_known(m, w, writes, reads, kind, base, floor, log):
+    """An access by a whole warp, whose lanes lie side by side, to 32 << log cells, at most 128, that make no conflict,
+    if it knows of what others did to them, and which of them did it does not matter.  False if this is not so; nothing
+    was done then."""
+    warp = warp_at(m.warps, w)
+    clock, synced, fours = warp.clock, warp.synced, np.int64(LANES // 4 << log)
+    if m.by_lanes or log > 2 or all_known(writes, fours, clock, w, floor, synced) == 0:
+        return False
+    if kind == WRITE:
+        if all_known(reads, fours, clock, w, floor, synced) == 0:
+            return False
+    elif reread(reads, fours, clock, w, floor, synced, latest(m, w), base, log, m.lanes_scratch) == 0:
+        return False
+    for q in range(1 << log):
+        at = 8 * LANES * q
+        if kind == WRITE:
+            put(reads + at, np.int64(FULL), np.int64(0))
+            fill_all(writes + at, base, log, np.int64(q << (5 - log)))
+        else:
+            copy(reads + at, m.lanes_scratch + at)
+    return True
+
+
+@compiled
+def touch_side_by_side(m, w, writes, reads, kind, base, floor, log):
+    """An access by a whole warp, whose lanes lie side by side, to 32 << log cells: the usual cases.  False: look
+    closer; nothing was done."""
+    if log == 0 and touch_alike(m, w, writes, reads, kind, base, floor, log, log):
+        return True
+    return touch_known(m, w, writes, reads, kind, base, floor, log)
 
 
 @compiled
@@ -700,9 +757,7 @@ def track(address, w, pc, registers, bias, mask, how, number):
         return np.int64(SWEEP)
     if m.moment_count > m.moment_room:
         return np.int64(SWEEP)
-    floor = m.base if number != SHARED else np.int64(0)
-    warp = warp_at(m.warps, w)
-    base = load_i64(warp.clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
+    floor, base = floor_of(m, number), now(m, w, pc)
     if kind == ATOMIC:
         base |= ATOMIC_BIT
     lane = lowest_bit(mask)
@@ -716,11 +771,13 @@ def track(address, w, pc, registers, bias, mask, how, number):
         return np.int64(GROW)
     if how == UNIT:
         cell = (offset >> grain) - (lane << log)
-        for q in range(1 << log):
+        alike = mask == FULL and kind != ATOMIC
+        writes, reads = segment.writes + 8 * cell, segment.reads + 8 * cell
+        done = alike and touch_side_by_side(m, w, writes, reads, kind, base, floor, log)
+        for q in range(0 if done else 1 << log):
             writes, reads = segment.writes + 8 * (cell + LANES * q), segment.reads + 8 * (cell + LANES * q)
             first = np.int64(q << (5 - log))
-            alike = mask == FULL and kind != ATOMIC
-            if alike and touch_alike(m, w, writes, reads, kind, base, floor, log, first):
+            if alike and log and touch_alike(m, w, writes, reads, kind, base, floor, log, first):
                 continue
             touch(
                 m, w, pc, writes, reads, mask, kind, base, floor,
@@ -915,7 +972,7 @@ def conflict(address, w, pc, cells, group, how, log, first, q):
             touching &= touching - 1
             place = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
             number = place >> SEGMENT_SHIFT
-            floor = m.base if number != SHARED else np.int64(0)
+            floor = floor_of(m, number)
             grain = segment_at(m.segments, number).grain
             place += ((j & ((1 << log) - 1)) + q) << grain
             if v >= 0:

@@ -23,17 +23,33 @@ from llvmlite import ir
 
 from wsemu.machine.arithmetic.codegen import I32, I64, each_lane, halves, numbers, pointer, same, splat
 from wsemu.machine.lowering import emitted
-from wsemu.machine.memory.cell_bits import HIGH_SHIFT, LANE_BITS, LOW_SHIFT
+from wsemu.machine.memory.cell_bits import (
+    ACTORS,
+    ATOMIC_BIT,
+    BUT_WARPS,
+    HIGH_SHIFT,
+    INTERVAL_SHIFT,
+    INTERVALS,
+    LANE_BITS,
+    LOW_SHIFT,
+    WARP_SHIFT,
+    WHO,
+)
 from wsemu.model.isa import LANES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     Value = Any
     Builder = Any
 
 VECTOR = ir.VectorType(I64, LANES)
 MASK = ir.VectorType(ir.IntType(1), LANES)
+FOUR = ir.VectorType(I64, 4)
 ALL = -1
 """mask of 32 places"""
+NO_MOMENT = -1
+"""what no cell of READERS has"""
 IOTA = numbers(I64, range(LANES))
 
 
@@ -112,6 +128,118 @@ def _owned(b: Builder, address: Value, log: Value, first: Value) -> Value:
     v, lane = _load(b, address), _lanes(b, log, first)
     mine = b.or_(b.shl(lane, same(lane, LOW_SHIFT)), b.shl(lane, same(lane, HIGH_SHIFT)))
     return _zero(b, b.and_(b.xor(v, mine), same(v, LANE_BITS)))
+
+
+def _none(b: Builder, v: Value) -> Value:
+    """Whether four numbers are 0."""
+    return b.icmp_unsigned("==", b.bitcast(v, ir.IntType(256)), ir.Constant(ir.IntType(256), 0))
+
+
+def _some(b: Builder, lanes: Value) -> Value:
+    """Whether any of four truth values holds."""
+    return b.not_(_none(b, b.sext(lanes, ir.VectorType(I64, 4))))
+
+
+def _unknown(b: Builder, v: Value, clock: Value, w: Value, floor: Value, synced: Value) -> Value:
+    """Which of four cells have an atomic, a set, READERS, or an access that warp w does not know of."""
+
+    def all_four(number: Value) -> Value:
+        return splat(b, number, 4)
+
+    actor = b.and_(b.lshr(v, same(v, WARP_SHIFT)), same(v, ACTORS))
+    interval = b.and_(b.lshr(v, same(v, INTERVAL_SHIFT)), same(v, INTERVALS))
+    seen = same(v, 0)
+    for k in range(4):
+        at = b.add(clock, b.shl(b.extract_element(actor, I32(k)), I64(3)))
+        seen = b.insert_element(seen, b.load(pointer(b, at, I64)), I32(k))
+    seen = b.select(b.icmp_signed("==", actor, all_four(w)), all_four(synced), seen)
+    late = b.or_(b.icmp_signed(">", interval, seen), b.icmp_signed("<=", interval, all_four(floor)))
+    other = b.or_(b.icmp_signed("<", v, same(v, 0)), b.icmp_signed(">=", v, same(v, ATOMIC_BIT)))
+    return b.and_(b.or_(late, other), b.icmp_signed("!=", v, same(v, 0)))
+
+
+def _fours(b: Builder, n: Value, carried: Sequence[Value], body: Any) -> Value:
+    """1 if `body(j, carried, bad)` comes to its end for each j below n: it gives what is carried on, or goes to the
+    block `bad`."""
+    before = b.block
+    loop, good, bad, end = (b.function.append_basic_block(name) for name in ("four", "good", "bad", "fours"))
+    b.branch(loop)
+    b.position_at_end(loop)
+    j = b.phi(I64)
+    kept = [b.phi(value.type) for value in carried]
+    new = body(j, kept, bad)
+    onward = b.add(j, I64(1))
+    for phi, first, following in zip((j, *kept), (I64(0), *carried), (onward, *new), strict=True):
+        phi.add_incoming(first, before)
+        phi.add_incoming(following, b.block)
+    b.cbranch(b.icmp_signed("<", onward, n), loop, good)
+    for block in (good, bad):
+        b.position_at_end(block)
+        b.branch(end)
+    b.position_at_end(end)
+    result = b.phi(I64)
+    result.add_incoming(I64(1), good)
+    result.add_incoming(I64(0), bad)
+    return result
+
+
+def _unless(b: Builder, fine: Value, otherwise: Any) -> None:
+    """Go on where it is fine, or `otherwise` comes to its end."""
+    onward, other = (b.function.append_basic_block(name) for name in ("fine", "other"))
+    b.cbranch(fine, onward, other)
+    b.position_at_end(other)
+    otherwise()
+    b.branch(onward)
+    b.position_at_end(onward)
+
+
+def _go_if(b: Builder, fine: Value, bad: Value) -> None:
+    """Go on where it is fine, else to a block."""
+    onward = b.function.append_basic_block("fine")
+    b.cbranch(fine, onward, bad)
+    b.position_at_end(onward)
+
+
+def _all_known(b: Builder, cells: Value, n: Value, clock: Value, w: Value, floor: Value, synced: Value) -> Value:
+    def four(j: Value, kept: list[Value], bad: Value) -> list[Value]:
+        v = b.load(pointer(b, b.add(cells, b.shl(j, I64(5))), FOUR), align=8)
+
+        def look() -> None:
+            _go_if(b, b.not_(_some(b, _unknown(b, v, clock, w, floor, synced))), bad)
+
+        _unless(b, _none(b, b.and_(b.xor(v, kept[0]), same(v, WHO))), look)
+        return [splat(b, b.extract_element(v, I32(3)), 4)]
+
+    return _fours(b, n, [ir.Constant(FOUR, [0] * 4)], four)
+
+
+def _reread(
+    b: Builder, cells: Value, n: Value, clock: Value, w: Value, floor: Value, synced: Value, moment: Value,
+    base: Value, log: Value, to: Value,
+) -> Value:  # fmt: skip
+    there = b.icmp_signed("!=", moment, I64(NO_MOMENT))
+    bit = b.shl(I64(1), w)
+
+    def four(j: Value, _: list[Value], bad: Value) -> list[Value]:
+        v = b.load(pointer(b, b.add(cells, b.shl(j, I64(5))), FOUR), align=8)
+        readers = b.icmp_signed("==", b.and_(v, same(v, BUT_WARPS)), splat(b, moment, 4))
+        own = b.icmp_signed("==", b.and_(v, same(v, WHO)), splat(b, b.and_(base, I64(WHO)), 4))
+        joined = b.or_(readers, b.and_(own, splat(b, there, 4)))
+        fresh = b.icmp_signed("==", v, same(v, 0))
+
+        def look() -> None:
+            unknown = b.and_(_unknown(b, v, clock, w, floor, synced), b.not_(joined))
+            _go_if(b, b.not_(_some(b, unknown)), bad)
+
+        _unless(b, b.not_(_some(b, b.not_(b.or_(joined, fresh)))), look)
+        lane = b.lshr(b.add(splat(b, b.shl(j, I64(2)), 4), numbers(I64, range(4))), splat(b, log, 4))
+        lanes = b.or_(b.shl(lane, same(lane, LOW_SHIFT)), b.shl(lane, same(lane, HIGH_SHIFT)))
+        shared = b.or_(b.select(readers, v, splat(b, moment, 4)), splat(b, bit, 4))
+        new = b.select(joined, shared, b.or_(lanes, splat(b, base, 4)))
+        b.store(new, pointer(b, b.add(to, b.shl(j, I64(5))), FOUR), align=8)
+        return []
+
+    return _fours(b, n, [], four)
 
 
 def _fill_unit(b: Builder, address: Value, base: Value) -> None:
@@ -253,6 +381,14 @@ uniform = emitted(_uniform)
 """uniform(cells, bits, key): 1 if all 32 cells equal key in these bits"""
 owned = emitted(_owned)
 """owned(cells, log, first): 1 if of all 32 cells exactly the lane of (log, first) has touched each"""
+all_known = emitted(_all_known)
+"""all_known(cells, n, clock, w, floor, synced): 1 if none of n times four cells has an atomic, a set, READERS, or an
+access that warp w does not know of: of other warps by its clock, of its own lanes since they met at `synced`, of other
+CTAs up to `floor`"""
+reread = emitted(_reread)
+"""reread(cells, n, clock, w, floor, synced, moment, base, log, to): 1 if each cell is so, or has reads by warp w in its
+present interval alone, or READERS of `moment`, in which that is the interval.  What they are after a read by lanes side
+by side, 1 << log cells each, is written to other places; see `readers.together`"""
 fill_unit = emitted(_fill_unit)
 """fill_unit(cells, base): an access by all lanes, each in its own cell"""
 join = emitted(_join)

@@ -10,40 +10,30 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.cell_bits import HIGH_SHIFT, INTERVAL_SHIFT, WARP_SHIFT
+from wsemu.machine.memory.cell_bits import HIGH_SHIFT
+from wsemu.machine.memory.costs import shared_cost
 from wsemu.machine.memory.lane_access import SAME, SCATTERED, UNIT, lie_so, simple_pattern
-from wsemu.machine.memory.plans import make_planned, plan_steps
-from wsemu.machine.memory.shadow import FULL, note_range, read_one, touch_alike
-from wsemu.machine.records import access_at, call, machine_at, plan_at, plan_due_at, segment_at, warp_at
+from wsemu.machine.memory.plans import dearer, judged_here, make_planned, plan_steps
+from wsemu.machine.memory.shadow import FULL, floor_of, note_range, now, read_one, touch_side_by_side
+from wsemu.machine.records import access_at, call, machine_at, plan_at, plan_due_at, segment_at
 from wsemu.machine.scalars import load_i64, load_u8, set_bytes, unset_bytes
 from wsemu.machine.scheduler import OFTEN
-from wsemu.machine.state import READ_SO_FAR, TRACKED, UNTRACKED
+from wsemu.machine.state import READ_SO_FAR, UNTRACKED
 from wsemu.model.isa import LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
 
 
 @compiled
-def room_for_one(m, segment, grain):
-    """Whether races in a segment are looked for with cells of this grain, and there is room for one more access."""
-    if segment.tracked != TRACKED or segment.grain != grain or segment.watched:
-        return False
-    if m.moment_count > m.moment_room:
-        return False
-    return m.set_count <= m.set_room and m.element_count <= m.element_room and m.record_count <= m.record_room
-
-
-@compiled
-def counted(m, pc, number, shared, sectors):
-    """One more execution by all lanes, at no more cost than it must have."""
+def counted(m, row, number, cost, ideal):
+    """One more execution by all lanes."""
     m.serial += 1
-    row = access_at(m.accesses, pc)
     row.executions += 1
     row.lanes += LANES
     if number == SHARED:
-        row.shared += shared
-        row.ideal_shared += shared
+        row.shared += cost
+        row.ideal_shared += ideal
     elif number != LOCAL:
-        row.sectors += sectors
-        row.ideal_sectors += sectors
+        row.sectors += cost
+        row.ideal_sectors += ideal
 
 
 @compiled
@@ -78,27 +68,29 @@ def side_by_side(address, w, pc, first, log_size, kind):
     segment = segment_at(m.segments, number)
     size = np.int64(1) << log_size
     offset = first - (number << SEGMENT_SHIFT)
-    if offset + (size << 5) > segment.bytes or offset & (size - 1) or (number > LOCAL and first & 31):
+    if offset + (size << 5) > segment.bytes or offset & (size - 1) or (kind == WRITE and segment.writable == 0):
         return np.int64(0)
-    if kind == WRITE and segment.writable == 0:
+    row = access_at(m.accesses, pc)
+    ideal = size if number > LOCAL else (size + 3) >> 2
+    cost = ideal + np.int64(number > LOCAL and first & 31 != 0)
+    if cost > ideal and dearer(m, row, number, cost):
         return np.int64(0)
     if segment.initialised and kind == READ and some_unset(segment.initialised + offset, size):
         return np.int64(0)
     if segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED):
-        if not room_for_one(m, segment, log_size):
+        log = log_size - segment.grain
+        if segment.grain < 0 or log < 0 or not judged_here(m, segment, segment.grain):
             return np.int64(0)
-        cell = offset >> log_size
-        floor = m.base if number != SHARED else np.int64(0)
-        base = load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
-        if not note_range(segment, cell, np.int64(LANES)):
+        cell = offset >> segment.grain
+        if not note_range(segment, cell, np.int64(LANES) << log):
             return np.int64(0)
-        zero = np.int64(0)
         writes, reads = segment.writes + 8 * cell, segment.reads + 8 * cell
-        if not touch_alike(m, w, writes, reads, kind, base, floor, zero, zero):
+        base, floor = now(m, w, pc), floor_of(m, number)
+        if not touch_side_by_side(m, w, writes, reads, kind, base, floor, log):
             return np.int64(0)
     if segment.initialised and kind == WRITE:
         note_set(segment, segment.initialised + offset, size)
-    counted(m, pc, number, (size + 3) >> 2, size)
+    counted(m, row, number, cost, ideal)
     return segment.host + offset
 
 
@@ -111,24 +103,31 @@ def all_at_one(address, w, pc, first, log_size):
     segment = segment_at(m.segments, number)
     size = np.int64(1) << log_size
     offset = first - (number << SEGMENT_SHIFT)
-    if offset > segment.bytes - size or offset & (size - 1) or size > 4:
+    if offset > segment.bytes - size or offset & (size - 1):
         return np.int64(0)
+    row = access_at(m.accesses, pc)
+    cost = ideal = np.int64(1)
+    if size > 4 and number == SHARED:
+        cost, ideal = shared_cost(m, np.int64(0), np.int64(0), np.int64(FULL), np.int64(SAME), size, False)
+        if cost > ideal:
+            return np.int64(0)
     if segment.initialised:
         for q in range(size):
             if load_u8(segment.initialised + offset + q) == 0:
                 return np.int64(0)
     if segment.tracked > READ_SO_FAR:
-        if not room_for_one(m, segment, log_size):
+        log = log_size - segment.grain
+        if segment.grain < 0 or log < 0 or not judged_here(m, segment, segment.grain):
             return np.int64(0)
-        cell = offset >> log_size
-        floor = m.base if number != SHARED else np.int64(0)
-        base = load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
-        if not note_range(segment, cell, np.int64(1)):
+        cell = offset >> segment.grain
+        if not note_range(segment, cell, np.int64(1) << log):
             return np.int64(0)
-        new = base | (LANES - 1) << HIGH_SHIFT
-        if not read_one(m, w, segment.writes + 8 * cell, segment.reads + 8 * cell, new, floor):
-            return np.int64(0)
-    counted(m, pc, number, np.int64(1), np.int64(1))
+        new, floor = now(m, w, pc) | (LANES - 1) << HIGH_SHIFT, floor_of(m, number)
+        for q in range(1 << log):  # made once more, nothing comes of it: it may stop between
+            at = 8 * (cell + q)
+            if not read_one(m, w, segment.writes + at, segment.reads + at, new, floor):
+                return np.int64(0)
+    counted(m, row, number, cost, ideal)
     return segment.host + offset
 
 
