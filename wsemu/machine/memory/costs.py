@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT, keep_steps, lie_so
+from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT, keep_steps, lie_so, other_banks
 from wsemu.machine.records import machine_at, pattern_at, weighed_at
 from wsemu.machine.scalars import load_i64, lowest_bit, popcount, store_i64
 from wsemu.machine.state import PATTERN, WEIGHED
@@ -19,6 +19,7 @@ from wsemu.model.isa import LANES, LOOP, SERIAL
 
 WEIGHED_BYTES = WEIGHED.itemsize
 PATTERN_BYTES, PATTERN_WORDS = PATTERN.itemsize, PATTERN.itemsize // 8
+WHOLE = (1 << LANES) - 1
 BUCKETS = 32
 APART = 8 * BUCKETS * (1 + LANES)
 """behind the buckets in scratch, of an access whose lanes are judged one by one: 1 if any is made; the lanes in shared,
@@ -119,6 +120,8 @@ def shared_cost(m, place, bias, mask, pattern, size, store):
         if common > banks:
             common = banks
         one = (lanes * common + banks - 1) // banks
+    elif size == 4 and lanes == LANES and banks == LANES and mask == WHOLE and other_banks(place, bias):
+        one = np.int64(1)
     cost, ideal = np.int64(0), np.int64(0)
     rest = mask
     while rest:

@@ -15,6 +15,7 @@ from wsemu.machine.arithmetic.codegen import (
     Builder,
     Value,
     each_lane,
+    halves,
     lane_loop,
     llvm,
     load_row,
@@ -80,6 +81,34 @@ def lane_pattern(b: Builder, registers: Value, a: Value, mask: Value, bias: Valu
     all_on = b.icmp_signed("==", mask, I32(-1))
     affine = b.and_(all_on, b.icmp_signed("==", b.or_(even, I32(-(1 << (LANES - 1)))), I32(-1)))
     return b.select(bad, I64(BAD), b.select(affine, I64(AFFINE), I64(SCATTERED)))
+
+
+@emitted
+def other_banks(b: Builder, place: Value, bias: Value) -> Value:
+    """Whether the numbers at `place`, plus bias, in units of 4, differ in their low five bits: as words of 32 banks."""
+    v = b.load(pointer(b, place, ir.VectorType(I64, LANES)), align=8)
+    bank = b.trunc(b.and_(b.lshr(b.add(v, splat(b, bias)), same(v, 2)), same(v, LANES - 1)), ir.VectorType(I32, LANES))
+    bits, n = b.shl(same(bank, 1), bank), LANES
+    while n > 1:
+        n //= 2
+        low, high = halves(n)
+        bits = b.or_(b.shuffle_vector(bits, bits, low), b.shuffle_vector(bits, bits, high))
+    return b.zext(b.icmp_signed("==", b.extract_element(bits, I32(0)), I32(-1)), I64)
+
+
+@emitted
+def all_inside(b: Builder, place: Value, bias: Value, limit: Value, size: Value) -> Value:
+    """Whether the numbers at `place`, plus bias, are multiples of `size` from 0 to `limit`."""
+    v = b.load(pointer(b, place, ir.VectorType(I64, LANES)), align=8)
+    offset = b.add(v, splat(b, bias))
+    beyond = b.lshr(b.or_(offset, b.sub(splat(b, limit), offset)), same(v, 63))
+    wrong, n = b.or_(beyond, b.and_(offset, splat(b, b.sub(size, I64(1))))), LANES
+    while n > 4:
+        n //= 2
+        low, high = halves(n)
+        wrong = b.or_(b.shuffle_vector(wrong, wrong, low), b.shuffle_vector(wrong, wrong, high))
+    whole = ir.IntType(256)
+    return b.zext(b.icmp_unsigned("==", b.bitcast(wrong, whole), ir.Constant(whole, 0)), I64)
 
 
 def _steps(b: Builder, place: Value, first: Value) -> Value:

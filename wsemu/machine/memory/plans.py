@@ -35,13 +35,24 @@ from wsemu.machine.memory.lane_access import (
     ALIKE,
     QUARTERS,
     SCATTERED,
+    all_inside,
     keep_steps,
     lane_pattern,
     lie_so,
+    other_banks,
     simple_pattern,
 )
 from wsemu.machine.memory.readers import forgettable, is_readers, takes, together, unknown
-from wsemu.machine.memory.shadow import extended, floor_of, happened, note_range, now, set_clashes
+from wsemu.machine.memory.shadow import (
+    extended,
+    floor_of,
+    happened,
+    note_range,
+    now,
+    set_clashes,
+    touch_side_by_side,
+)
+from wsemu.machine.memory.shadow_cells import gather, highest_of, lowest_of, scatter
 from wsemu.machine.records import access_at, machine_at, pattern_at, plan_at, plan_due_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, store_i64
 from wsemu.machine.state import PLAN, READ_SO_FAR, TRACKED, UNTRACKED
@@ -358,19 +369,66 @@ def make_planned(m, w, pc, plan, first, log_size, kind):
     return segment.host + offset
 
 
+@compiled
+def touch_spread(m, w, pc, segment, place, bias, kind):
+    """As `shadow.touch_alike`, of the cells of lanes that lie anywhere, each in its own."""
+    low = (lowest_of(place, np.int64(FULL), np.int64(0)) + bias) >> segment.grain
+    high = (highest_of(place, np.int64(FULL), np.int64(0)) + bias) >> segment.grain
+    if not note_range(segment, low, high - low + 1):
+        return False
+    writes, reads, zero = m.lanes_scratch + 8 * 2 * LANES, m.lanes_scratch + 8 * 3 * LANES, np.int64(0)
+    gather(place, np.int64(FULL), bias, segment.grain, segment.writes, writes)
+    gather(place, np.int64(FULL), bias, segment.grain, segment.reads, reads)
+    if not touch_side_by_side(m, w, writes, reads, kind, now(m, w, pc), floor_of(m, np.int64(SHARED)), zero):
+        return False
+    scatter(place, np.int64(FULL), bias, segment.grain, segment.reads, reads)
+    if kind == WRITE:
+        scatter(place, np.int64(FULL), bias, segment.grain, segment.writes, writes)
+    return True
+
+
+@compiled
+def make_spread(m, w, pc, place, bias, kind):
+    """Judge and count an access to four bytes of shared memory by each lane, all of other banks, as lanes have it that
+    exchange elements without a conflict; the first lane's host address, or 0."""
+    first = load_i64(place) + bias
+    bias -= SHARED << SEGMENT_SHIFT
+    segment = segment_at(m.segments, SHARED)
+    if first >> SEGMENT_SHIFT != SHARED or not all_inside(place, bias, segment.bytes - 4, np.int64(4)):
+        return np.int64(0)
+    if not other_banks(place, bias):
+        return np.int64(0)
+    if segment.initialised and (kind == WRITE or some_lane_unset(segment.initialised + bias, place, np.int64(4))):
+        return np.int64(0)
+    judged = segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED)
+    if judged and not (judged_here(m, segment, np.int64(2)) and touch_spread(m, w, pc, segment, place, bias, kind)):
+        return np.int64(0)
+    m.serial += 1
+    row = access_at(m.accesses, pc)
+    row.executions += 1
+    row.lanes += LANES
+    row.shared += 1
+    row.ideal_shared += 1
+    return segment.host + first - (SHARED << SEGMENT_SHIFT)
+
+
 def as_planned(address, w, pc, place, bias, shape):
-    """Make an access by all lanes but for the transfer: the host address of the first lane's bytes, or 0 if it is none
-    of the usual ones and nothing was done.
+    """Make an access by all lanes, which lie apart, but for the transfer: the host address of the first lane's bytes,
+    or 0 if it is none of the usual ones and nothing was done.
 
     `place`: host address of the lanes' addresses, to which `bias` is added; `shape`: log2 of the bytes of a lane, and
     from bit 8 on READ or WRITE.
     """
     m = machine_at(address, 0)
-    plan = plan_at(m.plans, access_at(m.accesses, pc).pattern)
-    first = load_i64(place)
-    if not lie_so(place, first, plan_steps(plan), np.int64(FULL)):
-        return np.int64(0)
-    return make_planned(m, w, pc, plan, first + bias, shape & 255, shape >> 8)
+    number = access_at(m.accesses, pc).pattern
+    first, host = load_i64(place), np.int64(0)
+    if plan_due_at(m.plans_due, number).ready:
+        plan = plan_at(m.plans, number)
+        if lie_so(place, first, plan_steps(plan), np.int64(FULL)):
+            host = make_planned(m, w, pc, plan, first + bias, shape & 255, shape >> 8)
+    if host == 0 and shape & 255 == 2:
+        host = make_spread(m, w, pc, place, bias, shape >> 8)
+    return host
 
 
 # -- a plan ------------------------------------------------------------------------------------------------------------

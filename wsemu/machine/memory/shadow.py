@@ -41,7 +41,7 @@ from wsemu.machine.memory.cell_bits import (
     WHEN,
     WHO,
 )
-from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT
+from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT, other_banks
 from wsemu.machine.memory.readers import (
     ALONE,
     forgettable,
@@ -786,7 +786,8 @@ def track(address, w, pc, registers, bias, mask, how, number):
     elif how == SAME:
         touch_one(m, w, pc, registers, i, offset, mask, kind, base, floor, size, segment)
     else:
-        touch_scattered(m, w, pc, registers, i, bias, mask, kind, base, floor, size, segment, how == AFFINE)
+        distinct = how == AFFINE or (size == 4 and mask == FULL and other_banks(registers + i.a, bias))
+        touch_scattered(m, w, pc, registers, i, bias, mask, kind, base, floor, size, segment, distinct)
     if segment.watched and (m.lockstep == 0 or m.asynchronous):
         call(m.lanes_entry, address, w, pc, registers, bias, mask, kind, base, number)
     return np.int64(0)

@@ -13,7 +13,7 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import HIGH_SHIFT
 from wsemu.machine.memory.costs import shared_cost
 from wsemu.machine.memory.lane_access import SAME, SCATTERED, UNIT, lie_so, simple_pattern
-from wsemu.machine.memory.plans import dearer, judged_here, make_planned, plan_steps
+from wsemu.machine.memory.plans import dearer, judged_here, make_planned, make_spread, plan_steps
 from wsemu.machine.memory.shadow import FULL, floor_of, note_range, now, read_one, touch_side_by_side
 from wsemu.machine.records import access_at, call, machine_at, plan_at, plan_due_at, segment_at
 from wsemu.machine.scalars import load_i64, load_u8, set_bytes, unset_bytes
@@ -151,7 +151,9 @@ def any_way(address, w, pc, place, imm, shape):
         host = side_by_side_here(address, w, pc, first + imm, log_size, kind)
     elif how == SAME and kind == READ:
         host = all_at_one_here(address, w, pc, first + imm, log_size)
-    elif how == SCATTERED and m.planned:
+    elif how == SCATTERED and log_size == 2:
+        host = make_spread(m, w, pc, place, imm, kind)
+    if how == SCATTERED and host == 0 and m.planned:
         due.misses += 1
         if due.misses > OFTEN * (1 + due.made * due.made):
             call(m.plan_entry, m.address, pc, place, imm, shape)
