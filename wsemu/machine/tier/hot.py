@@ -63,6 +63,10 @@ THREAD = "wsemu: a block"
 """the name of a thread that makes one"""
 
 
+PLANS = ("planned_entry", "plan_entry")
+"""the parts that make accesses as planned, and plans"""
+
+
 class Placed(NamedTuple):
     """A block in this process: where it may be entered, and its address."""
 
@@ -141,6 +145,10 @@ def _take_up(machine: Machine, block: Placed) -> None:
     blocks[list(block.starts)] = CREDIT
     state = machine.state[0]
     state["blocks"], state["block_entry"] = address_of(blocks), block.address
+    if not state["planned"]:  # the VM makes no plans where no races are looked for: to a block they tell how lanes lie
+        for name, address in native.compiled(PLANS, machine.width).items():
+            state[name] = address
+        state["planned"] = state["shortcuts"]
 
 
 def drop(machine: Machine) -> None:
