@@ -7,8 +7,8 @@ For each kernel: the CPU time inside the VM of a checked launch without blocks; 
 is compiled while it runs (`auto`, with an empty cache: its thread's time counted too); of one whose block is there.
 `loop` is what a Numba loop of the same sums takes.  Ratios hold within one run only.
 
-`--random N` runs N random loop kernels in the tiers `off`, `always` and `restless`, prints those whose reports or
-arrays differ, and ends with 1 if there is one.
+`--random N` runs N random loop kernels and as many with random accesses by whole warps in the tiers `off`, `always` and
+`restless`, prints those whose reports or arrays differ, and ends with 1 if there is one.
 """
 
 from __future__ import annotations
@@ -223,8 +223,8 @@ def speed(sizes: dict[str, int]) -> bool:
 
 
 def random_programs(count: int, seed: int) -> bool:
-    """Whether random loop kernels do the same in all tiers."""
-    from tests.properties.loop_programs import loaded, program
+    """Whether random loop kernels, and random accesses by whole warps, do the same in all tiers."""
+    from tests.properties import loop_programs, row_programs
 
     def said(kernel: Any, one: Any, n: int, tier: str) -> tuple[Any, ...]:
         os.environ["WSEMU_TIER"] = tier
@@ -236,15 +236,17 @@ def random_programs(count: int, seed: int) -> bool:
 
     fine = True
     with tempfile.TemporaryDirectory() as folder:
-        made = [program(seed + k) for k in range(count)]
-        for k, (one, kernel) in enumerate(zip(made, loaded(made, Path(folder), "random"), strict=True)):
-            for n in (5, 2):
-                first = said(kernel, one, n, "off")
-                for tier in ("always", "restless"):
-                    if said(kernel, one, n, tier) != first:
-                        print(f"seed {seed + k}, n {n}: {tier} differs", flush=True)
-                        fine = False
-    print(f"{count} random programs, two sizes each, in three tiers: {'no difference' if fine else 'differences'}")
+        for kind in (loop_programs, row_programs):
+            name = kind.__name__.rpartition(".")[2]
+            made = [kind.program(seed + k) for k in range(count)]
+            for k, (one, kernel) in enumerate(zip(made, loop_programs.loaded(made, Path(folder), name), strict=True)):
+                for n in (5, 2):
+                    first = said(kernel, one, n, "off")
+                    for tier in ("always", "restless"):
+                        if said(kernel, one, n, tier) != first:
+                            print(f"{name}, seed {seed + k}, n {n}: {tier} differs", flush=True)
+                            fine = False
+    print(f"{2 * count} random programs, two sizes each, in three tiers: {'no difference' if fine else 'differences'}")
     return fine
 
 

@@ -1,0 +1,41 @@
+"""Random accesses by whole warps do in the VM, with blocks and without, what they do in the reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.properties.loop_programs import LoopProgram, loaded
+from tests.properties.row_programs import program
+from wsemu.machine import run
+from wsemu.machine.tier import hot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COUNT, IN_BLOCKS = 24, 4
+ROUNDS = 3
+
+
+def said(kernel: Any, one: LoopProgram, engine: str) -> tuple[Any, ...]:
+    """What a launch shows, whoever runs it."""
+    run._kept.clear()
+    arguments = one.arguments(ROUNDS, 1)
+    report = wsemu.check(kernel, one.grid, one.threads, arguments, engine=engine)
+    left = (a.tobytes() for a in arguments if isinstance(a, np.ndarray))
+    return report.verdict, [(f.code, f.message) for f in report.findings], report.counters, *left
+
+
+def test_random_rows_do_what_the_reference_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    made = [program(seed) for seed in range(COUNT)]
+    verdicts = set()
+    for n, (one, kernel) in enumerate(zip(made, loaded(made, tmp_path, "rows"), strict=True)):
+        expected = said(kernel, one, "reference")
+        verdicts.add(expected[0])
+        for tier in ("off", "restless") if n < IN_BLOCKS else ("off",):
+            monkeypatch.setenv(hot.VARIABLE, tier)
+            assert said(kernel, one, "vm") == expected, f"seed {n}, {tier}"
+    assert verdicts >= {"verified", "failed"}
