@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ COUNT, IN_BLOCKS = 24, 4
 ROUNDS = 3
 
 
-def said(kernel: Any, one: LoopProgram, engine: str) -> tuple[Any, ...]:
+def said(kernel: Any, one: LoopProgram, engine: Literal["vm", "reference"]) -> tuple[Any, ...]:
     """What a launch shows, whoever runs it."""
     run._kept.clear()
     arguments = one.arguments(ROUNDS, 1)
