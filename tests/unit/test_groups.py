@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import wsemu
 from wsemu import cuda, ptx
 from wsemu.launch.running import bind_launch
 from wsemu.machine import run as machine
@@ -155,3 +156,23 @@ def test_a_wide_machine_finds_what_a_narrow_one_does(kernel, width, monkeypatch)
     monkeypatch.setattr(machine, "_kept", {})
     monkeypatch.setattr(machine, "width_of", lambda groups, warps: width)
     assert outcome(kernel, "vm", GROUPS[2]) == narrow
+
+
+@cuda.jit
+def far_apart(x, rounds):
+    b, t = cuda.blockIdx.x, cuda.threadIdx.x
+    w, lane = t // 32, t % 32
+    if b == 4 and w == 2:
+        x[lane] = 1
+    if b == 0:
+        for _ in range(rounds):
+            cuda.syncthreads()
+        if w == 2:
+            x[lane] = 2
+
+
+@pytest.mark.parametrize("rounds", [1, 40])
+def test_warps_whose_numbers_end_alike_are_told_apart(rounds):
+    report = wsemu.check(far_apart, 8, 1024, [np.zeros(32, np.int32), rounds], cluster=8)
+    assert report.verdict == "failed"
+    assert "race" in {finding.code for finding in report.errors}

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
+import inspect
 import itertools
+import pkgutil
+import types
 from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from wsemu.machine.lowering import I64, PLACE, Record, compile_function, compiled, emitted
+import wsemu.machine
+from wsemu.machine.lowering import I64, PLACE, Emitted, Record, compile_function, compiled, emitted
+from wsemu.machine.memory.cell_bits import ByWidth
 from wsemu.machine.state import address_of, record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 NUMBERS = (-(1 << 63), -100, -7, -1, 0, 1, 3, 7, 64, 1 << 40, (1 << 63) - 1)
 SMALL = (-5, -1, 0, 1, 2, 3, 6, 13)
@@ -492,3 +498,34 @@ def test_a_refusal_tells_the_line() -> None:
     first = a_fraction.__code__.co_firstlineno
     with pytest.raises(TypeError, match=rf"test_lowering.a_fraction, line {first + 1}: compiled code has no 1.5"):
         compile_function(a_fraction, "made")
+
+
+# -- what is emitted ---------------------------------------------------------------------------------------------------
+
+
+def texts(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A function's code, and that of the functions in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from texts(constant)
+
+
+def builders() -> Iterator[tuple[str, types.FunctionType]]:
+    """The functions of the VM that are given a builder."""
+    for found in pkgutil.walk_packages(wsemu.machine.__path__, f"{wsemu.machine.__name__}."):
+        for name, made in vars(importlib.import_module(found.name)).items():
+            body = made.body if isinstance(made, Emitted) else made
+            if not isinstance(body, types.FunctionType) or body.__module__ != found.name:
+                continue
+            if "b" in inspect.signature(body).parameters:
+                yield f"{found.name}.{name}", body
+
+
+def test_what_is_emitted_has_no_number_that_depends_on_the_width():
+    """It does not see the width: such a number is one of its parameters."""
+    bodies = dict(builders())
+    assert "wsemu.machine.memory.shadow_cells._unknown" in bodies
+    for name, body in bodies.items():
+        used = {one for code in texts(body.__code__) for one in code.co_names}
+        assert not [one for one in sorted(used) if isinstance(body.__globals__.get(one), ByWidth)], name

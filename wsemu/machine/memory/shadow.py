@@ -550,12 +550,13 @@ def touch_known(m, w, writes, reads, kind, base, floor, log):
     was done then."""
     warp = warp_at(m.warps, w)
     clock, synced, fours = warp.clock, warp.synced, np.int64(LANES // 4 << log)
-    if m.by_lanes or log > 2 or all_known(writes, fours, clock, w, floor, synced) == 0:
+    shift = np.int64(INTERVAL_SHIFT)
+    if m.by_lanes or log > 2 or all_known(writes, fours, shift, clock, w, floor, synced) == 0:
         return False
     if kind == WRITE:
-        if all_known(reads, fours, clock, w, floor, synced) == 0:
+        if all_known(reads, fours, shift, clock, w, floor, synced) == 0:
             return False
-    elif reread(reads, fours, clock, w, floor, synced, latest(m, w), base, log, m.lanes_scratch) == 0:
+    elif reread(reads, fours, shift, clock, w, floor, synced, latest(m, w), base, log, m.lanes_scratch) == 0:
         return False
     for q in range(1 << log):
         at = 8 * LANES * q

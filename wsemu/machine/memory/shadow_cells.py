@@ -24,12 +24,9 @@ from llvmlite import ir
 from wsemu.machine.arithmetic.codegen import I32, I64, each_lane, halves, numbers, pointer, same, splat
 from wsemu.machine.lowering import emitted
 from wsemu.machine.memory.cell_bits import (
-    ACTORS,
     ATOMIC_BIT,
     BUT_WARPS,
     HIGH_SHIFT,
-    INTERVAL_SHIFT,
-    INTERVALS,
     LANE_BITS,
     LOW_SHIFT,
     WARP_SHIFT,
@@ -140,21 +137,22 @@ def _some(b: Builder, lanes: Value) -> Value:
     return b.not_(_none(b, b.sext(lanes, ir.VectorType(I64, 4))))
 
 
-def _unknown(b: Builder, v: Value, clock: Value, w: Value, floor: Value, synced: Value) -> Value:
+def _unknown(b: Builder, v: Value, shift: Value, clock: Value, w: Value, floor: Value, synced: Value) -> Value:
     """Which of four cells have an atomic, a set, READERS, or an access that warp w does not know of."""
 
     def all_four(number: Value) -> Value:
         return splat(b, number, 4)
 
-    actor = b.and_(b.lshr(v, same(v, WARP_SHIFT)), same(v, ACTORS))
-    interval = b.and_(b.lshr(v, same(v, INTERVAL_SHIFT)), same(v, INTERVALS))
+    other = b.or_(b.icmp_signed("<", v, same(v, 0)), b.icmp_signed(">=", v, same(v, ATOMIC_BIT)))
+    one = b.select(other, same(v, 0), v)  # what a set has for an actor has no place in a clock
+    actor = b.lshr(b.and_(one, all_four(b.sub(b.shl(I64(1), shift), I64(1)))), same(v, WARP_SHIFT))
+    interval = b.lshr(one, all_four(shift))
     seen = same(v, 0)
     for k in range(4):
         at = b.add(clock, b.shl(b.extract_element(actor, I32(k)), I64(3)))
         seen = b.insert_element(seen, b.load(pointer(b, at, I64)), I32(k))
     seen = b.select(b.icmp_signed("==", actor, all_four(w)), all_four(synced), seen)
     late = b.or_(b.icmp_signed(">", interval, seen), b.icmp_signed("<=", interval, all_four(floor)))
-    other = b.or_(b.icmp_signed("<", v, same(v, 0)), b.icmp_signed(">=", v, same(v, ATOMIC_BIT)))
     return b.and_(b.or_(late, other), b.icmp_signed("!=", v, same(v, 0)))
 
 
@@ -200,12 +198,14 @@ def _go_if(b: Builder, fine: Value, bad: Value) -> None:
     b.position_at_end(onward)
 
 
-def _all_known(b: Builder, cells: Value, n: Value, clock: Value, w: Value, floor: Value, synced: Value) -> Value:
+def _all_known(
+    b: Builder, cells: Value, n: Value, shift: Value, clock: Value, w: Value, floor: Value, synced: Value
+) -> Value:
     def four(j: Value, kept: list[Value], bad: Value) -> list[Value]:
         v = b.load(pointer(b, b.add(cells, b.shl(j, I64(5))), FOUR), align=8)
 
         def look() -> None:
-            _go_if(b, b.not_(_some(b, _unknown(b, v, clock, w, floor, synced))), bad)
+            _go_if(b, b.not_(_some(b, _unknown(b, v, shift, clock, w, floor, synced))), bad)
 
         _unless(b, _none(b, b.and_(b.xor(v, kept[0]), same(v, WHO))), look)
         return [splat(b, b.extract_element(v, I32(3)), 4)]
@@ -214,8 +214,8 @@ def _all_known(b: Builder, cells: Value, n: Value, clock: Value, w: Value, floor
 
 
 def _reread(
-    b: Builder, cells: Value, n: Value, clock: Value, w: Value, floor: Value, synced: Value, moment: Value,
-    base: Value, log: Value, to: Value,
+    b: Builder, cells: Value, n: Value, shift: Value, clock: Value, w: Value, floor: Value, synced: Value,
+    moment: Value, base: Value, log: Value, to: Value,
 ) -> Value:  # fmt: skip
     there = b.icmp_signed("!=", moment, I64(NO_MOMENT))
     bit = b.shl(I64(1), w)
@@ -228,7 +228,7 @@ def _reread(
         fresh = b.icmp_signed("==", v, same(v, 0))
 
         def look() -> None:
-            unknown = b.and_(_unknown(b, v, clock, w, floor, synced), b.not_(joined))
+            unknown = b.and_(_unknown(b, v, shift, clock, w, floor, synced), b.not_(joined))
             _go_if(b, b.not_(_some(b, unknown)), bad)
 
         _unless(b, b.not_(_some(b, b.not_(b.or_(joined, fresh)))), look)
@@ -382,13 +382,13 @@ uniform = emitted(_uniform)
 owned = emitted(_owned)
 """owned(cells, log, first): 1 if of all 32 cells exactly the lane of (log, first) has touched each"""
 all_known = emitted(_all_known)
-"""all_known(cells, n, clock, w, floor, synced): 1 if none of n times four cells has an atomic, a set, READERS, or an
-access that warp w does not know of: of other warps by its clock, of its own lanes since they met at `synced`, of other
-CTAs up to `floor`"""
+"""all_known(cells, n, shift, clock, w, floor, synced): 1 if none of n times four cells has an atomic, a set, READERS,
+or an access that warp w does not know of: of other warps by its clock, of its own lanes since they met at `synced`, of other
+CTAs up to `floor`.  `shift`: INTERVAL_SHIFT, for what is emitted does not see the width of a group"""
 reread = emitted(_reread)
-"""reread(cells, n, clock, w, floor, synced, moment, base, log, to): 1 if each cell is so, or has reads by warp w in its
-present interval alone, or READERS of `moment`, in which that is the interval.  What they are after a read by lanes side
-by side, 1 << log cells each, is written to other places; see `readers.together`"""
+"""reread(cells, n, shift, clock, w, floor, synced, moment, base, log, to): 1 if each cell is so, or has reads by warp w
+in its present interval alone, or READERS of `moment`, in which that is the interval.  What they are after a read by
+lanes side by side, 1 << log cells each, is written to other places; see `readers.together`"""
 fill_unit = emitted(_fill_unit)
 """fill_unit(cells, base): an access by all lanes, each in its own cell"""
 join = emitted(_join)
