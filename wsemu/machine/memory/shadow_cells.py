@@ -383,8 +383,8 @@ owned = emitted(_owned)
 """owned(cells, log, first): 1 if of all 32 cells exactly the lane of (log, first) has touched each"""
 all_known = emitted(_all_known)
 """all_known(cells, n, shift, clock, w, floor, synced): 1 if none of n times four cells has an atomic, a set, READERS,
-or an access that warp w does not know of: of other warps by its clock, of its own lanes since they met at `synced`, of other
-CTAs up to `floor`.  `shift`: INTERVAL_SHIFT, for what is emitted does not see the width of a group"""
+or an access that warp w does not know of: of other warps by its clock, of its own lanes since they met at `synced`, of
+other CTAs up to `floor`.  `shift`: INTERVAL_SHIFT, for what is emitted does not see the width of a group"""
 reread = emitted(_reread)
 """reread(cells, n, shift, clock, w, floor, synced, moment, base, log, to): 1 if each cell is so, or has reads by warp w
 in its present interval alone, or READERS of `moment`, in which that is the interval.  What they are after a read by
