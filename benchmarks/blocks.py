@@ -7,8 +7,9 @@ For each kernel: the CPU time inside the VM of a checked launch without blocks; 
 is compiled while it runs (`auto`, with an empty cache: its thread's time counted too); of one whose block is there.
 `loop` is what a Numba loop of the same sums takes.  Ratios hold within one run only.
 
-`--random N` runs N random loop kernels and as many with random accesses by whole warps in the tiers `off`, `always` and
-`restless`, prints those whose reports or arrays differ, and ends with 1 if there is one.
+`--random N` runs N random loop kernels, as many with random accesses by whole warps and as many that mix what cells
+may hold in the tiers `off`, `always` and `restless`, prints those whose reports or arrays differ, and ends with 1 if
+there is one.
 """
 
 from __future__ import annotations
@@ -223,20 +224,20 @@ def speed(sizes: dict[str, int]) -> bool:
 
 
 def random_programs(count: int, seed: int) -> bool:
-    """Whether random loop kernels, and random accesses by whole warps, do the same in all tiers."""
-    from tests.properties import loop_programs, row_programs
+    """Whether random loop kernels, and random accesses, do the same in all tiers."""
+    from tests.properties import cell_programs, loop_programs, row_programs
 
     def said(kernel: Any, one: Any, n: int, tier: str) -> tuple[Any, ...]:
         os.environ["WSEMU_TIER"] = tier
         run._kept.clear()
         arguments = one.arguments(n, 1)
-        report = wsemu.check(kernel, one.grid, one.threads, arguments)
+        report = wsemu.check(kernel, one.grid, one.threads, arguments, cluster=one.cluster)
         left = (a.tobytes() for a in arguments if isinstance(a, np.ndarray))
         return report.model_copy(update={"seconds": 0.0}).model_dump(), *left
 
     fine = True
     with tempfile.TemporaryDirectory() as folder:
-        for kind in (loop_programs, row_programs):
+        for kind in (loop_programs, row_programs, cell_programs):
             name = kind.__name__.rpartition(".")[2]
             made = [kind.program(seed + k) for k in range(count)]
             for k, (one, kernel) in enumerate(zip(made, loop_programs.loaded(made, Path(folder), name), strict=True)):
@@ -246,7 +247,7 @@ def random_programs(count: int, seed: int) -> bool:
                         if said(kernel, one, n, tier) != first:
                             print(f"{name}, seed {seed + k}, n {n}: {tier} differs", flush=True)
                             fine = False
-    print(f"{2 * count} random programs, two sizes each, in three tiers: {'no difference' if fine else 'differences'}")
+    print(f"{3 * count} random programs, two sizes each, in three tiers: {'no difference' if fine else 'differences'}")
     return fine
 
 

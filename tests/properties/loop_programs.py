@@ -32,11 +32,13 @@ from wsemu import cuda, ptx
 
 @dataclass(frozen=True)
 class LoopProgram:
-    """A kernel `k(n, x, z, y, m, a)` and the threads of its CTA."""
+    """A kernel `k(n, x, z, y, m, a)`, the threads of its CTA, and its CTAs."""
 
     source: str
     threads: int
     grid: int
+    cluster: int = 1
+    """CTAs of a cluster"""
 
     def arguments(self, n: int, seed: int = 0, m: int = 3, a: int = 1) -> tuple[Any, ...]:
         """For n iterations, m of an inner loop, and a scalar; other seeds fill the arrays otherwise."""

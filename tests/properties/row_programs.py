@@ -23,14 +23,14 @@ def _column(draw: random.Random) -> str:
     )
 
 
-def _place(draw: random.Random) -> str:
+def place(draw: random.Random) -> str:
     """An index of the tile."""
     row = draw.choice(("w", "w", f"(w + {draw.randrange(3)}) % {ROWS - 1}", str(draw.randrange(ROWS - 1)), "r % 3"))
     moved = draw.choice((0, 0, 0, 1, 4, 8, 16, 31))
     return f"32 * ({row}) + {_column(draw)} + {moved}"
 
 
-def _few(draw: random.Random) -> str:
+def few(draw: random.Random) -> str:
     """An index that several lanes share, or in which some are apart from others."""
     row = draw.randrange(ROWS - 1)
     return draw.choice(
@@ -45,11 +45,11 @@ def _access(draw: random.Random) -> list[str]:
         if draw.random() < 0.5:
             return [f"ptx.st_v4(s, {first}, (v, v, v, v))"]
         return [f"e, f, g, h = ptx.ld_v4(s, {first})", "v += e + f + g + h"]
-    place = _few(draw) if kind < 0.2 else _place(draw)
+    index = few(draw) if kind < 0.2 else place(draw)
     if kind > 0.85:
-        place = f"b * 64 + {draw.choice(('t', 't', 't + 3', 't ^ 1', '(t ^ 32)'))}"
-        return [f"y[{place}] = v" if draw.random() < 0.5 else f"v += y[{place}]"]
-    return [f"s[{place}] = {draw.choice(('v', 'r', '7'))}" if draw.random() < 0.45 else f"v += s[{place}]"]
+        index = f"b * 64 + {draw.choice(('t', 't', 't + 3', 't ^ 1', '(t ^ 32)'))}"
+        return [f"y[{index}] = v" if draw.random() < 0.5 else f"v += y[{index}]"]
+    return [f"s[{index}] = {draw.choice(('v', 'r', '7'))}" if draw.random() < 0.45 else f"v += s[{index}]"]
 
 
 def _meeting(draw: random.Random, warps: int) -> list[str]:

@@ -1,4 +1,5 @@
-"""Random accesses by whole warps do in the VM, with blocks and without, what they do in the reference."""
+"""Random accesses by whole warps, and whatever may stand in cells beside them, do in the VM, with blocks and without,
+what they do in the reference."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ import numpy as np
 import pytest
 
 import wsemu
+from tests.properties import cell_programs, row_programs
 from tests.properties.loop_programs import LoopProgram, loaded
-from tests.properties.row_programs import program
 from wsemu.machine import run
 from wsemu.machine.tier import hot
 
@@ -18,21 +19,23 @@ if TYPE_CHECKING:
 
 COUNT, IN_BLOCKS = 24, 4
 ROUNDS = 3
+KINDS = {"rows": row_programs.program, "cells": cell_programs.program}
 
 
 def said(kernel: Any, one: LoopProgram, engine: Literal["vm", "reference"]) -> tuple[Any, ...]:
     """What a launch shows, whoever runs it."""
     run._kept.clear()
     arguments = one.arguments(ROUNDS, 1)
-    report = wsemu.check(kernel, one.grid, one.threads, arguments, engine=engine)
+    report = wsemu.check(kernel, one.grid, one.threads, arguments, engine=engine, cluster=one.cluster)
     left = (a.tobytes() for a in arguments if isinstance(a, np.ndarray))
     return report.verdict, [(f.code, f.message) for f in report.findings], report.counters, *left
 
 
-def test_random_rows_do_what_the_reference_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    made = [program(seed) for seed in range(COUNT)]
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_accesses_do_what_the_reference_does(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    made = [KINDS[kind](seed) for seed in range(COUNT)]
     verdicts = set()
-    for n, (one, kernel) in enumerate(zip(made, loaded(made, tmp_path, "rows"), strict=True)):
+    for n, (one, kernel) in enumerate(zip(made, loaded(made, tmp_path, kind), strict=True)):
         expected = said(kernel, one, "reference")
         verdicts.add(expected[0])
         for tier in ("off", "restless") if n < IN_BLOCKS else ("off",):
