@@ -14,7 +14,7 @@ import pytest
 
 import wsemu
 from tests.properties.loop_programs import loaded, program
-from wsemu import cuda
+from wsemu import cuda, ptx
 from wsemu.machine import cache, run
 from wsemu.machine.state import FLOW
 from wsemu.machine.tier import hot
@@ -99,6 +99,34 @@ def outside(x: Any, y: Any, n: Any) -> None:
 
 
 @cuda.jit
+def phases(x: Any, y: Any, n: Any, stray: Any) -> None:
+    """A warp fills a ring for another one; in the last round it also writes 32 words from `stray` on: the mbarriers lie
+    in the first four."""
+    full = cuda.shared.array(0, np.uint64)
+    words = cuda.shared.array(0, np.float32)
+    ring = words[4:]
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 32)
+        ptx.mbarrier_init(full, 1, 32)
+    cuda.syncthreads()
+    total = np.float32(0)
+    for k in range(n):
+        if t < 32:
+            ring[64 * (k % 2) + t] = x[t] + k
+            ring[64 * (k % 2) + 63 - t] = x[t] - k
+            if k == n - 1:
+                words[stray + t] = x[t]
+            ptx.mbarrier_arrive(full, k % 2)
+        else:
+            ptx.mbarrier_wait_parity(full, k % 2, k // 2 % 2)
+            for j in range(32):
+                total += ring[64 * (k % 2) + (t ^ j)]
+        cuda.syncthreads()
+    y[t] = total
+
+
+@cuda.jit
 def races(x: Any, y: Any, n: Any) -> None:
     """What a warp stores another one loads, without a barrier."""
     tile = cuda.shared.array(64, np.float32)
@@ -166,6 +194,30 @@ LAUNCHES: dict[str, Any] = {
 def test_blocks_do_what_the_vm_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, grid, block, arguments = LAUNCHES[name]
     in_all_tiers(monkeypatch, lambda: said(kernel, grid, block, arguments()))
+
+
+@pytest.mark.parametrize(("stray", "verdict"), [(4, "verified"), (2, "failed")])
+def test_programs_of_mbarriers_have_blocks_that_keep_off_these(
+    stray: int, verdict: str, monkeypatch: pytest.MonkeyPatch
+):
+    x = np.arange(64, dtype=np.float32)
+    taken: list[int] = []
+    take_up = hot._take_up
+
+    def counted(machine: Any, block: Any) -> None:
+        taken.append(block.address)
+        take_up(machine, block)
+
+    monkeypatch.setattr(hot, "_take_up", counted)
+
+    def launch() -> Any:
+        return said(phases, 1, 64, (x, np.zeros(64, np.float32), 6, stray), dynamic_shared=16 + 512)
+
+    found = in_all_tiers(monkeypatch, launch)
+    assert taken
+    assert found[0]["verdict"] == verdict
+    if verdict == "failed":
+        assert "mbarrier-clobber" in {finding["code"] for finding in found[0]["findings"]}
 
 
 def test_so_do_they_in_random_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -779,7 +779,9 @@ def run_warp(address, w):
                 continue
             warp.pc = pc + 1
             warp.mask = mask
-            status = execute_asynchronous(m, warp, w, pc, x)  # of a program that has no blocks, see `hot`
+            status = execute_asynchronous(m, warp, w, pc, x)
+            if status == DONE and m.blocks:
+                status = in_block(m, warp, w, warp.pc, warp.mask)
             if status != DONE:
                 return np.int64(status)
             pc = warp.pc

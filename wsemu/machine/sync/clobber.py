@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.shadow_cells import highest_of, lowest_of
 from wsemu.machine.records import call, instruction_at, machine_at, mbarrier_at, record_finding, segment_at
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit
 from wsemu.model.codes import CODE_NUMBERS
@@ -85,11 +86,27 @@ def good_lanes(m, registers, i, mask, size):
     return good
 
 
+@compiled
+def near_mbarriers(m, low, end):
+    """Whether bytes of shared memory, from offset `low` to before `end`, lie among those of the CTA's mbarriers."""
+    return m.mbarrier_count != 0 and low >> 3 <= m.mbarrier_high and (end - 1) >> 3 >= m.mbarrier_low
+
+
+@compiled
+def row_near_mbarriers(m, place, imm, mask, size):
+    """Whether an access may be to bytes of mbarriers: by its lowest and its highest address, of those at `place`."""
+    if m.mbarrier_count == 0:
+        return False
+    lane, first = lowest_bit(mask), np.int64(SHARED << SEGMENT_SHIFT)
+    low, end = lowest_of(place, mask, lane) + imm, highest_of(place, mask, lane) + imm + size
+    return low < 0 or end > ADDRESS_WRAPPED or near_mbarriers(m, low - first, end - first)
+
+
 def access_guarded(address, w, pc, registers, mask):
     """Execute the access at pc as `scheduler.access` does; one to bytes of an mbarrier is reported."""
     m = machine_at(address, 0)
-    if m.resumes == 0 and m.mbarrier_count:
-        i = instruction_at(m.code, pc)
+    i = instruction_at(m.code, pc)
+    if m.resumes == 0 and row_near_mbarriers(m, registers + i.a, i.imm, mask, i.aux & 255):
         kind = np.int64(ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ)
         size = i.aux & 255
         clobbers(m, w, pc, registers, i.a, i.imm, good_lanes(m, registers, i, mask, size), size, np.int64(0), kind)

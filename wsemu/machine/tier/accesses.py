@@ -19,6 +19,7 @@ from wsemu.machine.records import access_at, call, machine_at, plan_at, plan_due
 from wsemu.machine.scalars import load_i64, load_u8, set_bytes, unset_bytes
 from wsemu.machine.scheduler import OFTEN
 from wsemu.machine.state import READ_SO_FAR, UNTRACKED
+from wsemu.machine.sync.clobber import near_mbarriers
 from wsemu.model.isa import LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
 
 
@@ -70,6 +71,8 @@ def side_by_side(address, w, pc, first, log_size, kind):
     offset = first - (number << SEGMENT_SHIFT)
     if offset + (size << 5) > segment.bytes or offset & (size - 1) or (kind == WRITE and segment.writable == 0):
         return np.int64(0)
+    if number == SHARED and near_mbarriers(m, offset, offset + (size << 5)):
+        return np.int64(0)
     row = access_at(m.accesses, pc)
     ideal = size if number > LOCAL else (size + 3) >> 2
     cost = ideal + np.int64(number > LOCAL and first & 31 != 0)
@@ -104,6 +107,8 @@ def all_at_one(address, w, pc, first, log_size):
     size = np.int64(1) << log_size
     offset = first - (number << SEGMENT_SHIFT)
     if offset > segment.bytes - size or offset & (size - 1):
+        return np.int64(0)
+    if number == SHARED and near_mbarriers(m, offset, offset + size):
         return np.int64(0)
     row = access_at(m.accesses, pc)
     cost = ideal = np.int64(1)

@@ -158,9 +158,13 @@ def drop(machine: Machine) -> None:
 
 def _fit(machine: Machine) -> bool:
     """Whether its accesses are made in the way that blocks have them."""
-    state = machine.state[0]
-    usual = native.compiled(("access_entry",), machine.width)["access_entry"]
-    return bool(state["access_entry"] == usual and state["shortcuts"] and not state["trace"])
+    state, guarded = machine.state[0], machine.image.asynchronous
+    parts = native.compiled(("access_entry", "guarded_entry") if guarded else ("access_entry",), machine.width)
+    if guarded:
+        usual = state["access_entry"] == parts["guarded_entry"] and state["guarded_entry"] == parts["access_entry"]
+    else:
+        usual = state["access_entry"] == parts["access_entry"]
+    return bool(usual and state["shortcuts"] and not state["trace"])
 
 
 def _all_starts(program: Program) -> list[int]:
