@@ -176,3 +176,21 @@ def test_warps_whose_numbers_end_alike_are_told_apart(rounds):
     report = wsemu.check(far_apart, 8, 1024, [np.zeros(32, np.int32), rounds], cluster=8)
     assert report.verdict == "failed"
     assert "race" in {finding.code for finding in report.errors}
+
+
+@cuda.jit
+def none_is_reached(x, y, rounds):
+    b, t = cuda.blockIdx.x, cuda.threadIdx.x
+    for _ in range(rounds):
+        cuda.syncthreads()
+        if t < 16:
+            cuda.atomic.add(x, t, 1)
+        y[b * 1024 + t] = rounds
+
+
+def test_a_cluster_without_asynchronous_operations_has_no_late_accesses():
+    for rounds in (3, 40):
+        args = [np.zeros(32, np.int32), np.zeros(8192, np.int32), rounds]
+        report = wsemu.check(none_is_reached, 8, 1024, args, cluster=8)
+        assert report.verdict == "verified"
+        assert not report.findings
