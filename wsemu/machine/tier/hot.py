@@ -145,7 +145,7 @@ def _take_up(machine: Machine, block: Placed) -> None:
     blocks[list(block.starts)] = CREDIT
     state = machine.state[0]
     state["blocks"], state["block_entry"] = address_of(blocks), block.address
-    if not state["planned"]:  # the VM makes no plans where no races are looked for: to a block they tell how lanes lie
+    if not machine.watch.races:  # the VM makes no plans then; to a block they tell how lanes lie
         for name, address in native.compiled(PLANS, machine.width).items():
             state[name] = address
         state["planned"] = state["shortcuts"]
