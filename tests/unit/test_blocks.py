@@ -127,6 +127,23 @@ def phases(x: Any, y: Any, n: Any, stray: Any) -> None:
 
 
 @cuda.jit
+def exchanges(y: Any, n: Any, stray: Any) -> None:
+    """A warp stores 32 words from `stray` on, two lanes the other's each: an mbarrier lies in the first two."""
+    full = cuda.shared.array(0, np.uint64)
+    words = cuda.shared.array(0, np.int32)
+    t = cuda.threadIdx.x
+    words[t], words[t + 32] = t, t
+    cuda.syncthreads()
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 32)
+    cuda.syncthreads()
+    for k in range(n):
+        words[stray + (t ^ 1)] = k
+        cuda.syncwarp()
+    y[t] = words[t + 2]
+
+
+@cuda.jit
 def races(x: Any, y: Any, n: Any) -> None:
     """What a warp stores another one loads, without a barrier."""
     tile = cuda.shared.array(64, np.float32)
@@ -218,6 +235,17 @@ def test_programs_of_mbarriers_have_blocks_that_keep_off_these(
     assert found[0]["verdict"] == verdict
     if verdict == "failed":
         assert "mbarrier-clobber" in {finding["code"] for finding in found[0]["findings"]}
+
+
+@pytest.mark.parametrize(("stray", "verdict"), [(2, "verified"), (0, "failed")])
+def test_so_do_accesses_whose_lanes_lie_apart(stray: int, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *_ = in_all_tiers(
+        monkeypatch, lambda: said(exchanges, 1, 32, (np.zeros(32, np.int32), 30, stray), dynamic_shared=256)
+    )
+    assert first["verdict"] == verdict
+    assert [(finding["code"], finding["count"]) for finding in first["findings"]] == [("mbarrier-clobber", 30)] * (
+        verdict == "failed"
+    )
 
 
 def test_so_do_they_in_random_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from wsemu.machine.records import access_at, call, machine_at, plan_at, plan_due
 from wsemu.machine.scalars import load_i64, load_u8, set_bytes, unset_bytes
 from wsemu.machine.scheduler import OFTEN
 from wsemu.machine.state import READ_SO_FAR, UNTRACKED
-from wsemu.machine.sync.clobber import near_mbarriers
+from wsemu.machine.sync.clobber import near_mbarriers, row_near_mbarriers
 from wsemu.model.isa import LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
 
 
@@ -143,6 +143,8 @@ def any_way(address, w, pc, place, imm, shape):
     row = access_at(m.accesses, pc)
     due = plan_due_at(m.plans_due, row.pattern)
     log_size, kind = shape & 255, shape >> 8
+    if row_near_mbarriers(m, place, imm, np.int64(FULL), np.int64(1) << log_size):
+        return np.int64(0)
     first = load_i64(place)
     if due.ready:
         plan = plan_at(m.plans, row.pattern)
