@@ -550,3 +550,37 @@ def test_what_a_bulk_store_writes_is_no_read_only_memory(back: str, at: int) -> 
     text = TEXT.format(body=body, directives="", target="sm_90")
     report, _ = run(wsemu.load_ptx(text)["k"], 32, lambda: (np.zeros(32, "u4"), 48, 0))
     assert ("read-only-written" in [finding.code for finding in report.findings]) == (at == 0)
+
+
+FAR = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<5>;
+    .shared .align 8 .b8 bar[256];
+    mov.u32 %r1, %tid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    mov.u64 %rd1, bar;
+    @%p1 bra NEXT;
+    mbarrier.init.shared.b64 [%rd1], 32;
+NEXT:
+    bar.sync 0;
+    mov.u64 %rd2, 0x7ffffffffffffff0;
+    setp.eq.u32 %p2, %r1, 5;
+    sub.s64 %rd3, %rd1, 64;
+    selp.b64 %rd4, %rd2, %rd3, %p2;
+    st.shared.u32 [%rd4+64], %r1;
+    ret;
+}
+"""
+"""all lanes but one store to an mbarrier; that one's address comes round"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_lane_far_away_hides_no_access_to_an_mbarrier(engine: Any) -> None:
+    report = wsemu.check(wsemu.load_ptx(FAR)["k"], 1, 32, (np.zeros(4, np.float32),), engine=engine)
+    assert {"mbarrier-clobber", "out-of-bounds"} <= {finding.code for finding in report.findings}

@@ -98,8 +98,10 @@ def row_near_mbarriers(m, place, imm, mask, size):
     if m.mbarrier_count == 0:
         return False
     lane, first = lowest_bit(mask), np.int64(SHARED << SEGMENT_SHIFT)
-    low, end = lowest_of(place, mask, lane) + imm, highest_of(place, mask, lane) + imm + size
-    return low < 0 or end > ADDRESS_WRAPPED or near_mbarriers(m, low - first, end - first)
+    low, high = lowest_of(place, mask, lane), highest_of(place, mask, lane)
+    if low < 0 or high >= ADDRESS_WRAPPED or high + imm + size > ADDRESS_WRAPPED:  # so that sums do not come round
+        return True
+    return near_mbarriers(m, low + imm - first, high + imm + size - first)
 
 
 def access_guarded(address, w, pc, registers, mask):
