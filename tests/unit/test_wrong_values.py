@@ -35,6 +35,8 @@ def test_a_launch_file_that_is_none(tmp_path, text, said):
 @pytest.mark.parametrize(("options", "said"), [
     (("--budget", "0"), "invalid value for '--budget': give 1 or more"),
     (("--budget", "x"), "invalid value for '--budget': give an integer"),
+    (("--engine", "x"), "invalid value for '--engine': 'x' is not one of 'vm', 'reference'"),
+    (("--tier", "x"), "invalid value for '--tier': 'x' is not one of 'auto', 'off', 'always', 'restless'"),
     (("--only", "nix"), "`--only`: no checker 'nix': one of deadlock, race, intra-warp, "),
     (("--arch", "sm_1"), "`--arch`: unknown arch 'sm_1': "),
 ])  # fmt: skip

@@ -83,7 +83,10 @@ def _by_us(error: Any) -> str:
         return str(error.message)
     from wsemu.model.wrong_value import wanted
 
-    return f"give {wanted(listed()[0])}"
+    first = listed()[0]
+    if first["type"] == "value_error":  # of a choice: it says which ones there are
+        return str(first["ctx"]["error"])
+    return f"give {wanted(first)}"
 
 
 def _show(error: Any, file: IO[str] | None = None) -> None:
