@@ -167,7 +167,7 @@ class Rows:
     def after(self, pc: int, state: State) -> State:
         """The shapes behind an instruction."""
         row, use = self.code[pc], self.uses[pc]
-        if not use.writes:
+        if not use.writes and use.writes_from < 0:
             return state
         if use.reads_any:
             gone = {at for at, _ in use.writes}
