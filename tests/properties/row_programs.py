@@ -32,10 +32,12 @@ def place(draw: random.Random) -> str:
 
 def few(draw: random.Random) -> str:
     """An index that several lanes share, or in which some are apart from others."""
-    row = draw.randrange(ROWS - 1)
-    return draw.choice(
-        (f"32 * {row} + l // 2", f"{32 * row + 5}", f"32 * {row} + l % 8", f"32 * {row} + l + (l // 16) * 9")
-    )
+    row, wide = draw.randrange(ROWS - 1), draw.choice((2, 4, 8, 16))
+    pitch = draw.randrange(1, 12)
+    return draw.choice((
+        f"32 * {row} + l // 2", f"{32 * row + 5}", f"32 * {row} + l % 8", f"32 * {row} + l + (l // 16) * 9",
+        f"{row} + l % {wide} + l // {wide} * {pitch}", f"{row} + (t % {wide}) * {pitch} + (l // {wide} | {row})",
+    ))  # fmt: skip
 
 
 def _access(draw: random.Random) -> list[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -15,11 +16,15 @@ import pytest
 import wsemu
 from tests.properties.loop_programs import loaded, program
 from wsemu import cuda, ptx
+from wsemu.app import program as file_program
+from wsemu.launch import running
 from wsemu.machine import cache, run
 from wsemu.machine.state import FLOW
 from wsemu.machine.tier import hot
-from wsemu.machine.tier.shapes import arithmetic, use_of
+from wsemu.machine.tier.shapes import Shape, arithmetic, line, use_of
 from wsemu.model.isa import OPCODE, OPERATIONS
+from wsemu.model.settings import Settings
+from wsemu.reference.arithmetic import semantics
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +51,9 @@ def in_all_tiers(monkeypatch: pytest.MonkeyPatch, one: Any) -> tuple[Any, ...]:
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
 @cuda.jit
@@ -523,28 +531,86 @@ def test_without_a_folder_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Mo
 # -- shapes -----------------------------------------------------------------------------------------------------------
 
 
+def along(bits: int, stride: int, twos: int = 0) -> Shape:
+    return Shape(bits, line(stride), twos)
+
+
+def by(bits: int, step: Any, twos: int = 0) -> Shape:
+    return Shape(bits, tuple(step(lane) for lane in range(32)), twos)
+
+
+THREAD = along(32, 1, 5)
+"""of `threadIdx.x` where a CTA has one dimension"""
+
+
 @pytest.mark.parametrize(
     ("name", "shapes", "values", "expected"),
     [
-        ("add.b32", [(32, 1), (32, 0)], (None, None), (32, 1)),
-        ("add.b64", [(64, 8), (64, -8)], (None, None), (64, 0)),
-        ("sub.b64", [(64, 0), (64, 4)], (None, None), (64, -4)),
-        ("mul.b32", [(32, 1), (32, 0)], (None, 12), (32, 12)),
-        ("mul.b32", [(32, 1), (32, 0)], (None, None), None),
-        ("mul.b32", [(32, 1), (32, 1)], (None, None), None),
-        ("shl.b32", [(32, 3), (32, 0)], (None, 31), (32, -(1 << 31))),
-        ("shl.b32", [(32, 2), (32, 0)], (None, 31), (32, 0)),
-        ("mul.f32", [(32, 0), (32, 0)], (None, None), (32, 0)),
-        ("add.f32", [(32, 1), (32, 0)], (None, None), None),
-        ("setp.lt.s32", [(32, 0), (32, 0)], (None, None), (1, 0)),
-        ("setp.lt.s32", [(32, 1), (32, 0)], (None, None), None),
-        ("index.s64", [(64, 1), (64, 0), (64, 0), (64, 0)], (None, None, 4, None), (64, 4)),
-        ("index.s64", [(64, 0), (64, 0), (64, 0), (64, 8)], (None, None, None, None), (64, 8)),
-        ("add.b32", [None, (32, 0)], (None, None), None),
+        ("add.b32", [along(32, 1), along(32, 0)], (None, None), along(32, 1)),
+        ("add.b64", [along(64, 8), along(64, -8)], (None, None), along(64, 0)),
+        ("add.b32", [THREAD, along(32, 0)], (None, 24), along(32, 1, 3)),
+        ("sub.b64", [along(64, 0), along(64, 4)], (None, None), along(64, -4)),
+        ("mul.b32", [along(32, 1), along(32, 0)], (None, 12), along(32, 12, 2)),
+        ("mul.b32", [along(32, 1), along(32, 0)], (None, None), None),
+        ("mul.b32", [along(32, 1), along(32, 1)], (None, None), None),
+        ("shl.b32", [along(32, 3, 1), along(32, 0)], (None, 4), along(32, 48, 5)),
+        ("shl.b32", [along(32, 2), along(32, 0)], (None, 31), along(32, 0, 31)),
+        ("shl.b32", [along(32, 2), along(32, 0)], (None, 40), along(32, 0, 31)),
+        ("shl.b32", [along(32, 0, 1), along(32, 0)], (None, -1), along(32, 0, 1)),
+        ("and.b32", [THREAD, along(32, 0)], (None, 15), by(32, lambda lane: lane % 16, 5)),
+        ("and.b32", [along(32, 0), THREAD], (-16, None), by(32, lambda lane: lane // 16 * 16, 5)),
+        ("shr.u32", [THREAD, along(32, 0)], (None, 3), by(32, lambda lane: lane // 8, 2)),
+        ("shr.s32", [THREAD, along(32, 0)], (None, 5), along(32, 0)),
+        ("shr.s32", [THREAD, along(32, 0)], (None, 32), None),
+        ("shr.s32", [along(32, 0), THREAD], (32, None), None),
+        ("or.b32", [THREAD, along(32, 0)], (None, 4), by(32, lambda lane: lane & ~4, 2)),
+        ("xor.b32", [THREAD, along(32, 0)], (None, 5), by(32, lambda lane: (lane ^ 5) - 5)),
+        ("and.b32", [along(32, 1), along(32, 0)], (None, 15), None),
+        ("and.b32", [along(32, 1, 4), along(32, 0)], (None, 15), None),
+        ("and.b32", [THREAD, along(32, 0)], (None, None), None),
+        ("and.b32", [along(32, -1, 5), along(32, 0)], (None, 15), None),
+        ("mul.f32", [along(32, 0), along(32, 0)], (None, None), along(32, 0)),
+        ("add.f32", [along(32, 1), along(32, 0)], (None, None), None),
+        ("setp.lt.s32", [along(32, 0), along(32, 0)], (None, None), along(1, 0)),
+        ("setp.lt.s32", [along(32, 1), along(32, 0)], (None, None), None),
+        ("index.s64", [along(64, 1), *3 * [along(64, 0)]], (None, None, 4, None), along(64, 4)),
+        ("index.s64", [*3 * [along(64, 0)], along(64, 8)], (None, None, None, None), along(64, 8)),
+        ("add.b32", [None, along(32, 0)], (None, None), None),
     ],
-)
+)  # fmt: skip
 def test_shapes_of_results(name: str, shapes: Any, values: Any, expected: Any) -> None:
-    assert arithmetic(name, shapes, values) == expected
+    assert arithmetic(name, tuple(shapes), values) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["add.b32", "sub.b32", "mul.b32", "shl.b32", "and.b32", "or.b32", "xor.b32", "shr.s32"]
+)
+def test_shapes_are_those_of_the_results(name: str) -> None:
+    """Of any numbers that lie like the operands."""
+    random = np.random.default_rng(7)
+    known = 0
+    for _ in range(400):
+        twos = int(random.integers(0, 8))
+        steps = random.integers(0, 1 << int(random.integers(1, 8)), 32) - int(random.integers(0, 2)) * 3
+        shape = Shape(32, (0, *(int(one) for one in steps[1:])), twos)
+        constant = int(random.integers(-40, 40))
+        shapes, values = (shape, Shape(32, line(0))), (None, constant)
+        if random.integers(0, 2) and not name.startswith("sh"):
+            shapes, values = shapes[::-1], values[::-1]
+        found = arithmetic(name, shapes, values)
+        if found is None:
+            continue
+        known += 1
+        for first in random.integers(-(1 << 31) >> twos, 1 << 31 - twos, 8):
+            lanes = [(int(first) << twos) + step for step in shape.steps]
+            numbers = [evaluate(name, [lane if value is None else value for value in values]) for lane in lanes]
+            assert [(one - numbers[0]) % (1 << 32) for one in numbers] == [step % (1 << 32) for step in found.steps]
+            assert numbers[0] % (1 << min(found.twos, 32)) == 0
+    assert known > 20
+
+
+def evaluate(name: str, operands: list[int]) -> int:
+    return int(semantics[name](*(one & 0xFFFFFFFF for one in operands)))
 
 
 def test_an_instruction_tells_the_rows_that_it_writes() -> None:
@@ -554,3 +620,80 @@ def test_an_instruction_tells_the_rows_that_it_writes() -> None:
     shuffle = use_of([OPCODE["shfl.idx.b32"], 0, 512, 1024, 2048, 4096, 0, 8])
     assert shuffle.writes == ((512, "b32"), (8, "p"))
     assert use_of([OPCODE["mma.m16n8k16.f32.f16.f16.f32"], 0, 512, 1024, 2048, 4096, 0, 0]).writes_from == 512
+
+
+# -- what goes on meanwhile -------------------------------------------------------------------------------------------
+@cuda.jit
+def endless(x: Any, n: Any) -> None:
+    v = x[cuda.threadIdx.x]
+    for k in range(n):
+        v = v * 3 + k
+    x[cuda.threadIdx.x] = v
+
+
+ENDLESS = """
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def endless(x, n):
+    v = x[cuda.threadIdx.x]
+    for k in range(n):
+        v = v * 3 + k
+    x[cuda.threadIdx.x] = v
+
+endless[1, 32](np.zeros(32, np.int32), 1 << 40)
+"""
+
+
+class Heard(Exception):
+    """A signal was."""
+
+
+@pytest.fixture
+def in_a_block(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]]:
+    """Have a signal call something while a block runs that is left only when its turn is over."""
+    before = signal.getsignal(signal.SIGALRM)
+    take_up = hot._take_up
+
+    def taken(machine: Any, block: Any) -> None:
+        take_up(machine, block)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+
+    monkeypatch.setattr(hot, "_take_up", taken)
+    monkeypatch.setenv("WSEMU_TIER", "always")
+    run._kept.clear()
+    yield lambda what: signal.signal(signal.SIGALRM, what)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_a_signal_is_heard_while_a_block_runs(in_a_block: Callable[[Any], None]) -> None:
+    """Ctrl-C and the time limit are such ones."""
+
+    def heard(*_: Any) -> None:
+        raise Heard
+
+    in_a_block(heard)
+    with pytest.raises(Heard):
+        wsemu.check(endless, 1, 32, (np.zeros(32, np.int32), 1 << 40), budget=1 << 60)
+
+
+def test_a_time_limit_ends_a_block(
+    in_a_block: Callable[[Any], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "slow.py"
+    file.write_text(ENDLESS)
+    assert file_program.run(file, [], Settings(budget=1 << 60), time_limit=1000, progress="json") == 3
+    told = capsys.readouterr()
+    assert "the time limit of 1000 s is reached in `endless`" in " ".join(told.out.split())
+
+
+def test_progress_is_told_while_blocks_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WSEMU_TIER", "always")
+    run._kept.clear()
+    told: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(running, "advancing", [lambda *now: told.append(now)])
+    assert wsemu.check(endless, 40, 32, (np.zeros(32, np.int32), 100_000)).verdict
+    assert {name for name, *_ in told} == {"endless"}
+    assert any(0 < done < total == 40 for _, done, total in told)

@@ -105,6 +105,8 @@ FIRST_FENCE, LAST_FENCE = OPCODE["fence.cta"], OPCODE["fence.sys"]
 PROXY, INIT_FENCE = OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]
 OFTEN = 8
 """a plan is made after as many accesses in vain, and those times the square of how often it was made"""
+PAUSE = 64
+"""how often the VM goes on by itself where a block took its rows to lie otherwise, before it tries that again"""
 SHOW = OPCODE["show"]
 WHOLE = (1 << LANES) - 1
 EXITS, ENDS = 2, 3
@@ -687,7 +689,12 @@ def in_block(m, warp, w, pc, mask):
     """Where control has come to a compiled block, run that: warp.pc is where the warp goes on.  Status.  An access that
     the host was needed for is made to its end by the VM, which has begun it."""
     warp.pc = pc
-    if mask != WHOLE or load_i64(m.blocks + 8 * pc) <= 0 or m.resumes:
+    place = m.blocks + 8 * pc
+    credit = load_i64(place)
+    if mask != WHOLE or m.resumes or credit <= 0:
+        warp.known_at = 0
+        if credit < 0:
+            store_i64(place, np.int64(1) if credit == -1 else credit + 1)
         return np.int64(DONE)
     warp.mask = mask
     return call(m.block_entry, m.address, w)
@@ -926,6 +933,7 @@ def start_warp(m, warp):
     warp.parked = 0
     warp.parked_count = 0
     warp.last_pc = -1
+    warp.known_at = 0
     warp.cluster_arrived = 0
     warp.cluster_passed = 0
     if m.local_bytes:

@@ -114,6 +114,7 @@ WARP = record(
     held=1,  # registers of a thread
     member=1,  # its CTA in the group that runs, from 0
     whole=1,  # the lanes that it has at its start
+    known_at=1,  # behind the barrier that a compiled block has left for: there its rows lie as that takes them; or 0
     cluster_arrived=1,  # lanes that have arrived in the open phase of the cluster's barrier
     cluster_passed=1,  # the same of the phase before, if they have not waited
     multiplied=1,  # what tells the wgmma that it has executed in this CTA, with their operands, from others; 0: none
@@ -225,6 +226,7 @@ executions that no rule tells the wavefronts of; and which pair of PATTERNs is i
 MOST_PIECES = 128
 PLAN = record(
     steps=32,  # of each lane's address from the first one's
+    of=1,  # where constants lie that are the same, if one knows
     count=1,  # of pieces
     apart=1,  # 1: no two lanes share a cell
     wide=1,  # 1: a piece is four cells side by side, not one
@@ -297,7 +299,8 @@ MACHINE = record(
     atomic_cost_entry=1,
     families=1,  # host address of int64[N_ALU]: for each operation outside the core, the address of its family
     warp_entry=1,
-    blocks=1,  # host address of int64[instructions + 1]: above 0 where the code at block_entry can go on; or 0
+    blocks=1,  # host address of int64[instructions + 1]: above 0 where the code at block_entry can go on, below where
+    # it will be tried again as many times later; or 0
     block_entry=1,  # see tier/block.py
     restless=1,  # of blocks that leave at random: what the next number is made of
     report_entry=1,

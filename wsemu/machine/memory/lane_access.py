@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
@@ -29,7 +29,11 @@ from wsemu.machine.arithmetic.codegen import (
     switch,
 )
 from wsemu.machine.lowering import emitted
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ATOMICS, FLUSHING_ADD, HALVES, LANES, OPERATIONS, ROW, SIZE, memory_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 BAD, UNIT, SAME, AFFINE, SCATTERED = range(5)
 """how the lanes of an access lie: out of bounds or misaligned; consecutive by all 32 lanes; one address; one stride
@@ -154,6 +158,56 @@ def store_side_by_side(b: Builder, address: Value, parts: list[Value]) -> None:
         order = numbers(I32, [x for lane in range(m) for x in (lane, m + lane)])
         parts = [b.shuffle_vector(parts[i], parts[i + half], order) for i in range(half)]
     b.store(parts[0], pointer(b, address, parts[0].type), align=1)
+
+
+class Piece(NamedTuple):
+    """Lanes whose data move as one."""
+
+    lane: int
+    """the first one"""
+    lanes: int
+    step: int
+    """how far its address is from that of lane 0"""
+    alike: bool
+    """whether they have one address; if not, they lie side by side"""
+
+
+def pieces_of(steps: Sequence[int], size: int, *, alike: bool) -> list[Piece]:
+    """Those of lanes that lie by such steps and have `size` bytes each; `alike`: whether they may have one address."""
+
+    def of(lane: int, n: int) -> list[Piece]:
+        own = [step - steps[lane] for step in steps[lane : lane + n]]
+        if own == [k * size for k in range(n)] or (alike and not any(own)):
+            return [Piece(lane, n, steps[lane], n > 1 and not any(own))]
+        return of(lane, n // 2) + of(lane + n // 2, n // 2)
+
+    return of(0, LANES)
+
+
+def load_pieces(b: Builder, first: Value, n: int, e: Any, pieces: Sequence[Piece]) -> list[Value]:
+    """The rows of vectors of n elements; that of lane 0 lies at `first`."""
+    loaded: list[list[Value]] = []
+    for piece in pieces:
+        at = b.add(first, I64(piece.step))
+        if piece.alike:
+            each = (b.add(at, I64(j * e.width // 8)) for j in range(n))
+            rows = [splat(b, b.load(pointer(b, one, e), align=1), piece.lanes) for one in each]
+        else:
+            rows = load_side_by_side(b, at, n, e, piece.lanes)
+        loaded.append(rows)
+        while len(loaded) > 1 and loaded[-1][0].type.count == loaded[-2][0].type.count:
+            high, low = loaded.pop(), loaded.pop()
+            order = numbers(I32, range(2 * low[0].type.count))
+            loaded.append([b.shuffle_vector(*both, order) for both in zip(low, high, strict=True)])
+    return loaded[0]
+
+
+def store_pieces(b: Builder, first: Value, parts: Sequence[Value], pieces: Sequence[Piece]) -> None:
+    """The other way round, in the order of lanes."""
+    for piece in pieces:
+        lanes = numbers(I32, range(piece.lane, piece.lane + piece.lanes))
+        own = [b.shuffle_vector(part, part, lanes) for part in parts]
+        store_side_by_side(b, b.add(first, I64(piece.step)), own)
 
 
 def transfer(

@@ -476,6 +476,7 @@ def lay_out(plan, place, size, grain):
     """The steps of the lanes, and their cells; False if there is no plan for them."""
     first = load_i64(place)
     keep_steps(place, first, plan_steps(plan))
+    plan.of = 0
     plan.count = 0
     plan.apart = 1
     plan.low = 0

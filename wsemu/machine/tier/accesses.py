@@ -138,21 +138,24 @@ def all_at_one(address, w, pc, first, log_size):
 
 def any_way(address, w, pc, place, imm, shape):
     """An access by all lanes, whose addresses lie at `place`, to which `imm` is added: the host address of the first
-    lane's bytes, and from bit HOW on how the lanes lie.  `shape`: as of `plans.as_planned`."""
+    lane's bytes, and from bit HOW on how the lanes lie.  `shape`: log2 of the bytes of a lane, from bit KIND on READ or
+    WRITE, and from bit KNOWN on, where the numbers at `place` are constants, 1 more than how these lie."""
     m = machine_at(address, 0)
     row = access_at(m.accesses, pc)
     due = plan_due_at(m.plans_due, row.pattern)
-    log_size, kind = shape & 255, shape >> 8
+    log_size, kind, known = shape & 255, shape >> KIND & 1, shape >> KNOWN
     if row_near_mbarriers(m, place, imm, np.int64(FULL), np.int64(1) << log_size):
         return np.int64(0)
     first = load_i64(place)
     if due.ready:
         plan = plan_at(m.plans, row.pattern)
-        if lie_so(place, first, plan_steps(plan), np.int64(FULL)):
+        if (known and plan.of == place) or lie_so(place, first, plan_steps(plan), np.int64(FULL)):
+            if known:
+                plan.of = place
             host = make_planned(m, w, pc, plan, first + imm, log_size, kind)
             if host:
                 return host | plan.how << HOW
-    how = simple_pattern(place, np.int64(0), np.int64(FULL), log_size)
+    how = known - 1 if known else simple_pattern(place, np.int64(0), np.int64(FULL), log_size)
     host = np.int64(0)
     if how == UNIT:
         host = side_by_side_here(address, w, pc, first + imm, log_size, kind)
@@ -163,10 +166,11 @@ def any_way(address, w, pc, place, imm, shape):
     if how == SCATTERED and host == 0 and m.planned:
         due.misses += 1
         if due.misses > OFTEN * (1 + due.made * due.made):
-            call(m.plan_entry, m.address, pc, place, imm, shape)
+            call(m.plan_entry, m.address, pc, place, imm, shape & ((1 << KNOWN) - 1))
     return host | how << HOW if host else np.int64(0)
 
 
 HOW = 56
 """hosts have no addresses of as many bits"""
+KIND, KNOWN = 8, 16
 side_by_side_here, all_at_one_here = compiled(side_by_side), compiled(all_at_one)

@@ -31,23 +31,36 @@ from wsemu.machine.arithmetic.families import family_of
 from wsemu.machine.arithmetic.floating import NUMBERS
 from wsemu.machine.arithmetic.operations import BODIES, PER_LANE
 from wsemu.machine.lowering import Compiled, Module, Record, compiled
-from wsemu.machine.memory.lane_access import load_side_by_side, store_side_by_side, transfer
+from wsemu.machine.memory.lane_access import (
+    SAME,
+    SCATTERED,
+    UNIT,
+    load_pieces,
+    load_side_by_side,
+    pieces_of,
+    store_pieces,
+    store_side_by_side,
+    transfer,
+)
 from wsemu.machine.records import call, flow_at, machine_at, warp_at
+from wsemu.machine.scheduler import PAUSE
 from wsemu.machine.state import BUDGET, DONE, YIELDED
-from wsemu.machine.tier.accesses import HOW, all_at_one, any_way, side_by_side
-from wsemu.machine.tier.shapes import APART, CREDIT, arithmetic
+from wsemu.machine.tier.accesses import HOW, KIND, KNOWN, all_at_one, any_way, side_by_side
+from wsemu.machine.tier.shapes import APART, CREDIT, arithmetic, line, same_steps
 from wsemu.model.control_flow import changes_flow
 from wsemu.model.isa import LANES, N_ALU, N_MEMORY, NAMES, OPCODE, OPERATIONS, READ, ROW, SIZE, WRITE, memory_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from wsemu.machine.tier.shapes import Rows, Shape, State
+    from wsemu.machine.tier.shapes import Rows, Shape, State, Steps
 
 BRA, JUMP, JOIN = OPCODE["bra"], OPCODE["jump"], OPCODE["join"]
 REFUSED = 8
 """what a stretch loses of its CREDIT where control comes to it with rows that lie otherwise; each other time adds one,
-and without any it is left to the VM"""
+and without any it is left to the VM for the next PAUSE times"""
+MOST_PIECES = 8
+"""of an access whose lanes lie by known steps, that a block has where it is; more are moved by a function apart"""
 _INTEGER = {1: I1, 8: ir.IntType(8), 16: ir.IntType(16), 32: I32, 64: I64}
 
 
@@ -127,6 +140,7 @@ class Block:
         )
         self.read = frozenset(row for pc in self.covered for row, _ in rows.uses[pc].reads)
         self.helpers: dict[tuple[Any, ...], Any] = {}
+        self.numbers: dict[Steps, int] = {}
         self.m = machine_at.body(self.b, self.address, I64(0))
         self.warp = warp_at.body(self.b, self._field(self.m, "warps"), self.w)
         self.registers = self._field(self.warp, "registers")
@@ -200,20 +214,26 @@ class Block:
         """Go to the stretch at warp.pc, if the rows lie as the code there takes them to."""
         b = self.b
         back = self.made.append_basic_block("back")
+        known_at = self._field(self.warp, "known_at")
+        b.store(I64(0), self._place(self.warp, "known_at"))
         choice = b.switch(self._field(self.warp, "pc"), back)
         for start in self.starts:
             entered = self.made.append_basic_block(f"enter{start}")
             choice.add_case(I64(start), entered)
             b.position_at_end(entered)
-            fine, refused = (self.made.append_basic_block(name) for name in ("fine", "refused"))
+            looked_at, fine, refused = (self.made.append_basic_block(name) for name in ("look", "fine", "refused"))
+            b.cbranch(b.icmp_unsigned("==", known_at, I64(start)), self.at[start], looked_at)
+            b.position_at_end(looked_at)
             place = pointer(b, b.add(self._field(self.m, "blocks"), I64(8 * start)), I64)
             b.cbranch(self._lie_so(start), fine, refused)
-            for block, change, onward in ((fine, 1, self.at[start]), (refused, -REFUSED, back)):
-                b.position_at_end(block)
-                credit = b.add(b.load(place), I64(change))
-                most = b.icmp_signed(">", credit, I64(CREDIT))
-                b.store(b.select(most, I64(CREDIT), credit), place)
-                b.branch(onward)
+            b.position_at_end(fine)
+            credit = b.add(b.load(place), I64(1))
+            b.store(b.select(b.icmp_signed(">", credit, I64(CREDIT)), I64(CREDIT), credit), place)
+            b.branch(self.at[start])
+            b.position_at_end(refused)
+            credit = b.sub(b.load(place), I64(REFUSED))
+            b.store(b.select(b.icmp_signed(">", credit, I64(0)), credit, I64(-PAUSE)), place)
+            b.branch(back)
         b.position_at_end(back)
         b.ret(I64(DONE))
 
@@ -225,16 +245,18 @@ class Block:
             shape = self._shape(state, row)
             if shape is None or row in self.rows.given:
                 continue
-            bits, stride = shape
             place = b.add(self.registers, I64(row))
-            if bits == 1:
+            if shape.bits == 1:
                 word = b.load(pointer(b, place, I32))
                 value = b.xor(word, b.ashr(word, I32(31)))
             else:
-                t = ir.VectorType(_INTEGER[bits], LANES)
+                t = ir.VectorType(_INTEGER[shape.bits], LANES)
                 v = b.load(pointer(b, place, t), align=64)
-                lanes = numbers(t.element, [stride * lane for lane in range(LANES)])
-                value = b.xor(b.sub(v, splat(b, b.extract_element(v, I32(0)))), lanes)
+                first = b.extract_element(v, I32(0))
+                value = b.xor(b.sub(v, splat(b, first)), numbers(t.element, shape.steps))
+                if shape.twos:
+                    rest = b.and_(first, t.element((1 << min(shape.twos, shape.bits)) - 1))
+                    found[t.element] = b.or_(found[t.element], rest) if t.element in found else rest
             found[value.type] = b.or_(found[value.type], value) if value.type in found else value
         result = I1(1)
         for value in found.values():
@@ -253,15 +275,19 @@ class Block:
         """(block, its phi of statuses): where the warp goes on at pc in the VM, or later."""
         live = self.rows.live[pc]
         rows = tuple(
-            (row, shape) for row, shape in sorted(state.items()) if shape and row in live and row in self.shaped_writes
+            (row, shape.bits, shape.steps)
+            for row, shape in sorted(state.items())
+            if shape and row in live and row in self.shaped_writes
         )
         if (pc, rows) not in self.leaves:
             block = self.made.append_basic_block(f"leave{pc}")
             here, self.b = self.b, ir.IRBuilder(block)
             status = self.b.phi(I64)
-            for row, shape in rows:
-                self._write_out(row, shape)
+            for row, bits, steps in rows:
+                self._write_out(row, bits, steps)
             self.b.store(I64(pc), self._place(self.warp, "pc"))
+            if OPERATIONS[NAMES[self.rows.code[pc][0]]].kind == "barrier":
+                self.b.store(I64(pc + 1), self._place(self.warp, "known_at"))
             self.b.ret(status)
             self.b = here
             self.leaves[pc, rows] = block, status
@@ -303,30 +329,31 @@ class Block:
         there = self.rows.before[target] or {}
         live = self.rows.live[target]
         for row, shape in sorted(state.items()):
-            if shape and row in live and row in self.shaped_writes and there.get(row) != shape:
-                self._write_out(row, shape)
+            if shape and row in live and row in self.shaped_writes and not same_steps(shape, there.get(row)):
+                self._write_out(row, shape.bits, shape.steps)
         self.b.branch(self.at[target])
 
-    def _write_out(self, row: int, shape: Shape) -> None:
+    def _write_out(self, row: int, bits: int, steps: Steps) -> None:
         """Of a row whose first lane is up to date write the others."""
-        assert shape
-        bits, stride = shape
         if bits == 1:
             return
 
         def body(b: Builder, given: Any) -> None:
-            place, step = given
             t = _INTEGER[bits]
-            first = b.load(pointer(b, place, t))
+            first = b.load(pointer(b, given[0], t))
             vector = ir.VectorType(t, LANES)
-            steps = b.mul(splat(b, b.trunc(step, t) if bits < 64 else step), numbers(t, range(LANES)))
-            b.store(b.add(splat(b, first), steps), pointer(b, place, vector), align=64)
+            b.store(b.add(splat(b, first), numbers(t, steps)), pointer(b, given[0], vector), align=64)
 
-        self.b.call(self._helper(("write_out", bits), 2, body), [self.b.add(self.registers, I64(row)), I64(stride)])
+        helper = self._helper(("write_out", bits, self._number_of(steps)), 1, body)
+        self.b.call(helper, [self.b.add(self.registers, I64(row))])
+
+    def _number_of(self, steps: Steps) -> int:
+        """What such steps are called here."""
+        return self.numbers.setdefault(steps, len(self.numbers))
 
     # -- rows
 
-    def _shape(self, state: State, row: int) -> Shape:
+    def _shape(self, state: State, row: int) -> Shape | None:
         return self.rows.first[row] if row in self.rows.given else state.get(row)
 
     def _scalar(self, row: int, type_: str) -> Value:
@@ -353,11 +380,10 @@ class Block:
         shape = self.rows.shape(state, row, type_)
         if shape is not None:
             scalar = self._scalar(row, type_)
-            if not shape[1]:
+            if shape.alike:
                 return splat(b, scalar)
-            whole = splat(b, self._as(scalar, _INTEGER[shape[0]]))
-            steps = numbers(whole.type.element, [shape[1] * lane for lane in range(LANES)])
-            return self._as(b.add(whole, steps), t)
+            whole = splat(b, self._as(scalar, _INTEGER[shape.bits]))
+            return self._as(b.add(whole, numbers(whole.type.element, shape.steps)), t)
         place = b.add(self.registers, I64(row))
         if type_ != "p":
             return b.load(pointer(b, place, t), align=64)
@@ -387,7 +413,7 @@ class Block:
         """Have all lanes of a row in their place."""
         shape = state.get(row)
         if shape and row not in self.rows.given:
-            self._write_out(row, shape)
+            self._write_out(row, shape.bits, shape.steps)
 
     # -- instructions
 
@@ -458,11 +484,11 @@ class Block:
         name = NAMES[row[0]]
         operation = OPERATIONS[name]
         operands = [(row[3 + k], t) for k, t in enumerate(operation.operands)]
-        shapes = [rows.shape(state, at, t) for at, t in operands]
+        shapes = tuple(rows.shape(state, at, t) for at, t in operands)
         shape = arithmetic(name, shapes, tuple(rows.constants.get(at) for at, _ in operands))
         condition = self._condition(pc, state)
         d, t = row[2], operation.result
-        if shape:
+        if shape and pc not in rows.outside:
             scalars = [self._scalar(at, kind) for at, kind in operands]
             value = self._of_first_lanes(name, scalars, shapes, pc, state)
             if condition is None:
@@ -473,8 +499,8 @@ class Block:
                 self._put_scalar(d, t, b.select(condition, value, self._scalar(d, t)))
                 return
             value = splat(b, value)
-            if shape[1]:
-                value = b.add(value, numbers(value.type.element, [shape[1] * lane for lane in range(LANES)]))
+            if not shape.alike:
+                value = b.add(value, numbers(value.type.element, shape.steps))
         elif name in PER_LANE or family_of(name) in APART:
             self._by_address(pc, state, operands, condition)
             return
@@ -489,7 +515,7 @@ class Block:
     def _of_all(self, name: str, vectors: list[Value], pc: int, state: State) -> Value:
         """What an operation gives in all lanes."""
         b, body = self.b, BODIES[name]
-        if name.startswith("index."):
+        if name.startswith("index.") and pc not in self.rows.outside:
             return self._address(vectors, name, pc, state)
         if OPERATIONS[name].result != "f64" or body not in NUMBERS:
             return body(b, *vectors)
@@ -497,22 +523,26 @@ class Block:
         self._unless(b.not_(_any(b, b.fcmp_unordered("uno", value, value))), pc, state)
         return value
 
-    def _of_first_lanes(self, name: str, scalars: list[Value], shapes: list[Shape], pc: int, state: State) -> Value:
+    def _of_first_lanes(
+        self, name: str, scalars: list[Value], shapes: tuple[Shape | None, ...], pc: int, state: State
+    ) -> Value:
         """What an operation on rows with shapes gives in the first lane, if the others follow."""
         b = self.b
-        if name.startswith("index."):
-            return self._address(scalars, name, pc, state, shapes[0][1] if shapes[0] else 0)
         shape = shapes[0]
-        if name.startswith("cvt.b64.") and shape and shape[1] and shape[0] == 32:
+        if name.startswith("index."):
+            return self._address(scalars, name, pc, state, _ends(shape))
+        if name.startswith("cvt.b64.") and shape and shape.bits == 32 and not shape.low_bits_alone:
             signed = name[8] == "s"
             first = resize(b, scalars[0], I64, signed)
-            last = b.add(first, I64((LANES - 1) * shape[1]))
-            again = resize(b, b.trunc(last, I32), I64, signed)
-            self._unless(b.icmp_unsigned("==", last, again), pc, state)
+            for step in _ends(shape):
+                other = b.add(first, I64(step))
+                again = resize(b, b.trunc(other, I32), I64, signed)
+                self._unless(b.icmp_unsigned("==", other, again), pc, state)
         return BODIES[name](b, *scalars)
 
-    def _address(self, values: list[Value], name: str, pc: int, state: State, stride: int = 0) -> Value:
-        """An address whose index lies inside in each lane; of all lanes, or of the first one of such a stride."""
+    def _address(self, values: list[Value], name: str, pc: int, state: State, ends: Sequence[int] = ()) -> Value:
+        """An address whose index lies inside in each lane; of all lanes, or of the first one, from which the others are
+        as far as `ends` at most."""
         b = self.b
         index, extent, step, base = values
         signed = name[6] == "s"
@@ -522,10 +552,11 @@ class Block:
             inside = b.icmp_unsigned("==", b.bitcast(outside, I32), I32(0))
         else:
             inside = b.not_(outside)
-            if stride:
-                last = b.add(index, I64((LANES - 1) * stride))
+            if ends:
                 small = b.icmp_unsigned("<", extent, I64(1 << 31))  # so that indices of 32 bits do not wrap between
-                inside = b.and_(b.and_(inside, small), b.icmp_unsigned("<", last, extent))
+                inside = b.and_(inside, small)
+            for end in ends:
+                inside = b.and_(inside, b.icmp_unsigned("<", b.add(index, I64(end)), extent))
         self._unless(inside, pc, state)
         return b.add(base, b.mul(index, step))
 
@@ -558,9 +589,9 @@ class Block:
         moved = [row[2] + j * ROW for j in range(n)]
         shape = self.rows.shape(state, row[3], "b64")
         condition = self._condition(pc, state)
-        if condition is None and shape and not store and not shape[1]:
+        if condition is None and shape and not store and shape.alike:
             self._load_one(pc, state, f"b{8 * size}", moved)
-        elif condition is None and shape and shape[1] == size * n and (size * n).bit_count() == 1:
+        elif condition is None and shape and shape.steps == line(size * n) and (size * n).bit_count() == 1:
             self._side_by_side(pc, state, store, f"b{8 * size}", moved)
         else:
             self._any_way(pc, state, name, moved, condition)
@@ -638,12 +669,10 @@ class Block:
 
     def _any_way(self, pc: int, state: State, name: str, moved: list[int], condition: Value | None) -> None:
         """An access whose lanes may lie anyhow, or be some of a warp's."""
-        b, row = self.b, self.rows.code[pc]
-        store, size, n = memory_shape(name)
+        b = self.b
+        move = self._moved_by_steps(pc, state, name, moved) or self._moved_as_found(pc, state, name)
         lanes = self._lanes(condition)
         behind = self.made.append_basic_block("behind")
-        for at, _ in self.rows.uses[pc].reads:
-            self._fill_row(state, at)
         if condition is not None:
             all_, some = (self.made.append_basic_block(part) for part in ("all", "some"))
             none = self.made.append_basic_block("maybe")
@@ -654,34 +683,107 @@ class Block:
             self._look_closer(pc, state, lanes)
             b.branch(behind)
             b.position_at_end(all_)
-        log = (size * n).bit_length() - 1
+        move()
+        b.branch(behind)
+        b.position_at_end(behind)
+        if not memory_shape(name)[0]:
+            for at in moved:
+                self.kept.forget(at)
+
+    def _judged_any_way(self, pc: int, state: State, name: str, place: Value, bias: Value, how: int, move: Any) -> None:
+        """Judge an access by all lanes, whose addresses lie at `place`, and `move` what is found to be as usual.  `how`
+        these lie, from 1, if they are constants."""
+        b = self.b
+        store, size, n = memory_shape(name)
         found = I64(0)
         if (size * n).bit_count() == 1:
-            kind = WRITE if store else READ
-            place = b.add(self.registers, I64(row[3]))
-            found = self._apart(_ANY_WAY, (log | kind << 8,), self.address, self.w, I64(pc), place, I64(row[6]))
+            shape = (size * n).bit_length() - 1 | (WRITE if store else READ) << KIND | how << KNOWN
+            found = self._apart(_ANY_WAY, (shape,), self.address, self.w, I64(pc), place, bias)
         usual, closer, met = self._ways(found)
         b.position_at_end(usual)
-        how = b.lshr(found, I64(HOW))
-        host = b.and_(found, I64((1 << HOW) - 1))
-        first = b.load(pointer(b, b.add(self.registers, I64(row[3])), I64))
-
-        def body(b: Builder, given: Any) -> None:
-            how, registers, d, a, delta = given
-            transfer(b, name, how, registers, d, a, delta, I32(-1), quarters=True)
-
-        moves = self._helper(("transfer", name), 5, body)
-        b.call(moves, [how, self.registers, I64(row[2]), I64(row[3]), b.sub(host, first)])
+        move(b.and_(found, I64((1 << HOW) - 1)), b.lshr(found, I64(HOW)))
         b.branch(met)
         b.position_at_end(closer)
         self._look_closer(pc, state, I32(-1))
         b.branch(met)
         b.position_at_end(met)
-        b.branch(behind)
-        b.position_at_end(behind)
-        if not store:
-            for at in moved:
-                self.kept.forget(at)
+
+    def _moved_as_found(self, pc: int, state: State, name: str) -> Callable[[], None]:
+        """What makes an access of lanes that lie anyhow."""
+        b, row = self.b, self.rows.code[pc]
+        for at, _ in self.rows.uses[pc].reads:
+            self._fill_row(state, at)
+        place = b.add(self.registers, I64(row[3]))
+
+        def body(b: Builder, given: Any) -> None:
+            how, registers, d, a, delta = given
+            transfer(b, name, how, registers, d, a, delta, I32(-1), quarters=True)
+
+        def move(host: Value, how: Value) -> None:
+            delta = b.sub(host, b.load(pointer(b, place, I64)))
+            moves = self._helper(("transfer", name), 5, body)
+            b.call(moves, [how, self.registers, I64(row[2]), I64(row[3]), delta])
+
+        return lambda: self._judged_any_way(pc, state, name, place, I64(row[6]), 0, move)
+
+    def _moved_by_steps(self, pc: int, state: State, name: str, moved: list[int]) -> Callable[[], None] | None:
+        """What makes an access of lanes that lie by known steps; None if they do not."""
+        b = self.b
+        shape = self.rows.shape(state, self.rows.code[pc][3], "b64")
+        store, size, n = memory_shape(name)
+        if not shape or n == 3:
+            return None
+        pieces = pieces_of(shape.steps, size * n, alike=not store)
+        many = len(pieces) > MOST_PIECES
+        vector = ir.VectorType(ELEMENT[f"b{8 * size}"], LANES)
+        parts = []
+        if store and many:
+            for row in moved:
+                self._fill_row(state, row)
+        elif store:
+            parts = [self._vector(state, row, f"b{8 * size}") for row in moved]
+        first = self._first(pc)
+
+        def places(b: Builder, registers: Value, d: Value) -> list[Value]:
+            return [pointer(b, b.add(registers, b.add(d, I64(j * ROW))), vector) for j in range(n)]
+
+        def body(b: Builder, given: Any) -> None:
+            host, *rest = given
+            rows = places(b, *rest)
+            if store:
+                store_pieces(b, host, [b.load(row, align=64) for row in rows], pieces)
+            else:
+                for row, part in zip(rows, load_pieces(b, host, n, vector.element, pieces), strict=True):
+                    b.store(part, row, align=64)
+
+        def move(host: Value, how: Value) -> None:
+            d = I64(moved[0])
+            if many:
+                helper = self._helper(("transfer", name, "by", self._number_of(shape.steps)), 3, body)
+                b.call(helper, [host, self.registers, d])
+            elif store:
+                store_pieces(b, host, parts, pieces)
+            else:
+                body(b, (host, self.registers, d))
+
+        how = UNIT if shape.steps == line(size * n) else SAME if shape.alike else SCATTERED
+        constants = self._constants(shape.steps)
+        return lambda: self._judged_any_way(pc, state, name, constants, first, 1 + how, move)
+
+    def _constants(self, steps: Steps) -> Value:
+        """Where such steps lie as numbers."""
+        name = f"steps{self._number_of(steps)}"
+        made = self.module.ir.globals.get(name)
+        if made is None:
+            made = ir.GlobalVariable(self.module.ir, ir.ArrayType(I64, LANES), name)
+            made.linkage, made.global_constant, made.align = "internal", True, 64
+            made.initializer = ir.Constant(made.value_type, list(steps))
+        return self.b.ptrtoint(made, I64)
+
+
+def _ends(shape: Shape | None) -> list[int]:
+    """How far lanes are from the first one at most, in both directions."""
+    return sorted({min(shape.steps), max(shape.steps)} - {0}) if shape else []
 
 
 _ALL_AT_ONE, _SIDE_BY_SIDE, _ANY_WAY = compiled(all_at_one), compiled(side_by_side), compiled(any_way)

@@ -21,13 +21,15 @@ import numpy as np
 from wsemu.machine import build as native
 from wsemu.machine import cache
 from wsemu.machine.state import address_of
-from wsemu.machine.tier.shapes import CREDIT, Rows, given_shapes
+from wsemu.machine.tier.shapes import CREDIT, Rows, given_shapes, indices_outside
 from wsemu.model.control_flow import changes_flow, successors
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
 from wsemu.model.isa import LANES
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from wsemu.machine.lowering import Part
     from wsemu.machine.run import Machine
     from wsemu.machine.tier.shapes import Shape
@@ -77,9 +79,11 @@ class Placed(NamedTuple):
 class Wanted(NamedTuple):
     """What a block depends on beside its program."""
 
-    given: tuple[tuple[int, Shape], ...]
+    given: tuple[tuple[int, Shape | None], ...]
     width: int
     restless: bool
+    outside: tuple[int, ...]
+    """see `indices_outside`"""
 
 
 class Heat:
@@ -87,6 +91,8 @@ class Heat:
 
     def __init__(self) -> None:
         self.instructions = 0
+        self.outside: frozenset[int] = frozenset()
+        """the instructions that `indices_outside` has found so far"""
         self.blocks: dict[Wanted, Placed | None] = {}
         """None: it is being made, or there is none"""
 
@@ -117,14 +123,19 @@ def look(machine: Machine) -> None:
     if auto and machine.wanted is None and not machine.executed:  # it may end before it would be worth it
         return
     heat = heat_of(machine.program)
+    if auto and machine.blocks is not None and machine.state[0]["blocks"]:
+        _look_again(machine, machine.blocks, heat)
     if (auto and heat.instructions < HOT) or machine.state[0]["blocks"] or not _fit(machine):
         return
     if machine.wanted is None:
         given = given_shapes(machine.program, machine.registers)
-        machine.wanted = Wanted(tuple(sorted(given.items())), machine.width, machine.tier == "restless")
+        restless = machine.tier == "restless"
+        machine.wanted = Wanted(tuple(sorted(given.items())), machine.width, restless, tuple(sorted(heat.outside)))
     wanted = machine.wanted
-    if auto and wanted not in heat.blocks and machine.executed < SEEN:
-        return
+    if auto and wanted not in heat.blocks:
+        if machine.executed < SEEN:
+            return
+        wanted = machine.wanted = _informed(machine, wanted, heat)
     with _making:
         known = wanted in heat.blocks
         if not known:
@@ -140,11 +151,27 @@ def look(machine: Machine) -> None:
         _take_up(machine, block)
 
 
+def _informed(machine: Machine, wanted: Wanted, heat: Heat) -> Wanted:
+    """With what the registers tell now."""
+    segments = int(machine.state[0]["segment_count"])
+    heat.outside |= indices_outside(machine.program, machine.registers, segments)
+    return wanted._replace(outside=tuple(sorted(heat.outside)))
+
+
+def _look_again(machine: Machine, blocks: npt.NDArray[np.int64], heat: Heat) -> None:
+    """Where rows lie otherwise than a block has them, look for another one, if one knows more by now."""
+    if machine.wanted is not None and (blocks < 0).any():
+        wanted = _informed(machine, machine.wanted, heat)
+        if wanted != machine.wanted:
+            machine.wanted, machine.state[0]["blocks"] = wanted, 0
+
+
 def _take_up(machine: Machine, block: Placed) -> None:
     blocks = machine.blocks = np.zeros(len(machine.image.code) + 1, np.int64)
     blocks[list(block.starts)] = CREDIT
     state = machine.state[0]
     state["blocks"], state["block_entry"] = address_of(blocks), block.address
+    machine.warps["known_at"] = 0
     if not machine.watch.races:  # the VM makes no plans then; to a block they tell how lanes lie
         for name, address in native.compiled(PLANS, machine.width).items():
             state[name] = address
@@ -240,7 +267,7 @@ def _made(program: Program, wanted: Wanted, starts: list[int]) -> None:
     """Make a block, or take it from the cache; what there is none for stays with the VM."""
     from wsemu.machine.tier.block import leaders
 
-    rows = Rows(program, dict(wanted.given))
+    rows = Rows(program, dict(wanted.given), frozenset(wanted.outside))
     places = tuple(pc for pc in leaders(rows, starts) if rows.before[pc] is not None)
     if not places:
         return

@@ -1,13 +1,14 @@
-"""How the lanes of a register row lie, where that can be told before a program runs: what is the same in all lanes, or
-grows by one stride from lane to lane, needs one number instead of 32.
+"""How the lanes of a register row lie, where that can be told before a program runs: what is the same in all lanes,
+grows by one stride from lane to lane, or by steps that are known, needs one number instead of 32.
 
-A *shape* is (bits, stride) of such a row, with stride 0 for a number that all lanes share; None is any other row.
-Shapes are taken along the control flow as if all lanes of a warp always went together.  Whoever relies on one looks at
-the row when control comes from elsewhere, and leaves the block where lanes part.
+A `Shape` says so of a row; None is any other row.  Shapes are taken along the control flow as if all lanes of a warp
+always went together.  Whoever relies on one looks at the row when control comes from elsewhere, and leaves the block
+where lanes part.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,21 @@ import numpy as np
 from wsemu.machine.arithmetic.families import family_of
 from wsemu.model.control_flow import successors
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import LANES, N_ALU, N_MEMORY, N_OPERATIONS, NAMES, OPERATIONS, ROW, SIZE, memory_shape
+from wsemu.model.isa import (
+    ADDRESS_OUT,
+    ADDRESS_WRAPPED,
+    INDEX_BIAS,
+    LANES,
+    N_ALU,
+    N_MEMORY,
+    N_OPERATIONS,
+    NAMES,
+    OPERATIONS,
+    ROW,
+    SEGMENT_SHIFT,
+    SIZE,
+    memory_shape,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,9 +39,61 @@ if TYPE_CHECKING:
 
     from wsemu.model.program import Program
 
-Shape = tuple[int, int] | None
-State = dict[int, Shape]
+Steps = tuple[int, ...]
+"""how far the number of each lane is from the first one's, modulo the row's bits: from -(1 << bits - 1) on"""
+
+
+class Shape(NamedTuple):
+    """Of a row whose lanes' numbers are as far from each other as `steps` says."""
+
+    bits: int
+    steps: Steps
+    twos: int = 0
+    """the first lane's number is a multiple of 1 << twos"""
+
+    @property
+    def alike(self) -> bool:
+        """Whether all lanes have one number."""
+        return self.steps == UNIFORM
+
+    @property
+    def low_bits_alone(self) -> bool:
+        """Whether the steps have no bit that the first lane's number may have: then numbers are these two together."""
+        return min(self.steps) >= 0 and max(self.steps) >> self.twos == 0
+
+
+State = dict[int, Shape | None]
 """by row"""
+
+
+@functools.cache
+def line(stride: int) -> Steps:
+    """The steps of lanes that lie a stride apart."""
+    return tuple(stride * lane for lane in range(LANES))
+
+
+UNIFORM = line(0)
+
+
+def uniform(bits: int) -> Shape:
+    """Of a row whose lanes all have one number."""
+    return Shape(bits, UNIFORM)
+
+
+def same_steps(one: Shape | None, other: Shape | None) -> bool:
+    """Whether a row of one shape is kept like one of the other."""
+    return one is not None and other is not None and one.bits == other.bits and one.steps == other.steps
+
+
+def joined(one: Shape | None, other: Shape | None) -> Shape | None:
+    """The shape of a row that has this or that one."""
+    if one is other:
+        return one
+    if one is None or other is None or not same_steps(one, other):
+        return None
+    return one if one.twos <= other.twos else other
+
+
 CREDIT = 64
 """of each place where a block may be entered, at most and at first: where there is none, the VM goes on"""
 APART = frozenset({"library", "directed"})
@@ -63,8 +130,8 @@ def use_of(row: Sequence[int]) -> Use:
         return Use((*asked, (a, "b64"), *(moved if guard else ())), moved)
     operation = OPERATIONS[NAMES[op]]
     written = ((d, operation.result),) if operation.result else ()
-    if op < N_ALU:
-        operands = tuple((row[3 + k], t) for k, t in enumerate(operation.operands))
+    if op < N_ALU or operation.kind in ("barrier", "fence"):
+        operands = tuple((row[3 + k], t) for k, t in enumerate(operation.operands) if op < N_ALU or row[3 + k])
         return Use((*asked, *operands, *(written if guard else ())), written)
     if operation.kind == "control":
         return Use(asked, ())
@@ -79,90 +146,149 @@ def _signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-_Strides = tuple[int, ...]
 _Values = tuple[int | None, ...]
+"""of operands that are constants"""
+_MOST_TWOS = 62
 
 
-def _times(stride: int, value: int | None) -> int | None:
-    if stride == 0:
+def _twos(value: int) -> int:
+    """Log2 of the power of two that a number is a multiple of."""
+    return (value & -value).bit_length() - 1 if value else _MOST_TWOS
+
+
+def _times(step: int, value: int | None) -> int | None:
+    if step == 0:
         return 0
-    return None if value is None else stride * value
+    return None if value is None else step * value
 
 
-def _product(s: _Strides, v: _Values) -> int | None:
+def _product(s: Steps, v: _Values) -> int | None:
     if s[0] and s[1]:
         return None
     return _times(s[0], v[1]) if s[0] else _times(s[1], v[0])
 
 
-def _sum_of_product(s: _Strides, v: _Values) -> int | None:
+def _sum_of_product(s: Steps, v: _Values) -> int | None:
     product = _product(s, v)
     return None if product is None else product + s[2]
 
 
-def _shifted(s: _Strides, v: _Values) -> int | None:
+def _shifted(s: Steps, v: _Values) -> int | None:
     return None if s[1] or v[1] is None or not 0 <= v[1] < 64 else s[0] << v[1]
 
 
-def _address(s: _Strides, v: _Values) -> int | None:
-    if s[1] or s[2] or abs(s[0]) >> 32:  # so that indices between the first and the last lane's do not come round
+def _address(s: Steps, v: _Values) -> int | None:
+    if s[1] or s[2] or abs(s[0]) >> 32:  # so that indices between the first and another lane's do not come round
         return None
     product = _times(s[0], v[2])
     return None if product is None else product + s[3]
 
 
-_LINEAR: dict[str, Callable[[_Strides, _Values], int | None]] = {
-    "mov": lambda s, v: s[0],
-    "varying": lambda s, v: s[0],
-    "neg": lambda s, v: -s[0],
-    "cvt": lambda s, v: s[0],
-    "add": lambda s, v: s[0] + s[1],
-    "sub": lambda s, v: s[0] - s[1],
-    "mul": _product,
-    "mad": _sum_of_product,
-    "shl": _shifted,
-    "index": _address,
+class _Linear(NamedTuple):
+    """An integer operation whose result differs between two lanes by what its operands differ."""
+
+    step: Callable[[Steps, _Values], int | None]
+    """that of one lane, of the steps of its operands; None if it cannot be told"""
+    twos: Callable[[tuple[int, ...], _Values], int]
+    """of the result's first number, of those of the operands"""
+
+
+_LINEAR = {
+    "mov": _Linear(lambda s, v: s[0], lambda n, v: n[0]),
+    "varying": _Linear(lambda s, v: s[0], lambda n, v: n[0]),
+    "neg": _Linear(lambda s, v: -s[0], lambda n, v: n[0]),
+    "cvt": _Linear(lambda s, v: s[0], lambda n, v: n[0]),
+    "add": _Linear(lambda s, v: s[0] + s[1], lambda n, v: min(n)),
+    "sub": _Linear(lambda s, v: s[0] - s[1], lambda n, v: min(n)),
+    "mul": _Linear(_product, lambda n, v: n[0] + n[1]),
+    "mad": _Linear(_sum_of_product, lambda n, v: min(n[0] + n[1], n[2])),
+    "shl": _Linear(_shifted, lambda n, v: n[0] + min(max(v[1] or 0, 0), 31)),
+    "index": _Linear(_address, lambda n, v: min(n[0] + n[2], n[3])),
 }
-"""integer operations whose result grows by one stride from lane to lane if their operands do: that stride"""
+
+
+class _Bitwise(NamedTuple):
+    """An integer operation with a constant that does the same to the bits of the first lane's number and, where they
+    have none in common, of the steps."""
+
+    step: Callable[[int, int], int]
+    """of one lane's step and the constant"""
+    twos: Callable[[int, int], int]
+    """of the result's first number, of the operand's and the constant"""
+    either: bool = True
+    """whether the constant may be the first operand"""
+
+
+_BITWISE = {
+    "and": _Bitwise(lambda s, c: s & c, lambda n, c: max(n, _twos(c))),
+    "or": _Bitwise(lambda s, c: s & ~c, lambda n, c: min(n, _twos(c))),
+    "xor": _Bitwise(lambda s, c: (s ^ c) - c, lambda n, c: min(n, _twos(c))),
+    "shr": _Bitwise(lambda s, c: s >> c, lambda n, c: max(n - c, 0), either=False),
+}
 _WHOLE = frozenset({"b32", "b64"})
 
 
-def arithmetic(name: str, shapes: Sequence[Shape], values: _Values) -> Shape:
+@functools.lru_cache(4096)
+def arithmetic(name: str, shapes: tuple[Shape | None, ...], values: _Values) -> Shape | None:
     """The shape of what an arithmetic operation gives; `values` of operands that are constants."""
-    if any(shape is None for shape in shapes) or family_of(name) in APART:
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) < len(shapes) or family_of(name) in APART:
         return None
-    strides = tuple(shape[1] for shape in shapes if shape)
     operation = OPERATIONS[name]
     bits = bits_of(operation.result)
-    if not any(strides):
-        return bits, 0
-    what = name.split(".")[0]
-    if what not in _LINEAR or not {operation.result, *operation.operands} <= _WHOLE:
-        return None
-    stride = _LINEAR[what](strides, values)
-    return None if stride is None else (bits, _signed(stride, bits))
+    what, whole = name.split(".")[0], {operation.result, *operation.operands} <= _WHOLE
+    steps: Steps | None = UNIFORM if all(shape.alike for shape in known) else None
+    twos = 0
+    if whole and what in _LINEAR:
+        rule = _LINEAR[what]
+        steps = steps or _each_lane(rule.step, known, values, bits)
+        own = (shape.twos if value is None else _twos(value) for shape, value in zip(known, values, strict=True))
+        twos = rule.twos(tuple(own), values)
+    elif whole and what in _BITWISE and steps is None:
+        bit_rule = _BITWISE[what]
+        at = 1 if values[1] is not None or not bit_rule.either else 0
+        shape, constant = known[1 - at], values[at]
+        if constant is not None and shape.low_bits_alone and (what != "shr" or 0 <= constant < bits):
+            constant &= (1 << bits) - 1
+            steps = tuple(_signed(bit_rule.step(step, constant), bits) for step in shape.steps)
+            twos = bit_rule.twos(shape.twos, constant)
+    return None if steps is None else Shape(bits, steps, min(twos, _MOST_TWOS))
+
+
+def _each_lane(
+    rule: Callable[[Steps, _Values], int | None], shapes: Sequence[Shape], values: _Values, bits: int
+) -> Steps | None:
+    found = []
+    for lane in range(LANES):
+        step = rule(tuple(shape.steps[lane] for shape in shapes), values)
+        if step is None:
+            return None
+        found.append(_signed(step, bits))
+    return tuple(found)
 
 
 class Rows:
     """The shapes of a program's rows before each instruction, and which rows are used behind it."""
 
-    def __init__(self, program: Program, given: dict[int, Shape]) -> None:
-        """`given`: how those lie that no instruction writes, see `given_shapes`."""
+    def __init__(self, program: Program, given: dict[int, Shape | None], outside: frozenset[int] = frozenset()) -> None:
+        """`given`: how those lie that no instruction writes, see `given_shapes`; `outside`: instructions whose indices
+        are known to lie outside, see `indices_outside`."""
+        self.outside = outside
         self.code = program.code.tolist()
         self.uses, self.types, _ = _rows_of(program)
         self.given = frozenset(given)
         self.constants = {row: int(value) for row, t, value in program.constants if row in given and t[0] == "b"}
         self.first: State = {}
         for row, t in sorted(self.types):  # registers are 0 at first
-            found = given[row] if row in given else (bits_of(t), 0)
-            self.first[row] = found if row not in self.first or self.first[row] == found else None
+            found = given[row] if row in given else uniform(bits_of(t))
+            self.first[row] = joined(found, self.first.get(row, found))
         self.before: list[State | None] = self._along_the_flow()
         self.live = self._used_later()
 
-    def shape(self, state: State, row: int, type_: str) -> Shape:
+    def shape(self, state: State, row: int, type_: str) -> Shape | None:
         """Of a row as an operand of a type."""
         found = self.first[row] if row in self.given else state.get(row)
-        return found if found and found[0] == bits_of(type_) else None
+        return found if found and found.bits == bits_of(type_) else None
 
     def after(self, pc: int, state: State) -> State:
         """The shapes behind an instruction."""
@@ -173,19 +299,19 @@ class Rows:
             gone = {at for at, _ in use.writes}
             return {at: shape for at, shape in state.items() if at not in gone and not 0 <= use.writes_from <= at}
         state = dict(state)
-        guard = self.shape(state, row[1] >> 1, "p") if row[1] else (1, 0)
+        guard = self.shape(state, row[1] >> 1, "p") if row[1] else uniform(1)
         if row[0] < N_ALU:
             place, t = use.writes[0]
             operation = OPERATIONS[NAMES[row[0]]]
             operands = [(row[3 + k], kind) for k, kind in enumerate(operation.operands)]
-            shapes = [self.shape(state, at, kind) for at, kind in operands]
+            shapes = tuple(self.shape(state, at, kind) for at, kind in operands)
             result = arithmetic(NAMES[row[0]], shapes, tuple(self.constants.get(at) for at, _ in operands))
             old = self.shape(state, place, t) if row[1] else result
-            state[place] = result if guard and old == result else None
+            state[place] = joined(old, result) if guard and pc not in self.outside else None
             return state
-        alone = row[0] < N_MEMORY and not row[1] and self.shape(state, row[3], "b64") in _SHARED
+        address = self.shape(state, row[3], "b64") if row[0] < N_MEMORY and not row[1] else None
         for place, t in use.writes:
-            state[place] = (bits_of(t), 0) if alone else None
+            state[place] = uniform(bits_of(t)) if address and address.alike else None
         return state
 
     def _along_the_flow(self) -> list[State | None]:
@@ -202,9 +328,9 @@ class Rows:
                 if following >= n:
                     continue
                 met = before[following]
-                joined = after if met is None else {r: s for r, s in met.items() if s and after.get(r) == s}
-                if met is None or len(joined) != sum(1 for s in met.values() if s):
-                    before[following] = dict(joined)
+                either = after if met is None else {row: joined(shape, after.get(row)) for row, shape in met.items()}
+                if met != either:
+                    before[following] = dict(either)
                     queue.append(following)
         return before
 
@@ -235,19 +361,29 @@ class Rows:
         return [frozenset(rows[k] for k in range(len(rows)) if bits >> k & 1) for bits in live[:n]]
 
 
-_SHARED = ((64, 0),)
-"""the shape of an address that all lanes have"""
-
-
-def given_shapes(program: Program, registers: npt.NDArray[np.uint8]) -> dict[int, Shape]:
+def given_shapes(program: Program, registers: npt.NDArray[np.uint8]) -> dict[int, Shape | None]:
     """How rows lie that no instruction writes, in the registers of all warps: so they do at any time of a launch."""
     _, types, written = _rows_of(program)
-    shapes: dict[int, Shape] = {}
+    shapes: dict[int, Shape | None] = {}
     for row, t in sorted(types):
         if row not in written:
             found = _lie(registers, row, t)
-            shapes[row] = found if row not in shapes or shapes[row] == found else None
+            shapes[row] = joined(found, shapes.get(row, found))
     return shapes
+
+
+def indices_outside(program: Program, registers: npt.NDArray[np.uint8], segments: int) -> frozenset[int]:
+    """The `index` instructions whose results say, in some warp, of a lane that its index lies outside: a compiler has
+    addresses computed before it is known which lanes use them."""
+    places = {pc: row[2] for pc, row in enumerate(program.code.tolist()) if NAMES[row[0]].startswith("index.")}
+    flagged = {}
+    for row in set(places.values()):
+        values = registers[:, row : row + LANES * 8].copy().view(np.int64)
+        index = (values & (ADDRESS_OUT - 1)) >> SEGMENT_SHIFT
+        out = (values >= ADDRESS_OUT) & (abs(index - INDEX_BIAS) < INDEX_BIAS >> 2)
+        wrapped = (values & -ADDRESS_WRAPPED == ADDRESS_WRAPPED) & (index & ((INDEX_BIAS << 1) - 1) < segments)
+        flagged[row] = (out | wrapped).any()
+    return frozenset(pc for pc, row in places.items() if flagged[row])
 
 
 class _RowsOf(NamedTuple):
@@ -270,13 +406,16 @@ def _rows_of(program: Program) -> _RowsOf:
     return found
 
 
-def _lie(registers: npt.NDArray[np.uint8], row: int, type_: str) -> Shape:
+def _lie(registers: npt.NDArray[np.uint8], row: int, type_: str) -> Shape | None:
     """How the lanes of a row lie, in all warps."""
     if type_ == "p":
         words = registers[:, row : row + 4].copy().view(np.uint32)
-        return (1, 0) if np.isin(words, (0, 0xFFFFFFFF)).all() else None
+        return uniform(1) if np.isin(words, (0, 0xFFFFFFFF)).all() else None
     size = SIZE[type_]
-    values = registers[:, row : row + LANES * size].copy().view(f"i{size}").astype(np.int64)
-    steps = np.diff(values, axis=1)
-    stride = int(steps[0, 0])
-    return (8 * size, stride) if (steps == stride).all() else None
+    values = registers[:, row : row + LANES * size].copy().view(f"i{size}")
+    steps = values - values[:, :1]
+    if (steps != steps[0]).any():
+        return None
+    twos = _twos(int(np.bitwise_or.reduce(values[:, 0].astype(np.int64))))
+    # of what all lanes share it may be other for other arguments, and nothing is gained by it
+    return Shape(8 * size, tuple(steps[0].tolist()), min(twos, LANES.bit_length() - 1) if steps[0].any() else 0)
