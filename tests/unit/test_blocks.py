@@ -594,10 +594,10 @@ def test_shapes_are_those_of_the_results(name: str) -> None:
         steps = random.integers(0, 1 << int(random.integers(1, 8)), 32) - int(random.integers(0, 2)) * 3
         shape = Shape(32, (0, *(int(one) for one in steps[1:])), twos)
         constant = int(random.integers(-40, 40))
-        shapes, values = (shape, Shape(32, line(0))), (None, constant)
+        shapes, values = [shape, Shape(32, line(0))], [None, constant]
         if random.integers(0, 2) and not name.startswith("sh"):
             shapes, values = shapes[::-1], values[::-1]
-        found = arithmetic(name, shapes, values)
+        found = arithmetic(name, tuple(shapes), tuple(values))
         if found is None:
             continue
         known += 1
@@ -663,7 +663,11 @@ def in_a_block(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None
     monkeypatch.setattr(hot, "_take_up", taken)
     monkeypatch.setenv("WSEMU_TIER", "always")
     run._kept.clear()
-    yield lambda what: signal.signal(signal.SIGALRM, what)
+
+    def on_a_signal(what: Any) -> None:
+        signal.signal(signal.SIGALRM, what)
+
+    yield on_a_signal
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
 
