@@ -7,9 +7,9 @@ For each kernel: the CPU time inside the VM of a checked launch without blocks; 
 is compiled while it runs (`auto`, with an empty cache: its thread's time counted too); of one whose block is there.
 `loop` is what a Numba loop of the same sums takes.  Ratios hold within one run only.
 
-`--random N` runs N random loop kernels, as many with random accesses by whole warps and as many that mix what cells
-may hold in the tiers `off`, `always` and `restless`, prints those whose reports or arrays differ, and ends with 1 if
-there is one.
+`--random N` runs N random loop kernels, as many with random accesses by whole warps, as many that mix what cells may
+hold and as many with loads through the read-only cache in the tiers `off`, `always` and `restless`, prints those whose
+reports or arrays differ, and ends with 1 if there is one.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def speed(sizes: dict[str, int]) -> bool:
 
 def random_programs(count: int, seed: int) -> bool:
     """Whether random loop kernels, and random accesses, do the same in all tiers."""
-    from tests.properties import cell_programs, loop_programs, row_programs
+    from tests.properties import cell_programs, loop_programs, read_only_programs, row_programs
 
     def said(kernel: Any, one: Any, n: int, tier: str) -> tuple[Any, ...]:
         os.environ["WSEMU_TIER"] = tier
@@ -235,19 +235,20 @@ def random_programs(count: int, seed: int) -> bool:
         left = (a.tobytes() for a in arguments if isinstance(a, np.ndarray))
         return report.model_copy(update={"seconds": 0.0}).model_dump(), *left
 
-    fine = True
+    fine, kinds = True, (loop_programs, row_programs, cell_programs, read_only_programs)
     with tempfile.TemporaryDirectory() as folder:
-        for kind in (loop_programs, row_programs, cell_programs):
+        for kind in kinds:
             name = kind.__name__.rpartition(".")[2]
             made = [kind.program(seed + k) for k in range(count)]
-            for k, (one, kernel) in enumerate(zip(made, loop_programs.loaded(made, Path(folder), name), strict=True)):
+            for k, (one, kernel) in enumerate(zip(made, kind.loaded(made, Path(folder), name), strict=True)):
                 for n in (5, 2):
                     first = said(kernel, one, n, "off")
                     for tier in ("always", "restless"):
                         if said(kernel, one, n, tier) != first:
                             print(f"{name}, seed {seed + k}, n {n}: {tier} differs", flush=True)
                             fine = False
-    print(f"{3 * count} random programs, two sizes each, in three tiers: {'no difference' if fine else 'differences'}")
+    told = "no difference" if fine else "differences"
+    print(f"{len(kinds) * count} random programs, two sizes each, in three tiers: {told}")
     return fine
 
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from tests.properties.loop_programs import LoopProgram
+from tests.properties.loop_programs import LoopProgram, loaded
 from tests.properties.row_programs import ROWS, few, place
+
+__all__ = ["loaded", "program"]
 
 BYTES = {"np.int32": 4, "np.int64": 8, "np.int16": 2, "np.uint8": 1, "np.float32": 4}
 STYLES = ("plain", "plain", "plain", "plain", "short", "cluster", "spread", "copies")

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import random
 
-from tests.properties.loop_programs import LoopProgram
+from tests.properties.loop_programs import LoopProgram, loaded
+
+__all__ = ["ROWS", "few", "loaded", "place", "program"]
 
 ROWS = 6
 """of 32 elements, in shared memory"""

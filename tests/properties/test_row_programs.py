@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import wsemu
-from tests.properties import cell_programs, row_programs
-from tests.properties.loop_programs import LoopProgram, loaded
+from tests.properties import cell_programs, read_only_programs, row_programs
+from tests.properties.loop_programs import LoopProgram
 from wsemu.machine import run
 from wsemu.machine.tier import hot
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 COUNT, IN_BLOCKS = 24, 4
 ROUNDS = 3
-KINDS = {"rows": row_programs.program, "cells": cell_programs.program}
+KINDS = {"rows": row_programs, "cells": cell_programs, "read_only": read_only_programs}
 
 
 def said(kernel: Any, one: LoopProgram, engine: Literal["vm", "reference"]) -> tuple[Any, ...]:
@@ -33,9 +33,9 @@ def said(kernel: Any, one: LoopProgram, engine: Literal["vm", "reference"]) -> t
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_accesses_do_what_the_reference_does(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    made = [KINDS[kind](seed) for seed in range(COUNT)]
+    made = [KINDS[kind].program(seed) for seed in range(COUNT)]
     verdicts = set()
-    for n, (one, kernel) in enumerate(zip(made, loaded(made, tmp_path, kind), strict=True)):
+    for n, (one, kernel) in enumerate(zip(made, KINDS[kind].loaded(made, tmp_path, kind), strict=True)):
         expected = said(kernel, one, "reference")
         verdicts.add(expected[0])
         for tier in ("off", "restless") if n < IN_BLOCKS else ("off",):

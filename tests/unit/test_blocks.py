@@ -221,11 +221,8 @@ def test_blocks_do_what_the_vm_does(name: str, monkeypatch: pytest.MonkeyPatch) 
     in_all_tiers(monkeypatch, lambda: said(kernel, grid, block, arguments()))
 
 
-@pytest.mark.parametrize(("stray", "verdict"), [(4, "verified"), (2, "failed")])
-def test_programs_of_mbarriers_have_blocks_that_keep_off_these(
-    stray: int, verdict: str, monkeypatch: pytest.MonkeyPatch
-):
-    x = np.arange(64, dtype=np.float32)
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The addresses of the blocks that machines take up from now on."""
     taken: list[int] = []
     take_up = hot._take_up
 
@@ -234,6 +231,15 @@ def test_programs_of_mbarriers_have_blocks_that_keep_off_these(
         take_up(machine, block)
 
     monkeypatch.setattr(hot, "_take_up", counted)
+    return taken
+
+
+@pytest.mark.parametrize(("stray", "verdict"), [(4, "verified"), (2, "failed")])
+def test_programs_of_mbarriers_have_blocks_that_keep_off_these(
+    stray: int, verdict: str, monkeypatch: pytest.MonkeyPatch
+):
+    x = np.arange(64, dtype=np.float32)
+    taken = counted(monkeypatch)
 
     def launch() -> Any:
         return said(phases, 1, 64, (x, np.zeros(64, np.float32), 6, stray), dynamic_shared=16 + 512)
@@ -623,6 +629,64 @@ def test_an_instruction_tells_the_rows_that_it_writes() -> None:
 
 
 # -- what goes on meanwhile -------------------------------------------------------------------------------------------
+@cuda.jit
+def read_only(x: Any, y: Any, n: Any) -> None:
+    t = cuda.threadIdx.x
+    total = np.float32(0)
+    for k in range(n):
+        total += ptx.ld_nc(x, t) + ptx.ld_nc(x, k) + ptx.ld_nc(x, t % 8 * 4 + t // 8)
+    y[t] = total
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_blocks_have_loads_through_the_read_only_cache(overlap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = counted(monkeypatch)
+
+    def launch() -> Any:
+        x = numbers(64)
+        return said(read_only, 1, 32, (x, x[:32] if overlap else np.zeros(32, np.float32), 6))
+
+    first, *_ = in_all_tiers(monkeypatch, launch)
+    assert len(taken) >= 2
+    assert ("read-only-written" in {finding["code"] for finding in first["findings"]}) == overlap
+
+
+@cuda.jit
+def margins(x: Any, y: Any, n: Any, m: Any) -> None:
+    """Loads whose addresses are computed before the loop, and lie outside for lanes that do not use them."""
+    t, b = cuda.threadIdx.x, cuda.blockIdx.x
+    total = np.float32(0)
+    for k in range(n):
+        if b < m:
+            total += x[k, t + 32 * b + 8]
+        total += x[k, t + 32 * b]
+    y[b * 32 + t] = total
+
+
+def test_a_block_is_made_anew_where_indices_are_seen_to_lie_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last CTA's do, which comes after the first block was made."""
+    rows, ctas = 400, 6
+    expected = said(margins, ctas, 32, margin_arguments(rows, ctas))
+    taken = counted(monkeypatch)
+    monkeypatch.setenv("WSEMU_TIER", "auto")
+    monkeypatch.setattr(hot, "HOT", 2000)
+    monkeypatch.setattr(hot, "SEEN", 1000)
+    monkeypatch.setattr(run, "SLICES", (2000,) * 3)
+    monkeypatch.setattr(run, "FIRST_SLICE", 2000)
+    run._kept.clear()
+    found = []
+    for _ in range(3):
+        found.append(said(margins, ctas, 32, margin_arguments(rows, ctas)))
+        hot.wait_for_blocks()
+    assert found == [expected] * 3
+    assert len(set(taken)) == 2
+
+
+def margin_arguments(rows: int, ctas: int) -> Any:
+    x = numbers(rows * 32 * ctas).reshape(rows, 32 * ctas)
+    return x, np.zeros(32 * ctas, np.float32), rows, ctas - 1
+
+
 @cuda.jit
 def endless(x: Any, n: Any) -> None:
     v = x[cuda.threadIdx.x]

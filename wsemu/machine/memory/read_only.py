@@ -23,6 +23,7 @@ from wsemu.model.isa import (
     LANES,
     NO_STORE,
     NON_COHERENT,
+    OFFSET_MASK,
     SEGMENT_SHIFT,
 )
 
@@ -40,6 +41,31 @@ def mark(place, size, bit, unused):
     else:
         for q in range(0, size, 4):
             store_u32(place + q, load_u32(place + q) | bit * 0x01010101)
+
+
+@compiled
+def mark_range(place, extent, bit):
+    """Mark the bytes of one lane, or of 32 side by side."""
+    if extent < LANES:
+        mark(place, extent, bit, np.int64(0))
+    else:
+        for q in range(0, extent, 8):
+            store_i64(place + q, load_i64(place + q) | bit * 0x0101010101010101)
+
+
+@compiled
+def note_range(m, first, extent, bit):
+    """Mark what a good access touches, of lanes side by side or that have one address."""
+    number = first >> SEGMENT_SHIFT
+    if number >= FIRST_ARRAY and segment_at(m.segments, number).marked:
+        mark_range(segment_at(m.segments, number).marked + (first & OFFSET_MASK), extent, bit)
+
+
+@compiled
+def note_lanes(m, place, bias, size, bit):
+    """Mark what a good access of all lanes touches, whose addresses lie at `place`, to which `bias` is added."""
+    for lane in range(LANES):
+        note_range(m, load_i64(place + 8 * lane) + bias, size, bit)
 
 
 @compiled
@@ -70,16 +96,11 @@ def mark_at_once(m, registers, i, mask, size, bit):
     if number < FIRST_ARRAY or number >= m.segment_count:
         return False
     segment = segment_at(m.segments, number)
-    offset = place & ((1 << SEGMENT_SHIFT) - 1)
+    offset = place & OFFSET_MASK
     extent = size << 5 if pattern == UNIT else size
     if segment.marked == 0 or offset > segment.bytes - extent or offset & (size - 1):
         return False
-    if pattern == SAME:
-        mark(segment.marked + offset, size, bit, np.int64(0))
-    else:
-        for q in range(0, extent, 8):
-            word = segment.marked + offset + q
-            store_i64(word, load_i64(word) | bit * 0x0101010101010101)
+    mark_range(segment.marked + offset, extent, bit)
     return True
 
 
@@ -99,7 +120,7 @@ def note(m, w, pc, registers, i, mask, bit, unused):
         if number < FIRST_ARRAY or number >= m.segment_count:
             continue
         segment = segment_at(m.segments, number)
-        offset = place & ((1 << SEGMENT_SHIFT) - 1)
+        offset = place & OFFSET_MASK
         if segment.marked == 0 or offset > segment.bytes - size or offset & (size - 1):
             continue
         if m.claims == 0:

@@ -14,6 +14,8 @@ from wsemu.machine.memory.cell_bits import HIGH_SHIFT
 from wsemu.machine.memory.costs import shared_cost
 from wsemu.machine.memory.lane_access import SAME, SCATTERED, UNIT, lie_so, simple_pattern
 from wsemu.machine.memory.plans import dearer, judged_here, make_planned, make_spread, plan_steps
+from wsemu.machine.memory.read_only import note_lanes
+from wsemu.machine.memory.read_only import note_range as note_read_only
 from wsemu.machine.memory.shadow import FULL, floor_of, note_range, now, read_one, touch_side_by_side
 from wsemu.machine.records import access_at, call, machine_at, plan_at, plan_due_at, segment_at
 from wsemu.machine.scalars import load_i64, load_u8, set_bytes, unset_bytes
@@ -168,6 +170,19 @@ def any_way(address, w, pc, place, imm, shape):
         if due.misses > OFTEN * (1 + due.made * due.made):
             call(m.plan_entry, m.address, pc, place, imm, shape & ((1 << KNOWN) - 1))
     return host | how << HOW if host else np.int64(0)
+
+
+def noted_range(address, first, extent, bit):
+    """Mark what an access has touched of programs with loads through the read-only cache, see memory/read_only.py: of
+    lanes side by side from `first` on, or that have this address."""
+    note_read_only(machine_at(address, 0), first, extent, bit)
+    return np.int64(0)
+
+
+def noted_lanes(address, place, bias, size, bit):
+    """The same of lanes that lie anyhow."""
+    note_lanes(machine_at(address, 0), place, bias, size, bit)
+    return np.int64(0)
 
 
 HOW = 56

@@ -44,11 +44,25 @@ from wsemu.machine.memory.lane_access import (
 )
 from wsemu.machine.records import call, flow_at, machine_at, warp_at
 from wsemu.machine.scheduler import PAUSE
-from wsemu.machine.state import BUDGET, DONE, YIELDED
-from wsemu.machine.tier.accesses import HOW, KIND, KNOWN, all_at_one, any_way, side_by_side
+from wsemu.machine.state import BUDGET, DONE, LOADED, STORED, YIELDED
+from wsemu.machine.tier.accesses import HOW, KIND, KNOWN, all_at_one, any_way, noted_lanes, noted_range, side_by_side
 from wsemu.machine.tier.shapes import APART, CREDIT, arithmetic, line, same_steps
 from wsemu.model.control_flow import changes_flow
-from wsemu.model.isa import LANES, N_ALU, N_MEMORY, NAMES, OPCODE, OPERATIONS, READ, ROW, SIZE, WRITE, memory_shape
+from wsemu.model.isa import (
+    FIRST_STORE,
+    LANES,
+    N_ALU,
+    N_MEMORY,
+    NAMES,
+    NON_COHERENT,
+    OPCODE,
+    OPERATIONS,
+    READ,
+    ROW,
+    SIZE,
+    WRITE,
+    memory_shape,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -59,6 +73,8 @@ BRA, JUMP, JOIN = OPCODE["bra"], OPCODE["jump"], OPCODE["join"]
 REFUSED = 8
 """what a stretch loses of its CREDIT where control comes to it with rows that lie otherwise; each other time adds one,
 and without any it is left to the VM for the next PAUSE times"""
+UNUSED = 0xFFFF
+"""in `aux` of a load: the bytes of each lane that it loads for nothing"""
 MOST_PIECES = 8
 """of an access whose lanes lie by known steps, that a block has where it is; more are moved by a function apart"""
 _INTEGER = {1: I1, 8: ir.IntType(8), 16: ir.IntType(16), 32: I32, 64: I64}
@@ -589,7 +605,9 @@ class Block:
         moved = [row[2] + j * ROW for j in range(n)]
         shape = self.rows.shape(state, row[3], "b64")
         condition = self._condition(pc, state)
-        if condition is None and shape and not store and shape.alike:
+        if self._mark(pc) == LOADED and row[7] & UNUSED:
+            self._seldom(pc, state, moved, condition)
+        elif condition is None and shape and not store and shape.alike:
             self._load_one(pc, state, f"b{8 * size}", moved)
         elif condition is None and shape and shape.steps == line(size * n) and (size * n).bit_count() == 1:
             self._side_by_side(pc, state, store, f"b{8 * size}", moved)
@@ -620,12 +638,39 @@ class Block:
         self._usual(b.cbranch(b.icmp_unsigned("==", status, I64(0)), onward, block))
         b.position_at_end(onward)
 
+    def _seldom(self, pc: int, state: State, moved: list[int], condition: Value | None) -> None:
+        """An access that the VM makes, always."""
+        b, lanes = self.b, self._lanes(condition)
+        some, behind = (self.made.append_basic_block(name) for name in ("some", "behind"))
+        b.cbranch(b.icmp_unsigned("!=", lanes, I32(0)), some, behind)
+        b.position_at_end(some)
+        self._look_closer(pc, state, lanes)
+        b.branch(behind)
+        b.position_at_end(behind)
+        for row in moved:
+            self.kept.forget(row)
+
+    def _mark(self, pc: int) -> int:
+        """What is kept of an access: a load through the read-only cache, or a store, which others may load so; or 0."""
+        row = self.rows.code[pc]
+        if not self.rows.reads_only or row[0] >= N_MEMORY:
+            return 0
+        if row[0] >= FIRST_STORE:
+            return STORED
+        return LOADED if row[7] & NON_COHERENT else 0
+
+    def _note_range(self, pc: int, extent: int) -> None:
+        bit = self._mark(pc)
+        if bit:
+            self._apart(_NOTE_RANGE, (extent, bit), self.address, self._first(pc))
+
     def _load_one(self, pc: int, state: State, t: str, moved: list[int]) -> None:
         b, size = self.b, SIZE[t]
         log = (size * len(moved)).bit_length() - 1
         host = self._apart(_ALL_AT_ONE, (log,), self.address, self.w, I64(pc), self._first(pc))
         usual, closer, met = self._ways(host)
         b.position_at_end(usual)
+        self._note_range(pc, size * len(moved))
         values = [b.load(pointer(b, b.add(host, I64(j * size)), ELEMENT[t]), align=1) for j in range(len(moved))]
         for row, value in zip(moved, values, strict=True):
             b.store(value, pointer(b, b.add(self.registers, I64(row)), value.type))
@@ -652,6 +697,7 @@ class Block:
         host = self._apart(_SIDE_BY_SIDE, (log, kind), self.address, self.w, I64(pc), self._first(pc))
         usual, closer, met = self._ways(host)
         b.position_at_end(usual)
+        self._note_range(pc, LANES * size * len(moved))
         if store:
             store_side_by_side(b, host, parts)
         else:
@@ -701,6 +747,9 @@ class Block:
             found = self._apart(_ANY_WAY, (shape,), self.address, self.w, I64(pc), place, bias)
         usual, closer, met = self._ways(found)
         b.position_at_end(usual)
+        bit = self._mark(pc)
+        if bit:
+            self._apart(_NOTE_LANES, (size * n, bit), self.address, place, bias)
         move(b.and_(found, I64((1 << HOW) - 1)), b.lshr(found, I64(HOW)))
         b.branch(met)
         b.position_at_end(closer)
@@ -787,3 +836,4 @@ def _ends(shape: Shape | None) -> list[int]:
 
 
 _ALL_AT_ONE, _SIDE_BY_SIDE, _ANY_WAY = compiled(all_at_one), compiled(side_by_side), compiled(any_way)
+_NOTE_RANGE, _NOTE_LANES = compiled(noted_range), compiled(noted_lanes)

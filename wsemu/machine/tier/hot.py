@@ -185,13 +185,15 @@ def drop(machine: Machine) -> None:
 
 def _fit(machine: Machine) -> bool:
     """Whether its accesses are made in the way that blocks have them."""
-    state, guarded = machine.state[0], machine.image.asynchronous
-    parts = native.compiled(("access_entry", "guarded_entry") if guarded else ("access_entry",), machine.width)
-    if guarded:
-        usual = state["access_entry"] == parts["guarded_entry"] and state["guarded_entry"] == parts["access_entry"]
-    else:
-        usual = state["access_entry"] == parts["access_entry"]
-    return bool(usual and state["shortcuts"] and not state["trace"])
+    state = machine.state[0]
+    before = (("noted_entry", bool(machine.marks)), ("guarded_entry", machine.image.asynchronous))
+    names = [name for name, there in before if there]
+    parts = native.compiled(("access_entry", *names), machine.width)
+    made, usual = parts["access_entry"], True
+    for name in names:
+        usual &= bool(state[name] == made)
+        made = parts[name]
+    return bool(usual and state["access_entry"] == made and state["shortcuts"] and not state["trace"] | state["claims"])
 
 
 def _all_starts(program: Program) -> list[int]:

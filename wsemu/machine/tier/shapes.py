@@ -31,6 +31,7 @@ from wsemu.model.isa import (
     SIZE,
     memory_shape,
 )
+from wsemu.model.read_only import loads_read_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -274,6 +275,7 @@ class Rows:
         """`given`: how those lie that no instruction writes, see `given_shapes`; `outside`: instructions whose indices
         are known to lie outside, see `indices_outside`."""
         self.outside = outside
+        self.reads_only = loads_read_only(program)
         self.code = program.code.tolist()
         self.uses, self.types, _ = _rows_of(program)
         self.given = frozenset(given)
