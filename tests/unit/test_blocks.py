@@ -310,6 +310,52 @@ LOOP:
 outside"""
 
 
+GUARDED_LOADS = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 px, .param .u64 py, .param .u32 n)
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<6>;
+    ld.param.u64 %rd1, [px];
+    ld.param.u64 %rd2, [py];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %tid.x;
+    cvt.u64.u32 %rd3, %r2;
+    shl.b64 %rd4, %rd3, 2;
+    add.s64 %rd2, %rd2, %rd4;
+    shl.b64 %rd4, %rd3, 3;
+    add.s64 %rd4, %rd1, %rd4;
+    mov.u32 %r3, 0;
+    mov.u32 %r4, 0;
+LOOP:
+    add.u32 %r5, %r3, 100;
+    add.u32 %r6, %r3, 200;
+    ld.global.u32 %r7, [%rd4];
+    setp.gt.u32 %p2, %r7, %r3;
+    @%p2 ld.global.u32 %r5, [%rd4];
+    @%p2 ld.global.nc.v2.u32 {%r6, _}, [%rd4];
+    add.u32 %r4, %r4, %r5;
+    add.u32 %r4, %r4, %r6;
+    add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p1, %r3, %r1;
+    @%p1 bra LOOP;
+    st.global.u32 [%rd2], %r4;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("some", [False, True])
+def test_lanes_that_do_not_load_keep_what_they_have(some: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = wsemu.load_ptx(GUARDED_LOADS)["k"]
+    x = np.full(64, 3, np.int32)
+    x[: 16 * some] = 5
+    in_all_tiers(monkeypatch, lambda: said(kernel, 1, 32, (x, np.zeros(32, np.int32), 8)))
+
+
 @pytest.mark.parametrize("size", [160, 40])
 def test_an_access_that_the_host_was_needed_for_is_made_to_its_end_first(
     size: int, monkeypatch: pytest.MonkeyPatch

@@ -238,7 +238,8 @@ class Block:
             choice.add_case(I64(start), entered)
             b.position_at_end(entered)
             looked_at, fine, refused = (self.made.append_basic_block(name) for name in ("look", "fine", "refused"))
-            b.cbranch(b.icmp_unsigned("==", known_at, I64(start)), self.at[start], looked_at)
+            behind_a_barrier = b.icmp_unsigned("==", known_at, I64(start)) if start else I1(0)
+            b.cbranch(behind_a_barrier, self.at[start], looked_at)
             b.position_at_end(looked_at)
             place = pointer(b, b.add(self._field(self.m, "blocks"), I64(8 * start)), I64)
             b.cbranch(self._lie_so(start), fine, refused)
@@ -605,6 +606,9 @@ class Block:
         moved = [row[2] + j * ROW for j in range(n)]
         shape = self.rows.shape(state, row[3], "b64")
         condition = self._condition(pc, state)
+        if condition is not None and not store:
+            for at in moved:  # what lanes keep that load nothing
+                self._fill_row(state, at)
         if self._mark(pc) == LOADED and row[7] & UNUSED:
             self._seldom(pc, state, moved, condition)
         elif condition is None and shape and not store and shape.alike:
