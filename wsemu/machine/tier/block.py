@@ -113,10 +113,11 @@ def leaders(rows: Rows, starts: Iterable[int]) -> list[int]:
     return sorted(found)
 
 
-def _any(b: Builder, lanes: Value) -> Value:
-    """Whether any of 32 truth values holds."""
-    wide = b.sext(lanes, ir.VectorType(I64, LANES))
-    n = LANES
+def _any_nan(b: Builder, v: Value) -> Value:
+    """Whether one of 32 floats of 64 bits is none: a comparison tells of two at once."""
+    n = LANES // 2
+    low, high = (b.shuffle_vector(v, v, half) for half in halves(n))
+    wide = b.sext(b.fcmp_unordered("uno", low, high), ir.VectorType(I64, n))
     while n > 4:
         n //= 2
         low, high = halves(n)
@@ -537,7 +538,7 @@ class Block:
         if OPERATIONS[name].result != "f64" or body not in NUMBERS:
             return body(b, *vectors)
         value = NUMBERS[body](b, *vectors)
-        self._unless(b.not_(_any(b, b.fcmp_unordered("uno", value, value))), pc, state)
+        self._unless(b.not_(_any_nan(b, value)), pc, state)
         return value
 
     def _of_first_lanes(
