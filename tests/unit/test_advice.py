@@ -37,6 +37,10 @@ def test_a_code_is_suggested_for_what_is_like_it_and_for_nothing_else(word, advi
     ("arguments", "said"),
     [
         (["check", "--nope", "x.py"], "error: no such option: --nope"),
+        (
+            ["--tier", "off", "check", "x.py"],
+            "error: no such option: --tier before the command: give it behind, as in `wsemu check --tier`",
+        ),
         (["nope"], "error: no such command 'nope'"),
         (["check"], "error: missing argument 'FILE'"),
         (["explain", "nope"], "error: no finding code 'nope'"),

@@ -89,12 +89,20 @@ def _by_us(error: Any) -> str:
     return f"give {wanted(first)}"
 
 
+def _has(command: Any, option: str) -> bool:
+    return any(option in parameter.opts for parameter in command.params)
+
+
 def _show(error: Any, file: IO[str] | None = None) -> None:
     """What typer writes for a wrong option, in wsemu's words: usage, where help is, and one line that begins small."""
     context = getattr(error, "ctx", None)
     lines = [context.get_usage(), f"try `{context.command_path} --help`", ""] if context else []
     message = str(error.format_message())
     said = message[:1].lower() + message[1:].rstrip(".")
+    name = getattr(error, "option_name", None)
+    if name and context and isinstance(context.command, _Commands):
+        having = next((command for command, made in _COMMANDS.items() if _has(made, name)), None)
+        said += f" before the command: give it behind, as in `wsemu {having} {name}`" if having else ""
     typer.echo("\n".join([*lines, f"error: {said}"]), file=file or sys.stderr)
 
 
