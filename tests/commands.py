@@ -28,6 +28,7 @@ import numpy as np
 
 from wsemu.cli import main
 from wsemu.frontend.python.source import _of_code
+from wsemu.host import takeover  # noqa: F401 - its hook is there before they are first put back
 from wsemu.launch import hooks
 from wsemu.machine.build import COMPILING
 
