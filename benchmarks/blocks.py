@@ -8,8 +8,8 @@ is compiled while it runs (`auto`, with an empty cache: its thread's time counte
 `loop` is what a Numba loop of the same sums takes.  Ratios hold within one run only.
 
 `--random N` runs N random loop kernels, as many with random accesses by whole warps, as many that mix what cells may
-hold and as many with loads through the read-only cache in the tiers `off`, `always` and `restless`, prints those whose
-reports or arrays differ, and ends with 1 if there is one.
+hold, as many with loads through the read-only cache and as many that meet an mbarrier, in the tiers `off`, `always` and
+`restless`, prints those whose reports or arrays differ, and ends with 1 if there is one.
 """
 
 from __future__ import annotations
@@ -225,17 +225,18 @@ def speed(sizes: dict[str, int]) -> bool:
 
 def random_programs(count: int, seed: int) -> bool:
     """Whether random loop kernels, and random accesses, do the same in all tiers."""
-    from tests.properties import cell_programs, loop_programs, read_only_programs, row_programs
+    from tests.properties import cell_programs, clobber_programs, loop_programs, read_only_programs, row_programs
 
     def said(kernel: Any, one: Any, n: int, tier: str) -> tuple[Any, ...]:
         os.environ["WSEMU_TIER"] = tier
         run._kept.clear()
         arguments = one.arguments(n, 1)
-        report = wsemu.check(kernel, one.grid, one.threads, arguments, cluster=one.cluster)
+        how = {"cluster": one.cluster, "dynamic_shared": one.dynamic_shared}
+        report = wsemu.check(kernel, one.grid, one.threads, arguments, **how)
         left = (a.tobytes() for a in arguments if isinstance(a, np.ndarray))
         return report.model_copy(update={"seconds": 0.0}).model_dump(), *left
 
-    fine, kinds = True, (loop_programs, row_programs, cell_programs, read_only_programs)
+    fine, kinds = True, (loop_programs, row_programs, cell_programs, read_only_programs, clobber_programs)
     with tempfile.TemporaryDirectory() as folder:
         for kind in kinds:
             name = kind.__name__.rpartition(".")[2]

@@ -39,6 +39,7 @@ class LoopProgram:
     grid: int
     cluster: int = 1
     """CTAs of a cluster"""
+    dynamic_shared: int = 0
 
     def arguments(self, n: int, seed: int = 0, m: int = 3, a: int = 1) -> tuple[Any, ...]:
         """For n iterations, m of an inner loop, and a scalar; other seeds fill the arrays otherwise."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wsemu
-from tests.properties import cell_programs, read_only_programs, row_programs
+from tests.properties import cell_programs, clobber_programs, read_only_programs, row_programs
 from tests.properties.loop_programs import LoopProgram
 from wsemu.machine import run
 from wsemu.machine.tier import hot
@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 
 COUNT, IN_BLOCKS = 24, 4
 ROUNDS = 3
-KINDS = {"rows": row_programs, "cells": cell_programs, "read_only": read_only_programs}
+KINDS = {"rows": row_programs, "cells": cell_programs, "read_only": read_only_programs, "clobber": clobber_programs}
 
 
 def said(kernel: Any, one: LoopProgram, engine: Literal["vm", "reference"]) -> tuple[Any, ...]:
     """What a launch shows, whoever runs it."""
     run._kept.clear()
     arguments = one.arguments(ROUNDS, 1)
-    report = wsemu.check(kernel, one.grid, one.threads, arguments, engine=engine, cluster=one.cluster)
+    report = wsemu.check(
+        kernel, one.grid, one.threads, arguments, engine=engine, cluster=one.cluster, dynamic_shared=one.dynamic_shared
+    )
     left = (a.tobytes() for a in arguments if isinstance(a, np.ndarray))
     return report.verdict, [(f.code, f.message) for f in report.findings], report.counters, *left
 
