@@ -45,6 +45,17 @@ def halves(n: int) -> tuple[Value, Value]:
     return numbers(I32, range(n)), numbers(I32, range(n, 2 * n))
 
 
+def all_zero(b: Builder, v: Value) -> Value:
+    """Whether all numbers of a vector are 0, of which there are a power of two."""
+    n, width = v.type.count, v.type.element.width
+    while n * width > 256:
+        n //= 2
+        low, high = halves(n)
+        v = b.or_(b.shuffle_vector(v, v, low), b.shuffle_vector(v, v, high))
+    whole = ir.IntType(n * width)
+    return b.icmp_unsigned("==", b.bitcast(v, whole), ir.Constant(whole, 0))
+
+
 def constant(t: Any, value: float) -> Value:
     return numbers(t.element, [value] * t.count) if isinstance(t, ir.VectorType) else ir.Constant(t, value)
 

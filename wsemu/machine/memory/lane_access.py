@@ -14,6 +14,7 @@ from wsemu.machine.arithmetic.codegen import (
     I64,
     Builder,
     Value,
+    all_zero,
     each_lane,
     halves,
     lane_loop,
@@ -106,13 +107,7 @@ def all_inside(b: Builder, place: Value, bias: Value, limit: Value, size: Value)
     v = b.load(pointer(b, place, ir.VectorType(I64, LANES)), align=8)
     offset = b.add(v, splat(b, bias))
     beyond = b.lshr(b.or_(offset, b.sub(splat(b, limit), offset)), same(v, 63))
-    wrong, n = b.or_(beyond, b.and_(offset, splat(b, b.sub(size, I64(1))))), LANES
-    while n > 4:
-        n //= 2
-        low, high = halves(n)
-        wrong = b.or_(b.shuffle_vector(wrong, wrong, low), b.shuffle_vector(wrong, wrong, high))
-    whole = ir.IntType(256)
-    return b.zext(b.icmp_unsigned("==", b.bitcast(wrong, whole), ir.Constant(whole, 0)), I64)
+    return b.zext(all_zero(b, b.or_(beyond, b.and_(offset, splat(b, b.sub(size, I64(1)))))), I64)
 
 
 def _steps(b: Builder, place: Value, first: Value) -> Value:

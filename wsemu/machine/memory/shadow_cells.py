@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from wsemu.machine.arithmetic.codegen import I32, I64, each_lane, halves, numbers, pointer, same, splat
+from wsemu.machine.arithmetic.codegen import I32, I64, all_zero, each_lane, halves, numbers, pointer, same, splat
 from wsemu.machine.lowering import emitted
 from wsemu.machine.memory.cell_bits import (
     ATOMIC_BIT,
@@ -108,13 +108,7 @@ def _strays(b: Builder, address: Value, log: Value, first: Value) -> Value:
 
 
 def _zero(b: Builder, v: Value) -> Value:
-    """1 if all 32 elements are 0."""
-    n = LANES
-    while n > 4:
-        n //= 2
-        low, high = halves(n)
-        v = b.or_(b.shuffle_vector(v, v, low), b.shuffle_vector(v, v, high))
-    return b.zext(b.icmp_signed("==", b.bitcast(v, ir.IntType(256)), ir.Constant(ir.IntType(256), 0)), I64)
+    return b.zext(all_zero(b, v), I64)
 
 
 def _uniform(b: Builder, address: Value, bits: Value, key: Value) -> Value:

@@ -21,6 +21,7 @@ from wsemu.machine.arithmetic.codegen import (
     MASK,
     Builder,
     Value,
+    all_zero,
     halves,
     numbers,
     pointer,
@@ -113,17 +114,10 @@ def leaders(rows: Rows, starts: Iterable[int]) -> list[int]:
     return sorted(found)
 
 
-def _any_nan(b: Builder, v: Value) -> Value:
-    """Whether one of 32 floats of 64 bits is none: a comparison tells of two at once."""
-    n = LANES // 2
-    low, high = (b.shuffle_vector(v, v, half) for half in halves(n))
-    wide = b.sext(b.fcmp_unordered("uno", low, high), ir.VectorType(I64, n))
-    while n > 4:
-        n //= 2
-        low, high = halves(n)
-        wide = b.or_(b.shuffle_vector(wide, wide, low), b.shuffle_vector(wide, wide, high))
-    whole = ir.IntType(256)
-    return b.icmp_unsigned("!=", b.bitcast(wide, whole), ir.Constant(whole, 0))
+def _no_nan(b: Builder, v: Value) -> Value:
+    """Whether all of 32 floats of 64 bits are numbers: a comparison tells of two at once."""
+    low, high = (b.shuffle_vector(v, v, half) for half in halves(LANES // 2))
+    return all_zero(b, b.sext(b.fcmp_unordered("uno", low, high), ir.VectorType(I64, LANES // 2)))
 
 
 class _Kept:
@@ -278,15 +272,8 @@ class Block:
             found[value.type] = b.or_(found[value.type], value) if value.type in found else value
         result = I1(1)
         for value in found.values():
-            whole = value
-            if isinstance(value.type, ir.VectorType):
-                n = LANES
-                while n * value.type.element.width > 256:
-                    n //= 2
-                    low, high = halves(n)
-                    whole = b.or_(b.shuffle_vector(whole, whole, low), b.shuffle_vector(whole, whole, high))
-                whole = b.bitcast(whole, ir.IntType(n * value.type.element.width))
-            result = b.and_(result, b.icmp_unsigned("==", whole, ir.Constant(whole.type, 0)))
+            vector = isinstance(value.type, ir.VectorType)
+            result = b.and_(result, all_zero(b, value) if vector else b.icmp_unsigned("==", value, value.type(0)))
         return result
 
     def _leave(self, pc: int, state: State) -> tuple[Any, Any]:
@@ -538,7 +525,7 @@ class Block:
         if OPERATIONS[name].result != "f64" or body not in NUMBERS:
             return body(b, *vectors)
         value = NUMBERS[body](b, *vectors)
-        self._unless(b.not_(_any_nan(b, value)), pc, state)
+        self._unless(_no_nan(b, value), pc, state)
         return value
 
     def _of_first_lanes(
