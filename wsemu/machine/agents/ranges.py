@@ -28,7 +28,17 @@ from wsemu.machine.memory.cell_bits import (
     WHEN,
 )
 from wsemu.machine.memory.readers import written_out
-from wsemu.machine.memory.shadow import RACE, add_element, loads, mark, note_range, record_conflict, set_number, width
+from wsemu.machine.memory.shadow import (
+    RACE,
+    add_element,
+    floor_of,
+    loads,
+    mark,
+    note_range,
+    record_conflict,
+    set_number,
+    width,
+)
 from wsemu.machine.memory.shadow_cells import least, put, same_key, uniform
 from wsemu.machine.memory.window import in_window
 from wsemu.machine.records import call, memo_at, record_finding, segment_at, warp_at
@@ -389,7 +399,7 @@ def touch_piece(m, w, lane, pc, address, size, kind, base, bulk, whole, lanes):
         return
     segment = segment_at(m.segments, number)
     grain = segment.grain
-    floor = m.base if number != SHARED else np.int64(0)
+    floor = floor_of(m, number)
     space = np.int64(number != SHARED)
     offset = address & OFFSET_MASK
     first = offset >> grain

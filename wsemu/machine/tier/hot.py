@@ -49,6 +49,8 @@ MOST_OF_IT = 0.98
 """of what the VM has executed, that a block is to have"""
 LARGEST = 1500
 """instructions of a block, from which on nothing is added to it"""
+MOST_BLOCKS = 8
+"""of a program, from which on none is made anew for what registers tell"""
 LONGEST = 4000
 """instructions of a stretch that a block may have: the compiler takes seconds for as many, and is not interrupted"""
 
@@ -160,7 +162,7 @@ def _informed(machine: Machine, wanted: Wanted, heat: Heat) -> Wanted:
 
 def _look_again(machine: Machine, blocks: npt.NDArray[np.int64], heat: Heat) -> None:
     """Where rows lie otherwise than a block has them, look for another one, if one knows more by now."""
-    if machine.wanted is not None and (blocks < 0).any():
+    if machine.wanted is not None and (blocks < 0).any() and len(heat.blocks) < MOST_BLOCKS:
         wanted = _informed(machine, machine.wanted, heat)
         if wanted != machine.wanted:
             machine.wanted, machine.state[0]["blocks"] = wanted, 0
