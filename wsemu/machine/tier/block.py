@@ -291,7 +291,8 @@ class Block:
             for row, bits, steps in rows:
                 self._write_out(row, bits, steps)
             self.b.store(I64(pc), self._place(self.warp, "pc"))
-            if OPERATIONS[NAMES[self.rows.code[pc][0]]].kind == "barrier":
+            op, guard = self.rows.code[pc][:2]
+            if OPERATIONS[NAMES[op]].kind == "barrier" and not guard:  # past a guarded one the VM may go by itself
                 self.b.store(I64(pc + 1), self._place(self.warp, "known_at"))
             self.b.ret(status)
             self.b = here
