@@ -1,0 +1,285 @@
+"""What code for a program's hot stretches stands on: records of the machine, rows of registers, and the ways out.
+
+Registers stay where the VM has them.  Of a row whose lanes lie in a known way (`shapes`) its first lane alone is kept
+up to date; the others are written where control leaves the block.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from wsemu.machine.arithmetic.codegen import (
+    ELEMENT,
+    I1,
+    I32,
+    I64,
+    MASK,
+    Builder,
+    Value,
+    all_zero,
+    numbers,
+    pointer,
+    splat,
+)
+from wsemu.machine.lowering import Compiled, Module, Record
+from wsemu.machine.records import machine_at, warp_at
+from wsemu.machine.state import DONE
+from wsemu.model.isa import LANES, NAMES, OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wsemu.machine.tier.shapes import Rows, Shape, State, Steps
+
+_INTEGER = {1: I1, 8: ir.IntType(8), 16: ir.IntType(16), 32: I32, 64: I64}
+
+
+class Kept:
+    """Values of rows, as long as they are those of the row."""
+
+    def __init__(self) -> None:
+        self.scalars: dict[int, Value] = {}
+        self.lanes: dict[int, Value] = {}
+        """of predicates that differ by lane"""
+
+    def forget(self, row: int) -> None:
+        self.scalars.pop(row, None)
+        self.lanes.pop(row, None)
+
+
+class Frame:
+    """A function `symbol(address, w)` that is being made: a warp from warp.pc on."""
+
+    kept: Kept
+
+    def __init__(self, module: Module, rows: Rows, covered: Sequence[int], symbol: str) -> None:
+        """Of the instructions `covered`."""
+        self.module, self.rows = module, rows
+        self.made = ir.Function(module.ir, ir.FunctionType(I64, [I64, I64]), symbol)
+        self.made.attributes.add("nounwind")
+        self.address, self.w = self.made.args
+        self.b: Builder = ir.IRBuilder(self.made.append_basic_block("entry"))
+        self.shaped_writes = frozenset(
+            row for pc in covered for row, _ in rows.uses[pc].writes if self._state_after(pc).get(row)
+        )
+        self.read = frozenset(row for pc in covered for row, _ in rows.uses[pc].reads)
+        self.helpers: dict[tuple[Any, ...], Any] = {}
+        self.numbers: dict[Steps, int] = {}
+        self.m = machine_at.body(self.b, self.address, I64(0))
+        self.warp = warp_at.body(self.b, self._field(self.m, "warps"), self.w)
+        self.registers = self._field(self.warp, "registers")
+        self.leaves: dict[Any, Any] = {}
+
+    def _state_after(self, pc: int) -> State:
+        state = self.rows.before[pc]
+        return {} if state is None else self.rows.after(pc, state)
+
+    # -- records
+
+    def _place(self, record: Record, name: str) -> Value:
+        assert record.dtype.fields is not None
+        offset = record.dtype.fields[name][1]
+        place = self.b.gep(record.place, [I64(offset)], inbounds=True)
+        return self.b.bitcast(place, I64.as_pointer())
+
+    def _field(self, record: Record, name: str) -> Value:
+        return self.b.load(self._place(record, name))
+
+    def _call(self, function: Compiled, *arguments: Any) -> Value:
+        """Call a compiled function, of numbers and records."""
+        kinds = tuple(one.dtype if isinstance(one, Record) else None for one in arguments)
+        plain = [one.place if isinstance(one, Record) else one for one in arguments]
+        return self.b.call(self.module.function(function, kinds), plain)
+
+    def _helper(self, key: tuple[Any, ...], count: int, body: Callable[[Builder, Any], Value | None]) -> Any:
+        """A function of i64 numbers that stays apart."""
+        if key not in self.helpers:
+            made = ir.Function(self.module.ir, ir.FunctionType(I64, [I64] * count), ".".join(map(str, key)))
+            made.linkage = "internal"
+            made.attributes.add("noinline")
+            made.attributes.add("nounwind")
+            b = ir.IRBuilder(made.append_basic_block("entry"))
+            result = body(b, made.args)
+            b.ret(I64(0) if result is None else result)
+            self.helpers[key] = made
+        return self.helpers[key]
+
+    def _apart(self, function: Compiled, constants: tuple[int, ...], *arguments: Value) -> Value:
+        """Call a compiled function of these numbers and, last, constants, for which it is made."""
+
+        def body(b: Builder, given: Any) -> Value:
+            inner = self.module.function(function, (None,) * (len(given) + len(constants)))
+            inner.attributes.add("alwaysinline")
+            return b.call(inner, [*given, *(I64(n) for n in constants)])
+
+        key = (function.function.__name__, "of", *constants)
+        return self.b.call(self._helper(key, len(arguments), body), arguments)
+
+    # -- what rows must be where control comes, and the ways out
+
+    def _lie_so(self, start: int) -> Value:
+        """Whether the rows that matter from a stretch on have the shapes that it takes them to have."""
+        b, state, live = self.b, self.rows.before[start] or {}, self.rows.live[start]
+        found: dict[Any, Value] = {}
+        for row in sorted(live & (self.read | self.shaped_writes)):
+            shape = self._shape(state, row)
+            if shape is None or row in self.rows.given:
+                continue
+            place = b.add(self.registers, I64(row))
+            if shape.bits == 1:
+                word = b.load(pointer(b, place, I32))
+                value = b.xor(word, b.ashr(word, I32(31)))
+            else:
+                t = ir.VectorType(_INTEGER[shape.bits], LANES)
+                v = b.load(pointer(b, place, t), align=64)
+                first = b.extract_element(v, I32(0))
+                value = b.xor(b.sub(v, splat(b, first)), numbers(t.element, shape.steps))
+                if shape.twos:
+                    rest = b.and_(first, t.element((1 << min(shape.twos, shape.bits)) - 1))
+                    found[t.element] = b.or_(found[t.element], rest) if t.element in found else rest
+            found[value.type] = b.or_(found[value.type], value) if value.type in found else value
+        result = I1(1)
+        for value in found.values():
+            vector = isinstance(value.type, ir.VectorType)
+            result = b.and_(result, all_zero(b, value) if vector else b.icmp_unsigned("==", value, value.type(0)))
+        return result
+
+    def _leave(self, pc: int, state: State) -> tuple[Any, Any]:
+        """(block, its phi of statuses): where the warp goes on at pc in the VM, or later."""
+        live = self.rows.live[pc]
+        rows = tuple(
+            (row, shape.bits, shape.steps)
+            for row, shape in sorted(state.items())
+            if shape and row in live and row in self.shaped_writes
+        )
+        if (pc, rows) not in self.leaves:
+            block = self.made.append_basic_block(f"leave{pc}")
+            here, self.b = self.b, ir.IRBuilder(block)
+            status = self.b.phi(I64)
+            for row, bits, steps in rows:
+                self._write_out(row, bits, steps)
+            self.b.store(I64(pc), self._place(self.warp, "pc"))
+            op, guard = self.rows.code[pc][:2]
+            if OPERATIONS[NAMES[op]].kind == "barrier" and not guard:  # past a guarded one the VM may go by itself
+                self.b.store(I64(pc + 1), self._place(self.warp, "known_at"))
+            self.b.ret(status)
+            self.b = here
+            self.leaves[pc, rows] = block, status
+        block, status = self.leaves[pc, rows]
+        return block, status
+
+    def _leave_for(self, pc: int, state: State, status: Value) -> None:
+        block, phi = self._leave(pc, state)
+        phi.add_incoming(status, self.b.block)
+        self.b.branch(block)
+
+    def _unless(self, fine: Value, pc: int, state: State) -> None:
+        """Leave before pc where something is not as usual."""
+        block, phi = self._leave(pc, state)
+        onward = self.made.append_basic_block("fine")
+        phi.add_incoming(I64(DONE), self.b.block)
+        self._usual(self.b.cbranch(fine, onward, block))
+        self.b.position_at_end(onward)
+
+    def _usual(self, branch: Any) -> None:
+        branch.set_weights([1 << 20, 1])
+
+    def _write_out(self, row: int, bits: int, steps: Steps) -> None:
+        """Of a row whose first lane is up to date write the others."""
+        if bits == 1:
+            return
+
+        def body(b: Builder, given: Any) -> None:
+            t = _INTEGER[bits]
+            first = b.load(pointer(b, given[0], t))
+            vector = ir.VectorType(t, LANES)
+            b.store(b.add(splat(b, first), numbers(t, steps)), pointer(b, given[0], vector), align=64)
+
+        helper = self._helper(("write_out", bits, self._number_of(steps)), 1, body)
+        self.b.call(helper, [self.b.add(self.registers, I64(row))])
+
+    def _number_of(self, steps: Steps) -> int:
+        """What such steps are called here."""
+        return self.numbers.setdefault(steps, len(self.numbers))
+
+    # -- rows
+
+    def _shape(self, state: State, row: int) -> Shape | None:
+        return self.rows.first[row] if row in self.rows.given else state.get(row)
+
+    def _scalar(self, row: int, type_: str) -> Value:
+        """The first lane's value of a row that has a shape."""
+        b, t = self.b, I1 if type_ == "p" else ELEMENT[type_]
+        if row in self.rows.constants and type_[0] == "b":
+            return ir.Constant(t, self.rows.constants[row] & ((1 << t.width) - 1))
+        if row not in self.kept.scalars:
+            place = b.add(self.registers, I64(row))
+            if type_ == "p":
+                value = b.icmp_unsigned("!=", b.load(pointer(b, place, I32)), I32(0))
+            else:
+                value = b.load(pointer(b, place, t))
+            self.kept.scalars[row] = value
+        return self._as(self.kept.scalars[row], t)
+
+    def _as(self, value: Value, t: Any) -> Value:
+        return value if value.type == t else self.b.bitcast(value, t)
+
+    def _vector(self, state: State, row: int, type_: str) -> Value:
+        """All lanes of a row."""
+        b = self.b
+        t = MASK if type_ == "p" else ir.VectorType(ELEMENT[type_], LANES)
+        shape = self.rows.shape(state, row, type_)
+        if shape is not None:
+            scalar = self._scalar(row, type_)
+            if shape.alike:
+                return splat(b, scalar)
+            whole = splat(b, self._as(scalar, _INTEGER[shape.bits]))
+            return self._as(b.add(whole, numbers(whole.type.element, shape.steps)), t)
+        place = b.add(self.registers, I64(row))
+        if type_ != "p":
+            return b.load(pointer(b, place, t), align=64)
+        if row not in self.kept.lanes:
+            self.kept.lanes[row] = b.load(pointer(b, place, I32))
+        return b.bitcast(self.kept.lanes[row], MASK)
+
+    def _put_scalar(self, row: int, type_: str, value: Value) -> None:
+        b = self.b
+        self.kept.forget(row)
+        self.kept.scalars[row] = value
+        place = b.add(self.registers, I64(row))
+        stored = b.sext(value, I32) if type_ == "p" else value
+        b.store(stored, pointer(b, place, stored.type))
+
+    def _put_vector(self, row: int, type_: str, value: Value) -> None:
+        b = self.b
+        self.kept.forget(row)
+        place = b.add(self.registers, I64(row))
+        if type_ == "p":
+            self.kept.lanes[row] = b.bitcast(value, I32)
+            b.store(self.kept.lanes[row], pointer(b, place, I32))
+        else:
+            b.store(value, pointer(b, place, value.type), align=64)
+
+    def _fill_row(self, state: State, row: int) -> None:
+        """Have all lanes of a row in their place."""
+        shape = state.get(row)
+        if shape and row not in self.rows.given:
+            self._write_out(row, shape.bits, shape.steps)
+
+    def _condition(self, pc: int, state: State) -> Value | None:
+        """The lanes of an instruction: None for all, an i1 for all or none, or 32 of these."""
+        guard = self.rows.code[pc][1]
+        if not guard:
+            return None
+        shape = self.rows.shape(state, guard >> 1, "p")
+        value = self._scalar(guard >> 1, "p") if shape else self._vector(state, guard >> 1, "p")
+        return self.b.not_(value) if guard & 1 else value
+
+    def _lanes(self, condition: Value | None) -> Value:
+        """As an i32."""
+        b = self.b
+        if condition is None:
+            return I32(-1)
+        return b.bitcast(condition, I32) if isinstance(condition.type, ir.VectorType) else b.sext(condition, I32)

@@ -1,0 +1,297 @@
+"""Loads and stores of a block: judged by the functions of `accesses`, moved here, or made as the VM makes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from wsemu.machine.arithmetic.codegen import (
+    ELEMENT,
+    I32,
+    I64,
+    Builder,
+    Value,
+    pointer,
+)
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.lane_access import (
+    SAME,
+    SCATTERED,
+    UNIT,
+    load_pieces,
+    load_side_by_side,
+    pieces_of,
+    store_pieces,
+    store_side_by_side,
+    transfer,
+)
+from wsemu.machine.records import call
+from wsemu.machine.state import LOADED, STORED
+from wsemu.machine.tier.accesses import HOW, KIND, KNOWN, all_at_one, any_way, noted_lanes, noted_range, side_by_side
+from wsemu.machine.tier.frame import Frame
+from wsemu.machine.tier.shapes import line
+from wsemu.model.isa import (
+    FIRST_STORE,
+    LANES,
+    N_MEMORY,
+    NAMES,
+    NON_COHERENT,
+    READ,
+    ROW,
+    SIZE,
+    WRITE,
+    memory_shape,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.machine.tier.shapes import State, Steps
+
+UNUSED = 0xFFFF
+"""in `aux` of a load: the bytes of each lane that it loads for nothing"""
+MOST_PIECES = 8
+"""of an access whose lanes lie by known steps, that a block has where it is; more are moved by a function apart"""
+
+
+class LoadsAndStores(Frame):
+    """What makes the accesses of a function."""
+
+    def _memory(self, pc: int, state: State) -> None:
+        row = self.rows.code[pc]
+        name = NAMES[row[0]]
+        store, size, n = memory_shape(name)
+        moved = [row[2] + j * ROW for j in range(n)]
+        shape = self.rows.shape(state, row[3], "b64")
+        condition = self._condition(pc, state)
+        if condition is not None and not store:
+            for at in moved:  # what lanes keep that load nothing
+                self._fill_row(state, at)
+        if self._mark(pc) == LOADED and row[7] & UNUSED:
+            self._seldom(pc, state, moved, condition)
+        elif condition is None and shape and not store and shape.alike:
+            self._load_one(pc, state, f"b{8 * size}", moved)
+        elif condition is None and shape and shape.steps == line(size * n) and (size * n).bit_count() == 1:
+            self._side_by_side(pc, state, store, f"b{8 * size}", moved)
+        else:
+            self._any_way(pc, state, name, moved, condition)
+
+    def _first(self, pc: int) -> Value:
+        row = self.rows.code[pc]
+        return self.b.add(self._scalar(row[3], "b64"), I64(row[6]))
+
+    def _ways(self, host: Value) -> tuple[Any, Any, Any]:
+        """Blocks: the usual way, the closer look, and where both meet; the builder is in none of them."""
+        usual, closer, met = (self.made.append_basic_block(name) for name in ("usual", "closer", "met"))
+        self._usual(self.b.cbranch(self.b.icmp_unsigned("!=", host, I64(0)), usual, closer))
+        return usual, closer, met
+
+    def _look_closer(self, pc: int, state: State, lanes: Value) -> None:
+        """The access as the VM makes it; the block goes on behind it."""
+        b = self.b
+        use = self.rows.uses[pc]
+        for at, _ in use.reads:
+            self._fill_row(state, at)
+        entry = self._field(self.m, "access_entry")
+        status = call.body(b, entry, self.address, self.w, I64(pc), self.registers, b.zext(lanes, I64))
+        block, phi = self._leave(pc, state)
+        phi.add_incoming(status, b.block)
+        onward = self.made.append_basic_block("onward")
+        self._usual(b.cbranch(b.icmp_unsigned("==", status, I64(0)), onward, block))
+        b.position_at_end(onward)
+
+    def _seldom(self, pc: int, state: State, moved: list[int], condition: Value | None) -> None:
+        """An access that the VM makes, always."""
+        b, lanes = self.b, self._lanes(condition)
+        some, behind = (self.made.append_basic_block(name) for name in ("some", "behind"))
+        b.cbranch(b.icmp_unsigned("!=", lanes, I32(0)), some, behind)
+        b.position_at_end(some)
+        self._look_closer(pc, state, lanes)
+        b.branch(behind)
+        b.position_at_end(behind)
+        for row in moved:
+            self.kept.forget(row)
+
+    def _mark(self, pc: int) -> int:
+        """What is kept of an access: a load through the read-only cache, or a store, which others may load so; or 0."""
+        row = self.rows.code[pc]
+        if not self.rows.reads_only or row[0] >= N_MEMORY:
+            return 0
+        if row[0] >= FIRST_STORE:
+            return STORED
+        return LOADED if row[7] & NON_COHERENT else 0
+
+    def _note_range(self, pc: int, extent: int) -> None:
+        bit = self._mark(pc)
+        if bit:
+            self._apart(_NOTE_RANGE, (extent, bit), self.address, self._first(pc))
+
+    def _load_one(self, pc: int, state: State, t: str, moved: list[int]) -> None:
+        b, size = self.b, SIZE[t]
+        log = (size * len(moved)).bit_length() - 1
+        host = self._apart(_ALL_AT_ONE, (log,), self.address, self.w, I64(pc), self._first(pc))
+        usual, closer, met = self._ways(host)
+        b.position_at_end(usual)
+        self._note_range(pc, size * len(moved))
+        values = [b.load(pointer(b, b.add(host, I64(j * size)), ELEMENT[t]), align=1) for j in range(len(moved))]
+        for row, value in zip(moved, values, strict=True):
+            b.store(value, pointer(b, b.add(self.registers, I64(row)), value.type))
+        b.branch(met)
+        b.position_at_end(closer)
+        self._look_closer(pc, state, I32(-1))
+        others = [b.load(pointer(b, b.add(self.registers, I64(row)), ELEMENT[t])) for row in moved]
+        last = b.block
+        b.branch(met)
+        b.position_at_end(met)
+        for row, value, other in zip(moved, values, others, strict=True):
+            both = b.phi(value.type)
+            both.add_incoming(value, usual)
+            both.add_incoming(other, last)
+            self.kept.forget(row)
+            self.kept.scalars[row] = both
+
+    def _side_by_side(self, pc: int, state: State, store: bool, t: str, moved: list[int]) -> None:
+        b, size = self.b, SIZE[t]
+        vector = ir.VectorType(ELEMENT[t], LANES)
+        log = (size * len(moved)).bit_length() - 1
+        parts = [self._vector(state, row, t) for row in moved] if store else []
+        kind = WRITE if store else READ
+        host = self._apart(_SIDE_BY_SIDE, (log, kind), self.address, self.w, I64(pc), self._first(pc))
+        usual, closer, met = self._ways(host)
+        b.position_at_end(usual)
+        self._note_range(pc, LANES * size * len(moved))
+        if store:
+            store_side_by_side(b, host, parts)
+        else:
+            parts = load_side_by_side(b, host, len(moved), ELEMENT[t])
+        places = [pointer(b, b.add(self.registers, I64(row)), vector) for row in moved]
+        for place, part in zip(places, parts if not store else (), strict=False):
+            b.store(part, place, align=64)
+        b.branch(met)
+        b.position_at_end(closer)
+        self._look_closer(pc, state, I32(-1))
+        b.branch(met)
+        b.position_at_end(met)
+        for row in moved if not store else ():
+            self.kept.forget(row)
+
+    def _any_way(self, pc: int, state: State, name: str, moved: list[int], condition: Value | None) -> None:
+        """An access whose lanes may lie anyhow, or be some of a warp's."""
+        b = self.b
+        move = self._moved_by_steps(pc, state, name, moved) or self._moved_as_found(pc, state, name)
+        lanes = self._lanes(condition)
+        behind = self.made.append_basic_block("behind")
+        if condition is not None:
+            all_, some = (self.made.append_basic_block(part) for part in ("all", "some"))
+            none = self.made.append_basic_block("maybe")
+            b.cbranch(b.icmp_unsigned("==", lanes, I32(0)), behind, none)
+            b.position_at_end(none)
+            b.cbranch(b.icmp_unsigned("==", lanes, I32(-1)), all_, some)
+            b.position_at_end(some)
+            self._look_closer(pc, state, lanes)
+            b.branch(behind)
+            b.position_at_end(all_)
+        move()
+        b.branch(behind)
+        b.position_at_end(behind)
+        if not memory_shape(name)[0]:
+            for at in moved:
+                self.kept.forget(at)
+
+    def _judged_any_way(self, pc: int, state: State, name: str, place: Value, bias: Value, how: int, move: Any) -> None:
+        """Judge an access by all lanes, whose addresses lie at `place`, and `move` what is found to be as usual.  `how`
+        these lie, from 1, if they are constants."""
+        b = self.b
+        store, size, n = memory_shape(name)
+        found = I64(0)
+        if (size * n).bit_count() == 1:
+            shape = (size * n).bit_length() - 1 | (WRITE if store else READ) << KIND | how << KNOWN
+            found = self._apart(_ANY_WAY, (shape,), self.address, self.w, I64(pc), place, bias)
+        usual, closer, met = self._ways(found)
+        b.position_at_end(usual)
+        bit = self._mark(pc)
+        if bit:
+            self._apart(_NOTE_LANES, (size * n, bit), self.address, place, bias)
+        move(b.and_(found, I64((1 << HOW) - 1)), b.lshr(found, I64(HOW)))
+        b.branch(met)
+        b.position_at_end(closer)
+        self._look_closer(pc, state, I32(-1))
+        b.branch(met)
+        b.position_at_end(met)
+
+    def _moved_as_found(self, pc: int, state: State, name: str) -> Callable[[], None]:
+        """What makes an access of lanes that lie anyhow."""
+        b, row = self.b, self.rows.code[pc]
+        for at, _ in self.rows.uses[pc].reads:
+            self._fill_row(state, at)
+        place = b.add(self.registers, I64(row[3]))
+
+        def body(b: Builder, given: Any) -> None:
+            how, registers, d, a, delta = given
+            transfer(b, name, how, registers, d, a, delta, I32(-1), quarters=True)
+
+        def move(host: Value, how: Value) -> None:
+            delta = b.sub(host, b.load(pointer(b, place, I64)))
+            moves = self._helper(("transfer", name), 5, body)
+            b.call(moves, [how, self.registers, I64(row[2]), I64(row[3]), delta])
+
+        return lambda: self._judged_any_way(pc, state, name, place, I64(row[6]), 0, move)
+
+    def _moved_by_steps(self, pc: int, state: State, name: str, moved: list[int]) -> Callable[[], None] | None:
+        """What makes an access of lanes that lie by known steps; None if they do not."""
+        b = self.b
+        shape = self.rows.shape(state, self.rows.code[pc][3], "b64")
+        store, size, n = memory_shape(name)
+        if not shape or n == 3:
+            return None
+        pieces = pieces_of(shape.steps, size * n, alike=not store)
+        many = len(pieces) > MOST_PIECES
+        vector = ir.VectorType(ELEMENT[f"b{8 * size}"], LANES)
+        parts = []
+        if store and many:
+            for row in moved:
+                self._fill_row(state, row)
+        elif store:
+            parts = [self._vector(state, row, f"b{8 * size}") for row in moved]
+        first = self._first(pc)
+
+        def places(b: Builder, registers: Value, d: Value) -> list[Value]:
+            return [pointer(b, b.add(registers, b.add(d, I64(j * ROW))), vector) for j in range(n)]
+
+        def body(b: Builder, given: Any) -> None:
+            host, *rest = given
+            rows = places(b, *rest)
+            if store:
+                store_pieces(b, host, [b.load(row, align=64) for row in rows], pieces)
+            else:
+                for row, part in zip(rows, load_pieces(b, host, n, vector.element, pieces), strict=True):
+                    b.store(part, row, align=64)
+
+        def move(host: Value, how: Value) -> None:
+            d = I64(moved[0])
+            if many:
+                helper = self._helper(("transfer", name, "by", self._number_of(shape.steps)), 3, body)
+                b.call(helper, [host, self.registers, d])
+            elif store:
+                store_pieces(b, host, parts, pieces)
+            else:
+                body(b, (host, self.registers, d))
+
+        how = UNIT if shape.steps == line(size * n) else SAME if shape.alike else SCATTERED
+        constants = self._constants(shape.steps)
+        return lambda: self._judged_any_way(pc, state, name, constants, first, 1 + how, move)
+
+    def _constants(self, steps: Steps) -> Value:
+        """Where such steps lie as numbers."""
+        name = f"steps{self._number_of(steps)}"
+        made = self.module.ir.globals.get(name)
+        if made is None:
+            made = ir.GlobalVariable(self.module.ir, ir.ArrayType(I64, LANES), name)
+            made.linkage, made.global_constant, made.align = "internal", True, 64
+            made.initializer = ir.Constant(made.value_type, list(steps))
+        return self.b.ptrtoint(made, I64)
+
+
+_ALL_AT_ONE, _SIDE_BY_SIDE, _ANY_WAY = compiled(all_at_one), compiled(side_by_side), compiled(any_way)
+_NOTE_RANGE, _NOTE_LANES = compiled(noted_range), compiled(noted_lanes)
