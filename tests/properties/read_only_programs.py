@@ -19,6 +19,7 @@ _INDICES = (
     "mul.lo.u32 %r9, %r1, %r1; and.b32 %r9, %r9, 255;",
     "mad.lo.u32 %r9, %r3, 32, %r1;",
     "sub.u32 %r9, 127, %r1;",
+    "sub.u32 %r9, 40, %r1;",
 )
 _TYPES = (("u32", 4, 1), ("u32", 4, 1), ("u32", 4, 1), ("v2.u32", 4, 2), ("v4.u32", 4, 4), ("u8", 1, 1), ("u16", 2, 1))
 _REGISTERS = {1: "%r4", 2: "{%r4, %r5}", 4: "{%r4, %r5, %r6, %r7}"}
@@ -28,14 +29,20 @@ def _access(draw: random.Random, often: float) -> str:
     type_, size, n = draw.choice(_TYPES)
     index = draw.choice(_INDICES).format(c=draw.randrange(32), p=draw.choice((2, 8, 9)))
     guard = draw.choice(("", "", "", "@%p2 ", "@!%p2 ", "@%p3 "))
-    at = f"{index} mul.wide.u32 %rd3, %r9, {size * n}; "
+    sign = draw.choice("us")
+
+    def at(base: str) -> str:
+        if draw.random() < 0.5:
+            return f"{index} mad.wide.{sign}32 %rd4, %r9, {size * n}, {base};"
+        return f"{index} mul.wide.{sign}32 %rd3, %r9, {size * n}; add.s64 %rd4, {base}, %rd3;"
+
     if draw.random() < 0.7:
         how = draw.choice((".nc", ".nc", ""))
         names = _REGISTERS[n] if n == 1 or draw.random() < 0.7 else _REGISTERS[n].replace("%r5", "_")
-        return f"{at}add.s64 %rd4, %rd1, %rd3; {guard}ld.global{how}.{type_} {names}, [%rd4]; add.u32 %r8, %r8, %r4;"
+        return f"{at('%rd1')} {guard}ld.global{how}.{type_} {names}, [%rd4]; add.u32 %r8, %r8, %r4;"
     to = "%rd1" if draw.random() < often else "%rd2"
     far = draw.choice((0, 512, 4096)) if to == "%rd1" else 0
-    return f"{at}add.s64 %rd4, {to}, %rd3; {guard}st.global.{type_} [%rd4+{far}], {_REGISTERS[n]};"
+    return f"{at(to)} {guard}st.global.{type_} [%rd4+{far}], {_REGISTERS[n]};"
 
 
 def program(seed: int) -> LoopProgram:

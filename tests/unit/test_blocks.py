@@ -628,6 +628,12 @@ THREAD = along(32, 1, 5)
         ("index.s64", [along(64, 1), *3 * [along(64, 0)]], (None, None, 4, None), along(64, 4)),
         ("index.s64", [*3 * [along(64, 0)], along(64, 8)], (None, None, None, None), along(64, 8)),
         ("add.b32", [None, along(32, 0)], (None, None), None),
+        ("mulwide.u32", [THREAD, along(32, 0)], (None, 4), along(64, 4, 7)),
+        ("mulwide.s32", [THREAD, along(32, 0)], (None, 0xFFFFFFFC), along(64, -4, 7)),
+        ("mulwide.u32", [THREAD, along(32, 0)], (None, -4), along(64, 0xFFFFFFFC, 7)),
+        ("madwide.s32", [along(32, 0), THREAD, along(64, 8, 2)], (-3, None, None), along(64, 5, 2)),
+        ("mulwide.u32", [THREAD, along(32, 0)], (None, None), None),
+        ("mulwide.u16", [THREAD, along(32, 0)], (None, 4), None),
     ],
 )  # fmt: skip
 def test_shapes_of_results(name: str, shapes: Any, values: Any, expected: Any) -> None:

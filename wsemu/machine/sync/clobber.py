@@ -99,9 +99,10 @@ def row_near_mbarriers(m, place, imm, mask, size):
         return False
     lane, first = lowest_bit(mask), np.int64(SHARED << SEGMENT_SHIFT)
     low, high = lowest_of(place, mask, lane), highest_of(place, mask, lane)
-    if low < 0 or high >= ADDRESS_WRAPPED or high + imm + size > ADDRESS_WRAPPED:  # so that sums do not come round
+    if min(low, imm) <= -ADDRESS_WRAPPED or max(high, imm) >= ADDRESS_WRAPPED:  # so that sums do not come round
         return True
-    return near_mbarriers(m, low + imm - first, high + imm + size - first)
+    low, high = low + imm, high + imm + size
+    return low < 0 or high > ADDRESS_WRAPPED or near_mbarriers(m, low - first, high - first)
 
 
 def access_guarded(address, w, pc, registers, mask):

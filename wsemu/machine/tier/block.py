@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
     from wsemu.machine.tier.shapes import Rows, Shape, State
 
+WIDENING = ("cvt.b64.", "mulwide.", "madwide.")
+"""operations that extend numbers of 32 bits, by sign or 0"""
 BRA, JUMP, JOIN = OPCODE["bra"], OPCODE["jump"], OPCODE["join"]
 REFUSED = 8
 """what a stretch loses of its CREDIT where control comes to it with rows that lie otherwise; each other time adds one,
@@ -273,17 +275,22 @@ class Block(LoadsAndStores):
     ) -> Value:
         """What an operation on rows with shapes gives in the first lane, if the others follow."""
         b = self.b
-        shape = shapes[0]
         if name.startswith("index."):
-            return self._address(scalars, name, pc, state, _ends(shape))
-        if name.startswith("cvt.b64.") and shape and shape.bits == 32 and not shape.low_bits_alone:
-            signed = name[8] == "s"
-            first = resize(b, scalars[0], I64, signed)
-            for step in _ends(shape):
-                other = b.add(first, I64(step))
-                again = resize(b, b.trunc(other, I32), I64, signed)
-                self._unless(b.icmp_unsigned("==", other, again), pc, state)
+            return self._address(scalars, name, pc, state, _ends(shapes[0]))
+        if name.startswith(WIDENING):
+            for scalar, shape in zip(scalars, shapes, strict=True):
+                if shape and shape.bits == 32 and not shape.low_bits_alone:
+                    self._unless_extended(scalar, _ends(shape), name.endswith("s32"), pc, state)
         return BODIES[name](b, *scalars)
+
+    def _unless_extended(self, first: Value, ends: Sequence[int], signed: bool, pc: int, state: State) -> None:
+        """Leave where a number of 32 bits, as far from the first one as `ends` at most, comes round."""
+        b = self.b
+        first = resize(b, first, I64, signed)
+        for step in ends:
+            other = b.add(first, I64(step))
+            again = resize(b, b.trunc(other, I32), I64, signed)
+            self._unless(b.icmp_unsigned("==", other, again), pc, state)
 
     def _address(self, values: list[Value], name: str, pc: int, state: State, ends: Sequence[int] = ()) -> Value:
         """An address whose index lies inside in each lane; of all lanes, or of the first one, from which the others are

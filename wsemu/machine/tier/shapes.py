@@ -203,6 +203,8 @@ _LINEAR = {
     "sub": _Linear(lambda s, v: s[0] - s[1], lambda n, v: min(n)),
     "mul": _Linear(_product, lambda n, v: n[0] + n[1]),
     "mad": _Linear(_sum_of_product, lambda n, v: min(n[0] + n[1], n[2])),
+    "mulwide": _Linear(_product, lambda n, v: n[0] + n[1]),
+    "madwide": _Linear(_sum_of_product, lambda n, v: min(n[0] + n[1], n[2])),
     "shl": _Linear(_shifted, lambda n, v: n[0] + min(max(v[1] or 0, 0), 31)),
     "index": _Linear(_address, lambda n, v: min(n[0] + n[2], n[3])),
 }
@@ -240,6 +242,8 @@ def arithmetic(name: str, shapes: tuple[Shape | None, ...], values: _Values) -> 
     what, whole = name.split(".")[0], {operation.result, *operation.operands} <= _WHOLE
     steps: Steps | None = UNIFORM if all(shape.alike for shape in known) else None
     twos = 0
+    if what in ("mulwide", "madwide"):
+        values = tuple(_extended(value, name, t) for value, t in zip(values, operation.operands, strict=True))
     if whole and what in _LINEAR:
         rule = _LINEAR[what]
         steps = steps or _each_lane(rule.step, known, values, bits)
@@ -254,6 +258,13 @@ def arithmetic(name: str, shapes: tuple[Shape | None, ...], values: _Values) -> 
             steps = tuple(_signed(bit_rule.step(step, constant), bits) for step in shape.steps)
             twos = bit_rule.twos(shape.twos, constant)
     return None if steps is None else Shape(bits, steps, min(twos, _MOST_TWOS))
+
+
+def _extended(value: int | None, name: str, type_: str) -> int | None:
+    """A factor as an operation of that name takes it."""
+    if value is None or type_ != "b32":
+        return value
+    return _signed(value, 32) if name.endswith("s32") else value & 0xFFFFFFFF
 
 
 def _each_lane(
