@@ -251,6 +251,19 @@ def test_programs_of_mbarriers_have_blocks_that_keep_off_these(
         assert "mbarrier-clobber" in {finding["code"] for finding in found[0]["findings"]}
 
 
+def test_where_no_races_are_looked_for_accesses_outside_of_blocks_keep_off_mbarriers_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = np.arange(64, dtype=np.float32)
+
+    def launch() -> Any:
+        arguments = (x, np.zeros(64, np.float32), 6, 2)
+        return said(phases, 1, 64, arguments, dynamic_shared=16 + 512, checkers=["mbarrier"])
+
+    first, *_ = in_all_tiers(monkeypatch, launch)
+    assert {finding["code"] for finding in first["findings"]} == {"mbarrier-clobber"}
+
+
 @pytest.mark.parametrize(("stray", "verdict"), [(2, "verified"), (0, "failed")])
 def test_so_do_accesses_whose_lanes_lie_apart(stray: int, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first, *_ = in_all_tiers(
@@ -688,6 +701,17 @@ def read_only(x: Any, y: Any, n: Any) -> None:
     for k in range(n):
         total += ptx.ld_nc(x, t) + ptx.ld_nc(x, k) + ptx.ld_nc(x, t % 8 * 4 + t // 8)
     y[t] = total
+
+
+def test_what_is_claimed_in_a_second_run_is_claimed_without_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no other checker that run is made by the machine of the first one, which has a block."""
+
+    def launch() -> Any:
+        x = numbers(64)
+        return said(read_only, 1, 32, (x, x[:32], 6), checkers=["read-only"])
+
+    first, *_ = in_all_tiers(monkeypatch, launch)
+    assert [finding["code"] for finding in first["findings"]] == ["read-only-written"]
 
 
 @pytest.mark.parametrize("overlap", [False, True])

@@ -12,6 +12,7 @@ import wsemu
 from wsemu import cuda
 from wsemu.launch import running
 from wsemu.machine import run as machine
+from wsemu.machine import state as layout
 from wsemu.model.launch_shape import configure
 from wsemu.model.settings import Settings
 
@@ -91,6 +92,43 @@ def test_a_report_is_the_same_whoever_runs_which_ctas(monkeypatch, apart):
     assert [said(4), said(3), said(4)] == [alone] * 3
     monkeypatch.undo()
     assert said(4) == alone
+
+
+@cuda.jit
+def counts(x):
+    for _ in range(50):
+        x[cuda.grid(1)] += 1
+
+
+def test_a_budget_ends_where_one_worker_ends_it():
+    """Each of several is within it, all together are not."""
+
+    def said(budget, workers):
+        x = np.zeros(16 * 32, np.int32)
+        report = wsemu.check(counts, 16, 32, (x,), workers=workers, budget=budget)
+        return report.model_dump(exclude={"seconds"}), x.tobytes()
+
+    whole = said(10**9, 1)[0]["counters"]["warp_instructions"]
+    for budget in (whole * 3 // 4, whole // 2 + 20, whole - 1):
+        alone = said(budget, 1)
+        assert alone[0]["verdict"] == "incomplete"
+        assert [said(budget, workers) for workers in (2, 4)] == [alone] * 2
+
+
+def test_a_worker_whose_shadow_memory_is_often_swept_hears_that_it_is_to_stop(monkeypatch):
+    made, ran = [], machine.Machine.run
+
+    def kept(self, *arguments, **named):
+        made.append(self)
+        return ran(self, *arguments, **named)
+
+    monkeypatch.setattr(machine.Machine, "run", kept)
+    wsemu.check(counts, 4, 32, (np.zeros(128, np.int32),), workers=1)
+    monkeypatch.setattr(made[0], "entry", lambda address: layout.SWEEP, raising=False)
+    monkeypatch.setattr(made[0], "_provide", lambda status, planes: True, raising=False)
+    stop = threading.Event()
+    stop.set()
+    assert ran(made[0], 0, 4, 10**9, stop) == layout.BUDGET
 
 
 def test_shares_are_all_groups_once():

@@ -751,10 +751,13 @@ class Machine:
                 if not self._provide(status, self.planes):
                     state["wanted"] = layout.GROW_WINDOW
                     return layout.GROW
+                if stop is not None and stop.is_set():
+                    self.left, self.status = budget, layout.BUDGET
+                    return layout.BUDGET
             elif status != layout.BUDGET or budget < 0 or (stop is not None and stop.is_set()) or self._worn():
                 self.left, self.status = budget, status
                 return status
-            elif each is not None and self.executed - told >= SLICES[self.width]:
+            if each is not None and self.executed - told >= SLICES[self.width]:
                 told = self.executed
                 each(abs(int(state["group"]) - first))
 
@@ -1509,6 +1512,7 @@ class Launch:
     def _claims(self) -> list[RawFinding]:
         """Which accesses were the first ones to bytes that were loaded as read-only, and written: another run tells."""
         machine = self._machine(self._as_before(), Watch(races=False, initialised=False))
+        hot.drop(machine)  # blocks mark, and claim nothing
         claims = Claims(machine, self.written)
         machine.run(0, self.grouping.number, self.budget)
         return claims.findings()
@@ -1574,12 +1578,13 @@ class Launch:
             self.watch = replace(self.watch, suspects=suspects, apart=apart)
             astray = True
         if astray:
-            self.workers, self.descending = 1, False
-            if self.watch.windowed:
-                self._without_windows()
+            self._go_alone()
         outcomes = [Outcome("done") if astray else m.outcome(s) for m, s in zip(machines, statuses, strict=True)]
         merged = _merge(self.program, machines, outcomes, budget)
         merged.arch = self.arch
+        if merged.status == "budget" and not plain and not astray:  # each alone was within it: one tells where it ends
+            astray = True
+            self._go_alone()
         if kept and not astray and merged.status == "done" and not merged.findings:
             kept.tell(merged)
         leaving: list[Callable[[], None]] = [functools.partial(_leave, m) for m in machines]
@@ -1589,6 +1594,12 @@ class Launch:
             for leave in leaving:
                 leave()
         return merged, not astray
+
+    def _go_alone(self) -> None:
+        """From now on one machine runs all CTAs in order, without windows."""
+        self.workers, self.descending = 1, False
+        if self.watch.windowed:
+            self._without_windows()
 
     def _workers(self) -> int:
         """Threads that the CTAs are spread over."""

@@ -175,8 +175,9 @@ def _take_up(machine: Machine, block: Placed) -> None:
     state["blocks"], state["block_entry"] = address_of(blocks), block.address
     machine.warps["known_at"] = 0
     if not machine.watch.races:  # the VM makes no plans then; to a block they tell how lanes lie
-        for name, address in native.compiled(PLANS, machine.width).items():
-            state[name] = address
+        parts = native.compiled(PLANS, machine.width)  # and others, which must not take the place of this machine's own
+        for name in PLANS:
+            state[name] = parts[name]
         state["planned"] = state["shortcuts"]
 
 
