@@ -32,13 +32,13 @@ def program(seed: int) -> LoopProgram:
     body: list[str] = []
     for _ in range(draw.randrange(2, 7)):
         lines = _access(draw)
-        if far:  # from the lanes of one warp, which keep off the mbarrier
+        if far:  # behind the rows that the mbarrier lies among
             lines = [line.replace("s[", f"s[{_WORDS} + ").replace("(s, ", f"(s, {_WORDS} + ") for line in lines]
         which = draw.choice(("", "", f"if w == {draw.randrange(warps)}:", "if l < 9:", "if r == 1:"))
         body += [which, *(f"    {line}" for line in lines)] if which else lines
         if draw.random() < 0.4:
             body.append("cuda.syncthreads()")
-    body += ["ptx.mbarrier_arrive(full, %d)" % at, "ptx.mbarrier_wait_parity(full, %d, r & 1)" % at]  # noqa: UP031
+    body += [f"ptx.mbarrier_arrive(full, {at})", f"ptx.mbarrier_wait_parity(full, {at}, r & 1)"]
     before = _access(draw) if draw.random() < 0.3 else []
     head = [
         "full = cuda.shared.array(0, np.uint64)",
