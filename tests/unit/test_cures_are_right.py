@@ -154,6 +154,40 @@ b = rng.random((6, 8), dtype=f32)
 c = np.zeros((4, 8), f32)
 product[1, (8, 4)](a, b, c)
 """,
+    "tiled": """\
+T = 8
+
+@cuda.jit
+def tiled(a, b, c):
+    sa = cuda.shared.array((T, T), np.float32)
+    sb = cuda.shared.array((T, T), np.float32)
+    tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+    x, y = cuda.grid(2)
+    total = f32(0)
+    for t in range(a.shape[1] // T):
+        sa[ty, tx] = a[y, t * T + tx]
+        sb[ty, tx] = b[t * T + ty, x]
+        cuda.syncthreads()
+        for k in range(T):
+            total += sa[ty, k] * sb[k, tx]
+        cuda.syncthreads()
+    c[y, x] = total
+
+a = rng.random((16, 24), dtype=f32)
+b = rng.random((24, 32), dtype=f32)
+c = np.zeros((16, 32), f32)
+tiled[(4, 2), (T, T)](a, b, c)
+""",
+    "stride": """\
+@cuda.jit
+def stride(x, y, n):
+    for i in range(cuda.grid(1), n, cuda.gridsize(1)):
+        y[i] = f32(2) * x[i] + y[i]
+
+x = rng.random(150, dtype=f32)
+y = rng.random(150, dtype=f32)
+stride[2, 32](x, y, 150)
+""",
     "ring": """\
 D = 3
 
@@ -264,6 +298,14 @@ SLIPS = [
     ("bins", "cuda.shared.array(BINS,", "cuda.shared.array(32,"),
     ("bins", "cuda.atomic.add(h, x[t], 1)", "cuda.atomic.add(h, x[t] + 1, 1)"),
     ("product", "range(a.shape[1])", "range(b.shape[1])"),
+    ("product", "b[k, j]", "b[k + 1, j]"),  # and not fewer rounds of the loop
+    ("tiled", "sb[k, tx]", "sb[k + 1, tx]"),
+    ("tiled", "b[t * T + ty, x]", "b[t * T + ty + 1, x]"),
+    ("tiled", "a[y, t * T + tx]", "a[y, t * T - tx]"),
+    ("tiled", "range(T)", "range(T + 1)"),  # of which the last one was all amiss
+    ("dot", "x[k]", "x[k + 1]"),
+    ("bins", "h[b])", "h[b + 1])"),
+    ("stride", "x[i]", "x[i + 1]"),
     ("ring", "            if i >= D:\n                ptx.bar_sync(1 + D + s, 64)\n", ""),
     ("ring", "i >= D:", "i > D:"),
     ("twins", "            B.wait_for_dma_start()\n", ""),

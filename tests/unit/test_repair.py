@@ -249,6 +249,39 @@ def test_two_cures_with_other_results_are_shown_with_how_they_differ():
     assert "= or, with other results: proven: " in render(report)
 
 
+@cuda.jit
+def sums_of_the_next_rows(a, y):
+    total = F32(0)
+    for k in range(a.shape[0]):
+        total += a[k, cuda.threadIdx.x] * a[k + 1, cuda.threadIdx.x]
+    y[cuda.threadIdx.x] = total
+
+
+def test_an_edit_that_computes_less_says_so_and_comes_after_one_that_does_not():
+    a = np.arange(9 * 32, dtype=F32).reshape(9, 32)
+    report = wsemu.check(sums_of_the_next_rows, 1, 32, (a, zeros(32))).helped(PLENTY)
+    cures = trials(report).cures
+    assert [cures[0].less, cures[0].caution] == ["", ""]
+    shorter = next(cure for cure in cures if cure.edits[0].kind == "bound")
+    assert shorter.less == "512 loads of `a` in place of 544"
+    assert shorter.caution == " (it computes less: 512 loads of `a` in place of 544)"
+    shown = report.model_copy(update={"trials": trials(report).model_copy(update={"cures": [shorter]})})
+    assert f"proven: {shorter.says}{shorter.caution}; then verified: " in " ".join(render(shown).split())
+
+
+@cuda.jit
+def one_row_too_many(a, y):
+    total = F32(0)
+    for k in range(a.shape[0] + 1):
+        total += a[k, cuda.threadIdx.x]
+    y[cuda.threadIdx.x] = total
+
+
+def test_what_went_wrong_is_not_counted_as_left_out():
+    cure = wsemu.check(one_row_too_many, 1, 32, (zeros(9, 32), zeros(32))).cures(budget=PLENTY)[0]
+    assert (cure.edits[0].kind, cure.less) == ("bound", "")
+
+
 # -- what a search leaves alone ----------------------------------------------------------------------------------------
 def test_the_arrays_hold_what_the_launch_left_in_them():
     x, y = np.arange(64, dtype=F32), zeros(64)

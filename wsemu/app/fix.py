@@ -79,7 +79,7 @@ class Fixes:
             now, encoding = _read(path)
             if now.replace("\r\n", "\n") != "".join(linecache.getlines(cure.file)):
                 printer.text(f"`{name}` has changed since it ran: it is as it was", "warning")
-            elif not _agreed(f"edit `{name}`: {cure.says}? [y/N] "):
+            elif not _agreed(f"edit `{name}`: {cure.says}{cure.caution}? [y/N] "):
                 printer.text(f"`{name}` is as it was")
             else:
                 path.write_bytes(_applied(cure, now).encode(encoding))

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Outcome
     from wsemu.model.program import Program
     from wsemu.model.settings import Settings
+    from wsemu.repair.search import Accesses
 
 MOST_KEPT = 64 << 20
 """bytes of arrays that a report keeps as they were before the launch: of larger ones no edit is tried"""
@@ -60,6 +61,7 @@ class Attempted(NamedTuple):
     """the arrays that the launch stored to, by name, as copies"""
     stores: int
     """of threads, to shared and global memory"""
+    accesses: Accesses
     seen: Any = None
     """what was made of the report while its source was there"""
 
@@ -310,7 +312,7 @@ class Launched:
         if told and _amiss(bound.program, run[0]) >= self.amiss:
             return None
         done = judged(kernel, bound, notes, run, time.perf_counter(), orders=orders, tried=True)
-        return Attempted(done.report, self._results(bound), _stores(done), look(done.report))
+        return Attempted(done.report, self._results(bound), _stores(done), _accesses(done), look(done.report))
 
     def _results(self, bound: Bound) -> tuple[tuple[str, npt.NDArray[Any]], ...]:
         """Copies of the arrays that can have been stored to."""
@@ -346,6 +348,26 @@ def _stores(ran: Examined) -> int:
     code = ran.places.program.code[:, [0, 7]].tolist()
     counts = ran.places.outcome.accesses.items()
     return sum(count.lanes for pc, count in counts if _is_store(*code[pc]))
+
+
+_WORDS = {"load": "loads", "store": "stores", "atomic": "atomics"}
+_POLLS = ("atom.cas", "atom.exch")
+
+
+def _accesses(ran: Examined) -> Accesses:
+    """Accesses of threads that lie inside of their arrays, without those that are made as often as a flag or a lock has
+    to be asked for."""
+    found: Accesses = {}
+    program, outcome = ran.places.program, ran.places.outcome
+    wrapped = {raw.pc: raw.count for raw in outcome.findings if raw.detail.get("wrapped")}
+    for pc, count in outcome.accesses.items():
+        operation, auxiliary = program.code[pc, [0, 7]].tolist()
+        what = _WORDS.get(OPERATIONS[NAMES[operation]].kind)
+        polls = what == "atomics" and (auxiliary & NO_STORE or NAMES[operation].startswith(_POLLS))
+        if what is not None and not polls:
+            key = program.array_of[pc] or "", what
+            found[key] = found.get(key, 0) + max(count.lanes - wrapped.get(pc, 0), 0)
+    return found
 
 
 def _is_store(operation: int, auxiliary: int) -> bool:

@@ -76,12 +76,20 @@ class Cure(Record):
     """which of the report's findings it makes vanish, counted from 0"""
     drops: bool = False
     """it leaves out stores that another cure keeps"""
+    less: str = ""
+    """what it does less often than the launch as it is: `61,440 loads of `sa` in place of 65,536`; empty: nothing"""
     results: int = 0
     """cures of a report with the same number leave the same results"""
     differs: str = ""
     """how its results differ from those of the first cure, which is one of those with the number 0"""
     expected: bool | None = None
     """whether they are those that were given as right; None: none were given"""
+
+    @property
+    def caution(self) -> str:
+        """What it does less, in brackets behind what it does, or nothing."""
+        parts = ["it leaves out stores"] * self.drops + [f"it computes less: {self.less}"] * bool(self.less)
+        return f" ({'; '.join(parts)})" if parts else ""
 
     @property
     def says(self) -> str:

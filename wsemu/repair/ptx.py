@@ -384,6 +384,7 @@ def _described(run: Search, best: list[Tried], path: str) -> list[Cure]:
                 proof=tried.attempted.report.proof,
                 findings=[*range(len(run.report.findings))],
                 drops=tried.drops or tried.attempted.stores < max(first.stores, run.stores),
+                less=tried.less,
                 results=number,
                 differs=differs(first.results, tried.attempted.results) if number else "",
                 expected=agrees(tried.attempted.results, run.launched.expected),

@@ -33,11 +33,15 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Finding
 
     Results = tuple[tuple[str, npt.NDArray[Any]], ...]
+    Accesses = dict[tuple[str, str], int]
+    """array, and `loads`, `stores` or `atomics` -> how many threads made"""
 
 MOST_TRIED = 250
 """edits"""
 ENOUGH = 4
 """cures, after which only edits as likely as the last one are tried"""
+_FARTHER = 4
+"""steps that a search goes on beyond a cure that leaves out some of the work"""
 _DEPTH = 3
 """edits of a cure"""
 _OF_PASSED = 8
@@ -122,6 +126,8 @@ _ALONE = frozenset(("fill", "load", "guard", "swap", "index"))
 """kinds of edits that are no cures with those of other kinds: these make a launch quiet, and not right"""
 _KEEPS = frozenset(("launch", "swap", "compare", "bound", "constant", "return", "delete", "move"))
 """kinds of edits that may keep a launch from some of its stores"""
+_OF_LOOPS = frozenset(("bound", "constant"))
+"""kinds of edits that change how often loops run, for all threads alike"""
 _PARTS = {"launch": 1 << 20, "swap": 16}
 """kind of edit -> of so many elements that change one may be lost, of others one of four: those that went wrong, or are
 as they were by chance"""
@@ -153,6 +159,10 @@ class Attempted(Protocol):
     @property
     def stores(self) -> int:
         """Stores of threads."""
+
+    @property
+    def accesses(self) -> Accesses:
+        """Those that lie inside of their arrays, without those that poll."""
 
     @property
     def seen(self) -> Any:
@@ -227,6 +237,8 @@ class Tried(NamedTuple):
     """one of them stores less with it"""
     lost: int = 0
     """elements that the launch as it is changes, and that hold with it what they held before"""
+    less: str = ""
+    """what it does less often than the launch as it is does without a mistake"""
 
 
 @dataclass()
@@ -248,6 +260,8 @@ class Search:
     """of the launch as it is"""
     stores: int = 0
     """of its threads, where none of them lie outside of an array, and it comes to its end"""
+    accesses: Accesses = field(default_factory=dict)
+    """of the launch as it is"""
     before: Results = ()
     """what the arrays held before the launch"""
     changed: int = 0
@@ -364,7 +378,7 @@ class Search:
                     (score, name, base, c) for score, c in ordered(scene(base, self.lines[name], report, text))
                 ]
         candidates.sort(key=lambda entry: entry[0])
-        enough = float("inf")
+        enough, places = float("inf"), bool(_OF_PLACES & {*_codes(self.report)})
         most = MOST_TRIED if depth > 1 else MOST_TRIED // 2
         for score, name, base, candidate in candidates:
             if score > enough or self.over() or (self.partly and self.tried >= most):
@@ -377,6 +391,7 @@ class Search:
             last = self.cures[-1] if len(self.cures) > found else None
             if last is not None and not last.drops and not last.lost and self.right(last) is not False:
                 farther = 6 if rank_of(last) > 1 or any(c.odd > 0 for c in last.edits) else 4
+                farther += _FARTHER * (places and last.less != "")
                 enough = min(enough, score + farther * _STEP) if len(self.cures) < ENOUGH else score
 
     def remember(self, seconds: float) -> None:
@@ -409,7 +424,7 @@ class Search:
         pairs = [(now, was) for now, (_, was) in zip(done, self.passed, strict=True) if now is not None]
         changes = sum(digest(now.results) != digest(was.results) for now, was in pairs)
         drops = any(now.stores < was.stores for now, was in pairs)
-        return tried._replace(changes=changes, drops=drops, lost=self.lost(tried))
+        return tried._replace(changes=changes, drops=drops, lost=self.lost(tried), less=self.less(tried))
 
     def lost(self, tried: Tried) -> int:
         """Elements that the launch as it is changes, and an edit of what is done at all leaves as they were."""
@@ -417,6 +432,22 @@ class Search:
         lost = _lost(self.before, self.stored, tried.attempted.results) if kinds & _KEEPS else 0
         least = max((_PARTS.get(kind, 4) for kind in kinds), default=4)
         return lost if lost * least > _changed(self.before, self.stored) else 0  # what goes wrong is no loss
+
+    def less(self, tried: Tried) -> str:
+        """The accesses of which an edit leaves out the most, in words; nothing where all that were right are made.
+
+        What goes wrong is not counted, so that a loop of one round too many may lose this round; nor is what a
+        condition keeps threads from that go wrong, where it keeps them from no more stores than went wrong.
+        """
+        kinds, now = {c.edit.kind for c in tried.edits}, tried.attempted.accesses
+        fewer = {key: was - now.get(key, 0) for key, was in self.accesses.items() if now.get(key, 0) < was}
+        stores = [n for (_, what), n in fewer.items() if what != "loads"]
+        of_threads = stores and not kinds & _OF_LOOPS and max(stores) <= sum(f.count for f in self.report.errors)
+        if not fewer or of_threads or "atomic" in kinds:
+            return ""
+        array, what = key = max(fewer, key=fewer.__getitem__)
+        of = f" of `{array}`" if array else ""
+        return f"{now.get(key, 0):,} {what}{of} in place of {self.accesses[key]:,}"
 
     def right(self, tried: Tried) -> bool | None:
         """Whether a cure leaves what is expected; None where nothing is."""
@@ -517,6 +548,7 @@ def repeats(run: Search, seconds: float) -> str:
     if same is None or _codes(same.report) != _codes(run.report):
         return "the launch does something else when made again"
     run.results, run.stored, run.before = digest(same.results), same.results, run.launched.untouched()
+    run.accesses = same.accesses
     codes = {*_codes(run.report)}
     if not _CUT_SHORT & codes:
         run.stores = 0 if "out-of-bounds" in codes else same.stores  # what goes outside should not be stored
@@ -624,6 +656,7 @@ def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
             or tried.lost > 0
             or tried.drops
             or tried.attempted.stores < max(most, run.stores) // 2,
+            places and (tried.less != "" or _hides(tried)),  # of a race it may be that the same was done twice
             tried.drops,
             tried.changes if _leaves_out(tried) else 0,
             tried.fails,
@@ -659,6 +692,11 @@ def of_host(tried: Tried) -> bool:
 def _leaves_out(tried: Tried) -> bool:
     """Whether an edit may drop stores."""
     return any(c.edit.kind == "guard" for c in tried.edits)
+
+
+def _hides(tried: Tried) -> bool:
+    """Whether an edit puts 0 in the place of what was read amiss, where the kernel does so nowhere else."""
+    return any(c.edit.kind in ("load", "fill") and c.odd >= 0 for c in tried.edits)
 
 
 def digest(results: Results) -> bytes:
@@ -706,6 +744,7 @@ def described(run: Search, best: list[Tried], expected: dict[str, Any]) -> list[
                 or tried.drops
                 or tried.lost > 0
                 or tried.attempted.stores < max(first.attempted.stores, run.stores),
+                less=tried.less,
                 results=number,
                 differs=differs(first.attempted.results, tried.attempted.results) if number else "",
                 expected=agrees(tried.attempted.results, expected),
