@@ -14,6 +14,7 @@ Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled test
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -191,7 +192,7 @@ def _wrapped(raw: RawFinding, places: Places) -> Finding:
     return _finding(
         raw, places, f"negative index into {places.array_name(raw.pc)} wraps to `{element}`",
         "the access was made there, as Numba's code does",
-        f"guard the index with {guard}, or write a literal negative index if the wrap is meant",
+        f"guard the index with {guard}{_or_else(raw, places)}, or write a literal negative index if the wrap is meant",
     )  # fmt: skip
 
 
@@ -240,7 +241,19 @@ def _guard(raw: RawFinding, places: Places, axis: int | None, shape: tuple[int, 
         guard = " and ".join(f"{parts[n]} < {base}.shape[{n}]" for n in axes)
     if not guard or len(guard) > _LONGEST:
         return "guard the access, or check the index against the array's shape"
-    return f"guard the access: `if {guard}:`"
+    return f"guard the access: `if {guard}:`{_or_else(raw, places)}"
+
+
+def _or_else(raw: RawFinding, places: Places) -> str:
+    """What a guard around a load needs besides: the place that its value goes to, in memory that begins with arbitrary
+    values, would be read without having been written."""
+    statement = places.source(raw.pc).statement(places.span(raw.pc)) if places.verb(raw.pc) == "load" else None
+    match statement:
+        case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))]):
+            own = {array.name for array in (*places.program.shared, *places.program.locals)}
+            if name in own and name != places.program.array_of[raw.pc]:
+                return f", with an `else` that stores to `{name}`, such as 0 (or it is read uninitialized)"
+    return ""
 
 
 _BEYOND = "guard the access, such as with `if (i < n)`, or check the address against the array's end"

@@ -525,6 +525,44 @@ def test_a_guard_names_each_index_that_wraps_once():
     assert (report.errors[0].help or "").startswith("guard the index with `if i - 1 >= 0:`")
 
 
+@cuda.jit
+def tile_with_a_halo(a, b):
+    s = cuda.shared.array((10, 10), F32)
+    tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+    for k in range(ty * 8 + tx, 100, 64):
+        y = k // 10 + cuda.blockIdx.y * 8 - 1
+        x = k % 10 + cuda.blockIdx.x * 8 - 1
+        s[k // 10, k % 10] = a[y, x]
+    cuda.syncthreads()
+    b[cuda.blockIdx.y * 8 + ty, cuda.blockIdx.x * 8 + tx] = s[ty, tx + 1] + s[ty + 2, tx + 1]
+
+
+@cuda.jit
+def row_with_a_halo(x, y):
+    s = cuda.shared.array(34, F32)
+    t = cuda.threadIdx.x
+    s[t] = x[t + 4]
+    cuda.syncthreads()
+    y[t] = s[t]
+
+
+def test_a_guard_around_a_load_into_shared_memory_is_told_with_its_else():
+    """The guard alone leaves an `uninitialized-read`."""
+    told = "with an `else` that stores to `s`, such as 0 (or it is read uninitialized)"
+    report = wsemu.check(tile_with_a_halo, (2, 2), (8, 8), (zeros(16, 16), zeros(16, 16)))
+    help_ = report.errors[0].help or ""
+    assert help_.startswith(f"guard the index with `if y >= 0 and x >= 0:`, {told}, or write")
+    report = wsemu.check(row_with_a_halo, 1, 32, (zeros(32), zeros(32)))
+    assert report.errors[0].help == f"guard the access: `if t + 4 < x.shape[0]:`, {told}"
+
+
+def test_all_indices_of_a_load_may_lie_outside_at_once():
+    a = np.arange(256, dtype=F32).reshape(16, 16)
+    report = wsemu.check(tile_with_a_halo, (2, 2), (8, 8), (a, zeros(16, 16)))
+    cure = report.cures(budget=PLENTY)[0]
+    assert "`(a[y, x] if 0 <= y < a.shape[0] and 0 <= x < a.shape[1] else 0)`" in cure.says
+
+
 def test_a_launch_that_takes_all_of_the_time_is_not_made_again():
     report = wsemu.check(warp_for_block, 1, 64, (zeros(64), zeros(64))).model_copy(update={"seconds": 5.0})
     assert trials(report.helped(2.0)).tried  # of few instructions: the time was not theirs

@@ -205,7 +205,7 @@ def loads(scene: Scene) -> Iterator[Candidate]:
             ):
                 continue
             usual = conditions.idiom(scene, scene.text.of(node.value))
-            for rank, condition in enumerate(_limits(scene, node)):
+            for rank, condition in enumerate(dict.fromkeys([*_limits(scene, node), *_all_limits(scene, node)])):
                 near = 0.2 * rank - 6.0 * usual
                 made = scene.replacement("load", node, f"({scene.text.of(node)} if {condition} else 0)", near)
                 if made:
@@ -555,6 +555,18 @@ def _bounds(scene: Scene, statement: ast.stmt) -> list[str]:
     """Conditions that keep the indices of a statement inside of their arrays."""
     subscripts = (node for node in ast.walk(statement) if isinstance(node, ast.Subscript))
     return [*dict.fromkeys(condition for node in subscripts for condition in _limits(scene, node))]
+
+
+def _all_limits(scene: Scene, node: ast.Subscript) -> list[str]:
+    """Conditions that keep all indices of a subscript inside of its array at once."""
+    if not isinstance(node.value, ast.Name):
+        return []
+    axes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    parts = [(axis, scene.text.of(part)) for axis, part in enumerate(axes) if not isinstance(part, ast.Constant)]
+    ends = [f"{text} < {node.value.id}.shape[{axis}]" for axis, text in parts]
+    below = "wraps" in scene.said or "negative" in scene.said
+    forms = [[f"{text} >= 0" for _, text in parts], [f"0 <= {end}" for end in ends]] if below else [ends]
+    return [" and ".join(form) for form in forms if form]
 
 
 def _limits(scene: Scene, node: ast.Subscript) -> list[str]:
