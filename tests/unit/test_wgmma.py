@@ -41,7 +41,8 @@ class GroupProgram:
     )  # fmt: skip
 
     def __init__(self, generator: random.Random) -> None:
-        self.lines = ["wgmma.fence.sync.aligned;"] * generator.randrange(2)
+        self.lines = [f"mov.b32 %f{i}, {'%f0' if i else 0};" for i in range(8)] * generator.randrange(2)
+        self.lines += ["wgmma.fence.sync.aligned;"] * generator.randrange(2)
         choices = [generator.choice(self.WORDS) for _ in range(generator.randrange(4, 10))]
         self.lines.append("LOOP:")
         for word in choices:
@@ -339,6 +340,16 @@ def test_what_a_register_is_may_depend_on_the_way() -> None:
         report = checked(program.text, "k", (np.zeros(64, np.uint32), 7), engine=engine)
         assert report.verdict == "incomplete"
         assert any("depends on the way" in note for note in report.notes)
+
+
+def test_accumulators_set_to_zero_before_a_loop_without_a_fence() -> None:
+    program = GroupProgram(random.Random(0))
+    zeros = [f"mov.b32 %f{i}, {'%f0' if i else 0};" for i in range(4)]
+    loop = ["G 0", "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;", "add.u32 %i, %i, 1;"]
+    program.lines = [*zeros, "mov.u32 %x, 0;", "LOOP:", *loop, "setp.lt.u32 %p, %i, %n;", "@%p bra LOOP;"]
+    for engine in ("vm", "reference"):
+        report = checked(program.text, "k", (np.zeros(64, np.uint32), 3), engine=engine)
+        assert report.verdict == "failed" and errors(report) == {"wgmma-unfenced"}, report
 
 
 @pytest.mark.parametrize("warps", [1, 2, 3])

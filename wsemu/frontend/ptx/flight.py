@@ -309,6 +309,8 @@ class _Target(NamedTuple):
     registers: Bits
     sources: Bits
     """these, and what moves bring there"""
+    constants: Bits
+    """of these, what nothing assigns: no `wgmma` has them, whatever else it takes over"""
 
 
 _START = -1
@@ -319,11 +321,7 @@ _Touched = dict[tuple[int, int], _Held]
 
 def _mark_unfenced(found: _Found, wrong: dict[int, tuple[Instruction, _Wrong]], marks: _Marks) -> None:
     """Checks of `wgmma` whose registers were touched since the last fence."""
-    targets = [
-        _Target(i, use, registers, _sources(found, registers))
-        for i, trouble in wrong.values()
-        for use, registers in trouble.unfenced
-    ]
+    targets = [_target(found, i, *unfenced) for i, trouble in wrong.values() for unfenced in trouble.unfenced]
     marks.unclear += [(target.group, _UNCLEAR) for target in targets[_MOST:]]
     targets = targets[:_MOST]
     instructions = [i for block in found.blocks.values() for i in block.instructions]
@@ -338,6 +336,11 @@ def _mark_unfenced(found: _Found, wrong: dict[int, tuple[Instruction, _Wrong]], 
                 if any(key[0] == n for key in state) and _takes_over(state, i, n, target):
                     marks.put(i, "wgmma.touch", 1 << n, FORGETS)
             state = _step_touched(state, i, targets, numbers[id(i)])
+
+
+def _target(found: _Found, group: Instruction, use: _Use, registers: Bits) -> _Target:
+    sources = _sources(found, registers)
+    return _Target(group, use, registers, sources, sources & ~found.assigned)
 
 
 def _mark_one(n: int, target: _Target, state: _Touched, instructions: list[Instruction], marks: _Marks) -> None:
@@ -371,15 +374,18 @@ def _takes_over(state: _Touched, i: Instruction, n: int, target: _Target) -> boo
     """Whether a `wgmma` has all that was touched as accumulators of the shape of a later one."""
     if i.operation not in WGMMA or _parts(i)[2] != target.use:
         return False
-    sums = _parts(i)[1]
-    return not any(held.may & ~sums for (of, _), held in state.items() if of == n)
+    taken = _parts(i)[1] | target.constants
+    return not any(held.may & ~taken for (of, _), held in state.items() if of == n)
 
 
 def _step_touched(state: _Touched, i: Instruction, targets: list[_Target], number: int) -> _Touched:
     if i.operation == "wgmma.fence":
         return {}
     if _is_move(i):
-        return {key: held.moved(i.results[0], i.operands[0]) for key, held in state.items()}
+        to, source = i.results[0], i.operands[0]
+        return {
+            key: held.moved(to, source) if targets[key[0]].sources >> to & 1 else held for key, held in state.items()
+        }
     used = _bits((*i.operands, *i.results))
     shape: Shape | None = None
     if i.operation in WGMMA:
@@ -393,7 +399,7 @@ def _step_touched(state: _Touched, i: Instruction, targets: list[_Target], numbe
                 held = state.pop(key)
                 if not gone:
                     state[key] = _Held(held.may & ~used, held.must & ~used)
-        elif used & target.sources:
+        elif own := used & target.sources & ~target.constants:
             may, must = state.get((n, number), (0, 0))
-            state[n, number] = _Held(may | used & target.sources, must | used & target.sources)
+            state[n, number] = _Held(may | own, must | own)
     return state
