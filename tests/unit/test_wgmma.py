@@ -349,7 +349,8 @@ def test_accumulators_set_to_zero_before_a_loop_without_a_fence() -> None:
     program.lines = [*zeros, "mov.u32 %x, 0;", "LOOP:", *loop, "setp.lt.u32 %p, %i, %n;", "@%p bra LOOP;"]
     for engine in ("vm", "reference"):
         report = checked(program.text, "k", (np.zeros(64, np.uint32), 3), engine=engine)
-        assert report.verdict == "failed" and errors(report) == {"wgmma-unfenced"}, report
+        assert report.verdict == "failed"
+        assert errors(report) == {"wgmma-unfenced"}
 
 
 @pytest.mark.parametrize("warps", [1, 2, 3])
