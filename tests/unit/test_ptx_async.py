@@ -137,14 +137,18 @@ FORMS: dict[str, list[tuple[Any, ...]]] = {
     "mbarrier.expect_tx.b64 [%rd5], 32;": [("mbarrier.expect_tx", BAR, 32, REMOTE)],
     "mbarrier.expect_tx.relaxed.cta.shared.b64 [%r7], %r4;": [("mbarrier.expect_tx", BAR, N, 0)],
     "mbarrier.complete_tx.shared::cluster.relaxed.cluster.b64 [%r7], 16;": [("mbarrier.complete_tx", BAR, 16, REMOTE)],
-    # waits
-    "mbarrier.test_wait.shared.b64 %p2, [%r7], %rd6;": [("mbarrier.wait", BAR, WIDE, 0)],
-    "mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 %p2, [%r7], 1;": [("mbarrier.wait.parity", BAR, 1, NARROW)],
-    "mbarrier.test_wait.parity.shared.relaxed.cluster.b64 %p2, [%r7], 1;": [("mbarrier.wait.parity", BAR, 1, 2)],
-    "mbarrier.try_wait.acquire.cluster.b64 %p2, [%rd5], %rd6;": [("mbarrier.wait", BAR, WIDE, 1)],
-    "mbarrier.try_wait.b64 %p2, [%rd5], %rd6, %r4;": [("mbarrier.wait", BAR, WIDE, 1)],
-    "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r7], %r4, 0x989680;": [("mbarrier.wait.parity", BAR, N, 1)],
-    "mbarrier.try_wait.parity.relaxed.cta.shared.b64 %p2, [bar], 0;": [("mbarrier.wait.parity", BAR, 0, 3 | NARROW)],
+    # waits, whose answer nobody looks at
+    "mbarrier.test_wait.shared.b64 %p2, [%r7], %rd6;": [("mbarrier.wait", BAR, WIDE, PEEK)],
+    "mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 %p2, [%r7], 1;": [
+        ("mbarrier.wait.parity", BAR, 1, NARROW | PEEK)
+    ],
+    "mbarrier.test_wait.parity.shared.relaxed.cluster.b64 %p2, [%r7], 1;": [("mbarrier.wait.parity", BAR, 1, 2 | PEEK)],
+    "mbarrier.try_wait.acquire.cluster.b64 %p2, [%rd5], %rd6;": [("mbarrier.wait", BAR, WIDE, 1 | PEEK)],
+    "mbarrier.try_wait.b64 %p2, [%rd5], %rd6, %r4;": [("mbarrier.wait", BAR, WIDE, 1 | PEEK)],
+    "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r7], %r4, 0x989680;": [("mbarrier.wait.parity", BAR, N, 1 | PEEK)],
+    "mbarrier.try_wait.parity.relaxed.cta.shared.b64 %p2, [bar], 0;": [
+        ("mbarrier.wait.parity", BAR, 0, 3 | NARROW | PEEK)
+    ],
     "mbarrier.pending_count.b64 %r5, %rd6;": [("mbarrier.pending_count", WIDE, 0)],
     # copies of a thread
     "cp.async.ca.shared.global [%r3], [%rd1], 4;": [("cp.async.b32", TILE, OUT, 4, 0)],

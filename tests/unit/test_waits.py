@@ -112,6 +112,30 @@ def test_what_is_made_anew_in_each_round_may_be_used_behind_the_loop() -> None:
     assert k.marks() == [BLOCKS]
 
 
+def alone(heard: str) -> Kernel:
+    """A question whose answer goes to `heard`: arithmetic, another lane, memory, or a branch."""
+    k = Kernel(3)
+    one, zero = k.graph.constant("b32", 1), k.graph.constant("b32", 0)
+    number = k.put(0, "selp.b32", one, zero, k.wait(0), result="b32")
+    if heard == "lanes":
+        number = k.put(0, "vote.ballot", k.put(0, "setp.eq.b32", number, one, result="p"), one, result="b32")
+    known = k.put(0, "setp.eq.b32", number, one, result="p")
+    if heard == "memory":
+        k.put(0, "st.b32", k.bar, number)
+    k.jump(0, 1)
+    if heard == "branch":
+        k.branch(0, known, 1, 2)
+        k.put(1, "st.b32", k.bar, one)
+    k.jump(1, 2)
+    k.end(2)
+    return k
+
+
+@pytest.mark.parametrize(("heard", "mark"), [("arithmetic", PEEK), ("lanes", PEEK), ("memory", 0), ("branch", 0)])
+def test_who_does_not_look_at_the_answer_gets_a_no(heard: str, mark: int) -> None:
+    assert alone(heard).marks() == [mark]
+
+
 @pytest.mark.parametrize("operation", ["add.b64", "sub.b64"])
 def test_another_question_in_each_round_polls(operation: str) -> None:
     k = Kernel(3)

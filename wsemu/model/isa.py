@@ -79,8 +79,8 @@ RELAXED, NO_COMPLETE, DROP, EXPECT = 1, 2, 4, 8
 fewer; it expects bytes first"""
 TRY, WAIT_RELAXED, BLOCKS, PEEK = 1, 2, 4, 8
 """bits of the aux of `mbarrier.wait`: a `try_wait`; it takes nothing; it stands in a loop that does nothing but try it
-again, so that it blocks; it only guards a wait for the same phase.  Of the last two the assembler sets one where it
-holds; without either what the wait answers depends on the schedule"""
+again, so that it blocks; it only guards a wait for the same phase, or nothing.  Of the last two the assembler sets one
+where it holds; without either what the wait answers depends on the schedule"""
 NARROW = 16
 """another bit of both: of CTA scope, where the text says so"""
 REMOTE = 32

@@ -459,12 +459,16 @@ class Analysis:
 
     @cached_property
     def order_dependent(self) -> list[tuple[int, str]]:
-        """Atomics that leave other values in arrays of the caller in another order, and why."""
+        """Atomics that leave other values in arrays of the caller in another order, and why.  The answer of a wait must
+        not be kept in any memory: what follows it has taken something from a phase only where the answer was yes."""
         written = self._regions.all_of("global")
+        answers = sum(bit for pc, bit in self._bit.items() if pc >= 0 and self._program.code[pc, 0] in WAITS)
         left: dict[int, set[str]] = {}
         for step, state in self._states():
-            if step.kind in ("store", "atomic") and self._arrays(step, state) & written:
+            if step.kind in ("store", "atomic"):
                 bits = _union(state, step.reads) & self._taint & ~self._settled.get(step.pc, 0)
+                if not self._arrays(step, state) & written:
+                    bits &= answers
                 reached = [pc for n, pc in enumerate(self._sources) if bits >> n & 1]
                 for pc in reached + [step.pc] * (step.pc in self._reasons):
                     left.setdefault(pc, set()).add(self._program.array_of[step.pc] or "memory")

@@ -1,15 +1,17 @@
 """Which waits for an mbarrier's phase block, and which only peek: the assembler's last look at a kernel.
 
 `mbarrier.test_wait` and `try_wait` ask once; programs wait by asking again.  The answer depends on the schedule, and so
-does what a program does with it, but for two shapes:
+does what a program does with it, but for these shapes:
 
     retry   `while not try_wait(bar, phase): pass`.  After a "no" the lane does nothing but ask the same again, as often
             as it takes; after a "yes" nothing tells how often that was.  Then the wait *blocks* (`BLOCKS`).
     peek    `if not try_wait(bar, phase): wait(bar, phase)`, where the second one blocks.  The answer decides only
             whether a wait that would return at once is made (`PEEK`).
+    ignore  `try_wait(bar, phase)` alone.  Whoever does not look at the answer may have got a "no", which acquires
+            nothing: so that is what it gets (`PEEK`).
 
-Both are found by following the code from the question on, with registers as expressions over what they held there:
-once with each answer.  What ends in a trap counts as never reached if a clock or a count of tries leads there: a
+The first two are found by following the code from the question on, with registers as expressions over what they held
+there: once with each answer.  What ends in a trap counts as never reached if a clock or a count of tries leads there: a
 watchdog that gives up.  Everything else polls, and is left unmarked.
 
 Detects: retry loops with pauses, counters that die, clocks, several ways round; peeks whose answer goes through
@@ -26,12 +28,18 @@ from wsemu.frontend.assemble.flow import ALU, Liveness, predecessors
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Register
 from wsemu.frontend.assemble.simplify import Blocks, assignments, fixed_registers
 from wsemu.model.data import NamedTuple, replace
-from wsemu.model.isa import ABORTS, BLOCKS, PEEK, WAIT_RELAXED, WAITS
+from wsemu.model.isa import ABORTS, BLOCKS, OPERATIONS, PEEK, WAIT_RELAXED, WAITS
 from wsemu.model.program import GIVES_UP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
+_TOLD_ON = frozenset(
+    name
+    for name, operation in OPERATIONS.items()
+    if operation.kind == "warp" and name.startswith(("shfl.", "vote.", "match.", "redux."))
+)
+"""operations that hand what a lane has to others, and do nothing else"""
 _IDLE = frozenset(("nanosleep",))
 """what a lane may do between two tries, besides arithmetic"""
 _MOST_STEPS = 50_000
@@ -65,7 +73,7 @@ def mark_waits(graph: Graph, blocks: Blocks) -> None:
         if instruction.operation in WAITS
     ]
     reader = _Reader(graph, blocks)
-    for found, bit in ((reader.blocks, BLOCKS), (reader.peeks, PEEK)):
+    for found, bit in ((reader.blocks, BLOCKS), (reader.peeks, PEEK), (reader.is_ignored, PEEK)):
         for place in places:
             instruction = blocks[place.block].instructions[place.at]
             if not instruction.auxiliary & (BLOCKS | PEEK) and found(place):
@@ -110,7 +118,8 @@ class _Reader:
         }
         self.known[TRUE] = ("is", 1)
         assigned = assignments(blocks.values())
-        self.needed = _needed_registers(blocks)
+        self.needed = _needed_registers(blocks, ALU)
+        self.heard = _needed_registers(blocks, ALU | _TOLD_ON)
         self.fixed = fixed_registers(graph)
         self.reassigned = {register for register, count in assigned.items() if count > 1}
         self.liveness = Liveness(list(blocks.values()), self.fixed, self.reassigned)
@@ -253,6 +262,10 @@ class _Reader:
             return self._only_guards(place, question)
         except _Lost:
             return False
+
+    def is_ignored(self, place: Place) -> bool:
+        """Whether nothing depends on the answer of the wait at a place."""
+        return self.heard.isdisjoint(self.code[place.block].instructions[place.at].results)
 
     def _only_guards(self, place: Place, question: Instruction) -> bool:
         """Follow both answers side by side until no register that is needed depends on them."""
@@ -565,8 +578,9 @@ def _giving_up(graph: Graph, blocks: Blocks) -> set[int]:
     return found
 
 
-def _needed_registers(blocks: Blocks) -> set[Register]:
-    """Registers that something depends on besides the count that tells one clock from the next."""
+def _needed_registers(blocks: Blocks, passing: Container[str]) -> set[Register]:
+    """Registers that something depends on besides the count that tells one clock from the next; operations that are
+    `passing` need their operands only where their results are needed."""
     sources: dict[Register, set[Register]] = {}
     todo: list[Register] = []
     for block in blocks.values():
@@ -574,11 +588,14 @@ def _needed_registers(blocks: Blocks) -> set[Register]:
         for phi in block.phis:
             sources.setdefault(phi.result, set()).update(phi.incoming.values())
         for instruction in block.instructions:
-            todo.append(instruction.guard)
-            if instruction.operation not in ALU:
-                todo += instruction.operands
-            elif not instruction.operation.startswith("varying."):
-                sources.setdefault(instruction.results[0], set()).update(instruction.operands)
+            used = (instruction.guard, *instruction.operands)
+            if instruction.operation.startswith("varying."):
+                used = used[:1]
+            if instruction.operation not in passing:
+                todo += used
+            else:
+                for result in instruction.results:
+                    sources.setdefault(result, set()).update(used)
     found: set[Register] = set()
     while todo:
         register = todo.pop()
