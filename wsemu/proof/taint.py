@@ -467,10 +467,10 @@ class Analysis:
         for step, state in self._states():
             if step.kind in ("store", "atomic"):
                 bits = _union(state, step.reads) & self._taint & ~self._settled.get(step.pc, 0)
-                if not self._arrays(step, state) & written:
-                    bits &= answers
-                reached = [pc for n, pc in enumerate(self._sources) if bits >> n & 1]
-                for pc in reached + [step.pc] * (step.pc in self._reasons):
+                outlasts = bool(self._arrays(step, state) & written)
+                kept = bits if outlasts else bits & answers
+                reached = [pc for n, pc in enumerate(self._sources) if kept >> n & 1]
+                for pc in reached + [step.pc] * (outlasts and step.pc in self._reasons):
                     left.setdefault(pc, set()).add(self._program.array_of[step.pc] or "memory")
         return [
             (pc, f"{self._why(pc)} what is left in `{'`, `'.join(sorted(names))}`")
