@@ -204,6 +204,16 @@ def test_vectors():
     assert result(body, data, parameters=".param .u64 out, .param .u64 data", dtype=np.float32) == [4.0] * 32
 
 
+def test_elements_of_a_vector_have_two_names() -> None:
+    body = """
+    .reg .v4 .u32 %v;
+    mov.u32 %v.r, 1; mov.u32 %v.y, 2; mov.u32 %v.b, 4; mov.u32 %v.w, 8;
+    add.u32 %r2, %v.x, %v.g; add.u32 %r2, %r2, %v.z; add.u32 %r2, %r2, %v.a; mad.lo.u32 %r2, %r1, WARP_SZ / 2, %r2;
+    st.global.u32 [%rd3 + 4 * (2 - 2)], %r2;
+"""
+    assert result(body) == [15 + 16 * t for t in range(32)]
+
+
 def test_vector_of_one_register_twice():
     body = "shl.b32 %r2, %r1, 1;\nand.b32 %r3, %r1, 1;\nsetp.eq.u32 %p1, %r3, 0;\n"
     body += "@%p1 st.global.v2.u32 [%rd3], {%r2, %r2};"

@@ -337,3 +337,35 @@ def test_blanks_may_stand_before_modifiers() -> None:
         ("lop3", ("b32",)),
         ("ret", ()),
     ]
+
+
+EXPRESSIONS = {
+    "(3 + 4) * 2 << 1 | 1": 29, "-5 / 2": -2, "-5 % 2": -1, "5 > 3 ? 100 : 7": 100, "~(-1) + !0": 1,
+    "WARP_SZ * 2 + 1": 65,
+    "(.s64) 0xffffffffffffffff >> 4": -1, "0xffffffffffffffff >> 60": 15, "1 + 2 == 3 && 4 != 4 || 0": 0,
+    "2 - 3 - 4": -5, "0x7fffffffffffffff * 2": -2, "(.u64) -1 / 2": (1 << 63) - 1, "6 & 3 ^ 5 | 8": 15, "-(2 - 5)": 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_constant_expressions(text: str) -> None:
+    (instruction,) = statements(f"mov.s64 %rd1, {text};")
+    assert instruction.operands[1].value == EXPRESSIONS[text]
+    (made,) = module(f".global .u64 a[8 * (1 + 1)] = {{{text}}};").variables.values()
+    assert (made.shape, made.initial[0].value) == ((16,), EXPRESSIONS[text])
+
+
+def test_an_offset_may_be_a_product() -> None:
+    (instruction,) = statements("ld.u32 %r1, [%rd1 + 4 * 3 - (1 + 1) * 8];")
+    assert instruction.operands[1].offset == -4
+
+
+def test_operands_of_a_call_are_no_expressions() -> None:
+    (instruction,) = statements("call (%r1), f, (3, %r2);")
+    assert [shape(operand) for operand in instruction.operands] == [("%r1",), "f", (3, "%r2")]
+
+
+@pytest.mark.parametrize("text", ["1 / 0", "1 +", "(1 + 2", "5 ? 1", "(.s32) 1", "1 << 1.5"])
+def test_what_is_no_constant_expression(text: str) -> None:
+    with pytest.raises(KernelError):
+        statements(f"mov.s64 %rd1, {text};")

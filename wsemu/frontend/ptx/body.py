@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wsemu.frontend.ptx import variables
-from wsemu.frontend.ptx.emit import AXES, REGISTER_TYPES, Emitter, Place
+from wsemu.frontend.ptx.emit import AXES, COLORS, REGISTER_TYPES, Emitter, Place
 from wsemu.frontend.ptx.excerpt import loc_span
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.heap import watch
@@ -27,6 +27,8 @@ from wsemu.frontend.ptx.syntax import (
 from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from wsemu.frontend.assemble.graph import Register
 
 MOST = 1 << 20
@@ -98,6 +100,14 @@ def _is_together(instruction: Instruction) -> bool:
 
 
 # -- declarations ----------------------------------------------------------------------------------------------------
+def _elements(e: Emitter, variable: Variable) -> Iterator[tuple[str, Register | Place]]:
+    """Of a register of vector type: `v.x`, which is `v.r`, and so on (PTX ISA 6.4.3)."""
+    for axis, color in zip(AXES[: variable.vector], COLORS, strict=False):
+        element = registers_of(e, variable)
+        yield f"{variable.name}.{axis}", element
+        yield f"{variable.name}.{color}", element
+
+
 def declare(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) -> None:
     """Enter a variable, or a range of registers, into a scope."""
     check_size(e, variable)
@@ -107,7 +117,7 @@ def declare(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) 
         else:
             scope[variable.name] = registers_of(e, variable) if _is_number(variable) else _unknown(variable)
             if variable.vector > 1 and variable.type in REGISTER_TYPES:
-                scope.update((f"{variable.name}.{axis}", registers_of(e, variable)) for axis in AXES[: variable.vector])
+                scope.update(_elements(e, variable))
     elif variable.space == "local":
         scope[variable.name] = variables.local(e, variable)
     elif variable.space == "param":

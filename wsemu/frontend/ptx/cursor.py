@@ -101,12 +101,3 @@ class Cursor:
                 return
             if not self.accept(","):
                 self.fail(f"`,` or `{close}`")
-
-    def offset(self) -> int:
-        """`+ 4`, `-8`, `+-256`, or nothing, as often as it comes."""
-        total = 0
-        while self.texts[self.i] in ("+", "-"):
-            sign = -1 if self.texts[self.i] == "-" else 1
-            self.i += 1
-            total += sign * self.integer("a number of bytes")
-        return total

@@ -44,8 +44,8 @@ REGISTER_TYPES = {
     "f64": "b64",
 }
 """type of a PTX register -> type of the graph's register (5.2)"""
-AXES = "xyzw"
-"""elements of a register of vector type"""
+AXES, COLORS = "xyzw", "rgba"
+"""elements of a register of vector type, by both names"""
 _CONTRACTED = frozenset({"add", "sub", "mul", "neg"})
 _ROUNDINGS = frozenset({"rn", "rz", "rm", "rp"})
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from wsemu.frontend.ptx.cursor import Cursor
+from wsemu.frontend.ptx.constants import WARP_SIZE, Constants
 from wsemu.frontend.ptx.syntax import Address, Both, Name, Not, Number, Operand, Sink, Vector
 from wsemu.frontend.ptx.tokens import NAME, NUMBER
 
 _CLOSING = {"(": ")", "{": "}"}
+_BEGINS = frozenset(("-", "~", "+", "!", "(", WARP_SIZE))
+"""what a constant expression may begin with, besides a number"""
 
 
-class Operands(Cursor):
+class Operands(Constants):
     """Reads operands."""
+
+    lists = False
+    """whether parentheses have operands: those of a call"""
 
     def operand(self) -> Operand:
         i = self.i
         kind, text, at = self.kinds[i], self.texts[i], self.starts[i]
         operand: Operand
-        if kind == NAME:
+        if kind == NAME and text != WARP_SIZE:
             self.i = i + 1
             operand = Sink(at) if text == "_" else Name(text, at)
             following = self.texts[i + 1]
@@ -24,7 +29,7 @@ class Operands(Cursor):
                 return Address(operand, self.offset(), at)
         elif text == "[":
             return self._address()
-        elif text in _CLOSING:
+        elif text == "{" or (text == "(" and self.lists):
             self.i = i + 1
             items: list[Operand] = []
             self.listed(lambda: items.append(self.operand()), _CLOSING[text])
@@ -32,11 +37,8 @@ class Operands(Cursor):
         elif text == "!" and self.kinds[i + 1] == NAME:
             self.i = i + 2
             return Not(Name(self.texts[i + 1], self.starts[i + 1]), at)
-        elif kind == NUMBER or text in ("-", "~", "+"):
-            number = self.number()
-            if self.texts[self.i] in ("+", "-") and not number.is_float_bits:
-                number = Number(number.value + self.offset(), 0, at)
-            return number
+        elif kind == NUMBER or text in _BEGINS:
+            return self.expression()
         else:
             raise self.unexpected("an operand")
         if self.texts[self.i] == "|":

@@ -10,6 +10,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from wsemu.frontend.ptx.constants import WARP_SIZE
 from wsemu.frontend.ptx.operands import Operands
 from wsemu.frontend.ptx.source import Source
 from wsemu.frontend.ptx.syntax import (
@@ -211,7 +212,7 @@ class _Parser(Operands):
             self.take(">")
         shape: list[int] = []
         while self.accept("["):
-            shape.append(0 if self.texts[self.i] == "]" else self.size("an extent or `]`"))
+            shape.append(0 if self.texts[self.i] == "]" else self.extent("an extent or `]`"))
             self.take("]")
         initial: list[Number | Symbol] = []
         if self.accept("="):
@@ -232,21 +233,21 @@ class _Parser(Operands):
 
     def _initial_value(self) -> Number | Symbol:
         at = self.starts[self.i]
-        if self.kinds[self.i] == NAME:
+        if self.kinds[self.i] == NAME and self.texts[self.i] != WARP_SIZE:
             name = self.texts[self.i]
             self.i += 1
             if name == "generic" and self.accept("("):
                 name = self.word(NAME, "a name")
                 self.take(")")
             return Symbol(name, self.offset(), at)
-        number = self.number("a number, a name or `{`")
+        number = self.expression("a number, a name or `{`")
         if number.is_float_bits:
             return number
         if self.accept("("):
             masked = self._initial_value()
             self.take(")")
             return replace(masked, mask=number.value) if isinstance(masked, Symbol) else masked
-        return Number(number.value + self.offset(), 0, at)
+        return Number(number.value, 0, at)
 
     # -- functions ----------------------------------------------------------------------------------------------------
     def _function(self, linkage: str) -> Function:
@@ -411,6 +412,7 @@ class _Parser(Operands):
         opcode, *modifiers = self.texts[i].split(".")
         start = self.starts[i]
         self.i = i + 1
+        self.lists = opcode == "call"
         texts = self.texts
         while self.kinds[self.i] == DIRECTIVE:  # `xor  .b32`, as people write it by hand
             modifiers.append(texts[self.i][1:])
