@@ -16,7 +16,7 @@ from wsemu.evidence import causes
 from wsemu.model.cure import Cure, Edit, Trials, lines_of
 from wsemu.model.data import NamedTuple
 from wsemu.repair.scene import Candidate
-from wsemu.repair.search import Search, Tried, agrees, clock, differs, digest, is_cure, ranked, repeats
+from wsemu.repair.search import LONG, Search, Tried, agrees, clock, differs, digest, is_cure, ranked, repeats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -344,6 +344,8 @@ def _where(place: Place, report: Any) -> str:
 def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trials:
     """Try edits of a kernel's PTX; `seconds` is the time for it."""
     run = Search(launched, report, clock() + seconds)
+    if run.is_long(seconds):
+        return Trials(groups=causes.by_edge(report.findings), stopped=LONG)
     run.remember(seconds)
     with launched.again():
         stopped = repeats(run, seconds)

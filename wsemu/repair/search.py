@@ -48,6 +48,8 @@ _OF_PASSED = 8
 """so much less than the whole time is for making launches again that were verified before"""
 _LONG, _MANY = 2, 2_000_000
 """times the seconds of a search, and warp instructions: a launch that took more of both is not made again"""
+LONG = "a launch takes too long to be made again and again"
+"""why no edit is tried"""
 _NEARBY = 5
 """cures that are tried on launches of other sizes"""
 _GROUPS = 3
@@ -394,6 +396,10 @@ class Search:
                 farther += _FARTHER * (places and last.less != "")
                 enough = min(enough, score + farther * _STEP) if len(self.cures) < ENOUGH else score
 
+    def is_long(self, seconds: float) -> bool:
+        """Whether the launch as it is took longer than a search of so many seconds may take."""
+        return self.report.seconds > _LONG * seconds and self.launched.instructions > _MANY
+
     def remember(self, seconds: float) -> None:
         """Make launches again that were verified before; `seconds` is the time for the search."""
         started = clock()
@@ -525,6 +531,8 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
         except SyntaxError:
             continue
     findings = report.findings
+    if run.is_long(seconds):
+        return Trials(groups=causes.by_edge(findings), stopped=LONG)
     run.remember(seconds)
     with launched.again():
         stopped = repeats(run, seconds)
@@ -540,9 +548,6 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
 
 def repeats(run: Search, seconds: float) -> str:
     """Make the launch as it was, inside `again`, and note what it leaves; why no edit is tried, or nothing."""
-    long = "a launch takes too long to be made again and again"
-    if run.report.seconds > _LONG * seconds and run.launched.instructions > _MANY:
-        return long
     started = clock()
     same = run.launched.repeated()
     if same is None or _codes(same.report) != _codes(run.report):
@@ -553,7 +558,7 @@ def repeats(run: Search, seconds: float) -> str:
     if not _CUT_SHORT & codes:
         run.stores = 0 if "out-of-bounds" in codes else same.stores  # what goes outside should not be stored
         run.changed = _changed(run.before, same.results)
-    return long if 3 * (clock() - started) > seconds else ""
+    return LONG if 3 * (clock() - started) > seconds else ""
 
 
 def _changed(before: Results, after: Results) -> int:
