@@ -14,8 +14,8 @@ _BEGINS = frozenset(("-", "~", "+", "!", "(", WARP_SIZE))
 class Operands(Constants):
     """Reads operands."""
 
-    lists = False
-    """whether parentheses have operands: those of a call"""
+    opcode = ""
+    """of the instruction whose operands these are"""
 
     def operand(self) -> Operand:
         i = self.i
@@ -29,7 +29,7 @@ class Operands(Constants):
                 return Address(operand, self.offset(), at)
         elif text == "[":
             return self._address()
-        elif text == "{" or (text == "(" and self.lists):
+        elif text == "{" or (text == "(" and self.opcode == "call"):
             self.i = i + 1
             items: list[Operand] = []
             self.listed(lambda: items.append(self.operand()), _CLOSING[text])
@@ -37,6 +37,9 @@ class Operands(Constants):
         elif text == "!" and self.kinds[i + 1] == NAME:
             self.i = i + 2
             return Not(Name(self.texts[i + 1], self.starts[i + 1]), at)
+        elif text == "-" and self.kinds[i + 1] == NAME and self.opcode == "vmad":  # not modelled
+            self.i = i + 2
+            return Name(self.texts[i + 1], at)
         elif kind == NUMBER or text in _BEGINS:
             return self.expression()
         else:

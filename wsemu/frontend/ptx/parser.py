@@ -412,7 +412,7 @@ class _Parser(Operands):
         opcode, *modifiers = self.texts[i].split(".")
         start = self.starts[i]
         self.i = i + 1
-        self.lists = opcode == "call"
+        self.opcode = opcode
         texts = self.texts
         while self.kinds[self.i] == DIRECTIVE:  # `xor  .b32`, as people write it by hand
             modifiers.append(texts[self.i][1:])

@@ -3,9 +3,11 @@ them for `__vsadu4` and its like: of all parts in order, without selectors."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.forms import UnhandledForm, chosen
+from wsemu.frontend.ptx.syntax import Name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Register
     from wsemu.frontend.ptx.emit import Emitter, Handler
     from wsemu.frontend.ptx.forms import Form, Lower
-    from wsemu.frontend.ptx.syntax import Operand
+    from wsemu.frontend.ptx.syntax import Instruction, Operand
 
     Part = Callable[[Emitter, Register, Register], Register]
 
@@ -88,7 +90,27 @@ def comparison_form(n: int) -> Callable[[Form], Lower]:
     return choose
 
 
+_SELECTOR = re.compile(r".*\.(b[0-7]{1,4}|h[0-3]{1,2})")
+"""parts of a register that an operand names"""
+
+
+def _of_all_parts(handler: Handler) -> Handler:
+    """Leaves selectors out."""
+
+    def handle(e: Emitter, instruction: Instruction) -> None:
+        if any(isinstance(operand, Name) and _SELECTOR.fullmatch(operand.text) for operand in instruction.operands):
+            e.unsupported()
+        else:
+            handler(e, instruction)
+
+    return handle
+
+
 HANDLERS: dict[str, Handler] = {
-    **{f"{what}{count}": chosen(arithmetic_form(what, 32 // count)) for what in _PARTS for count in (2, 4)},
-    **{f"vset{count}": chosen(comparison_form(32 // count)) for count in (2, 4)},
+    **{
+        f"{what}{count}": _of_all_parts(chosen(arithmetic_form(what, 32 // count)))
+        for what in _PARTS
+        for count in (2, 4)
+    },
+    **{f"vset{count}": _of_all_parts(chosen(comparison_form(32 // count))) for count in (2, 4)},
 }
