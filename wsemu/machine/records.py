@@ -24,6 +24,7 @@ from wsemu.machine.state import (
     MBARRIER,
     MEMO,
     PATTERN,
+    PERMIT,
     PLAN,
     PLAN_DUE,
     RAW,
@@ -55,7 +56,7 @@ lane_access_at, slot_at = _viewer(LANE_ACCESS), _viewer(SLOT)
 claim_at, cta_at = _viewer(CLAIM), _viewer(CTA)
 acquired_at = _viewer(ACQUIRED)
 shape_at, weighed_at = _viewer(SHAPE), _viewer(WEIGHED)
-plan_at, plan_due_at = _viewer(PLAN), _viewer(PLAN_DUE)
+plan_at, plan_due_at, permit_at = _viewer(PLAN), _viewer(PLAN_DUE), _viewer(PERMIT)
 mbarrier_at, agent_at, groups_at = _viewer(MBARRIER), _viewer(AGENT), _viewer(GROUPS)
 
 

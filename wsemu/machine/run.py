@@ -401,6 +401,7 @@ class Machine:
         self.executed = 0
         """warp instructions so far, by slices"""
         self.blocks: npt.NDArray[np.int64] | None = None
+        self.permits: npt.NDArray[Any] | None = None
         """where its block may be entered, by instruction"""
         self.wanted: Wanted | None = None
         """the block that it uses, or waits for"""

@@ -242,6 +242,24 @@ PLAN = record(
     lanes=MOST_PIECES,  # of each cell the lowest lane and the highest, as a cell has them
 )
 """how the lanes of a load's or store's accesses lie, see memory/plans.py"""
+PERMIT = record(
+    low=1,  # the least address of a first lane, with the segment's number
+    span=1,  # of such addresses; 0: there is no permit
+    mask=1,  # low bits that they have in common with `low`
+    start=1,  # where that is in the segment
+    segment=1,  # host address of its record
+    writes=1,  # the cells at `low`
+    reads=1,
+    judged=1,  # 1: races are looked for
+    base=1,  # of the group, see sync/clocks.py
+    floor=1,
+    mixed=1,  # how many accesses side by side are taken to find cells of which others did differently
+    shared=1,  # what an access costs, as ACCESS has it
+    ideal_shared=1,
+    sectors=1,
+    ideal_sectors=1,
+)
+"""where the accesses of an instruction by whole warps need no closer look, see tier/permits.py"""
 PLAN_DUE = record(ready=1, misses=1, made=1, since=1)
 """whether there is a PLAN, how many accesses were not as planned since one was made, how often one was, and of how many
 executions the last time"""
@@ -406,6 +424,7 @@ MACHINE = record(
     weighed=1,  # host address of WEIGHED[1 for each load or store]
     plans=1,  # host address of PLAN[1 for each load or store]
     plans_due=1,  # host address of PLAN_DUE[1 for each load or store]
+    permits=1,  # host address of PERMIT[1 for each load or store], in a machine that has a block
     planned=1,  # the first operation that plans are not for; 0: they are for none
     planned_entry=1,
     plan_entry=1,

@@ -20,7 +20,7 @@ import numpy as np
 
 from wsemu.machine import build as native
 from wsemu.machine import cache
-from wsemu.machine.state import address_of
+from wsemu.machine.state import PERMIT, address_of
 from wsemu.machine.tier.shapes import CREDIT, Rows, given_shapes, indices_outside
 from wsemu.model.control_flow import changes_flow, successors
 from wsemu.model.data import NamedTuple
@@ -121,6 +121,8 @@ def undecided(machine: Machine) -> bool:
 
 def look(machine: Machine) -> None:
     """Between two slices: have a machine use its program's block, or that made, if it is time for it."""
+    if machine.permits is not None:
+        machine.permits["span"] = 0
     auto = machine.tier == "auto"
     if auto and machine.wanted is None and not machine.executed:  # it may end before it would be worth it
         return
@@ -173,6 +175,8 @@ def _take_up(machine: Machine, block: Placed) -> None:
     blocks[list(block.starts)] = CREDIT
     state = machine.state[0]
     state["blocks"], state["block_entry"] = address_of(blocks), block.address
+    machine.permits = np.zeros(len(machine.plans), PERMIT)
+    state["permits"] = address_of(machine.permits)
     machine.warps["known_at"] = 0
     if not machine.watch.races:  # the VM makes no plans then; to a block they tell how lanes lie
         parts = native.compiled(PLANS, machine.width)  # and others, which must not take the place of this machine's own

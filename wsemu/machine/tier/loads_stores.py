@@ -16,9 +16,6 @@ from wsemu.machine.arithmetic.codegen import (
 )
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import (
-    SAME,
-    SCATTERED,
-    UNIT,
     load_pieces,
     load_side_by_side,
     pieces_of,
@@ -28,9 +25,9 @@ from wsemu.machine.memory.lane_access import (
 )
 from wsemu.machine.records import call
 from wsemu.machine.state import LOADED, STORED
-from wsemu.machine.tier.accesses import HOW, KIND, KNOWN, all_at_one, any_way, noted_lanes, noted_range, side_by_side
-from wsemu.machine.tier.frame import Frame
-from wsemu.machine.tier.shapes import line
+from wsemu.machine.tier.accesses import HOW, all_at_one, any_way, noted_lanes, noted_range, side_by_side
+from wsemu.machine.tier.permitted import WithPermits, lie, shape_of
+from wsemu.machine.tier.shapes import UNIFORM, line
 from wsemu.model.isa import (
     FIRST_STORE,
     LANES,
@@ -55,7 +52,7 @@ MOST_PIECES = 8
 """of an access whose lanes lie by known steps, that a block has where it is; more are moved by a function apart"""
 
 
-class LoadsAndStores(Frame):
+class LoadsAndStores(WithPermits):
     """What makes the accesses of a function."""
 
     def _memory(self, pc: int, state: State) -> None:
@@ -76,10 +73,6 @@ class LoadsAndStores(Frame):
             self._side_by_side(pc, state, store, f"b{8 * size}", moved)
         else:
             self._any_way(pc, state, name, moved, condition)
-
-    def _first(self, pc: int) -> Value:
-        row = self.rows.code[pc]
-        return self.b.add(self._scalar(row[3], "b64"), I64(row[6]))
 
     def _ways(self, host: Value) -> tuple[Any, Any, Any]:
         """Blocks: the usual way, the closer look, and where both meet; the builder is in none of them."""
@@ -130,7 +123,9 @@ class LoadsAndStores(Frame):
     def _load_one(self, pc: int, state: State, t: str, moved: list[int]) -> None:
         b, size = self.b, SIZE[t]
         log = (size * len(moved)).bit_length() - 1
-        host = self._apart(_ALL_AT_ONE, (log,), self.address, self.w, I64(pc), self._first(pc))
+        host = self._permitted(pc, UNIFORM, size, len(moved), READ)
+        if host is None:
+            host = self._apart(_ALL_AT_ONE, (log,), self.address, self.w, I64(pc), self._first(pc))
         usual, closer, met = self._ways(host)
         b.position_at_end(usual)
         self._note_range(pc, size * len(moved))
@@ -157,7 +152,9 @@ class LoadsAndStores(Frame):
         log = (size * len(moved)).bit_length() - 1
         parts = [self._vector(state, row, t) for row in moved] if store else []
         kind = WRITE if store else READ
-        host = self._apart(_SIDE_BY_SIDE, (log, kind), self.address, self.w, I64(pc), self._first(pc))
+        host = self._permitted(pc, line(size * len(moved)), size, len(moved), kind)
+        if host is None:
+            host = self._apart(_SIDE_BY_SIDE, (log, kind), self.address, self.w, I64(pc), self._first(pc))
         usual, closer, met = self._ways(host)
         b.position_at_end(usual)
         self._note_range(pc, LANES * size * len(moved))
@@ -199,15 +196,19 @@ class LoadsAndStores(Frame):
             for at in moved:
                 self.kept.forget(at)
 
-    def _judged_any_way(self, pc: int, state: State, name: str, place: Value, bias: Value, how: int, move: Any) -> None:
-        """Judge an access by all lanes, whose addresses lie at `place`, and `move` what is found to be as usual.  `how`
-        these lie, from 1, if they are constants."""
+    def _judged_any_way(
+        self, pc: int, state: State, name: str, place: Value, bias: Value, steps: Steps | None, move: Any
+    ) -> None:
+        """Judge an access by all lanes, whose addresses lie at `place`, and `move` what is found to be as usual; by
+        `steps` from the first, if these are known."""
         b = self.b
         store, size, n = memory_shape(name)
-        found = I64(0)
+        found, kind = I64(0), WRITE if store else READ
+        how = lie(steps, size * n) if steps else None
         if (size * n).bit_count() == 1:
-            shape = (size * n).bit_length() - 1 | (WRITE if store else READ) << KIND | how << KNOWN
-            found = self._apart(_ANY_WAY, (shape,), self.address, self.w, I64(pc), place, bias)
+            permitted = self._permitted(pc, steps, size, n, kind) if steps else None
+            shape = shape_of(size * n, kind, how)
+            found = permitted or self._apart(_ANY_WAY, (shape,), self.address, self.w, I64(pc), place, bias)
         usual, closer, met = self._ways(found)
         b.position_at_end(usual)
         bit = self._mark(pc)
@@ -236,7 +237,7 @@ class LoadsAndStores(Frame):
             moves = self._helper(("transfer", name), 5, body)
             b.call(moves, [how, self.registers, I64(row[2]), I64(row[3]), delta])
 
-        return lambda: self._judged_any_way(pc, state, name, place, I64(row[6]), 0, move)
+        return lambda: self._judged_any_way(pc, state, name, place, I64(row[6]), None, move)
 
     def _moved_by_steps(self, pc: int, state: State, name: str, moved: list[int]) -> Callable[[], None] | None:
         """What makes an access of lanes that lie by known steps; None if they do not."""
@@ -278,19 +279,8 @@ class LoadsAndStores(Frame):
             else:
                 body(b, (host, self.registers, d))
 
-        how = UNIT if shape.steps == line(size * n) else SAME if shape.alike else SCATTERED
-        constants = self._constants(shape.steps)
-        return lambda: self._judged_any_way(pc, state, name, constants, first, 1 + how, move)
-
-    def _constants(self, steps: Steps) -> Value:
-        """Where such steps lie as numbers."""
-        name = f"steps{self._number_of(steps)}"
-        made = self.module.ir.globals.get(name)
-        if made is None:
-            made = ir.GlobalVariable(self.module.ir, ir.ArrayType(I64, LANES), name)
-            made.linkage, made.global_constant, made.align = "internal", True, 64
-            made.initializer = ir.Constant(made.value_type, list(steps))
-        return self.b.ptrtoint(made, I64)
+        constants = self._constants(self.b, shape.steps)
+        return lambda: self._judged_any_way(pc, state, name, constants, first, shape.steps, move)
 
 
 _ALL_AT_ONE, _SIDE_BY_SIDE, _ANY_WAY = compiled(all_at_one), compiled(side_by_side), compiled(any_way)

@@ -1,0 +1,258 @@
+"""What accesses of a block's instruction have in common is looked at once.
+
+An access whose lanes lie by known steps is made as `accesses` has it.  If it was a usual one the instruction has a
+PERMIT from then on: the addresses at which an access by such lanes is within the same segment, to bytes that the group
+of CTAs has touched before, and costs the same.  The next one that has such an address is judged by its cells alone.
+A permit holds until the next group begins, or the host has done something, for what it rests on stays till then: a
+segment's place and bytes and what is looked for in it.  Where mbarriers lie does not, and is looked at each time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from llvmlite import ir
+
+from wsemu.machine.arithmetic.codegen import I64, Builder, Value, numbers, pointer, splat
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.cell_bits import (
+    ACTORS,
+    ATOMIC_BIT,
+    BUT_LANES,
+    BUT_WARPS,
+    HIGH_SHIFT,
+    INTERVAL_SHIFT,
+    INTERVALS,
+    LOW_SHIFT,
+    WARP_SHIFT,
+    WARPS,
+    WHEN,
+)
+from wsemu.machine.memory.readers import forgettable, is_readers, takes, together, unknown
+from wsemu.machine.memory.shadow import floor_of, happened, now, touch_known
+from wsemu.machine.records import access_at, machine_at, permit_at, segment_at, warp_at
+from wsemu.machine.state import PERMIT, READ_SO_FAR, SEGMENT, UNTRACKED
+from wsemu.machine.sync.clobber import near_mbarriers
+from wsemu.machine.tier.accesses import HOW, KIND, any_way
+from wsemu.model.data import NamedTuple
+from wsemu.model.isa import FIRST_ARRAY, LANES, OFFSET_MASK, READ, SEGMENT_SHIFT, SHARED
+
+if TYPE_CHECKING:
+    from wsemu.machine.tier.shapes import Steps
+
+MOST_PIECES = 32
+"""of an access that has permits"""
+OTHER_WRITE, OTHER_READ, OTHER_MOMENT = 1, 2, 4
+"""what `scan` tells of cells: some last write is not that of the first one; the same of reads; of READERS"""
+OTHER_WARPS = 32
+"""the bits from which on it has those in which READERS differ"""
+MIXED = 7
+"""accesses that are judged cell by cell after one whose cells differed"""
+FILL, ADD = 1, 2
+"""what becomes of cells: this access; this warp among the READERS"""
+
+
+class Cells(NamedTuple):
+    """Those that an access touches whose lanes lie by known steps, in pieces: of four side by side, or of one."""
+
+    pieces: tuple[int, ...]
+    """where each begins, in bytes of shadow memory from the first lane's cell"""
+    lanes: tuple[tuple[int, ...], ...]
+    """of each cell of each piece the lowest lane and the highest, as a cell has them"""
+    apart: bool
+    """no two lanes share one"""
+
+
+def cells_of(steps: Steps, size: int, grain: int) -> Cells | None:
+    """The cells of lanes that each access `size` bytes, in a segment whose cells have 1 << grain; None if they are
+    many, or lie between two."""
+    if any(step % size for step in steps):
+        return None
+    found: dict[int, list[int]] = {}
+    for lane, step in enumerate(steps):
+        for q in range(size >> grain):
+            found.setdefault((step >> grain) + q, []).append(lane)
+    cells = sorted(found)
+    lanes = [min(found[at]) << LOW_SHIFT | max(found[at]) << HIGH_SHIFT for at in cells]
+    side_by_side = all(cells[k] + 1 == cells[k + 1] for k in range(len(cells) - 1) if k % 4 < 3)
+    each = 4 if side_by_side and len(cells) % 4 == 0 else 1
+    starts = range(0, len(cells), each)
+    if len(starts) > MOST_PIECES:
+        return None
+    apart = all(len(own) == 1 for own in found.values())
+    return Cells(tuple(8 * cells[k] for k in starts), tuple(tuple(lanes[k : k + each]) for k in starts), apart)
+
+
+# -- cells -------------------------------------------------------------------------------------------------------------
+
+
+def scan(b: Builder, cells: Cells, writes: Value, reads: Value, written: Value, read: Value) -> Value:
+    """OTHER_WRITE and so on, of all cells; those of the first lane lie at `writes` and `reads`, and hold these."""
+    width = len(cells.lanes[0])
+    t = ir.VectorType(I64, width)
+    differ = {plane: ir.Constant(t, [0] * width) for plane in (0, 1)}
+    for offset in cells.pieces:
+        for plane, (place, first) in enumerate(((writes, written), (reads, read))):
+            v = b.load(pointer(b, b.add(place, I64(offset)), t), align=8)
+            differ[plane] = b.or_(differ[plane], b.xor(v, splat(b, first, width)))
+    bits = []
+    for plane in differ.values():
+        one = b.extract_element(plane, ir.IntType(32)(0))
+        for k in range(1, width):
+            one = b.or_(one, b.extract_element(plane, ir.IntType(32)(k)))
+        bits.append(one)
+    result = b.shl(bits[1], I64(OTHER_WARPS))
+    for bit, which, of in ((OTHER_WRITE, 0, WHEN), (OTHER_READ, 1, BUT_LANES), (OTHER_MOMENT, 1, BUT_WARPS)):
+        some = b.icmp_unsigned("!=", b.and_(bits[which], I64(of)), I64(0))
+        result = b.or_(result, b.select(some, I64(bit), I64(0)))
+    return result
+
+
+def fill(b: Builder, cells: Cells, plane: Value, base: Value) -> None:
+    """An access by the lanes that have each cell."""
+    for offset, lanes in zip(cells.pieces, cells.lanes, strict=True):
+        new = b.or_(numbers(I64, lanes), splat(b, base, len(lanes)))
+        b.store(new, pointer(b, b.add(plane, I64(offset)), new.type), align=8)
+
+
+def put(b: Builder, cells: Cells, plane: Value, value: Value, *, keep: bool) -> None:
+    """`value` into each cell; `keep`: beside what it has."""
+    for offset, lanes in zip(cells.pieces, cells.lanes, strict=True):
+        new = splat(b, value, len(lanes))
+        place = pointer(b, b.add(plane, I64(offset)), new.type)
+        b.store(b.or_(new, b.load(place, align=8)) if keep else new, place, align=8)
+
+
+@compiled
+def behind(m, w, v, floor):
+    """The access v of a cell happens before now, whichever lanes made it."""
+    own = (v >> WARP_SHIFT) & ACTORS == w
+    return happened(m, w, v, floor) and not (own and (v >> INTERVAL_SHIFT) & INTERVALS > warp_at(m.warps, w).synced)
+
+
+def judged(address, w, written, read, found, floor, kind):
+    """What becomes of cells whose first has this last write and these reads, `found` of all of them; 0: look closer.
+
+    What it knows of, `shadow.touch_alike` decides in the same way.  A number below 0 is put into each cell of reads.
+    """
+    m = machine_at(address, 0)
+    written &= WHEN
+    if found & OTHER_WRITE or (written and not behind(m, w, written, floor)):
+        return np.int64(0)
+    if is_readers(read):
+        if found & OTHER_MOMENT:
+            return np.int64(0)
+        if kind == READ and takes(m, w, read):
+            return np.int64(ADD)
+        warps = (read | found >> OTHER_WARPS) & WARPS
+        if kind == READ:
+            return np.int64(FILL if forgettable(m, w, read, warps, floor) else 0)
+        return np.int64(FILL if unknown(m, w, read, warps, floor) == 0 else 0)
+    read &= BUT_LANES
+    if found & OTHER_READ or read < 0 or read & ATOMIC_BIT:
+        return np.int64(0)
+    if read == 0 or behind(m, w, read, floor):
+        return np.int64(FILL)
+    return together(m, w, read) if kind == READ and not happened(m, w, read, floor) else np.int64(0)
+
+
+# -- permits -----------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def grant(m, permit, first, low, end, log_size, grain, kind):
+    """After a usual access by lanes that lie from `low` on to before `end` from the first one's address: where others
+    are as usual."""
+    number = first >> SEGMENT_SHIFT
+    segment = segment_at(m.segments, number)
+    judges = segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED)
+    start, stop, offset = np.int64(0), segment.bytes, first - (number << SEGMENT_SHIFT)
+    if judges:
+        if segment.grain != grain or segment.watched:
+            return
+        start, stop = max(start, segment.low << grain), min(stop, segment.high << grain)
+    lowest, highest = start - low, stop - end
+    if offset < lowest or offset > highest:
+        return
+    mask = max((np.int64(1) << log_size) - 1, np.int64(31 if number >= FIRST_ARRAY else 3))
+    lowest = offset - ((offset - lowest) & ~mask)
+    permit.low = (number << SEGMENT_SHIFT) + lowest
+    permit.span = highest - lowest + 1
+    permit.mask = mask
+    permit.start = lowest
+    permit.segment = m.segments + SEGMENT_BYTES * number
+    permit.writes = segment.writes + 8 * (lowest >> grain)
+    permit.reads = segment.reads + 8 * (lowest >> grain)
+    permit.judged = judges
+    permit.base = m.base
+    permit.floor = floor_of(m, number)
+
+
+def ask(address, w, pc, place, first, spot, shape, low, end, grain):
+    """An access as `accesses.any_way` makes it, and a permit for those like it; the first lane's host address, or 0.
+
+    `low`, `end`: how far from the address `first` its bytes begin, and end; `grain`: of the cells that a permit is for;
+    `spot`: where it is kept.
+    """
+    m = machine_at(address, 0)
+    row, permit = access_at(m.accesses, pc), permit_at(spot, 0)
+    shared, ideal_shared, sectors, ideal_sectors = row.shared, row.ideal_shared, row.sectors, row.ideal_sectors
+    host = usual(address, w, pc, place, first, shape) & ((1 << HOW) - 1)
+    permit.span = 0
+    if host:
+        permit.shared, permit.ideal_shared = row.shared - shared, row.ideal_shared - ideal_shared
+        permit.sectors, permit.ideal_sectors = row.sectors - sectors, row.ideal_sectors - ideal_sectors
+        grant(m, permit, first, low, end, shape & 255, grain, shape >> KIND & 1)
+    return host
+
+
+def spot_of(address, pc):
+    """Where the permit of an access is."""
+    m = machine_at(address, 0)
+    return m.permits + PERMIT_BYTES * access_at(m.accesses, pc).pattern
+
+
+def permitted(address, first, spot, low, end):
+    """How far the address `first` is from the least one of a permit; -1: it has none."""
+    m, permit = machine_at(address, 0), permit_at(spot, 0)
+    offset = first - permit.low
+    if permit.base != m.base or offset < 0 or offset >= permit.span or offset & permit.mask:
+        return np.int64(-1)
+    if m.mbarrier_count and first >> SEGMENT_SHIFT == SHARED:
+        place = first & OFFSET_MASK
+        if near_mbarriers(m, place + low, place + end):
+            return np.int64(-1)
+    return offset
+
+
+def presently(address, w, pc):
+    """What a cell says of an access, beside its lanes."""
+    return now(machine_at(address, 0), w, pc)
+
+
+def touched_known(address, w, pc, writes, reads, floor, kind, log):
+    """As `shadow.touch_known`."""
+    m = machine_at(address, 0)
+    return np.int64(touch_known(m, w, writes, reads, kind, now(m, w, pc), floor, log))
+
+
+def counted(address, pc, spot):
+    """One more access by all lanes."""
+    m, permit = machine_at(address, 0), permit_at(spot, 0)
+    row = access_at(m.accesses, pc)
+    m.serial += 1
+    row.executions += 1
+    row.lanes += LANES
+    row.shared += permit.shared
+    row.ideal_shared += permit.ideal_shared
+    row.sectors += permit.sectors
+    row.ideal_sectors += permit.ideal_sectors
+    return np.int64(0)
+
+
+usual = compiled(any_way)
+PERMIT_BYTES, SEGMENT_BYTES = PERMIT.itemsize, SEGMENT.itemsize
+kept_at, known = compiled(spot_of), compiled(touched_known)
+entered, decided, made = compiled(permitted), compiled(judged), compiled(counted)
+asked, present = compiled(ask), compiled(presently)

@@ -1,0 +1,215 @@
+"""The code of accesses that have permits (`permits`): a function for each way in which lanes lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llvmlite import ir
+
+from wsemu.machine.arithmetic.codegen import I64, Builder, Value, pointer
+from wsemu.machine.memory.lane_access import SAME, SCATTERED, UNIT
+from wsemu.machine.memory.plans import some_lane_unset
+from wsemu.machine.records import permit_at, segment_at
+from wsemu.machine.tier import permits
+from wsemu.machine.tier.accesses import KIND, KNOWN
+from wsemu.machine.tier.frame import Frame
+from wsemu.machine.tier.shapes import UNIFORM, line
+from wsemu.model.data import NamedTuple
+from wsemu.model.isa import LANES, READ
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from wsemu.machine.lowering import Compiled, Record
+    from wsemu.machine.tier.permits import Cells
+    from wsemu.machine.tier.shapes import Steps
+
+
+def lie(steps: Steps, size: int) -> int:
+    """How lanes lie that access `size` bytes each."""
+    return UNIT if steps == line(size) else SAME if steps == UNIFORM else SCATTERED
+
+
+def shape_of(size: int, kind: int, how: int | None) -> int:
+    """An access as `accesses.any_way` has it: `how` its lanes lie, if they do so by known steps."""
+    return size.bit_length() - 1 | kind << KIND | (0 if how is None else how + 1) << KNOWN
+
+
+class _Access(NamedTuple):
+    """One by lanes that lie by known steps."""
+
+    steps: Steps
+    size: int
+    """of an element"""
+    parts: int
+    """elements of a lane"""
+    kind: int
+
+    @property
+    def bytes(self) -> int:
+        """Of a lane."""
+        return self.size * self.parts
+
+    @property
+    def grain(self) -> int:
+        """Of the cells that it has permits for."""
+        return self.size.bit_length() - 1
+
+    @property
+    def how(self) -> int:
+        """How the lanes lie."""
+        return lie(self.steps, self.bytes)
+
+    @property
+    def shape(self) -> int:
+        """As `accesses.any_way` has it."""
+        return shape_of(self.bytes, self.kind, self.how)
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """From the first lane's address, where the bytes of all begin and end."""
+        return min(self.steps), max(self.steps) + self.bytes
+
+
+class WithPermits(Frame):
+    """A function some of whose accesses have permits."""
+
+    def _first(self, pc: int) -> Value:
+        """The address of the first lane's bytes."""
+        row = self.rows.code[pc]
+        return self.b.add(self._scalar(row[3], "b64"), I64(row[6]))
+
+    def _permitted(self, pc: int, steps: Steps, size: int, n: int, kind: int) -> Value | None:
+        """The host address of the first lane's bytes, n elements of `size` bytes for each lane, or 0; None: the access
+        has no permits."""
+        access = _Access(steps, size, n, kind)
+        cells = permits.cells_of(steps, access.bytes, access.grain)
+        if cells is None or (kind != READ and not cells.apart):
+            return None
+        key = ("permitted", self._number_of(steps), size, n, kind)
+        helper = self._helper(key, 4, lambda b, given: self._by_permit(b, given, cells, access))
+        return self.b.call(helper, [self.address, self.w, I64(pc), self._first(pc)])
+
+    def _by_permit(self, b: Builder, given: Any, cells: Cells, access: _Access) -> Value:
+        """An access whose first lane has an address."""
+        address, w, pc, first = given
+        set_, count, ask, done = (b.function.append_basic_block(name) for name in ("set", "count", "ask", "done"))
+        extent = tuple(I64(number) for number in access.extent)
+        place, spot = self._constants(b, access.steps), self._inlined(b, permits.kept_at, address, pc)
+        permit = permit_at.body(b, spot, I64(0))
+        offset = self._inlined(b, permits.entered, address, first, spot, *extent)
+        self._go_if(b, b.icmp_signed(">=", offset, I64(0)), ask)
+        segment = segment_at.body(b, self._field_of(b, permit, "segment"), I64(0))
+        inside = b.add(self._field_of(b, permit, "start"), offset)
+        initialised = self._field_of(b, segment, "initialised")
+        looked_at = b.function.append_basic_block("looked_at")
+        b.cbranch(b.icmp_unsigned("==", initialised, I64(0)), set_, looked_at)
+        b.position_at_end(looked_at)
+        unset = some_lane_unset.body(b, b.add(initialised, inside), place, I64(access.bytes))
+        b.cbranch(b.icmp_unsigned("==", unset, I64(0)), set_, ask)
+        b.position_at_end(set_)
+        self._judge(b, (address, w, pc, spot), offset, cells, access, count, ask)
+        b.position_at_end(count)
+        self._inlined(b, permits.made, address, pc, spot)
+        usual = b.add(self._field_of(b, segment, "host"), inside)
+        b.branch(done)
+        b.position_at_end(ask)
+        constants = (I64(access.shape), *extent, I64(access.grain))
+        asked = self.module.function(permits.asked, (None,) * 10)
+        other = b.call(asked, [address, w, pc, place, first, spot, *constants])
+        b.branch(done)
+        b.position_at_end(done)
+        host = b.phi(I64)
+        host.add_incoming(usual, count)
+        host.add_incoming(other, ask)
+        return host
+
+    def _go_if(self, b: Builder, fine: Value, otherwise: Any) -> None:
+        onward = b.function.append_basic_block("fine")
+        b.cbranch(fine, onward, otherwise)
+        b.position_at_end(onward)
+
+    def _judge(
+        self, b: Builder, who: tuple[Value, ...], offset: Value, cells: Cells, access: _Access, count: Any, ask: Any
+    ) -> None:
+        """Judge the cells that lie `offset` bytes of memory from the permit's, and go to one of two blocks."""
+        address, w, pc, spot = who
+        permit = permit_at.body(b, spot, I64(0))
+        judged, differ = (b.function.append_basic_block(name) for name in ("judged", "differ"))
+        b.cbranch(b.icmp_unsigned("==", self._field_of(b, permit, "judged"), I64(0)), count, judged)
+        b.position_at_end(judged)
+        at, kind = b.shl(b.lshr(offset, I64(access.grain)), I64(3)), I64(access.kind)
+        writes, reads = (b.add(self._field_of(b, permit, name), at) for name in ("writes", "reads"))
+        floor = self._field_of(b, permit, "floor")
+        if access.how == UNIT:
+            self._judge_one_by_one(b, who, (writes, reads, floor), access, differ, count, ask)
+        written, read = (b.load(pointer(b, plane, I64)) for plane in (writes, reads))
+        found = permits.scan(b, cells, writes, reads, written, read)
+        what = self._inlined(b, permits.decided, address, w, written, read, found, floor, kind)
+        fill, add, put = (b.function.append_basic_block(name) for name in ("fill", "add", "put"))
+        choice = b.switch(what, put)
+        for number, block in ((0, differ), (permits.FILL, fill), (permits.ADD, add)):
+            choice.add_case(I64(number), block)
+        b.position_at_end(fill)
+        base = self._inlined(b, permits.present, address, w, pc)
+        permits.fill(b, cells, reads if access.kind == READ else writes, base)
+        if access.kind != READ:
+            permits.put(b, cells, reads, I64(0), keep=False)
+        b.branch(count)
+        b.position_at_end(add)
+        permits.put(b, cells, reads, b.shl(I64(1), w), keep=True)
+        b.branch(count)
+        b.position_at_end(put)
+        permits.put(b, cells, reads, what, keep=False)
+        b.branch(count)
+        if access.how != UNIT:
+            b.position_at_end(differ)
+            b.branch(ask)
+
+    def _judge_one_by_one(
+        self, b: Builder, who: tuple[Value, ...], at: tuple[Value, ...], access: _Access, differ: Any, count: Any,
+        ask: Any,
+    ) -> None:  # fmt: skip
+        """Judge the cells of lanes side by side each by itself, where they differ or did so a short while ago; the
+        builder goes on where they may be alike."""
+        address, w, pc, spot = who
+        place = self._place_of(b, permit_at.body(b, spot, I64(0)), "mixed")
+        again, known, alike = (b.function.append_basic_block(name) for name in ("again", "known", "alike"))
+        left = b.load(place)
+        b.cbranch(b.icmp_unsigned("==", left, I64(0)), alike, again)
+        b.position_at_end(again)
+        b.store(b.sub(left, I64(1)), place)
+        b.branch(known)
+        b.position_at_end(differ)
+        b.store(I64(permits.MIXED), place)
+        b.branch(known)
+        b.position_at_end(known)
+        inner = self.module.function(permits.known, (None,) * 8)
+        log = I64(access.parts.bit_length() - 1)
+        fine = b.call(inner, [address, w, pc, *at, I64(access.kind), log])
+        b.cbranch(b.icmp_unsigned("!=", fine, I64(0)), count, ask)
+        b.position_at_end(alike)
+
+    def _inlined(self, b: Builder, function: Compiled, *arguments: Value) -> Value:
+        """Call a compiled function of numbers, put in its place."""
+        inner = self.module.function(function, (None,) * len(arguments))
+        inner.attributes.add("alwaysinline")
+        return b.call(inner, arguments)
+
+    def _place_of(self, b: Builder, record: Record, name: str) -> Value:
+        assert record.dtype.fields is not None
+        at = b.gep(record.place, [I64(record.dtype.fields[name][1])], inbounds=True)
+        return b.bitcast(at, I64.as_pointer())
+
+    def _field_of(self, b: Builder, record: Record, name: str) -> Value:
+        return b.load(self._place_of(b, record, name))
+
+    def _constants(self, b: Builder, steps: Steps) -> Value:
+        """Where such steps lie as numbers."""
+        name = f"steps{self._number_of(steps)}"
+        made = self.module.ir.globals.get(name)
+        if made is None:
+            made = ir.GlobalVariable(self.module.ir, ir.ArrayType(I64, LANES), name)
+            made.linkage, made.global_constant, made.align = "internal", True, 64
+            made.initializer = ir.Constant(made.value_type, list(steps))
+        return b.ptrtoint(made, I64)
