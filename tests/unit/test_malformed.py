@@ -14,7 +14,7 @@ from tests.malformed import KINDS, Input, make
 from tests.malformed_runs import Ran, wrong
 
 ROOT = Path(__file__).parents[2]
-EACH = 3
+EACH = 5
 ROW = re.compile(r"^([\w-]+) +(\d+) +(\d+) +[\d.]+ s   (.*)$", re.MULTILINE)
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/statm").exists(), reason="the runs are forks with a limit of memory"
