@@ -18,6 +18,7 @@ from wsemu.machine.memory.cell_bits import HIGH_SHIFT, LOW_SHIFT
 from wsemu.machine.tier.permits import MOST_PIECES, cells_of
 from wsemu.machine.tier.shapes import UNIFORM, line
 from wsemu.model.isa import LANES
+from wsemu.model.settings import Settings, using
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -221,6 +222,35 @@ def test_what_permits_rest_on_may_change(name: str, piece: int | None, monkeypat
     options = {"dynamic_shared": 512} if kernel is ever_finer else {}
     first = in_all_tiers(monkeypatch, lambda: said(kernel, grid, block, arguments(), **options))
     assert {finding["code"] for finding in first[0]["findings"]} & EXPECTED == expected
+
+
+@cuda.jit
+def conflicts(x: Any, y: Any, n: Any) -> None:
+    """Each CTA has the same bank conflicts: the first one is told of, whichever ran first."""
+    tile = cuda.shared.array(1056, np.float32)
+    t = cuda.threadIdx.x
+    for k in range(33):
+        tile[k * 32 + t] = x[t]
+    cuda.syncthreads()
+    total = np.float32(0)
+    for k in range(n):
+        total += tile[t * 2 + k]
+    y[cuda.blockIdx.x, t] = total
+
+
+@pytest.mark.parametrize("checkers", [("bank-conflict",), ("bank-conflict", "race")])
+def test_a_permit_is_of_one_group_also_where_there_are_no_clocks(
+    checkers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(cta_order="descending", checkers=frozenset(checkers))
+
+    def one() -> tuple[Any, ...]:
+        with using(settings):
+            return said(conflicts, 10, 32, (numbers(32), rows(10, 32), 8))
+
+    (finding,) = in_all_tiers(monkeypatch, one)[0]["findings"]
+    assert finding["code"] == "bank-conflict"
+    assert finding["sites"][0]["cta"] == (0, 0, 0)
 
 
 EXPECTED = {"uninitialized-read", "out-of-bounds", "race", "intra-warp-race"}

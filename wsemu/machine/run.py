@@ -400,8 +400,9 @@ class Machine:
         self.tier: Tier = "off"
         self.executed = 0
         """warp instructions so far, by slices"""
-        self.blocks: npt.NDArray[np.int64] | None = None
         self.permits: npt.NDArray[Any] | None = None
+        """see tier/permits.py"""
+        self.blocks: npt.NDArray[np.int64] | None = None
         """where its block may be entered, by instruction"""
         self.wanted: Wanted | None = None
         """the block that it uses, or waits for"""

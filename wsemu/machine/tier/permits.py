@@ -185,7 +185,7 @@ def grant(m, permit, first, low, end, log_size, grain, kind):
     permit.writes = segment.writes + 8 * (lowest >> grain)
     permit.reads = segment.reads + 8 * (lowest >> grain)
     permit.judged = judges
-    permit.base = m.base
+    permit.group = m.group
     permit.floor = floor_of(m, number)
 
 
@@ -217,7 +217,7 @@ def permitted(address, first, spot, low, end):
     """How far the address `first` is from the least one of a permit; -1: it has none."""
     m, permit = machine_at(address, 0), permit_at(spot, 0)
     offset = first - permit.low
-    if permit.base != m.base or offset < 0 or offset >= permit.span or offset & permit.mask:
+    if permit.group != m.group or offset < 0 or offset >= permit.span or offset & permit.mask:
         return np.int64(-1)
     if m.mbarrier_count and first >> SEGMENT_SHIFT == SHARED:
         place = first & OFFSET_MASK
