@@ -131,67 +131,6 @@ def test_a_worker_whose_shadow_memory_is_often_swept_hears_that_it_is_to_stop(mo
     assert ran(made[0], 0, 4, 10**9, stop) == layout.BUDGET
 
 
-@cuda.jit
-def tiles(x, y, off, bad_from):
-    tile = cuda.shared.array(64, np.float32)
-    t = cuda.threadIdx.x
-    total = np.float32(0)
-    shift = off if cuda.blockIdx.x >= bad_from else 0
-    for _ in range(8):
-        tile[t] = x[cuda.grid(1)]
-        cuda.syncthreads()
-        for k in range(64):
-            total += tile[k + shift]
-        cuda.syncthreads()
-    y[cuda.grid(1)] = total
-
-
-@cuda.jit
-def outside_and_later_between_lanes(x, y, off, bad_from):
-    tile = cuda.shared.array(64, np.float32)
-    t = cuda.threadIdx.x
-    tile[t] = x[cuda.grid(1) - off]
-    cuda.syncthreads()
-    if cuda.blockIdx.x >= bad_from:
-        tile[t] = tile[t ^ 1]
-    y[cuda.grid(1)] = tile[t]
-
-
-@pytest.mark.parametrize("kernel", [tiles, outside_and_later_between_lanes])
-@pytest.mark.parametrize("bad_from", [0, 20, 63])
-def test_what_several_find_is_told_as_one_finds_it_and_leaves_later_launches_alone(monkeypatch, kernel, bad_from):
-    """They stop when one of them finds something, perhaps in the midst of a CTA."""
-    monkeypatch.setattr(machine, "FIRST_SLICE", 500)
-    monkeypatch.setattr(machine, "SLICES", (2000, 2000, 2000))
-
-    def said(off, workers):
-        x, y = np.arange(64 * 64, dtype=np.float32), np.zeros(64 * 64, np.float32)
-        report = wsemu.check(kernel, 64, 64, (x, y, off, bad_from), workers=workers)
-        return report.model_dump(exclude={"seconds"}), y.tobytes()
-
-    alone = {off: said(off, 1) for off in (0, 1)}
-    assert alone[1][0]["verdict"] == "failed"
-    for off in (0, 1, 0, 1, 1, 0):
-        assert [said(off, workers) for workers in (2, 4)] == [alone[off]] * 2
-
-
-def test_several_do_not_go_on_where_one_has_found_something(monkeypatch):
-    monkeypatch.setattr(machine, "FIRST_SLICE", 500)
-    monkeypatch.setattr(machine, "SLICES", (2000, 2000, 2000))
-    ran, executed = machine.Machine.run, []
-
-    def counted(self, first, last, budget, stop=None, **named):
-        status = ran(self, first, last, budget, stop, **named)
-        executed.append((stop is not None, budget - self.left))
-        return status
-
-    monkeypatch.setattr(machine.Machine, "run", counted)
-    x, y = np.arange(64 * 64, dtype=np.float32), np.zeros(64 * 64, np.float32)
-    wsemu.check(tiles, 64, 64, (x, y, 1, 0), workers=2)
-    alone = sum(n for of_several, n in executed if not of_several)
-    assert sum(n for of_several, n in executed if of_several) < alone / 4
-
-
 def test_shares_are_all_groups_once():
     for groups, workers in ((1, 1), (5, 4), (7, 7), (1000, 3)):
         shares = machine._shares(groups, workers)

@@ -731,8 +731,7 @@ class Machine:
         step: int = 1,
         each: Callable[[int], None] | None = None,
     ) -> int:
-        """Run groups from first up to, not including, last; returns the status.  `each` is told how many have run;
-        `stop` ends it from outside, and is set where what it found is to be found again anyhow: see `in_vain`.
+        """Run groups from first up to, not including, last; returns the status.  `each` is told how many have run.
 
         Looks up between slices, so that Ctrl-C gets through, and gives compiled code what it stops for.
         """
@@ -742,8 +741,7 @@ class Machine:
         while True:
             if self.tier != "off":
                 hot.look(self)
-            early = hot.undecided(self) or (stop is not None and not self.executed)
-            piece = min(budget, SLICES[self.width], FIRST_SLICE if early else budget)
+            piece = min(budget, SLICES[self.width], FIRST_SLICE if hot.undecided(self) else budget)
             state["budget"], state["patience"] = piece, PATIENCE
             status = self.entry(address)
             executed = piece - int(state["budget"])  # what it has overdrawn, too: slices end anywhere
@@ -751,8 +749,6 @@ class Machine:
             hot.warm(self, executed)
             if state["unnamed"]:
                 return layout.UNNAMED
-            if stop is not None and self.in_vain():
-                stop.set()
             if status in (layout.REFINE, layout.SWEEP) and self.planes:
                 if not self._provide(status, self.planes):
                     state["wanted"] = layout.GROW_WINDOW
@@ -766,12 +762,6 @@ class Machine:
             if each is not None and self.executed - told >= SLICES[self.width]:
                 told = self.executed
                 each(abs(int(state["group"]) - first))
-
-    def in_vain(self) -> bool:
-        """Whether a run on several machines has found something: one alone will find it again, in order.  Where lanes
-        may conflict it has to go on, for that one has to know all of these places."""
-        state = self.state[0]
-        return bool(state["raw_count"] and not state["suspects"])
 
     def move(self) -> None:
         """What it runs next lies apart from what it ran."""
@@ -1651,8 +1641,6 @@ class Launch:
                 each = functools.partial(_add, tell, ran) if tell else None
                 status = machine.run(*share, left, stop, each=each)
                 left, ran, end = machine.left, ran + share[1] - share[0], share[1]
-            if stop.is_set():
-                machine.key = None  # it may stand in the midst of a CTA: no launch goes on with it
             if status != layout.DONE:
                 shares.clear()  # what the others do is not needed any more
             return machine, status
