@@ -131,6 +131,50 @@ def test_a_worker_whose_shadow_memory_is_often_swept_hears_that_it_is_to_stop(mo
     assert ran(made[0], 0, 4, 10**9, stop) == layout.BUDGET
 
 
+@cuda.jit
+def tiles(x, y, off, bad_from):
+    tile = cuda.shared.array(64, np.float32)
+    t = cuda.threadIdx.x
+    total = np.float32(0)
+    shift = off if cuda.blockIdx.x >= bad_from else 0
+    for _ in range(8):
+        tile[t] = x[cuda.grid(1)]
+        cuda.syncthreads()
+        for k in range(64):
+            total += tile[k + shift]
+        cuda.syncthreads()
+    y[cuda.grid(1)] = total
+
+
+@cuda.jit
+def outside_and_later_between_lanes(x, y, off, bad_from):
+    tile = cuda.shared.array(64, np.float32)
+    t = cuda.threadIdx.x
+    tile[t] = x[cuda.grid(1) - off]
+    cuda.syncthreads()
+    if cuda.blockIdx.x >= bad_from:
+        tile[t] = tile[t ^ 1]
+    y[cuda.grid(1)] = tile[t]
+
+
+@pytest.mark.parametrize("kernel", [tiles, outside_and_later_between_lanes])
+@pytest.mark.parametrize("bad_from", [0, 20, 63])
+def test_what_several_find_is_told_as_one_finds_it_and_leaves_later_launches_alone(monkeypatch, kernel, bad_from):
+    """However the CTAs are shared out, and where a slice ends."""
+    monkeypatch.setattr(machine, "FIRST_SLICE", 500)
+    monkeypatch.setattr(machine, "SLICES", (2000, 2000, 2000))
+
+    def said(off, workers):
+        x, y = np.arange(64 * 64, dtype=np.float32), np.zeros(64 * 64, np.float32)
+        report = wsemu.check(kernel, 64, 64, (x, y, off, bad_from), workers=workers)
+        return report.model_dump(exclude={"seconds"}), y.tobytes()
+
+    alone = {off: said(off, 1) for off in (0, 1)}
+    assert alone[1][0]["verdict"] == "failed"
+    for off in (0, 1, 0, 1, 1, 0):
+        assert [said(off, workers) for workers in (2, 4)] == [alone[off]] * 2
+
+
 def test_shares_are_all_groups_once():
     for groups, workers in ((1, 1), (5, 4), (7, 7), (1000, 3)):
         shares = machine._shares(groups, workers)
