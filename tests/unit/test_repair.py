@@ -13,13 +13,16 @@ import wsemu
 from tests.commands import wsemu as command
 from tests.test_programs import run
 from wsemu import cuda, ptx
+from wsemu.launch.attempts import Launched
 from wsemu.model import settings
 from wsemu.model.cure import Change, Cure, Edit, Trials
+from wsemu.repair import search
 from wsemu.repair.search import Search
 from wsemu.report.terminal import render
 
 ROOT = Path(__file__).parents[2]
 STORED = json.loads((ROOT / "tests" / "data" / "cures.json").read_text(encoding="utf-8"))
+EVERYWHERE = "deadlock-free and race-free in every schedule"
 PLENTY = 60.0
 """seconds: so that it is the number of edits that ends a search, on any machine"""
 
@@ -574,6 +577,92 @@ def test_a_launch_that_takes_all_of_the_time_is_not_made_again(monkeypatch):
     report._trials = None
     known = trials(report.helped(2.0))
     assert (known.tried, known.stopped) == (0, "a launch takes too long to be made again and again")
+
+
+@cuda.jit
+def reversed_in_tiles(x, y):
+    s = cuda.shared.array(64, F32)
+    t = cuda.threadIdx.x
+    for i in range(4):
+        s[t] = x[cuda.blockIdx.x, i, t]
+        cuda.syncthreads()
+        y[cuda.blockIdx.x, i, t] = s[63 - t]
+
+
+def long_report(ctas: int = 40) -> wsemu.Report:
+    """Of a launch of many CTAs, as if it had taken long."""
+    report = wsemu.check(reversed_in_tiles, ctas, 64, (zeros(ctas, 4, 64) + 1, zeros(ctas, 4, 64)))
+    assert report._launched is not None
+    report._launched.instructions = 3_000_000
+    return report.model_copy(update={"seconds": 1000.0})
+
+
+def test_edits_of_a_launch_that_takes_long_are_tried_on_some_of_its_ctas(monkeypatch):
+    report, before = long_report(), Launched._run
+    ran: list[tuple[int, ...]] = []
+
+    def counted(launched, *rest):
+        ran.append(launched.only)
+        return before(launched, *rest)
+
+    monkeypatch.setattr(Launched, "_run", counted)
+    cure, *others = report.cures(budget=PLENTY)
+    line = reversed_in_tiles.py_func.__code__.co_firstlineno + 5
+    assert (cure.says, cure.proof, others) == (f"insert `cuda.syncthreads()` before line {line}", EVERYWHERE, [])
+    assert {*ran[:-1]} == {(0, 39)}
+    assert ran[-1] == ()  # the best one is tried on all
+    assert report.is_cured_by(cure)
+
+
+def test_an_edit_that_does_not_mend_all_ctas_is_no_cure(monkeypatch):
+    report, before = long_report(), Launched._run
+    monkeypatch.setattr(Launched, "_run", lambda launched, *rest: before(launched, *rest) if launched.only else None)
+    known = trials(report.helped(PLENTY))
+    assert not known.cures
+    assert known.stopped == "an edit that mends some CTAs does not mend all of them"
+
+
+def test_where_all_ctas_take_too_long_that_is_said(monkeypatch):
+    report = long_report()
+    monkeypatch.setattr(search, "_OF_ALL", 0.0)
+    known = trials(report.helped(PLENTY))
+    assert not known.cures
+    assert known.stopped == "an edit mends the CTAs that were tried, and all of them take too long (`--fix-budget`)"
+
+
+@cuda.jit
+def stored_by_several(y):
+    if cuda.blockIdx.x % 5 == 2 and cuda.threadIdx.x == 0:
+        y[0] = cuda.blockIdx.x
+
+
+def test_a_part_of_a_launch_tells_its_ctas_as_all_do():
+    report = wsemu.check(stored_by_several, 40, 32, (zeros(1),))
+    ctas = [site.cta for site in report.errors[0].sites]
+    assert ctas == [(7, 0, 0), (2, 0, 0)]
+    launched = report._launched
+    assert launched is not None
+    for wanted, only in (({(2, 0, 0), (7, 0, 0)}, (0, 2, 7, 39)), ({(37, 0, 0), (22, 0, 0)}, (0, 22, 37, 39))):
+        part = launched.part(wanted)
+        assert part is not None
+        assert part.only == only
+        with part.again():
+            same = part.repeated()
+        assert same is not None
+        assert {site.cta for site in same.report.errors[0].sites} == wanted
+
+
+@cuda.jit
+def met_and_stored(y):
+    cuda.cg.this_grid().sync()
+    y[cuda.threadIdx.x] = cuda.blockIdx.x
+
+
+def test_ctas_that_wait_for_each_other_are_not_run_apart():
+    report = wsemu.check(met_and_stored, 4, 32, (zeros(32),))
+    assert report.verdict == "failed"
+    assert report._launched is not None
+    assert report._launched.part([(1, 0, 0)]) is None
 
 
 UNCURED = """\

@@ -20,7 +20,7 @@ from wsemu.launch.code import Code
 from wsemu.launch.compiled import compiled, compiled_anew
 from wsemu.launch.examined import judged, ran_with_orders
 from wsemu.launch.passed import launches, site
-from wsemu.launch.running import bind_launch
+from wsemu.launch.running import bind_launch, ran
 from wsemu.model.codes import CODES
 from wsemu.model.data import NamedTuple, dataclass, field, replace
 from wsemu.model.errors import UsageError, WsemuError
@@ -30,7 +30,7 @@ from wsemu.model.own import is_own
 from wsemu.repair.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     import numpy.typing as npt
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from wsemu.launch.result import Report
     from wsemu.model.bound import Bound
     from wsemu.model.cure import Cure
+    from wsemu.model.finding import Index
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Outcome
     from wsemu.model.program import Program
@@ -93,6 +94,8 @@ class Launched:
     _known: dict[bytes, Attempted | None] = field(default_factory=dict)
     _other: tuple[LaunchConfiguration, Sequence[Any]] | None = None
     """the configuration and the arguments of a launch that is tried, where they are others"""
+    only: tuple[int, ...] = ()
+    """the CTAs that are run in place of all"""
 
     @classmethod
     def of(
@@ -187,6 +190,25 @@ class Launched:
         pairs = zip(self.bound.segments, self.before, strict=True)
         before = [data.copy() if data is now and writable else data for (now, writable), data in pairs]
         return replace(self, before=before, _known={})
+
+    def part(self, ctas: Iterable[Index]) -> Launched | None:
+        """The launch with these CTAs run, the first one and the last, in place of all; None where these are all, or
+        what they do may depend on others."""
+        from wsemu.launch.explore.orders import Orders
+
+        bound, (x, y, _) = self.bound, self.bound.configuration.grid
+        alone = bound.group == (1, 1, 1) and bound.configuration.cluster == (1, 1, 1) and bound.heap is None
+        if not alone or bound.program.cooperative or not self._is_plain() or Orders(bound, {}).steered():
+            return None
+        only = {0, bound.configuration.ctas - 1, *(i + x * (j + y * k) for i, j, k in ctas)}
+        if len(only) == bound.configuration.ctas:
+            return None
+        return replace(self, only=tuple(sorted(only)), expected={}, _known={})
+
+    def _is_plain(self) -> bool:
+        """Whether its CTAs run once each, in order."""
+        settings = self.settings
+        return settings.engine == "vm" and settings.cta_order != "descending" and not settings.every
 
     def passed(self) -> Sequence[Launched]:
         """Launches that were verified before, of this kernel, and of others from the same files."""
@@ -307,9 +329,13 @@ class Launched:
         configuration, arguments = self._other or (self.bound.configuration, self.arguments)
         launch = (kernel, configuration, arguments, chosen, self.uninitialized)
         bound, notes = bind_launch(*launch, made)
-        run, orders = ran_with_orders(bound, 1, tried=True)
-        told = self.amiss and not (self.suppressed or self.checking or orders.steered())
-        if told and _amiss(bound.program, run[0]) >= self.amiss:
+        only = tuple(cta for cta in self.only if cta < configuration.ctas)
+        run, orders = (ran(bound, 1, only=only), None) if only else ran_with_orders(bound, 1, tried=True)
+        amiss = _amiss(bound.program, run[0])
+        if only and self.checking:
+            self.amiss = amiss
+        steered = orders is not None and orders.steered()
+        if 0 < self.amiss <= amiss and not (self.suppressed or self.checking or steered):
             return None
         done = judged(kernel, bound, notes, run, time.perf_counter(), orders=orders, tried=True)
         return Attempted(done.report, self._results(bound), _stores(done), _accesses(done), look(done.report))

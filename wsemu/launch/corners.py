@@ -30,7 +30,7 @@ def by_corners(bound: Bound, judged: Callable[..., Examined]) -> Examined | str:
     ctas = bound.configuration.ctas
     if len(chosen) >= ctas:
         return _all_were_run("no two CTAs are alike" if ctas > 1 else "there is one")
-    run = ran(bound, 1, only=chosen)
+    run = ran(bound, 1, only=chosen, strict=True)  # where one value is stored twice, other contents may differ
     before = [None if data is None else data.copy() for data in run[2]()]
     same = any(raw.code == "same-value" for raw in run[0].findings)
     found = judged(run=run)

@@ -179,8 +179,11 @@ Ran = tuple["Outcome", "Tracer", "Callable[[], list[Any]]"]
 arrays held before"""
 
 
-def ran(bound: Bound, workers: int | None, budget: int | None = None, only: tuple[int, ...] = ()) -> Ran:
-    """Run a launch; `budget`: another one than was asked for; `only` these CTAs, where there are any."""
+def ran(
+    bound: Bound, workers: int | None, budget: int | None = None, only: tuple[int, ...] = (), *, strict: bool = False
+) -> Ran:
+    """Run a launch; `budget`: another one than was asked for; `only` these CTAs, where there are any; `strict`: tell
+    where several lanes store one value, too."""
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {
@@ -189,9 +192,7 @@ def ran(bound: Bound, workers: int | None, budget: int | None = None, only: tupl
         "initialised": "initialised" in chosen.checkers,
         "read_only": "read-only" in chosen.checkers,
         "lockstep": chosen.lockstep,
-        "strict": chosen.strict
-        or chosen.every
-        or bool(only),  # where several lanes store one value, other contents may differ
+        "strict": chosen.strict or chosen.every or strict,
         "uninitialized": bound.uninitialized,
     }
     sizes: dict[str, Any] = {

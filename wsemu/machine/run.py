@@ -76,7 +76,7 @@ from wsemu.model.read_only import loads_read_only
 from wsemu.model.sums import rounds_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -459,6 +459,8 @@ class Machine:
         """its tables, and intervals, are those of the launch before, continued"""
         self.number = 0
         """which of the workers of its launches it was: it has touched what the next one of that number will"""
+        self.alone: dict[int, int] = {}
+        """of groups that were run each by itself, its base, in their order"""
         self._told: tuple[tuple[bytes, ...], Outcome] | None = None
         """what the tables held after its last launch in which nothing was found, and the outcome"""
 
@@ -737,6 +739,7 @@ class Machine:
         """
         state, address = self.state[0], address_of(self.state)
         state["group"], state["group_end"], state["group_step"], state["group_first"] = first, last, step, first
+        self.alone = {}
         self.executed = told = 0
         while True:
             if self.tier != "off":
@@ -762,6 +765,17 @@ class Machine:
             if each is not None and self.executed - told >= SLICES[self.width]:
                 told = self.executed
                 each(abs(int(state["group"]) - first))
+
+    def run_each(self, groups: Sequence[int], budget: int) -> int:
+        """Run these groups, which may lie apart, in their order; the status of the first that does not end well."""
+        alone, status = {}, layout.DONE
+        for group in groups:
+            status = self.run(group, group + 1, budget)
+            alone[group] = int(self.bases[0])
+            if status != layout.DONE:
+                break
+        self.alone = alone
+        return status
 
     def move(self) -> None:
         """What it runs next lies apart from what it ran."""
@@ -934,12 +948,19 @@ class Machine:
 
     def _place_intervals(self, group: int, detail: dict[str, int]) -> int:
         """Intervals as counted in their group; the group of the other one."""
-        first, step = int(self.state[0]["group_first"]), int(self.state[0]["group_step"])
-        bases = self.bases[: (group - first) * step + 1]
+        groups, bases = self._until(group)
         other = (int(np.searchsorted(bases, detail["other_interval"])) or len(bases)) - 1
         detail["interval"] -= int(bases[-1])
         detail["other_interval"] -= int(bases[other])
-        return first + other * step
+        return groups[other]
+
+    def _until(self, group: int) -> tuple[Sequence[int], npt.NDArray[np.int64]]:
+        """The groups that have run up to this one, and their bases."""
+        if self.alone:
+            groups = [*self.alone][: [*self.alone].index(group) + 1]
+            return groups, np.array([self.alone[each] for each in groups])
+        first, step = int(self.state[0]["group_first"]), int(self.state[0]["group_step"])
+        return range(first, group + step, step), self.bases[: (group - first) * step + 1]
 
     def _overflow(self) -> list[FindingKey]:
         """The findings for which there was no room, in order."""
@@ -1619,8 +1640,7 @@ class Launch:
         groups = self.grouping.number
         first = self._ready(0, workers)
         if self.only:
-            each = (first.run(cta, cta + 1, self.budget) for cta in self.only)
-            return [first], [next((status for status in each if status != layout.DONE), layout.DONE)]
+            return [first], [first.run_each(self.only, self.budget)]
         told = self._told(workers)
         if workers == 1:
             bounds = (groups - 1, -1) if self.descending else (0, groups)

@@ -16,7 +16,7 @@ from wsemu.evidence import causes
 from wsemu.model.cure import Cure, Edit, Trials, lines_of
 from wsemu.model.data import NamedTuple
 from wsemu.repair.scene import Candidate
-from wsemu.repair.search import LONG, Search, Tried, agrees, clock, differs, digest, is_cure, ranked, repeats
+from wsemu.repair.search import Search, Tried, agrees, clock, differs, digest, is_cure, on_its_way, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -344,13 +344,8 @@ def _where(place: Place, report: Any) -> str:
 def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trials:
     """Try edits of a kernel's PTX; `seconds` is the time for it."""
     run = Search(launched, report, clock() + seconds)
-    if run.is_long(seconds):
-        return Trials(groups=causes.by_edge(report.findings), stopped=LONG)
-    run.remember(seconds)
-    with launched.again():
-        stopped = repeats(run, seconds)
-        if stopped:
-            return Trials(groups=causes.by_edge(report.findings), stopped=stopped)
+
+    def try_edits() -> None:
         enough = float("inf")
         for score, candidate, changed in sorted(candidates(text, report), key=lambda entry: entry[0]):
             if score > enough or run.over():
@@ -360,18 +355,24 @@ def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trial
                 continue
             run.known.add(source)
             run.tried += 1
-            attempted = launched.attempt_code(source)
+            attempted = run.launched.attempt_code(source)
             if attempted is not None and is_cure(attempted.report, report) and run.keeps(attempted):
                 made = run.settled(Tried((candidate,), source, attempted, run.tried), {}, source)
                 if made is not None:
                     run.cures.append(made)
                     enough = min(enough, score + 2)
-    cures = _described(run, ranked(run, launched.expected), text.path)
+
+    stopped = on_its_way(run, seconds, try_edits)
+    if stopped:
+        return Trials(groups=causes.by_edge(report.findings), stopped=stopped)
+    best = ranked(run, run.launched.expected)
+    best = run.confirmed(launched, best, seconds, lambda tried: launched.attempt_code(tried.source))
+    cures = _described(run, best, launched.expected, text.path)
     groups = causes.by_edit(report.findings, [cures[0].findings]) if cures else causes.by_edge(report.findings)
     return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.why(cures))
 
 
-def _described(run: Search, best: list[Tried], path: str) -> list[Cure]:
+def _described(run: Search, best: list[Tried], expected: dict[str, Any], path: str) -> list[Cure]:
     """The cures as data; without changes, since the source that is to be edited is another one."""
     found = []
     kinds: dict[bytes, int] = {}
@@ -389,7 +390,7 @@ def _described(run: Search, best: list[Tried], path: str) -> list[Cure]:
                 less=tried.less,
                 results=number,
                 differs=differs(first.results, tried.attempted.results) if number else "",
-                expected=agrees(tried.attempted.results, run.launched.expected),
+                expected=agrees(tried.attempted.results, expected),
             )
         )
     return found

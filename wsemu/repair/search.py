@@ -48,8 +48,12 @@ _OF_PASSED = 8
 """so much less than the whole time is for making launches again that were verified before"""
 _LONG, _MANY = 2, 2_000_000
 """times the seconds of a search, and warp instructions: a launch that took more of both is not made again"""
+_OFTEN = 3
+"""launches that there has to be time for"""
 LONG = "a launch takes too long to be made again and again"
 """why no edit is tried"""
+_OF_ALL = 5
+"""times the seconds of a search that edits which mend some CTAs are tried on all of them"""
 _NEARBY = 5
 """cures that are tried on launches of other sizes"""
 _GROUPS = 3
@@ -175,6 +179,8 @@ class Launched(Protocol):
     """A launch that can be made again."""
 
     expected: dict[str, Any]
+    only: tuple[int, ...]
+    """the CTAs that are run, where these are not all"""
     site: tuple[str, int] | None
     instructions: int
     """that warps executed"""
@@ -209,6 +215,9 @@ class Launched(Protocol):
 
     def untouched(self) -> Results:
         """What the arrays held before it."""
+
+    def part(self, ctas: Iterable[Any]) -> Launched | None:
+        """The launch with these CTAs run, the first one and the last, in place of all; None where that says little."""
 
     def passed(self) -> Sequence[Launched]:
         """Launches that were verified before, and whose code comes from the same files."""
@@ -276,6 +285,8 @@ class Search:
     """launches that were verified before"""
     breaking: int = 0
     """edits that would be cures, and break one of these"""
+    wrong: int = 0
+    """accesses with errors of the launch as it is"""
 
     def over(self) -> bool:
         """Whether time or edits are used up."""
@@ -304,7 +315,7 @@ class Search:
 
     def of_launches(self) -> None:
         """Try other launches of the kernel as it is."""
-        known = self.launched.launch()
+        known = None if self.launched.only else self.launched.launch()
         if known is None or any(launched.site == self.launched.site for launched, _ in self.passed):
             return  # what stands there is right for another launch
         source, line, file = known
@@ -396,9 +407,42 @@ class Search:
                 farther += _FARTHER * (places and last.less != "")
                 enough = min(enough, score + farther * _STEP) if len(self.cures) < ENOUGH else score
 
-    def is_long(self, seconds: float) -> bool:
-        """Whether the launch as it is took longer than a search of so many seconds may take."""
-        return self.report.seconds > _LONG * seconds and self.launched.instructions > _MANY
+    def ways(self, seconds: float) -> Iterator[Launched]:
+        """What a search of so many seconds may try edits on, the best first: if all CTAs take long, those of the
+        findings."""
+        whole, took = self.launched, self.report.seconds
+        if _OFTEN * took > seconds:
+            part = whole.part({site.cta for f in self.report.findings for site in f.sites if site.cta is not None})
+            if part is not None:
+                yield part
+        if took <= _LONG * seconds or whole.instructions <= _MANY:
+            yield whole
+
+    def confirmed(
+        self, whole: Launched, best: list[Tried], seconds: float, attempt: Callable[[Tried], Attempted | None]
+    ) -> list[Tried]:
+        """The cures that hold for all CTAs, of the best ones: `attempt` makes the launch of all of them."""
+        if self.launched is whole or not best:
+            return best
+        _, y, z = self.report.grid
+        each = best[0].attempted.report.seconds / len(self.launched.only)
+        if each * self.report.grid[0] * y * z > _OF_ALL * seconds:
+            self.stopped = "an edit mends the CTAs that were tried, and all of them take too long (`--fix-budget`)"
+            return []
+        found, until = [], clock() + _OF_ALL * seconds
+        with whole.again():
+            for tried in best:
+                done = attempt(tried)
+                if done is not None and is_cure(done.report, self.report):
+                    drops = tried.drops or tried.attempted.stores < self.stores
+                    found.append(tried._replace(attempted=done, drops=drops))
+                    if agrees(done.results, whole.expected) is not False:
+                        break
+                if clock() > until:
+                    break
+        if not found:
+            self.stopped = "an edit that mends some CTAs does not mend all of them"
+        return sorted(found, key=lambda tried: agrees(tried.attempted.results, whole.expected) is False)
 
     def remember(self, seconds: float) -> None:
         """Make launches again that were verified before; `seconds` is the time for the search."""
@@ -448,7 +492,7 @@ class Search:
         kinds, now = {c.edit.kind for c in tried.edits}, tried.attempted.accesses
         fewer = {key: was - now.get(key, 0) for key, was in self.accesses.items() if now.get(key, 0) < was}
         stores = [n for (_, what), n in fewer.items() if what != "loads"]
-        of_threads = stores and not kinds & _OF_LOOPS and max(stores) <= sum(f.count for f in self.report.errors)
+        of_threads = stores and not kinds & _OF_LOOPS and max(stores) <= self.wrong
         if not fewer or of_threads or "atomic" in kinds:
             return ""
         array, what = key = max(fewer, key=fewer.__getitem__)
@@ -531,19 +575,38 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
         except SyntaxError:
             continue
     findings = report.findings
-    if run.is_long(seconds):
-        return Trials(groups=causes.by_edge(findings), stopped=LONG)
-    run.remember(seconds)
-    with launched.again():
-        stopped = repeats(run, seconds)
-        if stopped:
-            return Trials(groups=causes.by_edge(findings), stopped=stopped)
+
+    def try_edits() -> None:
         run.run()
         run.relax()
         run.nearby()
-    cures = described(run, ranked(run, launched.expected), launched.expected)
+
+    def attempt(tried: Tried) -> Attempted | None:
+        file = tried.edits[0].edit.changes[0].file
+        return launched.attempt({file: (run.texts[file].tree, tried.source)}, lambda _: None)
+
+    stopped = on_its_way(run, seconds, try_edits)
+    if stopped:
+        return Trials(groups=causes.by_edge(findings), stopped=stopped)
+    best = run.confirmed(launched, ranked(run, run.launched.expected), seconds, attempt)
+    cures = described(run, best, launched.expected)
     groups = causes.by_edit(findings, [cures[0].findings], _replaced(cures[0])) if cures else causes.by_edge(findings)
     return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.why(cures))
+
+
+def on_its_way(run: Search, seconds: float, try_edits: Callable[[], None]) -> str:
+    """Have edits tried on the launch, or on a part of it; why none is, or nothing."""
+    stopped = LONG
+    for n, way in enumerate(run.ways(seconds)):
+        if not n:
+            run.remember(seconds)
+        run.launched = way
+        with way.again():
+            stopped = repeats(run, seconds)
+            if not stopped:
+                try_edits()
+                break
+    return stopped
 
 
 def repeats(run: Search, seconds: float) -> str:
@@ -553,12 +616,12 @@ def repeats(run: Search, seconds: float) -> str:
     if same is None or _codes(same.report) != _codes(run.report):
         return "the launch does something else when made again"
     run.results, run.stored, run.before = digest(same.results), same.results, run.launched.untouched()
-    run.accesses = same.accesses
+    run.accesses, run.wrong = same.accesses, sum(finding.count for finding in same.report.errors)
     codes = {*_codes(run.report)}
     if not _CUT_SHORT & codes:
         run.stores = 0 if "out-of-bounds" in codes else same.stores  # what goes outside should not be stored
         run.changed = _changed(run.before, same.results)
-    return LONG if 3 * (clock() - started) > seconds else ""
+    return LONG if _OFTEN * (clock() - started) > seconds else ""
 
 
 def _changed(before: Results, after: Results) -> int:
