@@ -5,17 +5,20 @@ does what a program does with it, but for these shapes:
 
     retry   `while not try_wait(bar, phase): pass`.  After a "no" the lane does nothing but ask the same again, as often
             as it takes; after a "yes" nothing tells how often that was.  Then the wait *blocks* (`BLOCKS`).
+    repeat  `try_wait(bar, phase) or try_wait(bar, phase) or ...`: a retry loop that was unrolled.  After a "no" the
+            lane does nothing but ask the same at another place, and whichever answers "yes", what follows is the
+            same.  Then the first one blocks, and the others are not come to.
     peek    `if not try_wait(bar, phase): wait(bar, phase)`, where the second one blocks.  The answer decides only
             whether a wait that would return at once is made (`PEEK`).
     ignore  `try_wait(bar, phase)` alone.  Whoever does not look at the answer may have got a "no", which acquires
             nothing: so that is what it gets (`PEEK`).
 
-The first two are found by following the code from the question on, with registers as expressions over what they held
-there: once with each answer.  What ends in a trap counts as never reached if a clock or a count of tries leads there: a
-watchdog that gives up.  Everything else polls, and is left unmarked.
+The first three are found by following the code from the question on, with registers as expressions over what they held
+there: once with each answer.  What ends in a trap counts as never reached if a clock or a count of tries leads there,
+or a second try at another place: a watchdog that gives up.  Everything else polls, and is left unmarked.
 
-Detects: retry loops with pauses, counters that die, clocks, several ways round; peeks whose answer goes through
-registers and loops.
+Detects: retry loops with pauses, counters that die, clocks, several ways round, unrolled ones; peeks whose answer goes
+through registers and loops.
 Does not detect: a loop that reads memory or exchanges lanes between its tries; these poll.
 """
 
@@ -28,7 +31,7 @@ from wsemu.frontend.assemble.flow import ALU, Liveness, predecessors
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Register
 from wsemu.frontend.assemble.simplify import Blocks, assignments, fixed_registers
 from wsemu.model.data import NamedTuple, replace
-from wsemu.model.isa import ABORTS, BLOCKS, OPERATIONS, PEEK, WAIT_RELAXED, WAITS
+from wsemu.model.isa import ABORTS, BLOCKS, OPERATIONS, PEEK, TRY, WAIT_RELAXED, WAITS
 from wsemu.model.program import GIVES_UP
 
 if TYPE_CHECKING:
@@ -73,13 +76,24 @@ def mark_waits(graph: Graph, blocks: Blocks) -> None:
         if instruction.operation in WAITS
     ]
     reader = _Reader(graph, blocks)
-    for found, bit in ((reader.blocks, BLOCKS), (reader.peeks, PEEK), (reader.is_ignored, PEEK)):
-        for place in places:
-            instruction = blocks[place.block].instructions[place.at]
-            if not instruction.auxiliary & (BLOCKS | PEEK) and found(place):
-                changed = replace(instruction, auxiliary=instruction.auxiliary | bit)
-                blocks[place.block].instructions[place.at] = changed
+    _mark(blocks, places, reader.blocks, BLOCKS)
+    _mark(blocks, places, reader.peeks, PEEK)
+    while _mark(blocks, places[::-1], reader.repeats, BLOCKS):  # the last ones first: none is followed beyond the next
+        pass
+    _mark(blocks, places, reader.is_ignored, PEEK)
     _forget_clocks(graph, blocks)
+
+
+def _mark(blocks: Blocks, places: Iterable[Place], found: Callable[[Place], bool], bit: int) -> bool:
+    """Set a bit in the waits of which that is found and which have none; whether there was any."""
+    any_ = False
+    for place in places:
+        instruction = blocks[place.block].instructions[place.at]
+        if not instruction.auxiliary & (BLOCKS | PEEK) and found(place):
+            changed = replace(instruction, auxiliary=instruction.auxiliary | bit)
+            blocks[place.block].instructions[place.at] = changed
+            any_ = True
+    return any_
 
 
 def _forget_clocks(graph: Graph, blocks: Blocks) -> None:
@@ -161,7 +175,7 @@ class _Reader:
         value = self._deep(register, {})
         return cast("int", value[1]) if value[0] == "is" and register not in self.fixed else None
 
-    # -- the two shapes -----------------------------------------------------------------------------------------------
+    # -- the shapes -----------------------------------------------------------------------------------------------
 
     def blocks(self, place: Place) -> bool:
         """Whether the wait at a place is the only thing of a retry loop."""
@@ -251,6 +265,63 @@ class _Reader:
         for successor in self.code[block].successors:
             yield from self.liveness.before(successor)
             yield from (phi.incoming[block] for phi in self.code[successor].phis)
+
+    def repeats(self, place: Place) -> bool:
+        """Whether the wait at a place is the first of those that ask the same until one of them answers "yes"."""
+        question = self.code[place.block].instructions[place.at]
+        if self._deep(question.guard, {}) != ("is", int(not question.negated)):
+            return False
+        self.steps = 0
+        try:
+            later = self._later(place, question)
+            first = self._trail(Place(place.block, place.at + 1), {question.results[0]: ("is", 1)})
+            return bool(later) and all(self._meet(first, self._trail(*end)) for end in later)
+        except _Lost:
+            return False
+
+    def _later(self, place: Place, question: Instruction) -> list[_Stop]:
+        """Where the tries that follow a "no" may answer "yes", and what registers hold there."""
+        found: list[_Stop] = []
+        pending = [(_Stop(Place(place.block, place.at + 1), {question.results[0]: ("is", 0)}), frozenset[int]())]
+        while pending:
+            ((index, at), values), met = pending.pop()
+            for here, instruction in enumerate(self.code[index].instructions[at:], at):
+                if instruction.operation not in WAITS:
+                    if not self._is_idle(instruction, values):
+                        raise _Lost
+                    self._assign(instruction, values, self._count())
+                    continue
+                if not self._stands_for(instruction, question, values):
+                    raise _Lost
+                found.append(_Stop(Place(index, here + 1), {**values, instruction.results[0]: ("is", 1)}))
+                if instruction.auxiliary & BLOCKS or Place(index, here) == place:
+                    break
+                values[instruction.results[0]] = ("is", 0)
+                self._count()
+            else:
+                for following in self._onward(index, values, unanswered=True):
+                    if following.place.block in met:
+                        raise _Lost  # a loop inside the loop
+                    pending.append((following, met | {following.place.block}))
+        return found
+
+    def _stands_for(self, wait: Instruction, question: Instruction, values: Values) -> bool:
+        """Whether a later wait asks the same and, if it answers "yes", has taken what the question would have."""
+        kind, asked = (instruction.auxiliary & ~(BLOCKS | PEEK | TRY) for instruction in (wait, question))
+        return kind == asked and self._asks_the_same(wait, question, values)
+
+    def _trail(self, place: Place, values: Values) -> dict[int, Values]:
+        """The blocks that control comes to from a place, for as long as nothing happens, as `_direct` has them."""
+        values = dict(values)
+        for instruction in self.code[place.block].instructions[place.at :]:
+            if not self._is_idle(instruction, values):
+                return {}
+            self._assign(instruction, values, self._count())
+        return self._direct(place.block, values)
+
+    def _meet(self, one: Mapping[int, Values], two: Mapping[int, Values]) -> bool:
+        """Whether two trails come to one block with the same in all registers that are needed from there on."""
+        return any(self._agree(self._live(block), one[block], held) for block, held in two.items() if block in one)
 
     def peeks(self, place: Place) -> bool:
         """Whether the answer of the wait at a place only guards a wait for the same that blocks."""
