@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import NamedTuple
@@ -578,17 +579,23 @@ def _tf32(a: int) -> int:
 
 
 # -- parts of a register ---------------------------------------------------------------------------------------------
+_VIDEO: dict[str, Callable[[int, int], int]] = {
+    "vadd": lambda a, b: a + b,
+    "vsub": lambda a, b: a - b,
+    "vmin": min,
+    "vmax": max,
+    "vabsdiff": lambda a, b: abs(a - b),
+}
+_SECOND = {"add": operator.add, "min": min, "max": max}
+_FIELDS = {"": (0, 32), ".b0": (0, 8), ".b2": (16, 8), ".b3": (24, 8), ".h0": (0, 16), ".h1": (16, 16)}
+"""what an operand selects -> its lowest bit, and how many"""
+
+
 def video_forms() -> Iterator[Form]:
-    whats: dict[str, Callable[[int, int], int]] = {
-        "vadd": lambda a, b: a + b,
-        "vsub": lambda a, b: a - b,
-        "vmin": min,
-        "vmax": max,
-        "vabsdiff": lambda a, b: abs(a - b),
-    }
+    three = "b32 b32 b32"
     for count, to, source in itertools.product((2, 4), ("u32", "s32"), ("u32", "s32")):
-        for what, f in whats.items():
-            name, three = f"{what}{count}.{to}.{source}.{source}", "b32 b32 b32"
+        for what, f in {**_VIDEO, "vavrg": _average}.items():
+            name = f"{what}{count}.{to}.{source}.{source}"
             part, result = f"{source[0]}{32 // count}", f"{to[0]}{32 // count}"
             yield form(name, three, "b32", lambda a, b, c, f=f, p=part: _side_by_side(_parts(f, a, b, p)))
             yield form(
@@ -601,6 +608,112 @@ def video_forms() -> Iterator[Form]:
         f = holds
         yield form(name, "b32 b32 b32", "b32", lambda a, b, c, f=f, p=part: _side_by_side(_parts(f, a, b, p)))
         yield form(f"{name}.add", "b32 b32 b32", "b32", lambda a, b, c, f=f, p=part: c + sum(_parts(f, a, b, p)))
+    yield from _selecting_forms()
+    yield from _one_number_forms()
+
+
+def _average(a: int, b: int) -> int:
+    return a + b + (a + b >= 0) >> 1
+
+
+def _chosen(a: int, b: int, digits: str, n: int) -> list[int]:
+    """The parts of n bits that digits name, in a or above it in b, the lowest first."""
+    return [(b << 32 | a) >> n * int(digit) & ((1 << n) - 1) for digit in reversed(digits)]
+
+
+def _selecting_forms() -> Iterator[Form]:
+    """Parts in another order, of either operand, of which only some are replaced or added."""
+    three = ("b32", "b32", "b32")
+    for n, mask, of_a, of_b in (
+        (8, "20", "7041", "3333"),
+        (8, "3", "0123", "4567"),
+        (16, "1", "01", "32"),
+        (16, "0", "30", "22"),
+    ):
+        kind, count = ("b", 4) if n == 8 else ("h", 2)
+        name = f"{{d}}.{kind}{mask}, {{a}}.{kind}{of_a}, {{b}}.{kind}{of_b}, {{c}};"
+        places = [int(digit) for digit in mask]
+
+        def put(a: int, b: int, c: int, n: int = n, x: str = of_a, y: str = of_b, k: list[int] = places) -> int:
+            for place in k:
+                one, other = signed(_chosen(a, b, x, n)[place], n), _chosen(a, b, y, n)[place]
+                c = c & ~(((1 << n) - 1) << n * place) | (one - other & ((1 << n) - 1)) << n * place
+            return c
+
+        def added(a: int, b: int, c: int, n: int = n, x: str = of_a, y: str = of_b, k: list[int] = places) -> int:
+            return c + sum(abs(_chosen(a, b, x, n)[place] - _chosen(a, b, y, n)[place]) for place in k)
+
+        yield Form(f"vsub{count}.u32.s32.u32 {name}", three, "b32", put)
+        yield Form(f"vabsdiff{count}.u32.u32.u32.add {name}", three, "b32", added)
+
+
+def _field(number: int, selector: str, t: str) -> int:
+    at, n = _FIELDS[selector]
+    part = number >> at & ((1 << n) - 1)
+    return signed(part, n) if t[0] == "s" else part
+
+
+def _one_number(f: Callable[[int, int], int], types: tuple[str, str], parts: tuple[str, str]) -> Callable[..., int]:
+    return lambda a, b: f(_field(a, parts[0], types[0]), _field(b, parts[1], types[1]))
+
+
+def _one_number_forms() -> Iterator[Form]:
+    for what, f in _VIDEO.items():
+        for to, x, y in itertools.product(("u32", "s32"), repeat=3):
+            for parts in (("", ""), (".b2", ".h1"), (".h0", "")):
+                yield from _of_one_number(what, f"{what}.{to}.{x}.{y}", to, _one_number(f, (x, y), parts), parts)
+    for what, f in (("vshl", operator.lshift), ("vshr", operator.rshift)):
+        for to, x, mode in itertools.product(("u32", "s32"), ("u32", "s32"), ("clamp", "wrap")):
+
+            def shifted(a: int, b: int, f: Callable[[int, int], int] = f, mode: str = mode) -> int:
+                return f(a, min(b, 32) if mode == "clamp" else b & 31)
+
+            for parts in (("", ""), (".b3", ".b0")):
+                first = _one_number(shifted, (x, "u32"), parts)
+                yield from _of_one_number(what, f"{what}.{to}.{x}.u32.{mode}", to, first, parts)
+    for x, y, (r, holds) in itertools.product(("u32", "s32"), ("u32", "s32"), RELATIONS.items()):
+        first = _one_number(holds, (x, y), (".b0", ""))
+        yield from _of_one_number("vset", f"vset.{x}.{y}.{r}", "u32", first, (".b0", ""))
+    for x, y, parts in itertools.product(("u32", "s32"), ("u32", "s32"), (("", ""), (".h1", ".b2"))):
+        to, product = "s32" if "s32" in (x, y) else "u32", _one_number(operator.mul, (x, y), parts)
+        a, b = (f"{{{name}}}{part}" for name, part in zip("ab", parts, strict=True))
+        three = ("b32", "b32", "b32")
+        yield Form(f"vmad.{to}.{x}.{y} {{d}}, {a}, {b}, {{c}};", three, "b32", lambda a, b, c, f=product: f(a, b) + c)
+        yield Form(
+            f"vmad.{to}.{x}.{y}.po {{d}}, {a}, {b}, {{c}};", three, "b32", lambda a, b, c, f=product: f(a, b) + c + 1
+        )
+        yield Form(f"vmad.s32.{x}.{y} {{d}}, -{a}, {b}, {{c}};", three, "b32", lambda a, b, c, f=product: c - f(a, b))
+        yield Form(f"vmad.s32.{x}.{y} {{d}}, {a}, {b}, -{{c}};", three, "b32", lambda a, b, c, f=product: f(a, b) - c)
+
+
+def _of_one_number(
+    what: str, name: str, to: str, first: Callable[[int, int], int], parts: tuple[str, str]
+) -> Iterator[Form]:
+    """Those that are modelled: alone, combined with a third number, in place of a part of it, clamped."""
+    a, b = (f"{{{name}}}{part}" for name, part in zip("ab", parts, strict=True))
+    two, three = ("b32", "b32"), ("b32", "b32", "b32")
+
+    def clamped(a: int, b: int) -> int:
+        return _clamp(first(a, b), to)
+
+    yield Form(f"{name} {{d}}, {a}, {b};", two, "b32", first)
+    yield Form(f"{name}.add {{d}}, {a}, {b}, {{c}};", three, "b32", lambda a, b, c: first(a, b) + c)
+    for part, (at, n) in _FIELDS.items():
+        if part not in ("", ".h1"):
+            mask = (1 << n) - 1
+            yield Form(
+                f"{name} {{d}}{part}, {a}, {b}, {{c}};", three, "b32",
+                lambda a, b, c, at=at, mask=mask: c & ~(mask << at) | (first(a, b) & mask) << at,
+            )  # fmt: skip
+    if what in ("vmin", "vmax", "vshr") or (what in ("vadd", "vsub") and to == "s32"):
+        yield Form(f"{name}.sat {{d}}, {a}, {b};", two, "b32", clamped)
+        yield Form(f"{name}.sat.add {{d}}, {a}, {b}, {{c}};", three, "b32", lambda a, b, c: clamped(a, b) + c)
+    if what in ("vmin", "vmax"):
+        yield Form(
+            f"{name}.sat.max {{d}}, {a}, {b}, {{c}};", three, "b32", lambda a, b, c: max(clamped(a, b), value(c, to))
+        )
+    if what == "vabsdiff":
+        yield Form(f"{name}.min {{d}}, {a}, {b}, {{c}};", three, "b32", lambda a, b, c: min(first(a, b), value(c, to)))
 
 
 def _parts(f: Callable[[int, int], int], a: int, b: int, t: str) -> list[int]:

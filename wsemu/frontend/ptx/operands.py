@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wsemu.frontend.ptx.constants import WARP_SIZE, Constants
-from wsemu.frontend.ptx.syntax import Address, Both, Name, Not, Number, Operand, Sink, Vector
+from wsemu.frontend.ptx.syntax import Address, Both, Minus, Name, Not, Number, Operand, Sink, Vector
 from wsemu.frontend.ptx.tokens import NAME, NUMBER
 
 _CLOSING = {"(": ")", "{": "}"}
@@ -37,9 +37,9 @@ class Operands(Constants):
         elif text == "!" and self.kinds[i + 1] == NAME:
             self.i = i + 2
             return Not(Name(self.texts[i + 1], self.starts[i + 1]), at)
-        elif text == "-" and self.kinds[i + 1] == NAME and self.opcode == "vmad":  # not modelled
+        elif text == "-" and self.kinds[i + 1] == NAME and self.opcode == "vmad":
             self.i = i + 2
-            return Name(self.texts[i + 1], at)
+            return Minus(Name(self.texts[i + 1], self.starts[i + 1]), at)
         elif kind == NUMBER or text in _BEGINS:
             return self.expression()
         else:

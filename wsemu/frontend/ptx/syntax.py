@@ -69,13 +69,21 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
+class Minus:
+    """`-%r1`, of `vmad`."""
+
+    name: Name
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sink:
     """`_`: a result that nobody needs."""
 
     at: int
 
 
-Operand = Name | Number | Address | Vector | Both | Not | Sink
+Operand = Name | Number | Address | Vector | Both | Not | Minus | Sink
 
 
 # -- statements (chapters 4 and 9) -----------------------------------------------------------------------------------

@@ -1,116 +1,326 @@
-"""Arithmetic on two or four numbers in a register, `vadd4`, `vabsdiff2`, `vset4`, ... (PTX ISA 9.7.19), as nvcc makes
-them for `__vsadu4` and its like: of all parts in order, without selectors."""
+"""Arithmetic on numbers in registers and parts of them (PTX ISA 9.7.18): `vadd`, `vmad`, `vset`, ... on one byte, half
+or word of each operand; `vadd4`, `vabsdiff2`, `vset4`, ..., as nvcc makes them for `__vsadu4` and its like, on two or
+four.
+
+An operand may say which of its parts it means (`%r1.b0`, `%r2.h32`).  Numbers are computed with more bits than they
+have, clamped to the range of the result's type where `.sat` says so, and then added to a third operand, compared with
+it, or put in place of some of its parts.
+
+Of those on one number ptxas makes what an H100 computes otherwise than the text has it, such as a sum of `u32` that
+`.sat` does not clamp, a high half that is 0 where a result goes there, scaled products.  `_ALIKE` has the forms that
+were the same for both on all numbers tried; others are not modelled.
+"""
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx.forms import UnhandledForm, chosen
-from wsemu.frontend.ptx.syntax import Name
+from wsemu.frontend.ptx.forms import UnhandledForm, form_of
+from wsemu.frontend.ptx.syntax import Minus, Name
+from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from wsemu.frontend.assemble.graph import Register
     from wsemu.frontend.ptx.emit import Emitter, Handler
-    from wsemu.frontend.ptx.forms import Form, Lower
+    from wsemu.frontend.ptx.forms import Form
     from wsemu.frontend.ptx.syntax import Instruction, Operand
 
-    Part = Callable[[Emitter, Register, Register], Register]
+    Binary = Callable[[Emitter, Register, Register], Register]
+    Lower = Callable[[Emitter, tuple[Operand, ...]], None]
+
+_TYPES = frozenset(("u32", "s32"))
+_RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_SELECTED = re.compile(r"(.*)\.([bh])([0-7]{1,4})")
+"""a register, and the parts of it that an operand names: bytes or halves, the highest first"""
 
 
-def _distance(e: Emitter, a: Register, b: Register) -> Register:
-    return e.emit("abs.s32", e.emit("sub.b32", a, b))
+class Part(NamedTuple):
+    """Bits of a register."""
+
+    at: int
+    length: int
 
 
-# parts have at most 17 bits with their sign: as s32 nothing overflows
-_PARTS: dict[str, Part] = {
-    "vadd": lambda e, a, b: e.emit("add.b32", a, b),
-    "vsub": lambda e, a, b: e.emit("sub.b32", a, b),
-    "vmin": lambda e, a, b: e.emit("min.s32", a, b),
-    "vmax": lambda e, a, b: e.emit("max.s32", a, b),
+_WORD, _HIGH = Part(0, 32), Part(16, 16)
+
+
+# -- operands --------------------------------------------------------------------------------------------------------
+def _selected(operand: Operand) -> tuple[Operand, str, tuple[int, ...]]:
+    """An operand without what it selects, `b` or `h`, and the numbers of its parts, the lowest first."""
+    found = _SELECTED.fullmatch(operand.text) if isinstance(operand, Name) else None
+    if found is None:
+        return operand, "", ()
+    return Name(found[1], operand.at), found[2], tuple(int(digit) for digit in reversed(found[3]))
+
+
+def _part(operand: Operand) -> tuple[Operand, Part]:
+    """An operand, and the one part that it selects; all of it where it selects none."""
+    operand, kind, numbers = _selected(operand)
+    length = {"": 32, "b": 8, "h": 16}[kind]
+    if len(numbers) > 1 or any(number * length >= 32 for number in numbers):
+        raise UnhandledForm
+    return operand, Part(numbers[0] * length if numbers else 0, length)
+
+
+def _parts(operand: Operand, count: int, usual: range, most: int) -> tuple[Operand, tuple[int, ...]]:
+    """An operand, and the numbers of the parts that it selects: by default those of a range; below `most`."""
+    operand, kind, numbers = _selected(operand)
+    if kind not in ("", {2: "h", 4: "b"}[count]) or any(number >= most for number in numbers):
+        raise UnhandledForm
+    return operand, numbers or tuple(usual)
+
+
+def _wide(e: Emitter, operand: Operand, type_: str) -> Register:
+    """A number, or the part of it that the operand selects, with 64 bits."""
+    operand, part = _part(operand)
+    read = e.read(operand, "b32")
+    if part != _WORD:
+        read = e.emit(f"bfe.{type_}", read, e.constant("b32", part.at), e.constant("b32", part.length))
+    return e.emit(f"cvt.b64.{type_}", read)
+
+
+def _limits(type_: str, length: int) -> tuple[int, int]:
+    return (-(1 << length - 1), (1 << length - 1) - 1) if type_[0] == "s" else (0, (1 << length) - 1)
+
+
+def _clamped(e: Emitter, number: Register, type_: str, length: int, row: str = "64") -> Register:
+    low, high = (e.constant(f"b{row}", limit) for limit in _limits(type_, length))
+    return e.emit(f"min.s{row}", e.emit(f"max.s{row}", number, low), high)
+
+
+# -- one number ------------------------------------------------------------------------------------------------------
+def _plain(what: str) -> Binary:
+    return lambda e, a, b: e.emit(what, a, b)
+
+
+def _distance(row: str) -> Binary:
+    return lambda e, a, b: e.emit(f"abs.s{row}", e.emit(f"sub.b{row}", a, b))
+
+
+_ARITHMETIC: dict[str, Callable[[str], Binary]] = {
+    "vadd": lambda row: _plain(f"add.b{row}"),
+    "vsub": lambda row: _plain(f"sub.b{row}"),
+    "vmin": lambda row: _plain(f"min.s{row}"),
+    "vmax": lambda row: _plain(f"max.s{row}"),
     "vabsdiff": _distance,
 }
-_RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
+"""name -> what it computes on numbers of `row` bits, which have room for the sign and the carry"""
+_SECOND = {"add": "add.b64", "min": "min.s64", "max": "max.s64"}
+"""secondary operation -> that of the bytecode"""
+_PLAIN = frozenset(("", "add", "part"))
+_CLAMPED = frozenset(("sat", "sat add"))
+_SIGNED = frozenset(f"sat{second} s32" for second in ("", " add", " min", " max"))
+_EXTREMES = _PLAIN | _CLAMPED | {"sat min", "sat max"}
+_ALIKE = {
+    "vadd": _PLAIN | _SIGNED, "vsub": _PLAIN | _SIGNED, "vabsdiff": _PLAIN | {"min", "max"},
+    "vmin": _EXTREMES, "vmax": _EXTREMES, "vshl": _PLAIN, "vshr": _PLAIN | _CLAMPED, "vset": _PLAIN,
+}  # fmt: skip
+"""name -> whether a result may be clamped, and what may be done with it then: nothing, a secondary operation, or that
+it takes the place of a part; of a result of type s32 alone, if it says so"""
 
 
-def _lower(n: int, types: tuple[str, str], part: Part, limits: tuple[int, int] | None, adds: bool) -> Lower:
-    """`part` on each of the 32 / n parts of a and b; the results side by side, or (`adds`) summed up with c, uncut."""
+def _compared(relation: str, row: str) -> Binary:
+    """1 where a relation holds."""
+    operation = f"setp.{relation}.{f'b{row}' if relation in ('eq', 'ne') else f's{row}'}"
+
+    def formula(e: Emitter, a: Register, b: Register) -> Register:
+        return e.emit(f"selp.b{row}", e.constant(f"b{row}", 1), e.constant(f"b{row}", 0), e.emit(operation, a, b))
+
+    return formula
+
+
+def _shifted(what: str, mode: str) -> Binary:
+    """vshl, vshr: a number of 32 bits and a sign, by at most 32 places"""
+
+    def formula(e: Emitter, a: Register, b: Register) -> Register:
+        if mode == "clamp":
+            b = e.emit("min.u64", b, e.constant("b64", 32))
+        else:
+            b = e.emit("and.b64", b, e.constant("b64", 31))
+        return e.emit("shl.b64" if what == "vshl" else "shr.s64", a, b)
+
+    return formula
+
+
+def _scalar(what: str, types: Sequence[str], first: Binary, flags: tuple[str, ...]) -> Lower:
+    """`first` on a part of a and of b, to be combined with c."""
+    to, *sources = types
+    seconds = [flag for flag in flags if flag in _SECOND]
+    if len(sources) != 2 or {to, *sources} - _TYPES or len(seconds) > 1:
+        raise UnhandledForm
+    saturates, second = "sat" in flags, "".join(seconds)
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
-        destination, *sources = operands
-        a, b, c = (e.read(source, "b32") for source in sources)
-        length, result = e.constant("b32", n), c if adds else e.constant("b32", 0)
-        for k in range(32 // n):
-            at = e.constant("b32", n * k)
-            r = part(e, e.emit(f"bfe.{types[0]}", a, at, length), e.emit(f"bfe.{types[1]}", b, at, length))
-            if limits is not None:
-                low, high = (e.constant("b32", limit) for limit in limits)
-                r = e.emit("min.s32", e.emit("max.s32", r, low), high)
-            if adds:
-                result = e.emit("add.b32", result, r)
-            else:
-                result = e.emit("bfi.b32", r, result, at, length)
+        destination, a, b, *more = operands
+        destination, into = _part(destination)
+        merges = into != _WORD
+        form = f"{'sat ' * saturates}{second}{'part' * merges}".strip()
+        if _ALIKE[what].isdisjoint((form, f"{form} {to}")) or into == _HIGH or len(more) != int(bool(second) or merges):
+            raise UnhandledForm
+        result = first(e, _wide(e, a, sources[0]), _wide(e, b, sources[1]))
+        result = _clamped(e, result, to, 32) if saturates else result
+        if second:
+            result = e.emit(_SECOND[second], result, _wide(e, more[0], to))
+        low = e.emit("cvt.b32.s64", result)
+        if merges:
+            at, length = e.constant("b32", into.at), e.constant("b32", into.length)
+            low = e.emit("bfi.b32", low, e.read(more[0], "b32"), at, length)
+        e.write_register(destination, low)
+
+    return lower
+
+
+def arithmetic_form(what: str) -> Callable[[Form], Lower]:
+    """vadd, vsub, vmin, vmax, vabsdiff"""
+
+    def choose(form: Form) -> Lower:
+        return _scalar(what, form.types, _ARITHMETIC[what]("64"), form.only("sat", *_SECOND).flags)
+
+    return choose
+
+
+def shift_form(what: str) -> Callable[[Form], Lower]:
+    """vshl, vshr"""
+
+    def choose(form: Form) -> Lower:
+        mode = form.only("sat", "clamp", "wrap", *_SECOND).one_of("clamp", "wrap")
+        if form.types[2:] != ("u32",):
+            raise UnhandledForm
+        return _scalar(what, form.types, _shifted(what, mode), form.flags)
+
+    return choose
+
+
+def comparison_form(form: Form) -> Lower:
+    """vset: 1 for true"""
+    relation = form.only(*_RELATIONS, *_SECOND).one_of(*_RELATIONS)
+    return _scalar("vset", ("u32", *form.types), _compared(relation, "64"), form.flags)
+
+
+def product_form(form: Form) -> Lower:
+    """vmad: a * b + c, also plus 1, and with one of them negated"""
+    to, *sources = form.only("po").types
+    if len(sources) != 2 or {to, *sources} - _TYPES:
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, *given = operands
+        negative = [isinstance(operand, Minus) for operand in given]
+        a, b, c = (operand.name if isinstance(operand, Minus) else operand for operand in given)
+        if sum(negative) > ("po" not in form.flags):
+            raise UnhandledForm
+        # 32 bits are all that is needed of it
+        x, y = (e.emit("cvt.b32.s64", _wide(e, *one)) for one in zip((a, b), sources, strict=True))
+        product, z = e.emit("mul.b32", x, y), e.read(c, "b32")
+        if negative[2]:
+            result = e.emit("sub.b32", product, z)
+        else:
+            result = e.emit("sub.b32", z, product) if any(negative) else e.emit("add.b32", product, z)
+        result = e.emit("add.b32", result, e.constant("b32", 1)) if form.flags else result
         e.write_register(destination, result)
 
     return lower
 
 
-def arithmetic_form(what: str, n: int) -> Callable[[Form], Lower]:
-    """vadd, vsub, vmin, vmax, vabsdiff"""
+# -- several numbers in a register -----------------------------------------------------------------------------------
+def _average(e: Emitter, a: Register, b: Register) -> Register:
+    """Half of a sum, rounded away from 0 where it is positive, and down where it is negative."""
+    one, zero = e.constant("b32", 1), e.constant("b32", 0)
+    total = e.emit("add.b32", a, b)
+    up = e.emit("selp.b32", one, zero, e.emit("setp.ge.s32", total, zero))
+    return e.emit("shr.s32", e.emit("add.b32", total, up), one)
+
+
+_PARTS: dict[str, Binary] = {**{name: made("32") for name, made in _ARITHMETIC.items()}, "vavrg": _average}
+"""parts have at most 17 bits with their sign: as s32 nothing overflows"""
+
+
+def _several(n: int, types: tuple[str, ...], first: Binary, clamps: str, adds: bool) -> Lower:
+    """`first` on n parts of a and b, clamped to those of a type, if one is named; the results in place of parts of c,
+    or (`adds`) summed up with c, uncut."""
+    if len(types) != 2 or set(types) - _TYPES:
+        raise UnhandledForm
+    size = 32 // n
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, first_, second, third = operands
+        destination, into = _parts(destination, n, range(n), n)
+        a, of_a = _parts(first_, n, range(n), 2 * n)
+        b, of_b = _parts(second, n, range(n, 2 * n), 2 * n)
+        if len(of_a) != n or len(of_b) != n or sorted(set(into)) != list(into):
+            raise UnhandledForm
+        both, result = (e.read(a, "b32"), e.read(b, "b32")), e.read(third, "b32")
+        length = e.constant("b32", size)
+        for k in into:
+            x, y = (
+                e.emit(f"bfe.{type_}", both[numbers[k] // n], e.constant("b32", numbers[k] % n * size), length)
+                for type_, numbers in zip(types, (of_a, of_b), strict=True)
+            )
+            r = first(e, x, y)
+            r = _clamped(e, r, clamps, size, "32") if clamps else r
+            if adds:
+                result = e.emit("add.b32", result, r)
+            else:
+                result = e.emit("bfi.b32", r, result, e.constant("b32", size * k), length)
+        e.write_register(destination, result)
+
+    return lower
+
+
+def parts_form(what: str, n: int) -> Callable[[Form], Lower]:
+    """vadd2, vadd4, ..."""
 
     def choose(form: Form) -> Lower:
         to, *sources = form.only("sat", "add").types
-        if len(sources) != 2 or {to, *sources} - {"u32", "s32"} or len(form.flags) > 1:
+        if to not in _TYPES or len(form.flags) > 1:
             raise UnhandledForm
-        limits = None
-        if "sat" in form.flags:
-            limits = (-(1 << (n - 1)), (1 << (n - 1)) - 1) if to == "s32" else (0, (1 << n) - 1)
-        return _lower(n, (sources[0], sources[1]), _PARTS[what], limits, "add" in form.flags)
+        return _several(n, tuple(sources), _PARTS[what], to if "sat" in form.flags else "", "add" in form.flags)
 
     return choose
 
 
-def comparison_form(n: int) -> Callable[[Form], Lower]:
-    """vset: 1 for true"""
+def parts_comparison_form(n: int) -> Callable[[Form], Lower]:
+    """vset2, vset4: 1 for true"""
 
     def choose(form: Form) -> Lower:
-        first, second = form.only("add", *_RELATIONS).types
-        relation = form.one_of(*_RELATIONS)
-        if {first, second} - {"u32", "s32"}:
-            raise UnhandledForm
-        operation = f"setp.{relation}.{'b32' if relation in ('eq', 'ne') else 's32'}"
-
-        def part(e: Emitter, a: Register, b: Register) -> Register:
-            return e.emit("selp.b32", e.constant("b32", 1), e.constant("b32", 0), e.emit(operation, a, b))
-
-        return _lower(n, (first, second), part, None, "add" in form.flags)
+        relation = form.only("add", *_RELATIONS).one_of(*_RELATIONS)
+        return _several(n, form.types, _compared(relation, "32"), "", "add" in form.flags)
 
     return choose
 
 
-_SELECTOR = re.compile(r".*\.(b[0-7]{1,4}|h[0-3]{1,2})")
-"""parts of a register that an operand names"""
+def _video(choose: Callable[[Form], Lower]) -> Handler:
+    """A handler that lowers by what `choose` says of the form; what operands select may be what is not known."""
 
-
-def _of_all_parts(handler: Handler) -> Handler:
-    """Leaves selectors out."""
+    @functools.cache
+    def lowering(modifiers: tuple[str, ...]) -> Lower | None:
+        try:
+            return choose(form_of(modifiers))
+        except (UnhandledForm, ValueError):
+            return None
 
     def handle(e: Emitter, instruction: Instruction) -> None:
-        if any(isinstance(operand, Name) and _SELECTOR.fullmatch(operand.text) for operand in instruction.operands):
+        lower = lowering(instruction.modifiers)
+        try:
+            if lower is not None:
+                lower(e, instruction.operands)
+        except (UnhandledForm, ValueError):
+            lower = None
+        if lower is None:
             e.unsupported()
-        else:
-            handler(e, instruction)
 
     return handle
 
 
 HANDLERS: dict[str, Handler] = {
-    **{
-        f"{what}{count}": _of_all_parts(chosen(arithmetic_form(what, 32 // count)))
-        for what in _PARTS
-        for count in (2, 4)
-    },
-    **{f"vset{count}": _of_all_parts(chosen(comparison_form(32 // count))) for count in (2, 4)},
+    **{what: _video(arithmetic_form(what)) for what in _ARITHMETIC},
+    **{what: _video(shift_form(what)) for what in ("vshl", "vshr")},
+    "vset": _video(comparison_form),
+    "vmad": _video(product_form),
+    **{f"{what}{count}": _video(parts_form(what, count)) for what in _PARTS for count in (2, 4)},
+    **{f"vset{count}": _video(parts_comparison_form(count)) for count in (2, 4)},
 }
