@@ -100,6 +100,8 @@ def _is_together(instruction: Instruction) -> bool:
 
 
 # -- declarations ----------------------------------------------------------------------------------------------------
+
+
 def _elements(e: Emitter, variable: Variable) -> Iterator[tuple[str, Register | Place]]:
     """Of a register of vector type: `v.x`, which is `v.r`, and so on (PTX ISA 6.4.3)."""
     for axis, color in zip(AXES[: variable.vector], COLORS, strict=False):

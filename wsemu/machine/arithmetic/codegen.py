@@ -122,6 +122,13 @@ def _method(name: str) -> Body:
     return lambda b, *args: getattr(b, name)(*args)
 
 
+def go_on_if(b: Builder, fine: Value, otherwise: Any) -> None:
+    """Go on where it is fine, else to a block."""
+    onward = b.function.append_basic_block("fine")
+    b.cbranch(fine, onward, otherwise)
+    b.position_at_end(onward)
+
+
 def lane_loop(b: Builder, mask: Value, body: Callable[[Value], None]) -> None:
     """body(lane as i64) for each set bit of the i32 `mask`, lowest first."""
     function, before = b.function, b.block

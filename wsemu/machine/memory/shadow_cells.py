@@ -21,7 +21,18 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from wsemu.machine.arithmetic.codegen import I32, I64, all_zero, each_lane, halves, numbers, pointer, same, splat
+from wsemu.machine.arithmetic.codegen import (
+    I32,
+    I64,
+    all_zero,
+    each_lane,
+    go_on_if,
+    halves,
+    numbers,
+    pointer,
+    same,
+    splat,
+)
 from wsemu.machine.lowering import emitted
 from wsemu.machine.memory.cell_bits import (
     ATOMIC_BIT,
@@ -185,13 +196,6 @@ def _unless(b: Builder, fine: Value, otherwise: Any) -> None:
     b.position_at_end(onward)
 
 
-def _go_if(b: Builder, fine: Value, bad: Value) -> None:
-    """Go on where it is fine, else to a block."""
-    onward = b.function.append_basic_block("fine")
-    b.cbranch(fine, onward, bad)
-    b.position_at_end(onward)
-
-
 def _all_known(
     b: Builder, cells: Value, n: Value, shift: Value, clock: Value, w: Value, floor: Value, synced: Value
 ) -> Value:
@@ -199,7 +203,7 @@ def _all_known(
         v = b.load(pointer(b, b.add(cells, b.shl(j, I64(5))), FOUR), align=8)
 
         def look() -> None:
-            _go_if(b, b.not_(_some(b, _unknown(b, v, shift, clock, w, floor, synced))), bad)
+            go_on_if(b, b.not_(_some(b, _unknown(b, v, shift, clock, w, floor, synced))), bad)
 
         _unless(b, _none(b, b.and_(b.xor(v, kept[0]), same(v, WHO))), look)
         return [splat(b, b.extract_element(v, I32(3)), 4)]
@@ -223,7 +227,7 @@ def _reread(
 
         def look() -> None:
             unknown = b.and_(_unknown(b, v, shift, clock, w, floor, synced), b.not_(joined))
-            _go_if(b, b.not_(_some(b, unknown)), bad)
+            go_on_if(b, b.not_(_some(b, unknown)), bad)
 
         _unless(b, b.not_(_some(b, b.not_(b.or_(joined, fresh)))), look)
         lane = b.lshr(b.add(splat(b, b.shl(j, I64(2)), 4), numbers(I64, range(4))), splat(b, log, 4))

@@ -36,6 +36,18 @@ if TYPE_CHECKING:
 _INTEGER = {1: I1, 8: ir.IntType(8), 16: ir.IntType(16), 32: I32, 64: I64}
 
 
+def place_of(b: Builder, record: Record, name: str) -> Value:
+    """Where a field of a record is: a pointer to an i64."""
+    assert record.dtype.fields is not None
+    place = b.gep(record.place, [I64(record.dtype.fields[name][1])], inbounds=True)
+    return b.bitcast(place, I64.as_pointer())
+
+
+def field_of(b: Builder, record: Record, name: str) -> Value:
+    """What a field of a record holds."""
+    return b.load(place_of(b, record, name))
+
+
 class Kept:
     """Values of rows, as long as they are those of the row."""
 
@@ -79,13 +91,10 @@ class Frame:
     # -- records
 
     def _place(self, record: Record, name: str) -> Value:
-        assert record.dtype.fields is not None
-        offset = record.dtype.fields[name][1]
-        place = self.b.gep(record.place, [I64(offset)], inbounds=True)
-        return self.b.bitcast(place, I64.as_pointer())
+        return place_of(self.b, record, name)
 
     def _field(self, record: Record, name: str) -> Value:
-        return self.b.load(self._place(record, name))
+        return field_of(self.b, record, name)
 
     def _call(self, function: Compiled, *arguments: Any) -> Value:
         """Call a compiled function, of numbers and records."""
@@ -106,13 +115,17 @@ class Frame:
             self.helpers[key] = made
         return self.helpers[key]
 
+    def _inlined(self, b: Builder, function: Compiled, *arguments: Value) -> Value:
+        """Call a compiled function of numbers, put in its place."""
+        inner = self.module.function(function, (None,) * len(arguments))
+        inner.attributes.add("alwaysinline")
+        return b.call(inner, arguments)
+
     def _apart(self, function: Compiled, constants: tuple[int, ...], *arguments: Value) -> Value:
         """Call a compiled function of these numbers and, last, constants, for which it is made."""
 
         def body(b: Builder, given: Any) -> Value:
-            inner = self.module.function(function, (None,) * (len(given) + len(constants)))
-            inner.attributes.add("alwaysinline")
-            return b.call(inner, [*given, *(I64(n) for n in constants)])
+            return self._inlined(b, function, *given, *(I64(n) for n in constants))
 
         key = (function.function.__name__, "of", *constants)
         return self.b.call(self._helper(key, len(arguments), body), arguments)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
-from wsemu.machine.arithmetic.codegen import I64, Builder, Value, pointer
+from wsemu.machine.arithmetic.codegen import I64, Builder, Value, go_on_if, pointer
 from wsemu.machine.memory.lane_access import SAME, SCATTERED, UNIT
 from wsemu.machine.memory.plans import some_lane_unset
 from wsemu.machine.records import permit_at, segment_at
 from wsemu.machine.tier import permits
 from wsemu.machine.tier.accesses import KIND, KNOWN
-from wsemu.machine.tier.frame import Frame
+from wsemu.machine.tier.frame import Frame, field_of, place_of
 from wsemu.machine.tier.shapes import UNIFORM, line
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import LANES, READ
@@ -20,7 +20,6 @@ from wsemu.model.isa import LANES, READ
 if TYPE_CHECKING:
     from typing import Any
 
-    from wsemu.machine.lowering import Compiled, Record
     from wsemu.machine.tier.permits import Cells
     from wsemu.machine.tier.shapes import Steps
 
@@ -98,10 +97,10 @@ class WithPermits(Frame):
         place, spot = self._constants(b, access.steps), self._inlined(b, permits.kept_at, address, pc)
         permit = permit_at.body(b, spot, I64(0))
         offset = self._inlined(b, permits.entered, address, first, spot, *extent)
-        self._go_if(b, b.icmp_signed(">=", offset, I64(0)), ask)
-        segment = segment_at.body(b, self._field_of(b, permit, "segment"), I64(0))
-        inside = b.add(self._field_of(b, permit, "start"), offset)
-        initialised = self._field_of(b, segment, "initialised")
+        go_on_if(b, b.icmp_signed(">=", offset, I64(0)), ask)
+        segment = segment_at.body(b, field_of(b, permit, "segment"), I64(0))
+        inside = b.add(field_of(b, permit, "start"), offset)
+        initialised = field_of(b, segment, "initialised")
         looked_at = b.function.append_basic_block("looked_at")
         b.cbranch(b.icmp_unsigned("==", initialised, I64(0)), set_, looked_at)
         b.position_at_end(looked_at)
@@ -111,7 +110,7 @@ class WithPermits(Frame):
         self._judge(b, (address, w, pc, spot), offset, cells, access, count, ask)
         b.position_at_end(count)
         self._inlined(b, permits.made, address, pc, spot)
-        usual = b.add(self._field_of(b, segment, "host"), inside)
+        usual = b.add(field_of(b, segment, "host"), inside)
         b.branch(done)
         b.position_at_end(ask)
         constants = (I64(access.shape), *extent, I64(access.grain))
@@ -124,11 +123,6 @@ class WithPermits(Frame):
         host.add_incoming(other, ask)
         return host
 
-    def _go_if(self, b: Builder, fine: Value, otherwise: Any) -> None:
-        onward = b.function.append_basic_block("fine")
-        b.cbranch(fine, onward, otherwise)
-        b.position_at_end(onward)
-
     def _judge(
         self, b: Builder, who: tuple[Value, ...], offset: Value, cells: Cells, access: _Access, count: Any, ask: Any
     ) -> None:
@@ -136,11 +130,11 @@ class WithPermits(Frame):
         address, w, pc, spot = who
         permit = permit_at.body(b, spot, I64(0))
         judged, differ = (b.function.append_basic_block(name) for name in ("judged", "differ"))
-        b.cbranch(b.icmp_unsigned("==", self._field_of(b, permit, "judged"), I64(0)), count, judged)
+        b.cbranch(b.icmp_unsigned("==", field_of(b, permit, "judged"), I64(0)), count, judged)
         b.position_at_end(judged)
         at, kind = b.shl(b.lshr(offset, I64(access.grain)), I64(3)), I64(access.kind)
-        writes, reads = (b.add(self._field_of(b, permit, name), at) for name in ("writes", "reads"))
-        floor = self._field_of(b, permit, "floor")
+        writes, reads = (b.add(field_of(b, permit, name), at) for name in ("writes", "reads"))
+        floor = field_of(b, permit, "floor")
         if access.how == UNIT:
             self._judge_one_by_one(b, who, (writes, reads, floor), access, differ, count, ask)
         written, read = (b.load(pointer(b, plane, I64)) for plane in (writes, reads))
@@ -173,7 +167,7 @@ class WithPermits(Frame):
         """Judge the cells of lanes side by side each by itself, where they differ or did so a short while ago; the
         builder goes on where they may be alike."""
         address, w, pc, spot = who
-        place = self._place_of(b, permit_at.body(b, spot, I64(0)), "mixed")
+        place = place_of(b, permit_at.body(b, spot, I64(0)), "mixed")
         again, known, alike = (b.function.append_basic_block(name) for name in ("again", "known", "alike"))
         left = b.load(place)
         b.cbranch(b.icmp_unsigned("==", left, I64(0)), alike, again)
@@ -189,20 +183,6 @@ class WithPermits(Frame):
         fine = b.call(inner, [address, w, pc, *at, I64(access.kind), log])
         b.cbranch(b.icmp_unsigned("!=", fine, I64(0)), count, ask)
         b.position_at_end(alike)
-
-    def _inlined(self, b: Builder, function: Compiled, *arguments: Value) -> Value:
-        """Call a compiled function of numbers, put in its place."""
-        inner = self.module.function(function, (None,) * len(arguments))
-        inner.attributes.add("alwaysinline")
-        return b.call(inner, arguments)
-
-    def _place_of(self, b: Builder, record: Record, name: str) -> Value:
-        assert record.dtype.fields is not None
-        at = b.gep(record.place, [I64(record.dtype.fields[name][1])], inbounds=True)
-        return b.bitcast(at, I64.as_pointer())
-
-    def _field_of(self, b: Builder, record: Record, name: str) -> Value:
-        return b.load(self._place_of(b, record, name))
 
     def _constants(self, b: Builder, steps: Steps) -> Value:
         """Where such steps lie as numbers."""
