@@ -216,3 +216,27 @@ def to_and_fro(flag, x, y):
 def test_a_copy_after_a_write_is_not_what_the_write_waits_for(engine: Any) -> None:
     arguments = np.zeros(1, np.int32), np.zeros(32, np.int32), np.zeros(1, np.int32)
     assert not wsemu.check(to_and_fro, 1, 64, arguments, engine=engine).findings
+
+
+@cuda.jit
+def added_to_what_is_copied(y):
+    tile = cuda.shared.array(32, "int32", 16)
+    t = cuda.threadIdx.x
+    tile[t] = t
+    ptx.fence_proxy_async()
+    cuda.syncwarp()
+    if t == 0:
+        ptx.cp_async_bulk_shared_to_global(y, 0, tile, 0, 128)
+        ptx.cp_async_bulk_commit_group()
+        ptx.cp_async_bulk_wait_group_read(0)
+    cuda.syncwarp()
+    cuda.atomic.add(y, t, 1)
+    if t == 0:
+        ptx.cp_async_bulk_wait_group(0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_copy_and_its_own_lane_are_not_two_lanes_that_may_meet(engine: Any) -> None:
+    (found,) = wsemu.check(added_to_what_is_copied, 1, 32, (np.zeros(32, np.int32),), engine=engine).findings
+    assert found.code == "race"
+    assert "`ptx.cp_async_bulk_wait_group(0)` in the thread that issued (1)" in (found.help or "")

@@ -641,7 +641,8 @@ class _Told:
         )  # fmt: skip
         finding = registry.explain(raw, places, _trace(self.result.reached.made))
         changes: dict[str, Any] = {"notes": [*finding.notes, *self._order()], "holds_in": self._holds(raw.code)}
-        if raw.code == "race":
+        copies = raw.detail.get("async") or raw.detail.get("other_async")
+        if raw.code == "race" and not (copies and raw.detail["other_cta"] == raw.cta):  # copies are waited for as ever
             changes["help"] = _SEEN
         return finding.model_copy(update=changes)
 
@@ -677,7 +678,7 @@ class _Told:
         detail |= {"async": 1, "interval": 0} if race.later.agent else {}
         detail |= {"other_async": 1, "other_interval": 0} if race.earlier.agent else {}
         lane, other = race.later.thread % LANES, race.earlier.thread % LANES
-        same = one[1:3] == two[1:3]
+        same = one[1:3] == two[1:3] and not race.earlier.agent and not race.later.agent
         if same:
             detail |= {"other_lane": other, "other_last": other}
         code = "intra-warp-race" if same else "race"
