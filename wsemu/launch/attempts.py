@@ -18,7 +18,7 @@ import numpy as np
 
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compiled, compiled_anew
-from wsemu.launch.examined import judged, ran_with_orders
+from wsemu.launch.examined import compiling, judged, ran_with_orders
 from wsemu.launch.passed import launches, site
 from wsemu.launch.running import bind_launch, ran
 from wsemu.model.codes import CODES
@@ -326,6 +326,7 @@ class Launched:
 
     def _run(self, kernel: Any, made: Compiled, chosen: Settings, look: Callable[[Report], Any]) -> Attempted | None:
         """A launch of a program; None where it is no better."""
+        started = time.perf_counter() - compiling()
         configuration, arguments = self._other or (self.bound.configuration, self.arguments)
         launch = (kernel, configuration, arguments, chosen, self.uninitialized)
         bound, notes = bind_launch(*launch, made)
@@ -337,7 +338,7 @@ class Launched:
         steered = orders is not None and orders.steered()
         if 0 < self.amiss <= amiss and not (self.suppressed or self.checking or steered):
             return None
-        done = judged(kernel, bound, notes, run, time.perf_counter(), orders=orders, tried=True)
+        done = judged(kernel, bound, notes, run, started, orders=orders, tried=True)
         return Attempted(done.report, self._results(bound), _stores(done), _accesses(done), look(done.report))
 
     def _results(self, bound: Bound) -> tuple[tuple[str, npt.NDArray[Any]], ...]:
