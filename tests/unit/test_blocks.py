@@ -468,6 +468,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs get blocks after a few instructions."""
     monkeypatch.setenv("WSEMU_TIER", "auto")
     monkeypatch.setattr(hot, "HOT", 2000)
+    monkeypatch.setattr(hot, "WORTH", 1000)
     monkeypatch.setattr(hot, "SEEN", 1000)
     monkeypatch.setattr(run, "FIRST_SLICE", 1000)
 
@@ -482,6 +483,21 @@ def test_a_block_is_made_while_the_launch_goes_on(monkeypatch: pytest.MonkeyPatc
     first = longer(3000)
     hot.wait_for_blocks()
     assert longer(3000) == first
+    assert used[-1]
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_short_launch_takes_up_no_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take longer than what it gains."""
+    used = blocks_of(monkeypatch)
+    for _ in range(2):
+        longer(3000)
+        hot.wait_for_blocks()
+    assert used[-1]
+    monkeypatch.setattr(hot, "WORTH", 100_000)
+    longer(3000)
+    assert not used[-1]
+    longer(30_000)
     assert used[-1]
 
 
@@ -746,6 +762,7 @@ def test_a_block_is_made_anew_where_indices_are_seen_to_lie_outside(monkeypatch:
     taken = counted(monkeypatch)
     monkeypatch.setenv("WSEMU_TIER", "auto")
     monkeypatch.setattr(hot, "HOT", 2000)
+    monkeypatch.setattr(hot, "WORTH", 1000)
     monkeypatch.setattr(hot, "SEEN", 1000)
     monkeypatch.setattr(run, "SLICES", (2000,) * 3)
     monkeypatch.setattr(run, "FIRST_SLICE", 2000)

@@ -399,7 +399,9 @@ class Machine:
         self.clusters = clusters
         self.tier: Tier = "off"
         self.executed = 0
-        """warp instructions so far, by slices"""
+        """warp instructions of its run so far, by slices"""
+        self.work = 0
+        """the same of its launch"""
         self.permits: npt.NDArray[Any] | None = None
         """see tier/permits.py"""
         self.blocks: npt.NDArray[np.int64] | None = None
@@ -744,7 +746,8 @@ class Machine:
         while True:
             if self.tier != "off":
                 hot.look(self)
-            piece = min(budget, SLICES[self.width], FIRST_SLICE if hot.undecided(self) else budget)
+            soon = hot.until_worth(self, FIRST_SLICE) if hot.undecided(self) else budget
+            piece = min(budget, SLICES[self.width], soon)
             state["budget"], state["patience"] = piece, PATIENCE
             status = self.entry(address)
             executed = piece - int(state["budget"])  # what it has overdrawn, too: slices end anywhere
@@ -810,6 +813,7 @@ class Machine:
         if self.image.asynchronous:
             self.goes_on = True
             counted = [int(self.state[0][name]) for name in _COUNTED_ON]
+        self.work = 0
         for table, first in self._first:
             table[:] = first
         if self.goes_on:

@@ -43,6 +43,8 @@ VARIABLE = "WSEMU_TIER"
 """of the environment, by which processes that this one starts are told, too"""
 HOT = 30_000_000
 """warp instructions of a program, in all its launches, after which it gets a block: about a second"""
+WORTH = 200_000
+"""those of a machine after which it takes up a block that there is: to do so takes as long as ten thousand of them"""
 SEEN = 500_000
 """those of a machine that tell which stretches take most of them"""
 MOST_OF_IT = 0.98
@@ -111,6 +113,7 @@ def heat_of(program: Program) -> Heat:
 def warm(machine: Machine, executed: int) -> None:
     """A machine has executed so many more instructions."""
     machine.executed += executed
+    machine.work += executed
     heat_of(machine.program).instructions += executed
 
 
@@ -119,12 +122,19 @@ def undecided(machine: Machine) -> bool:
     return machine.tier == "auto" and not machine.state[0]["blocks"] and _fit(machine)
 
 
+def until_worth(machine: Machine, often: int) -> int:
+    """Warp instructions after which a machine may take up a block that its program has; `often`: those between looks
+    for one that it may get."""
+    known = machine.work < WORTH and heat_of(machine.program).blocks
+    return min(often, WORTH - machine.work) if known else often
+
+
 def look(machine: Machine) -> None:
     """Between two slices: have a machine use its program's block, or that made, if it is time for it."""
     if machine.permits is not None:
         machine.permits["span"] = 0
     auto = machine.tier == "auto"
-    if auto and machine.wanted is None and not machine.executed:  # it may end before it would be worth it
+    if auto and machine.work < WORTH:  # it may end before it would be worth it
         return
     heat = heat_of(machine.program)
     if auto and machine.blocks is not None and machine.state[0]["blocks"]:
@@ -137,7 +147,7 @@ def look(machine: Machine) -> None:
         machine.wanted = Wanted(tuple(sorted(given.items())), machine.width, restless, tuple(sorted(heat.outside)))
     wanted = machine.wanted
     if auto and wanted not in heat.blocks:
-        if machine.executed < SEEN:
+        if machine.work < SEEN:
             return
         wanted = machine.wanted = _informed(machine, wanted, heat)
     with _making:
