@@ -54,6 +54,8 @@ LONG = "a launch takes too long to be made again and again"
 """why no edit is tried"""
 _OF_ALL = 5
 """times the seconds of a search that edits which mend some CTAs are tried on all of them"""
+_SECONDS = 1e-7
+"""of a warp instruction of a launch without errors, and more"""
 _NEARBY = 5
 """cures that are tried on launches of other sizes"""
 _GROUPS = 3
@@ -424,9 +426,7 @@ class Search:
         """The cures that hold for all CTAs, of the best ones: `attempt` makes the launch of all of them."""
         if self.launched is whole or not best:
             return best
-        _, y, z = self.report.grid
-        each = best[0].attempted.report.seconds / len(self.launched.only)
-        if each * self.report.grid[0] * y * z > _OF_ALL * seconds:
+        if min(self.report.seconds, _SECONDS * whole.instructions) > _OF_ALL * seconds:
             self.stopped = "an edit mends the CTAs that were tried, and all of them take too long (`--fix-budget`)"
             return []
         found, until = [], clock() + _OF_ALL * seconds
