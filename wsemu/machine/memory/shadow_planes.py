@@ -406,7 +406,7 @@ class Planes:
         """Make room for moments, in the same way."""
         state, before = self.state[0], self.moments
         planes = self._planes_of_reads()
-        inside = [np.flatnonzero(cells & READERS == READERS) for cells in planes]
+        inside = [_of_kind(cells, READERS) for cells in planes]
         numbers = [cells[at] >> MOMENT_SHIFT & MOMENTS for cells, at in zip(planes, inside, strict=True)]
         live = np.unique(np.concatenate(numbers))
         if len(before) < MANY_MOMENTS or len(live) > len(before) // 2:
@@ -437,7 +437,7 @@ class Planes:
             self._put(sets, elements)
             return
         planes = self._planes_of_reads()
-        inside = [np.flatnonzero(cells & READERS == SET) for cells in planes]
+        inside = [_of_kind(cells, SET) for cells in planes]
         numbers = [(cells[at] >> WARP_SHIFT) & SET_NUMBERS for cells, at in zip(planes, inside, strict=True)]
         live = np.unique(np.concatenate(numbers)) if numbers else np.zeros(0, np.int64)
         starts, lengths = sets[live] >> 16, sets[live] & 0xFFFF
@@ -465,6 +465,13 @@ class Planes:
     def nbytes(self) -> int:
         """Bytes of the planes, margins left out."""
         return sum(self.inner(c, n).nbytes for planes in (self.writes, self.reads) for n, c in planes.items())
+
+
+def _of_kind(cells: Cells, kind: int) -> Cells:
+    """Where cells are SET or READERS: few are, and none of the others is negative."""
+    found = np.flatnonzero(cells < 0)
+    chosen: Cells = found[cells[found] & READERS == kind]
+    return chosen
 
 
 def joined(found: list[Suspects]) -> Suspects:
