@@ -8,12 +8,12 @@ all.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir
 
-from wsemu.machine.arithmetic.codegen import I8, I16, I32, I64, Builder, Value, pointer, same, splat
+from wsemu.machine.arithmetic.codegen import I8, I16, I32, I64, Builder, Value, pointer, resize, same, splat
 from wsemu.machine.lowering import compiled, emitted
 from wsemu.machine.memory.cell_bits import (
     ACTORS,
@@ -57,6 +57,9 @@ from wsemu.machine.records import access_at, machine_at, pattern_at, plan_at, pl
 from wsemu.machine.scalars import load_i64, store_i64
 from wsemu.machine.state import PLAN, READ_SO_FAR, TRACKED, UNTRACKED
 from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 FULL = (1 << LANES) - 1
 FARTHEST = 1 << 40
@@ -276,27 +279,20 @@ def touch_planned(m, w, plan, writes, reads, kind, base, floor):
 # -- an access ---------------------------------------------------------------------------------------------------------
 
 
-@emitted
-def some_lane_unset(b: Builder, first: Value, steps: Value, size: Value) -> Value:
-    """Whether the map of what was written lacks a byte of a lane: 1, 2, 4, 8 or 16 at its step from `first`."""
+_WORDS = {1: (I8, 1), 2: (I16, 1), 4: (I32, 1), 8: (I64, 1), 16: (I64, 2)}
+"""of the map of what was written, by the bytes of a lane"""
 
-    def with_words(t: Any, n: int) -> Value:
-        all_set = ir.Constant(t, int.from_bytes(bytes([1] * 8), "little") & ((1 << t.width) - 1))
-        found = all_set
-        for lane in range(LANES):
-            at = b.add(first, b.load(pointer(b, b.add(steps, I64(8 * lane)), I64)))
-            for k in range(n):
-                found = b.and_(found, b.load(pointer(b, b.add(at, I64(k * t.width // 8)), t), align=1))
-        return b.zext(b.icmp_unsigned("!=", found, all_set), I64)
 
+def _by_size(b: Builder, size: Value, body: Callable[[Any, int], Value]) -> Value:
+    """What `body` gives of the words that `size` bytes of each lane have in the map."""
     function = b.function
     end, other = function.append_basic_block("set"), function.append_basic_block("size")
     choice, results = b.switch(size, other), []
-    for bytes_, (t, n) in {1: (I8, 1), 2: (I16, 1), 4: (I32, 1), 8: (I64, 1), 16: (I64, 2)}.items():
+    for bytes_, (t, n) in _WORDS.items():
         block = function.append_basic_block(f"set{bytes_}")
         choice.add_case(I64(bytes_), block)
         b.position_at_end(block)
-        results.append((with_words(t, n), b.block))
+        results.append((body(t, n), b.block))
         b.branch(end)
     b.position_at_end(other)
     b.unreachable()
@@ -305,6 +301,56 @@ def some_lane_unset(b: Builder, first: Value, steps: Value, size: Value) -> Valu
     for value, block in results:
         result.add_incoming(value, block)
     return result
+
+
+def _all_set(t: Any) -> Value:
+    return ir.Constant(t, int.from_bytes(bytes([1] * 8), "little") & ((1 << t.width) - 1))
+
+
+def _words(b: Builder, first: Value, steps: Value, t: Any, n: int) -> Iterator[Value]:
+    """Where those of all lanes are in the map."""
+    for lane in range(LANES):
+        at = b.add(first, b.load(pointer(b, b.add(steps, I64(8 * lane)), I64)))
+        for k in range(n):
+            yield pointer(b, b.add(at, I64(k * t.width // 8)), t)
+
+
+@emitted
+def some_lane_unset(b: Builder, first: Value, steps: Value, size: Value) -> Value:
+    """Whether the map of what was written lacks a byte of a lane: 1, 2, 4, 8 or 16 at its step from `first`."""
+
+    def with_words(t: Any, n: int) -> Value:
+        found = _all_set(t)
+        for word in _words(b, first, steps, t, n):
+            found = b.and_(found, b.load(word, align=1))
+        return b.zext(b.icmp_unsigned("!=", found, _all_set(t)), I64)
+
+    return _by_size(b, size, with_words)
+
+
+@emitted
+def set_lanes(b: Builder, first: Value, steps: Value, size: Value) -> Value:
+    """Enter into that map that the bytes of all lanes, which share none, are written; how many were not."""
+
+    def with_words(t: Any, n: int) -> Value:
+        before = t(0)
+        for word in _words(b, first, steps, t, n):
+            before = b.add(before, b.load(word, align=1))  # each byte of it comes to 64 at most
+            b.store(_all_set(t), word, align=1)
+        total = I64(0)
+        for k in range(t.width // 8):
+            total = b.add(total, b.and_(resize(b, b.lshr(before, t(8 * k)), I64, False), I64(255)))
+        return b.sub(b.shl(size, I64(LANES.bit_length() - 1)), total)
+
+    return _by_size(b, size, with_words)
+
+
+@compiled
+def note_lanes_set(segment, first, steps, size):
+    """The bytes of all lanes, which share none, are written."""
+    segment.unwritten -= set_lanes(first, steps, size)
+    if segment.unwritten == 0:
+        segment.initialised = 0
 
 
 @compiled
@@ -345,7 +391,8 @@ def make_planned(m, w, pc, plan, first, log_size, kind):
         return np.int64(0)
     if cost > ideal and number != LOCAL and dearer(m, row, number, cost):
         return np.int64(0)
-    if segment.initialised and some_lane_unset(segment.initialised + offset, plan_steps(plan), size):
+    unset = segment.initialised and some_lane_unset(segment.initialised + offset, plan_steps(plan), size)
+    if unset and kind == READ:
         return np.int64(0)
     if segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED):
         if not judged_here(m, segment, plan.grain):
@@ -357,6 +404,8 @@ def make_planned(m, w, pc, plan, first, log_size, kind):
             return np.int64(0)
         if not touch_planned(m, w, plan, segment.writes + 8 * cell, segment.reads + 8 * cell, kind, base, floor):
             return np.int64(0)
+    if unset:
+        note_lanes_set(segment, segment.initialised + offset, plan_steps(plan), size)
     m.serial += 1
     row.executions += 1
     row.lanes += LANES
@@ -398,11 +447,14 @@ def make_spread(m, w, pc, place, bias, kind):
         return np.int64(0)
     if not other_banks(place, bias):
         return np.int64(0)
-    if segment.initialised and (kind == WRITE or some_lane_unset(segment.initialised + bias, place, np.int64(4))):
+    unset = segment.initialised and some_lane_unset(segment.initialised + bias, place, np.int64(4))
+    if unset and kind == READ:
         return np.int64(0)
     judged = segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED)
     if judged and not (judged_here(m, segment, np.int64(2)) and touch_spread(m, w, pc, segment, place, bias, kind)):
         return np.int64(0)
+    if unset:
+        note_lanes_set(segment, segment.initialised + bias, place, np.int64(4))
     m.serial += 1
     row = access_at(m.accesses, pc)
     row.executions += 1
