@@ -225,7 +225,14 @@ def speed(sizes: dict[str, int]) -> bool:
 
 def random_programs(count: int, seed: int) -> bool:
     """Whether random loop kernels, and random accesses, do the same in all tiers."""
-    from tests.properties import cell_programs, clobber_programs, loop_programs, read_only_programs, row_programs
+    from tests.properties import (
+        cell_programs,
+        clobber_programs,
+        loop_programs,
+        read_only_programs,
+        row_programs,
+        side_programs,
+    )
 
     def said(kernel: Any, one: Any, n: int, tier: str) -> tuple[Any, ...]:
         os.environ["WSEMU_TIER"] = tier
@@ -236,7 +243,8 @@ def random_programs(count: int, seed: int) -> bool:
         left = (a.tobytes() for a in arguments if isinstance(a, np.ndarray))
         return report.model_copy(update={"seconds": 0.0}).model_dump(), *left
 
-    fine, kinds = True, (loop_programs, row_programs, cell_programs, read_only_programs, clobber_programs)
+    fine = True
+    kinds = loop_programs, row_programs, cell_programs, read_only_programs, clobber_programs, side_programs
     with tempfile.TemporaryDirectory() as folder:
         for kind in kinds:
             name = kind.__name__.rpartition(".")[2]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wsemu
-from tests.properties import cell_programs, clobber_programs, read_only_programs, row_programs
+from tests.properties import cell_programs, clobber_programs, read_only_programs, row_programs, side_programs
 from tests.properties.loop_programs import LoopProgram
 from wsemu.machine import run
 from wsemu.machine.tier import hot
@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 COUNT, IN_BLOCKS = 24, 4
 ROUNDS = 3
-KINDS = {"rows": row_programs, "cells": cell_programs, "read_only": read_only_programs, "clobber": clobber_programs}
+KINDS = {
+    "rows": row_programs,
+    "cells": cell_programs,
+    "read_only": read_only_programs,
+    "clobber": clobber_programs,
+    "sides": side_programs,
+}
 
 
 def said(kernel: Any, one: LoopProgram, engine: Literal["vm", "reference"]) -> tuple[Any, ...]:

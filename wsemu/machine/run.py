@@ -404,6 +404,8 @@ class Machine:
         """the same of its launch"""
         self.permits: npt.NDArray[Any] | None = None
         """see tier/permits.py"""
+        self.ahead: npt.NDArray[np.int64] | None = None
+        """where each warp's last loads were, see tier/accesses.py"""
         self.blocks: npt.NDArray[np.int64] | None = None
         """where its block may be entered, by instruction"""
         self.wanted: Wanted | None = None

@@ -11,8 +11,10 @@ from wsemu.machine.arithmetic.codegen import (
     I64,
     Builder,
     Value,
+    declared,
     halves,
     llvm,
+    mangled,
     numbers,
     pointer,
     same,
@@ -66,6 +68,13 @@ def _odd(b: Builder, place: Value) -> Value:
     return b.zext(b.bitcast(b.trunc(_words(b, place), ir.VectorType(I1, LANES)), I32), I64)
 
 
+def _prefetch(b: Builder, place: Value) -> None:
+    line = pointer(b, place, I8)
+    signature = ir.FunctionType(ir.VoidType(), [line.type, I32, I32, I32])
+    of_data_to_read_and_keep = I32(0), I32(3), I32(1)
+    b.call(declared(b.module, signature, f"llvm.prefetch.{mangled(line.type)}"), [line, *of_data_to_read_and_keep])
+
+
 load_u32 = emitted(lambda b, place: b.zext(b.load(pointer(b, place, I32)), I64))
 load_i64 = emitted(lambda b, place: b.load(pointer(b, place, I64)))
 load_u8 = emitted(lambda b, place: b.zext(b.load(pointer(b, place, I8)), I64))
@@ -82,6 +91,8 @@ equal_u32 = emitted(_equal)
 """equal_u32(place, value): those of 32 words that are that value, as a mask"""
 odd_u32 = emitted(_odd)
 """odd_u32(place): those of 32 words that are odd, as a mask"""
+prefetch = emitted(_prefetch)
+"""prefetch(address): have the CPU bring what lies there nearer, if anything does"""
 unset_bytes = emitted(_unset_bytes)
 """how many of the 32 bytes at an address are 0"""
 set_bytes = emitted(_set_bytes)

@@ -689,6 +689,7 @@ def in_block(m, warp, w, pc, mask):
     """Where control has come to a compiled block, run that: warp.pc is where the warp goes on.  Status.  An access that
     the host was needed for is made to its end by the VM, which has begun it."""
     warp.pc = pc
+    warp.mask = mask
     place = m.blocks + 8 * pc
     credit = load_i64(place)
     if mask != WHOLE or m.resumes or credit <= 0:
@@ -696,7 +697,6 @@ def in_block(m, warp, w, pc, mask):
         if credit < 0:
             store_i64(place, np.int64(1) if credit == -1 else credit + 1)
         return np.int64(DONE)
-    warp.mask = mask
     return call(m.block_entry, m.address, w)
 
 
@@ -808,6 +808,7 @@ def run_warp(address, w):
             if status != DONE:
                 return np.int64(status)
             pc = warp.pc
+            mask = warp.mask
 
 
 def collective(address, w, pc, mask):

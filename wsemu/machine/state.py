@@ -425,6 +425,8 @@ MACHINE = record(
     plans=1,  # host address of PLAN[1 for each load or store]
     plans_due=1,  # host address of PLAN_DUE[1 for each load or store]
     permits=1,  # host address of PERMIT[1 for each load or store], in a machine that has a block
+    ahead=1,  # host address of int64[1 for each load or store][warp_count], in such a machine: the host address of a
+    # warp's last load, see tier/accesses.py
     planned=1,  # the first operation that plans are not for; 0: they are for none
     planned_entry=1,
     plan_entry=1,

@@ -93,7 +93,10 @@ def pointer(b: Builder, address: Value, t: Any) -> Value:
     return b.inttoptr(address, t.as_pointer())
 
 
-def _mangled(t: Any) -> str:
+def mangled(t: Any) -> str:
+    """What a type is called in the names of LLVM's intrinsics."""
+    if isinstance(t, ir.PointerType):
+        return "p0" if t.is_opaque else f"p0{mangled(t.pointee)}"
     s = element(t)
     name = f"i{s.width}" if isinstance(s, ir.IntType) else {"float": "f32", "double": "f64"}[str(s)]
     return f"v{t.count}{name}" if isinstance(t, ir.VectorType) else name
@@ -106,7 +109,7 @@ def declared(module: Any, signature: Any, name: str) -> Any:
 
 def llvm(b: Builder, name: str, result: Any, *args: Value, over: Iterable[Any] | None = None) -> Value:
     """Call the LLVM intrinsic `name`, overloaded on `over` (default: the first argument's type)."""
-    full = ".".join([name, *(_mangled(t) for t in (over or [args[0].type]))])
+    full = ".".join([name, *(mangled(t) for t in (over or [args[0].type]))])
     signature = ir.FunctionType(result, [a.type for a in args])
     return b.call(declared(b.module, signature, full), args)
 

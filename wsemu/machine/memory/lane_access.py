@@ -12,14 +12,17 @@ from wsemu.machine.arithmetic.codegen import (
     I1,
     I32,
     I64,
+    MASK,
     Builder,
     Value,
     all_zero,
+    declared,
     each_lane,
     halves,
     lane_loop,
     llvm,
     load_row,
+    mangled,
     nothing,
     numbers,
     pointer,
@@ -135,6 +138,21 @@ AT_ONCE = ((4, 1), (8, 1), (8, 2))
 """bytes and elements of the accesses that lanes lying apart make without a loop: others are seldom, and code takes long
 to compile"""
 MEMORY_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind in ("load", "store"))
+
+
+def load_some(b: Builder, place: Value, lanes: Value, others: Value) -> Value:
+    """Of a vector in memory the elements of these lanes, an i32; `others` has those of the others."""
+    t = others.type
+    name = f"llvm.masked.load.{mangled(t)}.{mangled(place.type)}"
+    signature = ir.FunctionType(t, [place.type, I32, MASK, t])
+    return b.call(declared(b.module, signature, name), [place, I32(1), b.bitcast(lanes, MASK), others])
+
+
+def store_some(b: Builder, values: Value, place: Value, lanes: Value) -> None:
+    """Write the elements of these lanes, an i32."""
+    name = f"llvm.masked.store.{mangled(values.type)}.{mangled(place.type)}"
+    signature = ir.FunctionType(ir.VoidType(), [values.type, place.type, I32, MASK])
+    b.call(declared(b.module, signature, name), [values, place, I32(1), b.bitcast(lanes, MASK)])
 
 
 def load_side_by_side(b: Builder, address: Value, n: int, e: Any, lanes: int = LANES) -> list[Value]:

@@ -11,18 +11,38 @@ import numpy as np
 
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import HIGH_SHIFT
-from wsemu.machine.memory.costs import shared_cost
-from wsemu.machine.memory.lane_access import SAME, SCATTERED, UNIT, lie_so, simple_pattern
+from wsemu.machine.memory.costs import shared_cost, weigh
+from wsemu.machine.memory.lane_access import BAD, SAME, SCATTERED, UNIT, lane_pattern, lie_so, simple_pattern
 from wsemu.machine.memory.plans import dearer, judged_here, make_planned, make_spread, plan_steps
 from wsemu.machine.memory.read_only import note_lanes
 from wsemu.machine.memory.read_only import note_range as note_read_only
-from wsemu.machine.memory.shadow import FULL, floor_of, note_range, now, read_one, touch_side_by_side
+from wsemu.machine.memory.shadow import (
+    CONTIGUOUS,
+    FULL,
+    floor_of,
+    note_range,
+    now,
+    read_one,
+    touch,
+    touch_side_by_side,
+)
+from wsemu.machine.memory.shadow_cells import unit
 from wsemu.machine.records import access_at, call, machine_at, plan_at, plan_due_at, segment_at
-from wsemu.machine.scalars import load_i64, load_u8, set_bytes, unset_bytes
+from wsemu.machine.scalars import (
+    load_i64,
+    load_u8,
+    load_u32,
+    lowest_bit,
+    popcount,
+    set_bytes,
+    store_i64,
+    store_u32,
+    unset_bytes,
+)
 from wsemu.machine.scheduler import OFTEN
 from wsemu.machine.state import READ_SO_FAR, UNTRACKED
 from wsemu.machine.sync.clobber import near_mbarriers, row_near_mbarriers
-from wsemu.model.isa import LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
+from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
 
 
 @compiled
@@ -99,6 +119,79 @@ def side_by_side(address, w, pc, first, log_size, kind):
     return segment.host + offset
 
 
+@compiled
+def some_word_unset(place, end):
+    """Whether one of the bytes of words was never written."""
+    while place < end:
+        if load_u32(place) != EACH_BYTE:
+            return True
+        place += 4
+    return False
+
+
+@compiled
+def note_words(segment, place, end):
+    """The bytes of words are written."""
+    new = np.int64(0)
+    while place < end:
+        new += 4 - popcount(load_u32(place))
+        store_u32(place, EACH_BYTE)
+        place += 4
+    segment.unwritten -= new
+    if segment.unwritten == 0:
+        segment.initialised = 0
+
+
+def some_side_by_side(address, w, pc, place, imm, lanes, kind):
+    """An access of four bytes each by some lanes, one behind the other, whose addresses lie at `place`; the first
+    lane's host address, whether it is one of them or not."""
+    m = machine_at(address, 0)
+    lane = lowest_bit(lanes)
+    n = popcount(lanes)
+    first = load_i64(place + 8 * lane) + imm
+    number = first >> SEGMENT_SHIFT
+    if lanes >> lane != (np.int64(1) << n) - 1 or number < SHARED or number >= m.segment_count:
+        return np.int64(0)
+    segment = segment_at(m.segments, number)
+    offset = first - (number << SEGMENT_SHIFT)
+    end = offset + 4 * n
+    if unit(place, lanes, lane, np.int64(2)) == 0 or end > segment.bytes or offset & 3:
+        return np.int64(0)
+    if (kind == WRITE and segment.writable == 0) or (number == SHARED and near_mbarriers(m, offset, end)):
+        return np.int64(0)
+    row = access_at(m.accesses, pc)
+    cost = ideal = np.int64(1)
+    if number > LOCAL:
+        cost, ideal = ((end - 1) >> 5) - (offset >> 5) + 1, (4 * n + 31) >> 5
+    if cost > ideal and dearer(m, row, number, cost):
+        return np.int64(0)
+    written = segment.initialised
+    if written and kind == READ and some_word_unset(written + offset, written + end):
+        return np.int64(0)
+    judges = segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED)
+    cell = offset >> 2
+    if judges and not (judged_here(m, segment, np.int64(2)) and note_range(segment, cell, n)):
+        return np.int64(0)
+    m.serial += 1
+    if judges:
+        at, zero = 8 * (cell - lane), np.int64(0)
+        touch(
+            m, w, pc, segment.writes + at, segment.reads + at, lanes, kind, now(m, w, pc), floor_of(m, number),
+            np.int64(CONTIGUOUS), zero, zero, zero, zero,
+        )  # fmt: skip
+    if written and kind == WRITE:
+        note_words(segment, written + offset, written + end)
+    row.executions += 1
+    row.lanes += n
+    if number == SHARED:
+        row.shared += cost
+        row.ideal_shared += ideal
+    elif number != LOCAL:
+        row.sectors += cost
+        row.ideal_sectors += ideal
+    return segment.host + offset - 4 * lane
+
+
 def all_at_one(address, w, pc, first, log_size):
     """A load of all lanes from the address `first`."""
     m = machine_at(address, 0)
@@ -138,6 +231,28 @@ def all_at_one(address, w, pc, first, log_size):
     return segment.host + offset
 
 
+@compiled
+def load_apart(m, pc, place, imm, size):
+    """A load by all lanes, wherever they lie, from an array that is written and in which nothing is looked for."""
+    first = load_i64(place) + imm
+    number = first >> SEGMENT_SHIFT
+    if number < FIRST_ARRAY or number >= m.segment_count:
+        return np.int64(0)
+    segment = segment_at(m.segments, number)
+    if segment.tracked > READ_SO_FAR or segment.initialised or segment.bytes < size:
+        return np.int64(0)
+    bias, all_lanes = imm - (number << SEGMENT_SHIFT), np.int64(FULL)
+    pattern = lane_pattern(place, np.int64(0), all_lanes, bias, segment.bytes - size, size)
+    if pattern == BAD:
+        return np.int64(0)
+    row = access_at(m.accesses, pc)
+    cost, ideal = weigh(m, row, place, bias, all_lanes, pattern, size, False, False)
+    if cost > ideal and dearer(m, row, number, cost):
+        return np.int64(0)
+    counted(m, row, number, cost, ideal)
+    return segment.host + first - (number << SEGMENT_SHIFT)
+
+
 def any_way(address, w, pc, place, imm, shape):
     """An access by all lanes, whose addresses lie at `place`, to which `imm` is added: the host address of the first
     lane's bytes, and from bit HOW on how the lanes lie.  `shape`: log2 of the bytes of a lane, from bit KIND on READ or
@@ -169,6 +284,8 @@ def any_way(address, w, pc, place, imm, shape):
         due.misses += 1
         if due.misses > OFTEN * (1 + due.made * due.made):
             call(m.plan_entry, m.address, pc, place, imm, shape & ((1 << KNOWN) - 1))
+    if how == SCATTERED and host == 0 and kind == READ:
+        host = load_apart(m, pc, place, imm, np.int64(1) << log_size)
     return host | how << HOW if host else np.int64(0)
 
 
@@ -185,7 +302,17 @@ def noted_lanes(address, place, bias, size, bit):
     return np.int64(0)
 
 
+def since_last(address, w, pc, host):
+    """How far a load by a warp is, at this host address, from the last one by the same instruction."""
+    m = machine_at(address, 0)
+    place = m.ahead + 8 * (access_at(m.accesses, pc).pattern * m.warp_count + w)
+    step = host - load_i64(place)
+    store_i64(place, host)
+    return step
+
+
 HOW = 56
 """hosts have no addresses of as many bits"""
 KIND, KNOWN = 8, 16
+EACH_BYTE = 0x01010101
 side_by_side_here, all_at_one_here = compiled(side_by_side), compiled(all_at_one)

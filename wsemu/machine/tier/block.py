@@ -17,35 +17,26 @@ from wsemu.machine.arithmetic.codegen import (
     I1,
     I32,
     I64,
-    Builder,
     Value,
-    all_zero,
-    halves,
-    numbers,
     pointer,
-    resize,
-    splat,
 )
-from wsemu.machine.arithmetic.families import family_of
-from wsemu.machine.arithmetic.floating import NUMBERS
-from wsemu.machine.arithmetic.operations import BODIES, PER_LANE
+from wsemu.machine.divergence import diverge, pop
 from wsemu.machine.lowering import Module, compiled
-from wsemu.machine.records import call, flow_at
-from wsemu.machine.scheduler import PAUSE
+from wsemu.machine.records import flow_at
+from wsemu.machine.scalars import popcount
+from wsemu.machine.scheduler import PAUSE, WHOLE
 from wsemu.machine.state import BUDGET, DONE, YIELDED
+from wsemu.machine.tier.arithmetic import Arithmetic
 from wsemu.machine.tier.frame import Kept
-from wsemu.machine.tier.loads_stores import LoadsAndStores
-from wsemu.machine.tier.shapes import APART, CREDIT, arithmetic, same_steps
+from wsemu.machine.tier.shapes import CREDIT, same_steps
 from wsemu.model.control_flow import changes_flow
-from wsemu.model.isa import LANES, N_ALU, N_MEMORY, NAMES, OPCODE, OPERATIONS
+from wsemu.model.isa import LANES, N_ALU, N_MEMORY, OPCODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from wsemu.machine.tier.shapes import Rows, Shape, State
+    from wsemu.machine.tier.shapes import Rows, State
 
-WIDENING = ("cvt.b64.", "mulwide.", "madwide.")
-"""operations that extend numbers of 32 bits, by sign or 0"""
 BRA, JUMP, JOIN = OPCODE["bra"], OPCODE["jump"], OPCODE["join"]
 REFUSED = 8
 """what a stretch loses of its CREDIT where control comes to it with rows that lie otherwise; each other time adds one,
@@ -65,6 +56,35 @@ def come_to(m, pc):
     if m.budget < 0:
         return np.int64(BUDGET)
     return np.int64(DONE)
+
+
+@compiled
+def come_apart(m, warp, pc):
+    """The lanes of a warp that run have come to pc: as `come_to`."""
+    flow = flow_at(m.flow, pc)
+    flow.count += 1
+    flow.lanes += popcount(warp.mask)
+    m.budget -= flow.length
+    m.turn -= flow.length
+    if m.turn < 0:
+        return np.int64(YIELDED)
+    if m.budget < 0:
+        return np.int64(BUDGET)
+    return np.int64(DONE)
+
+
+@compiled
+def part(m, warp, pc, join, target, taken):
+    """All lanes are at a branch that some take: as the VM has it."""
+    diverge(warp, pc, join, target, taken, np.int64(WHOLE))
+    return come_apart(m, warp, warp.pc)
+
+
+@compiled
+def meet(m, warp):
+    """Lanes are where they meet others: those that go on are the ones that run."""
+    pop(warp)
+    return come_apart(m, warp, warp.pc)
 
 
 def covers(op: int) -> bool:
@@ -95,16 +115,11 @@ def _covered(rows: Rows, starts: Sequence[int]) -> list[int]:
             pcs.append(pc)
             if code[pc][0] >= N_MEMORY:
                 break
-    return pcs
+    sides = [side for pc in pcs if pc in rows.partings for side in rows.partings[pc].sides]
+    return [*pcs, *(pc for side in sides for pc in range(side.start, side.end))]
 
 
-def _no_nan(b: Builder, v: Value) -> Value:
-    """Whether all of 32 floats of 64 bits are numbers: a comparison tells of two at once."""
-    low, high = (b.shuffle_vector(v, v, half) for half in halves(LANES // 2))
-    return all_zero(b, b.sext(b.fcmp_unordered("uno", low, high), ir.VectorType(I64, LANES // 2)))
-
-
-class Block(LoadsAndStores):
+class Block(Arithmetic):
     """The function `symbol(address, w)`: a warp from warp.pc on; a status, DONE to go on in the VM at warp.pc."""
 
     def __init__(
@@ -152,7 +167,7 @@ class Block(LoadsAndStores):
         """The code from a start up to where control goes elsewhere."""
         rows = self.rows
         self.b.position_at_end(self.at[start])
-        self.kept = Kept()
+        self.kept, self.whole = Kept(), set(rows.settled(start))
         state: State = rows.before[start] or {}
         pc = start
         while True:
@@ -163,14 +178,22 @@ class Block(LoadsAndStores):
             if op >= N_MEMORY:
                 self._control(pc, state)
                 return
-            if self.restless:
-                self._leave_at_random(pc, state)
-            (self._arithmetic if op < N_ALU else self._memory)(pc, state)
+            self._make(pc, state)
             state = rows.after(pc, state)
             pc += 1
             if pc in self.at or pc == len(rows.code):
                 self._go(pc, state)
                 return
+
+    def _make(self, pc: int, state: State) -> None:
+        """An operation of arithmetic or memory."""
+        if self.restless:
+            self._leave_at_random(pc, state)
+        if self.rows.code[pc][0] < N_ALU:
+            self._arithmetic(pc, state)
+        else:
+            self._memory(pc, state)
+            self.kept.vectors.clear()
 
     def _leave_at_random(self, pc: int, state: State) -> None:
         """One time in eight."""
@@ -193,7 +216,14 @@ class Block(LoadsAndStores):
         if isinstance(condition.type, ir.VectorType):
             lanes = b.bitcast(condition, I32)
             all_, none = (b.icmp_unsigned("==", lanes, I32(n)) for n in (-1, 0))
-            self._unless(b.or_(all_, none), pc, state)
+            if pc in self.rows.partings:
+                together, apart = (self.made.append_basic_block(name) for name in ("together", "apart"))
+                b.cbranch(b.or_(all_, none), together, apart)
+                b.position_at_end(apart)
+                self._part(pc, state, lanes)
+                b.position_at_end(together)
+            else:
+                self._unless(b.or_(all_, none), pc, state)
             condition = all_
         taken, passed = (self.made.append_basic_block(name) for name in ("taken", "passed"))
         b.cbranch(condition, taken, passed)
@@ -203,129 +233,49 @@ class Block(LoadsAndStores):
 
     def _come_to(self, target: int, state: State) -> None:
         """Control goes to another stretch."""
+        self._unless_stopped(self._call(come_to, self.m, I64(target)), target, state)
+        self._go(target, state)
+
+    def _unless_stopped(self, status: Value, target: int, state: State) -> None:
+        """Leave where a warp that has come to an instruction is to stop there."""
         b = self.b
-        status = self._call(come_to, self.m, I64(target))
         stops, onward = (self.made.append_basic_block(name) for name in ("stops", "onward"))
         self._usual(b.cbranch(b.icmp_unsigned("==", status, I64(DONE)), onward, stops))
         b.position_at_end(stops)
         self._leave_for(target, state, status)
         b.position_at_end(onward)
-        self._go(target, state)
+
+    def _part(self, pc: int, state: State, lanes: Value) -> None:
+        """Some of the lanes branch at pc: make both sides, the lanes of one after those of the other, and go on where
+        all have met."""
+        b, rows = self.b, self.rows
+        found, target = rows.partings[pc], rows.code[pc][6]
+        self._unless(b.icmp_unsigned("==", self._field(self.warp, "depth"), I64(0)), pc, state)
+        taken = b.zext(lanes, I64)
+        status = self._call(part, self.m, self.warp, I64(pc), I64(found.join), I64(target), taken)
+        self.kept_for_others = frozenset().union(*(rows.live[at] for at in (found.join, pc)))
+        for side in found.sides:
+            self.some = b.not_(lanes) if side.start == pc + 1 else lanes
+            self._unless_stopped(status, side.start, state)
+            for at in range(side.start, side.end):
+                self._make(at, state)
+                state = rows.after_some(at, state)
+            if side.end != found.join:
+                status = self._call(come_apart, self.m, self.warp, I64(found.join))
+                self._unless_stopped(status, found.join, state)
+            status = self._call(meet, self.m, self.warp)
+        self.some, self.kept_for_others = None, frozenset()
+        self._unless_stopped(status, found.join + 1, state)
+        self._go(found.join + 1, state)
 
     def _go(self, target: int, state: State) -> None:
         """Go on at another stretch, which was counted."""
         if target not in self.at:
             self._leave_for(target, state, I64(DONE))
             return
-        there = self.rows.before[target] or {}
-        live = self.rows.live[target]
+        there, live, settled = self.rows.before[target] or {}, self.rows.live[target], self.rows.settled(target)
         for row, shape in sorted(state.items()):
-            if shape and row in live and row in self.shaped_writes and not same_steps(shape, there.get(row)):
+            matters = row in live and row in self.shaped_writes and row not in self.whole
+            if shape and matters and (row in settled or not same_steps(shape, there.get(row))):
                 self._write_out(row, shape.bits, shape.steps)
         self.b.branch(self.at[target])
-
-    # -- arithmetic
-
-    def _arithmetic(self, pc: int, state: State) -> None:
-        b, row, rows = self.b, self.rows.code[pc], self.rows
-        name = NAMES[row[0]]
-        operation = OPERATIONS[name]
-        operands = [(row[3 + k], t) for k, t in enumerate(operation.operands)]
-        shapes = tuple(rows.shape(state, at, t) for at, t in operands)
-        shape = arithmetic(name, shapes, tuple(rows.constants.get(at) for at, _ in operands))
-        condition = self._condition(pc, state)
-        d, t = row[2], operation.result
-        if shape and pc not in rows.outside:
-            scalars = [self._scalar(at, kind) for at, kind in operands]
-            value = self._of_first_lanes(name, scalars, shapes, pc, state)
-            if condition is None:
-                self._put_scalar(d, t, value)
-                return
-            after = rows.after(pc, state).get(d)
-            if after:
-                self._put_scalar(d, t, b.select(condition, value, self._scalar(d, t)))
-                return
-            value = splat(b, value)
-            if not shape.alike:
-                value = b.add(value, numbers(value.type.element, shape.steps))
-        elif name in PER_LANE or family_of(name) in APART:
-            self._by_address(pc, state, operands, condition)
-            return
-        else:
-            vectors = [self._vector(state, at, kind) for at, kind in operands]
-            value = self._of_all(name, vectors, pc, state)
-        if condition is not None:
-            old = self._vector(state, d, t)
-            value = b.select(condition, value, self._as(old, value.type))
-        self._put_vector(d, t, value)
-
-    def _of_all(self, name: str, vectors: list[Value], pc: int, state: State) -> Value:
-        """What an operation gives in all lanes."""
-        b, body = self.b, BODIES[name]
-        if name.startswith("index.") and pc not in self.rows.outside:
-            return self._address(vectors, name, pc, state)
-        if OPERATIONS[name].result != "f64" or body not in NUMBERS:
-            return body(b, *vectors)
-        value = NUMBERS[body](b, *vectors)
-        self._unless(_no_nan(b, value), pc, state)
-        return value
-
-    def _of_first_lanes(
-        self, name: str, scalars: list[Value], shapes: tuple[Shape | None, ...], pc: int, state: State
-    ) -> Value:
-        """What an operation on rows with shapes gives in the first lane, if the others follow."""
-        b = self.b
-        if name.startswith("index."):
-            return self._address(scalars, name, pc, state, _ends(shapes[0]))
-        if name.startswith(WIDENING):
-            for scalar, shape in zip(scalars, shapes, strict=True):
-                if shape and shape.bits == 32 and not shape.low_bits_alone:
-                    self._unless_extended(scalar, _ends(shape), name.endswith("s32"), pc, state)
-        return BODIES[name](b, *scalars)
-
-    def _unless_extended(self, first: Value, ends: Sequence[int], signed: bool, pc: int, state: State) -> None:
-        """Leave where a number of 32 bits, as far from the first one as `ends` at most, comes round."""
-        b = self.b
-        first = resize(b, first, I64, signed)
-        for step in ends:
-            other = b.add(first, I64(step))
-            again = resize(b, b.trunc(other, I32), I64, signed)
-            self._unless(b.icmp_unsigned("==", other, again), pc, state)
-
-    def _address(self, values: list[Value], name: str, pc: int, state: State, ends: Sequence[int] = ()) -> Value:
-        """An address whose index lies inside in each lane; of all lanes, or of the first one, from which the others are
-        as far as `ends` at most."""
-        b = self.b
-        index, extent, step, base = values
-        signed = name[6] == "s"
-        index = resize(b, index, I64, signed)
-        outside = b.icmp_unsigned(">=", index, extent)
-        if isinstance(outside.type, ir.VectorType):
-            inside = b.icmp_unsigned("==", b.bitcast(outside, I32), I32(0))
-        else:
-            inside = b.not_(outside)
-            if ends:
-                small = b.icmp_unsigned("<", extent, I64(1 << 31))  # so that indices of 32 bits do not wrap between
-                inside = b.and_(inside, small)
-            for end in ends:
-                inside = b.and_(inside, b.icmp_unsigned("<", b.add(index, I64(end)), extent))
-        self._unless(inside, pc, state)
-        return b.add(base, b.mul(index, step))
-
-    def _by_address(self, pc: int, state: State, operands: list[tuple[int, str]], condition: Value | None) -> None:
-        """An operation that the VM calls."""
-        b, row = self.b, self.rows.code[pc]
-        for at, _ in operands:
-            self._fill_row(state, at)
-        if condition is not None:
-            self._fill_row(state, row[2])
-        mask = self._lanes(condition)
-        families = self._field(self.m, "families")
-        entry = b.load(pointer(b, b.add(families, I64(8 * row[0])), I64))
-        call.body(b, entry, I64(row[0]), self.registers, *(I64(n) for n in row[2:7]), b.sext(mask, I64))
-        self.kept.forget(row[2])
-
-
-def _ends(shape: Shape | None) -> list[int]:
-    """How far lanes are from the first one at most, in both directions."""
-    return sorted({min(shape.steps), max(shape.steps)} - {0}) if shape else []

@@ -55,10 +55,13 @@ class Kept:
         self.scalars: dict[int, Value] = {}
         self.lanes: dict[int, Value] = {}
         """of predicates that differ by lane"""
+        self.vectors: dict[int, Value] = {}
+        """of all lanes, between two calls: longer than that no register of the CPU holds one"""
 
     def forget(self, row: int) -> None:
         self.scalars.pop(row, None)
         self.lanes.pop(row, None)
+        self.vectors.pop(row, None)
 
 
 class Frame:
@@ -83,6 +86,12 @@ class Frame:
         self.warp = warp_at.body(self.b, self._field(self.m, "warps"), self.w)
         self.registers = self._field(self.warp, "registers")
         self.leaves: dict[Any, Any] = {}
+        self.whole: set[int] = set()
+        """the rows with shapes whose other lanes are in their place, too"""
+        self.some: Value | None = None
+        """the lanes that run, as an i32; None: all of them"""
+        self.kept_for_others: frozenset[int] = frozenset()
+        """the rows that lanes need which do not run now"""
 
     def _state_after(self, pc: int) -> State:
         state = self.rows.before[pc]
@@ -161,11 +170,11 @@ class Frame:
 
     def _leave(self, pc: int, state: State) -> tuple[Any, Any]:
         """(block, its phi of statuses): where the warp goes on at pc in the VM, or later."""
-        live = self.rows.live[pc]
+        live = self.rows.live[pc] | self.kept_for_others
         rows = tuple(
             (row, shape.bits, shape.steps)
             for row, shape in sorted(state.items())
-            if shape and row in live and row in self.shaped_writes
+            if shape and row in live and row in self.shaped_writes and row not in self.whole
         )
         if (pc, rows) not in self.leaves:
             block = self.made.append_basic_block(f"leave{pc}")
@@ -252,7 +261,9 @@ class Frame:
             return self._as(b.add(whole, numbers(whole.type.element, shape.steps)), t)
         place = b.add(self.registers, I64(row))
         if type_ != "p":
-            return b.load(pointer(b, place, t), align=64)
+            if row not in self.kept.vectors:
+                self.kept.vectors[row] = b.load(pointer(b, place, t), align=64)
+            return self._as(self.kept.vectors[row], t)
         if row not in self.kept.lanes:
             self.kept.lanes[row] = b.load(pointer(b, place, I32))
         return b.bitcast(self.kept.lanes[row], MASK)
@@ -260,6 +271,7 @@ class Frame:
     def _put_scalar(self, row: int, type_: str, value: Value) -> None:
         b = self.b
         self.kept.forget(row)
+        self.whole.discard(row)
         self.kept.scalars[row] = value
         place = b.add(self.registers, I64(row))
         stored = b.sext(value, I32) if type_ == "p" else value
@@ -273,22 +285,25 @@ class Frame:
             self.kept.lanes[row] = b.bitcast(value, I32)
             b.store(self.kept.lanes[row], pointer(b, place, I32))
         else:
+            self.kept.vectors[row] = value
             b.store(value, pointer(b, place, value.type), align=64)
 
     def _fill_row(self, state: State, row: int) -> None:
         """Have all lanes of a row in their place."""
         shape = state.get(row)
-        if shape and row not in self.rows.given:
+        if shape and row not in self.rows.given and row not in self.whole:
             self._write_out(row, shape.bits, shape.steps)
 
     def _condition(self, pc: int, state: State) -> Value | None:
         """The lanes of an instruction: None for all, an i1 for all or none, or 32 of these."""
-        guard = self.rows.code[pc][1]
+        b, guard = self.b, self.rows.code[pc][1]
+        some = None if self.some is None else b.bitcast(self.some, MASK)
         if not guard:
-            return None
+            return some
         shape = self.rows.shape(state, guard >> 1, "p")
-        value = self._scalar(guard >> 1, "p") if shape else self._vector(state, guard >> 1, "p")
-        return self.b.not_(value) if guard & 1 else value
+        value = self._scalar(guard >> 1, "p") if shape and some is None else self._vector(state, guard >> 1, "p")
+        value = b.not_(value) if guard & 1 else value
+        return value if some is None else b.and_(value, some)
 
     def _lanes(self, condition: Value | None) -> Value:
         """As an i32."""

@@ -118,8 +118,9 @@ def warm(machine: Machine, executed: int) -> None:
 
 
 def undecided(machine: Machine) -> bool:
-    """Whether it may soon be time for a block."""
-    return machine.tier == "auto" and not machine.state[0]["blocks"] and _fit(machine)
+    """Whether it may soon be time for a block, or for another one."""
+    more = not machine.state[0]["blocks"] or len(heat_of(machine.program).blocks) < MOST_BLOCKS
+    return machine.tier == "auto" and more and _fit(machine)
 
 
 def until_worth(machine: Machine, often: int) -> int:
@@ -187,6 +188,8 @@ def _take_up(machine: Machine, block: Placed) -> None:
     state["blocks"], state["block_entry"] = address_of(blocks), block.address
     machine.permits = np.zeros(len(machine.plans), PERMIT)
     state["permits"] = address_of(machine.permits)
+    machine.ahead = np.zeros((len(machine.plans), machine.warp_count), np.int64)
+    state["ahead"] = address_of(machine.ahead)
     machine.warps["known_at"] = 0
     if not machine.watch.races:  # the VM makes no plans then; to a block they tell how lanes lie
         parts = native.compiled(PLANS, machine.width)  # and others, which must not take the place of this machine's own

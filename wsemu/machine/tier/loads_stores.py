@@ -18,17 +18,30 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import (
     load_pieces,
     load_side_by_side,
+    load_some,
     pieces_of,
     store_pieces,
     store_side_by_side,
+    store_some,
     transfer,
 )
 from wsemu.machine.records import call
+from wsemu.machine.scalars import prefetch
 from wsemu.machine.state import LOADED, STORED
-from wsemu.machine.tier.accesses import HOW, all_at_one, any_way, noted_lanes, noted_range, side_by_side
+from wsemu.machine.tier.accesses import (
+    HOW,
+    all_at_one,
+    any_way,
+    noted_lanes,
+    noted_range,
+    side_by_side,
+    since_last,
+    some_side_by_side,
+)
 from wsemu.machine.tier.permitted import WithPermits, lie, shape_of
 from wsemu.machine.tier.shapes import UNIFORM, line
 from wsemu.model.isa import (
+    FIRST_ARRAY,
     FIRST_STORE,
     LANES,
     N_MEMORY,
@@ -36,6 +49,7 @@ from wsemu.model.isa import (
     NON_COHERENT,
     READ,
     ROW,
+    SEGMENT_SHIFT,
     SIZE,
     WRITE,
     memory_shape,
@@ -48,6 +62,9 @@ if TYPE_CHECKING:
 
 UNUSED = 0xFFFF
 """in `aux` of a load: the bytes of each lane that it loads for nothing"""
+CACHE_LINE = 64
+MOST_LINES = 8
+"""that are fetched for one access"""
 MOST_PIECES = 8
 """of an access whose lanes lie by known steps, that a block has where it is; more are moved by a function apart"""
 
@@ -74,9 +91,26 @@ class LoadsAndStores(WithPermits):
         else:
             self._any_way(pc, state, name, moved, condition)
 
-    def _ways(self, host: Value) -> tuple[Any, Any, Any]:
+    def _fetch_ahead(self, pc: int, host: Value, size: int, lanes: Steps | Value) -> None:
+        """Have the CPU fetch what this warp's next such load of an array needs, if it lies as far from this one as this
+        one from the one before.  The lanes, of `size` bytes each, lie by steps, or have the addresses at a place."""
+        b, known = self.b, isinstance(lanes, tuple)
+        first = self._first(pc) if known else b.load(pointer(b, lanes, I64))
+        with b.if_then(b.icmp_signed(">=", first, I64(FIRST_ARRAY << SEGMENT_SHIFT))):
+            following = b.add(host, self._apart(_SINCE_LAST, (), self.address, self.w, I64(pc), host))
+            for at in _lines(lanes) if known else self._lines_of(size, lanes, first):
+                prefetch.body(b, b.add(following, at))
+
+    def _lines_of(self, size: int, place: Value, first: Value) -> list[Value]:
+        """How far the bytes of some lanes are from those of the first one."""
+        b = self.b
+        lanes = range(0, LANES, max(LANES // MOST_LINES, CACHE_LINE // size))
+        return [b.sub(b.load(pointer(b, b.add(place, I64(8 * lane)), I64)), first) for lane in lanes]
+
+    def _ways(self, host: Value, met: Any = None) -> tuple[Any, Any, Any]:
         """Blocks: the usual way, the closer look, and where both meet; the builder is in none of them."""
-        usual, closer, met = (self.made.append_basic_block(name) for name in ("usual", "closer", "met"))
+        usual, closer = (self.made.append_basic_block(name) for name in ("usual", "closer"))
+        met = met or self.made.append_basic_block("met")
         self._usual(self.b.cbranch(self.b.icmp_unsigned("!=", host, I64(0)), usual, closer))
         return usual, closer, met
 
@@ -144,6 +178,7 @@ class LoadsAndStores(WithPermits):
             both.add_incoming(value, usual)
             both.add_incoming(other, last)
             self.kept.forget(row)
+            self.whole.discard(row)
             self.kept.scalars[row] = both
 
     def _side_by_side(self, pc: int, state: State, store: bool, t: str, moved: list[int]) -> None:
@@ -161,6 +196,7 @@ class LoadsAndStores(WithPermits):
         if store:
             store_side_by_side(b, host, parts)
         else:
+            self._fetch_ahead(pc, host, size * len(moved), line(size * len(moved)))
             parts = load_side_by_side(b, host, len(moved), ELEMENT[t])
         places = [pointer(b, b.add(self.registers, I64(row)), vector) for row in moved]
         for place, part in zip(places, parts if not store else (), strict=False):
@@ -176,6 +212,9 @@ class LoadsAndStores(WithPermits):
     def _any_way(self, pc: int, state: State, name: str, moved: list[int], condition: Value | None) -> None:
         """An access whose lanes may lie anyhow, or be some of a warp's."""
         b = self.b
+        if self.some is not None:
+            self._by_some(pc, state, name, moved, self._lanes(condition))
+            return
         move = self._moved_by_steps(pc, state, name, moved) or self._moved_as_found(pc, state, name)
         lanes = self._lanes(condition)
         behind = self.made.append_basic_block("behind")
@@ -196,6 +235,36 @@ class LoadsAndStores(WithPermits):
             for at in moved:
                 self.kept.forget(at)
 
+    def _by_some(self, pc: int, state: State, name: str, moved: list[int], lanes: Value) -> None:
+        """An access by lanes that have parted from others."""
+        b, row = self.b, self.rows.code[pc]
+        store, size, n = memory_shape(name)
+        some, behind = (self.made.append_basic_block(part) for part in ("some", "behind"))
+        b.cbranch(b.icmp_unsigned("!=", lanes, I32(0)), some, behind)
+        b.position_at_end(some)
+        for at, _ in self.rows.uses[pc].reads:
+            self._fill_row(state, at)
+        if size == 4 and n == 1 and not self._mark(pc):
+            place, kind = b.add(self.registers, I64(row[3])), I64(WRITE if store else READ)
+            who = (self.address, self.w, I64(pc), place, I64(row[6]), b.zext(lanes, I64), kind)
+            host = self._apart(_SOME_SIDE_BY_SIDE, (), *who)
+            usual, closer, _ = self._ways(host, behind)
+            b.position_at_end(usual)
+            vector = ir.VectorType(I32, LANES)
+            register = pointer(b, b.add(self.registers, I64(moved[0])), vector)
+            there, values = pointer(b, host, vector), b.load(register, align=64)
+            if store:
+                store_some(b, values, there, lanes)
+            else:
+                b.store(load_some(b, there, lanes, values), register, align=64)
+            b.branch(behind)
+            b.position_at_end(closer)
+        self._look_closer(pc, state, lanes)
+        b.branch(behind)
+        b.position_at_end(behind)
+        for at in moved:
+            self.kept.forget(at)
+
     def _judged_any_way(
         self, pc: int, state: State, name: str, place: Value, bias: Value, steps: Steps | None, move: Any
     ) -> None:
@@ -214,7 +283,10 @@ class LoadsAndStores(WithPermits):
         bit = self._mark(pc)
         if bit:
             self._apart(_NOTE_LANES, (size * n, bit), self.address, place, bias)
-        move(b.and_(found, I64((1 << HOW) - 1)), b.lshr(found, I64(HOW)))
+        host = b.and_(found, I64((1 << HOW) - 1))
+        if kind == READ:
+            self._fetch_ahead(pc, host, size * n, steps or place)
+        move(host, b.lshr(found, I64(HOW)))
         b.branch(met)
         b.position_at_end(closer)
         self._look_closer(pc, state, I32(-1))
@@ -283,5 +355,11 @@ class LoadsAndStores(WithPermits):
         return lambda: self._judged_any_way(pc, state, name, constants, first, shape.steps, move)
 
 
+def _lines(steps: Steps) -> list[Value]:
+    """How far the cache lines are from the first lane's bytes that lanes have which lie by steps."""
+    return [I64(CACHE_LINE * number) for number in sorted({step // CACHE_LINE for step in steps})[:MOST_LINES]]
+
+
 _ALL_AT_ONE, _SIDE_BY_SIDE, _ANY_WAY = compiled(all_at_one), compiled(side_by_side), compiled(any_way)
+_SOME_SIDE_BY_SIDE, _SINCE_LAST = compiled(some_side_by_side), compiled(since_last)
 _NOTE_RANGE, _NOTE_LANES = compiled(noted_range), compiled(noted_lanes)

@@ -147,7 +147,10 @@ class WithPermits(Frame):
         b.position_at_end(fill)
         base = self._inlined(b, permits.present, address, w, pc)
         permits.fill(b, cells, reads if access.kind == READ else writes, base)
-        if access.kind != READ:
+        if access.kind != READ:  # what was never read stays memory that the system need not give
+            some, none = b.or_(read, found), b.function.append_basic_block("some")
+            b.cbranch(b.icmp_unsigned("==", some, I64(0)), count, none)
+            b.position_at_end(none)
             permits.put(b, cells, reads, I64(0), keep=False)
         b.branch(count)
         b.position_at_end(add)

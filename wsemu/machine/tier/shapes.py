@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wsemu.machine.arithmetic.families import family_of
-from wsemu.model.control_flow import successors
+from wsemu.model.control_flow import inner_loop_numbers, loop_numbers, successors
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     ADDRESS_OUT,
@@ -25,6 +25,7 @@ from wsemu.model.isa import (
     N_MEMORY,
     N_OPERATIONS,
     NAMES,
+    OPCODE,
     OPERATIONS,
     ROW,
     SEGMENT_SHIFT,
@@ -279,6 +280,44 @@ def _each_lane(
     return tuple(found)
 
 
+class Side(NamedTuple):
+    """What the lanes do that go one way at a branch, up to where they meet the others: one instruction after the
+    other."""
+
+    start: int
+    end: int
+    """the instruction behind the last one of these"""
+
+
+class Parting(NamedTuple):
+    """A branch at which lanes may part, and meet again a few instructions on."""
+
+    join: int
+    sides: tuple[Side, ...]
+    """in the order in which they are made"""
+
+
+_BRA, _JUMP, _JOIN = OPCODE["bra"], OPCODE["jump"], OPCODE["join"]
+
+
+def _side(code: Sequence[Sequence[int]], start: int, join: int) -> Side | None:
+    """From an instruction to a join; None where there is anything between but arithmetic, loads and stores."""
+    pc = start
+    while pc < len(code) and code[pc][0] < N_MEMORY and pc != join:
+        pc += 1
+    there = pc == join or (pc < len(code) and code[pc][0] == _JUMP and code[pc][6] == join)
+    return Side(start, pc) if there else None
+
+
+def parting(code: Sequence[Sequence[int]], pc: int) -> Parting | None:
+    """Of a branch; None where its sides have more than arithmetic, loads and stores."""
+    op, guard, *_, join, target = code[pc][:7]
+    if op != _BRA or not guard or join < 0 or pc + 1 in (join, target) or code[join][0] != _JOIN:
+        return None
+    sides = [_side(code, start, join) for start in (pc + 1, target) if start != join]
+    return Parting(join, tuple(side for side in sides if side)) if all(sides) else None
+
+
 class Rows:
     """The shapes of a program's rows before each instruction, and which rows are used behind it."""
 
@@ -291,12 +330,16 @@ class Rows:
         self.uses, self.types, _ = _rows_of(program)
         self.given = frozenset(given)
         self.constants = {row: int(value) for row, t, value in program.constants if row in given and t[0] == "b"}
+        found_parting = {pc: parting(self.code, pc) for pc in range(len(self.code)) if self.code[pc][0] == _BRA}
+        self.partings = {pc: one for pc, one in found_parting.items() if one}
+        """by branch"""
         self.first: State = {}
         for row, t in sorted(self.types):  # registers are 0 at first
             found = given[row] if row in given else uniform(bits_of(t))
             self.first[row] = joined(found, self.first.get(row, found))
         self.before: list[State | None] = self._along_the_flow()
         self.live = self._used_later()
+        self._loops = [*zip(loop_numbers(program), inner_loop_numbers(program), strict=True)]
 
     def shape(self, state: State, row: int, type_: str) -> Shape | None:
         """Of a row as an operand of a type."""
@@ -327,6 +370,38 @@ class Rows:
             state[place] = uniform(bits_of(t)) if address and address.alike else None
         return state
 
+    @functools.cached_property
+    def _written_in(self) -> dict[tuple[int, int], set[int]]:
+        """By loop, the rows that its instructions write."""
+        found: dict[tuple[int, int], set[int]] = {}
+        for loop, use in zip(self._loops, self.uses, strict=True):
+            for own in {loop, (loop[0], -1)}:  # an inner one is part of that around it
+                found.setdefault(own, set()).update(row for row, _ in use.writes)
+        return found
+
+    def settled(self, pc: int) -> frozenset[int]:
+        """The rows with shapes that nothing writes in the loop that an instruction is in; none outside of loops."""
+        loop, state = self._loops[pc], self.before[pc] or {}
+        if loop[0] < 0:
+            return frozenset()
+        return frozenset(row for row, shape in state.items() if shape) - self._written_in[loop]
+
+    def after_some(self, pc: int, state: State) -> State:
+        """The shapes behind an instruction that some lanes have executed."""
+        written = {row for row, _ in self.uses[pc].writes}
+        return {row: shape for row, shape in state.items() if row not in written}
+
+    def _met(self, pc: int, state: State) -> tuple[int, State] | None:
+        """Where lanes that part at a branch have met again, and the shapes there; None if they cannot, or are on their
+        own till then."""
+        found = self.partings.get(pc)
+        if found is None or self.shape(state, self.code[pc][1] >> 1, "p"):
+            return None
+        for side in found.sides:
+            for at in range(side.start, side.end):
+                state = self.after_some(at, state)
+        return found.join + 1, state
+
     def _along_the_flow(self) -> list[State | None]:
         n = len(self.code)
         before: list[State | None] = [None] * n
@@ -336,8 +411,9 @@ class Rows:
             pc = queue.pop()
             state = before[pc]
             assert state is not None
-            after = self.after(pc, state)
-            for following in successors(pc, self.code[pc]):
+            after, met_again = self.after(pc, state), self._met(pc, state)
+            ways = [(following, after) for following in successors(pc, self.code[pc])]
+            for following, after in [*ways, met_again] if met_again else ways:
                 if following >= n:
                     continue
                 met = before[following]
