@@ -1,8 +1,8 @@
 """What accesses of a block's instruction have in common is looked at once.
 
 An access whose lanes lie by known steps is made as `accesses` has it.  If it was a usual one the instruction has a
-PERMIT from then on: the addresses at which an access by such lanes is within the same segment, to bytes that the group
-of CTAs has touched before, and costs the same.  The next one that has such an address is judged by its cells alone.
+PERMIT from then on: the addresses at which an access by such lanes is within the same segment, and costs the same.  The
+next one that has such an address is judged by its cells alone.
 A permit holds until the next group begins, or the host has done something, for what it rests on stays till then: a
 segment's place and bytes and what is looked for in it.  Where mbarriers lie does not, and is looked at each time.
 """
@@ -30,7 +30,7 @@ from wsemu.machine.memory.cell_bits import (
     WHEN,
 )
 from wsemu.machine.memory.readers import forgettable, is_readers, takes, together, unknown
-from wsemu.machine.memory.shadow import floor_of, happened, now, touch_known
+from wsemu.machine.memory.shadow import floor_of, happened, note_range, now, touch_known
 from wsemu.machine.records import access_at, machine_at, permit_at, segment_at, warp_at
 from wsemu.machine.state import PERMIT, READ_SO_FAR, SEGMENT, UNTRACKED
 from wsemu.machine.sync.clobber import near_mbarriers
@@ -161,17 +161,16 @@ def judged(address, w, written, read, found, floor, kind):
 
 
 @compiled
-def grant(m, permit, first, low, end, log_size, grain, kind):
+def grant(m, permit, first, low, end, log_size, coarsest, finest, kind):
     """After a usual access by lanes that lie from `low` on to before `end` from the first one's address: where others
     are as usual."""
     number = first >> SEGMENT_SHIFT
     segment = segment_at(m.segments, number)
     judges = segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED)
     start, stop, offset = np.int64(0), segment.bytes, first - (number << SEGMENT_SHIFT)
-    if judges:
-        if segment.grain != grain or segment.watched:
-            return
-        start, stop = max(start, segment.low << grain), min(stop, segment.high << grain)
+    grain = segment.grain
+    if judges and (grain > coarsest or grain < finest or segment.watched):
+        return
     lowest, highest = start - low, stop - end
     if offset < lowest or offset > highest:
         return
@@ -182,18 +181,20 @@ def grant(m, permit, first, low, end, log_size, grain, kind):
     permit.mask = mask
     permit.start = lowest
     permit.segment = m.segments + SEGMENT_BYTES * number
-    permit.writes = segment.writes + 8 * (lowest >> grain)
-    permit.reads = segment.reads + 8 * (lowest >> grain)
     permit.judged = judges
+    if judges:
+        permit.grain = grain
+        permit.writes = segment.writes + 8 * (lowest >> grain)
+        permit.reads = segment.reads + 8 * (lowest >> grain)
     permit.group = m.group
     permit.floor = floor_of(m, number)
 
 
-def ask(address, w, pc, place, first, spot, shape, low, end, grain):
+def ask(address, w, pc, place, first, spot, shape, low, end, coarsest, finest):
     """An access as `accesses.any_way` makes it, and a permit for those like it; the first lane's host address, or 0.
 
-    `low`, `end`: how far from the address `first` its bytes begin, and end; `grain`: of the cells that a permit is for;
-    `spot`: where it is kept.
+    `low`, `end`: how far from the address `first` its bytes begin, and end; `coarsest`, `finest`: of what grain the
+    cells are that there are permits for; `spot`: where it is kept.
     """
     m = machine_at(address, 0)
     row, permit = access_at(m.accesses, pc), permit_at(spot, 0)
@@ -203,7 +204,7 @@ def ask(address, w, pc, place, first, spot, shape, low, end, grain):
     if host:
         permit.shared, permit.ideal_shared = row.shared - shared, row.ideal_shared - ideal_shared
         permit.sectors, permit.ideal_sectors = row.sectors - sectors, row.ideal_sectors - ideal_sectors
-        grant(m, permit, first, low, end, shape & 255, grain, shape >> KIND & 1)
+        grant(m, permit, first, low, end, shape & 255, coarsest, finest, shape >> KIND & 1)
     return host
 
 
@@ -224,6 +225,17 @@ def permitted(address, first, spot, low, end):
         if near_mbarriers(m, place + low, place + end):
             return np.int64(-1)
     return offset
+
+
+def touches(address, spot, offset, low, end):
+    """Cells of an access that is permitted are touched; 0: there is no room for them.  Parameters as of `ask`; `offset`
+    as `permitted` has it."""
+    permit = permit_at(spot, 0)
+    segment = segment_at(permit.segment, 0)
+    cell, n = (permit.start + offset + low) >> permit.grain, (end - low) >> permit.grain
+    if segment.low <= cell and cell + n <= segment.high:
+        return np.int64(1)
+    return np.int64(note_range(segment, cell, n))
 
 
 def presently(address, w, pc):
@@ -255,4 +267,4 @@ usual = compiled(any_way)
 PERMIT_BYTES, SEGMENT_BYTES = PERMIT.itemsize, SEGMENT.itemsize
 kept_at, known = compiled(spot_of), compiled(touched_known)
 entered, decided, made = compiled(permitted), compiled(judged), compiled(counted)
-asked, present = compiled(ask), compiled(presently)
+asked, present, touched = compiled(ask), compiled(presently), compiled(touches)

@@ -50,9 +50,10 @@ class _Access(NamedTuple):
         return self.size * self.parts
 
     @property
-    def grain(self) -> int:
-        """Of the cells that it has permits for."""
-        return self.size.bit_length() - 1
+    def grains(self) -> tuple[int, ...]:
+        """Of the cells that it has permits for: as large as an element, or words where copies moved such."""
+        own = self.size.bit_length() - 1
+        return (own, own - 1) if self.size == 8 else (own,)
 
     @property
     def how(self) -> int:
@@ -82,15 +83,16 @@ class WithPermits(Frame):
         """The host address of the first lane's bytes, n elements of `size` bytes for each lane, or 0; None: the access
         has no permits."""
         access = _Access(steps, size, n, kind)
-        cells = permits.cells_of(steps, access.bytes, access.grain)
-        if cells is None or (kind != READ and not cells.apart):
+        tried = {grain: permits.cells_of(steps, access.bytes, grain) for grain in access.grains}
+        cells = {grain: found for grain, found in tried.items() if found and (kind == READ or found.apart)}
+        if not cells:
             return None
         key = ("permitted", self._number_of(steps), size, n, kind)
         helper = self._helper(key, 4, lambda b, given: self._by_permit(b, given, cells, access))
         return self.b.call(helper, [self.address, self.w, I64(pc), self._first(pc)])
 
-    def _by_permit(self, b: Builder, given: Any, cells: Cells, access: _Access) -> Value:
-        """An access whose first lane has an address."""
+    def _by_permit(self, b: Builder, given: Any, cells: dict[int, Cells], access: _Access) -> Value:
+        """An access whose first lane has an address; `cells` by their grain."""
         address, w, pc, first = given
         set_, count, ask, done = (b.function.append_basic_block(name) for name in ("set", "count", "ask", "done"))
         extent = tuple(I64(number) for number in access.extent)
@@ -113,8 +115,8 @@ class WithPermits(Frame):
         usual = b.add(field_of(b, segment, "host"), inside)
         b.branch(done)
         b.position_at_end(ask)
-        constants = (I64(access.shape), *extent, I64(access.grain))
-        asked = self.module.function(permits.asked, (None,) * 10)
+        constants = (I64(access.shape), *extent, I64(max(cells)), I64(min(cells)))
+        asked = self.module.function(permits.asked, (None,) * 11)
         other = b.call(asked, [address, w, pc, place, first, spot, *constants])
         b.branch(done)
         b.position_at_end(done)
@@ -124,21 +126,40 @@ class WithPermits(Frame):
         return host
 
     def _judge(
-        self, b: Builder, who: tuple[Value, ...], offset: Value, cells: Cells, access: _Access, count: Any, ask: Any
-    ) -> None:
+        self, b: Builder, who: tuple[Value, ...], offset: Value, cells: dict[int, Cells], access: _Access, count: Any,
+        ask: Any,
+    ) -> None:  # fmt: skip
         """Judge the cells that lie `offset` bytes of memory from the permit's, and go to one of two blocks."""
-        address, w, pc, spot = who
+        address, _, _, spot = who
         permit = permit_at.body(b, spot, I64(0))
-        judged, differ = (b.function.append_basic_block(name) for name in ("judged", "differ"))
+        judged = b.function.append_basic_block("judged")
         b.cbranch(b.icmp_unsigned("==", field_of(b, permit, "judged"), I64(0)), count, judged)
         b.position_at_end(judged)
-        at, kind = b.shl(b.lshr(offset, I64(access.grain)), I64(3)), I64(access.kind)
-        writes, reads = (b.add(field_of(b, permit, name), at) for name in ("writes", "reads"))
-        floor = field_of(b, permit, "floor")
+        room = self._inlined(b, permits.touched, address, spot, offset, *(I64(number) for number in access.extent))
+        go_on_if(b, b.icmp_unsigned("!=", room, I64(0)), ask)
+        choice = b.switch(field_of(b, permit, "grain"), ask)
+        for grain, of_grain in cells.items():
+            block = b.function.append_basic_block(f"grain{grain}")
+            choice.add_case(I64(grain), block)
+            b.position_at_end(block)
+            at = b.shl(b.lshr(offset, I64(grain)), I64(3))
+            writes, reads = (b.add(field_of(b, permit, name), at) for name in ("writes", "reads"))
+            planes = writes, reads, field_of(b, permit, "floor")
+            self._judge_cells(b, who, planes, (grain, of_grain), access, count, ask)
+
+    def _judge_cells(
+        self, b: Builder, who: tuple[Value, ...], planes: tuple[Value, ...], cells: tuple[int, Cells], access: _Access,
+        count: Any, ask: Any,
+    ) -> None:  # fmt: skip
+        """The same of cells of one grain, the first lane's of which lie there."""
+        address, w, pc, _ = who
+        (writes, reads, floor), (grain, of_grain), kind = planes, cells, I64(access.kind)
+        differ = b.function.append_basic_block("differ")
         if access.how == UNIT:
-            self._judge_one_by_one(b, who, (writes, reads, floor), access, differ, count, ask)
+            log = access.bytes.bit_length() - 1 - grain
+            self._judge_one_by_one(b, who, planes, (access.kind, log), differ, count, ask)
         written, read = (b.load(pointer(b, plane, I64)) for plane in (writes, reads))
-        found = permits.scan(b, cells, writes, reads, written, read)
+        found = permits.scan(b, of_grain, writes, reads, written, read)
         what = self._inlined(b, permits.decided, address, w, written, read, found, floor, kind)
         fill, add, put = (b.function.append_basic_block(name) for name in ("fill", "add", "put"))
         choice = b.switch(what, put)
@@ -146,25 +167,25 @@ class WithPermits(Frame):
             choice.add_case(I64(number), block)
         b.position_at_end(fill)
         base = self._inlined(b, permits.present, address, w, pc)
-        permits.fill(b, cells, reads if access.kind == READ else writes, base)
+        permits.fill(b, of_grain, reads if access.kind == READ else writes, base)
         if access.kind != READ:  # what was never read stays memory that the system need not give
             some, none = b.or_(read, found), b.function.append_basic_block("some")
             b.cbranch(b.icmp_unsigned("==", some, I64(0)), count, none)
             b.position_at_end(none)
-            permits.put(b, cells, reads, I64(0), keep=False)
+            permits.put(b, of_grain, reads, I64(0), keep=False)
         b.branch(count)
         b.position_at_end(add)
-        permits.put(b, cells, reads, b.shl(I64(1), w), keep=True)
+        permits.put(b, of_grain, reads, b.shl(I64(1), w), keep=True)
         b.branch(count)
         b.position_at_end(put)
-        permits.put(b, cells, reads, what, keep=False)
+        permits.put(b, of_grain, reads, what, keep=False)
         b.branch(count)
         if access.how != UNIT:
             b.position_at_end(differ)
             b.branch(ask)
 
     def _judge_one_by_one(
-        self, b: Builder, who: tuple[Value, ...], at: tuple[Value, ...], access: _Access, differ: Any, count: Any,
+        self, b: Builder, who: tuple[Value, ...], at: tuple[Value, ...], how: tuple[int, int], differ: Any, count: Any,
         ask: Any,
     ) -> None:  # fmt: skip
         """Judge the cells of lanes side by side each by itself, where they differ or did so a short while ago; the
@@ -182,8 +203,7 @@ class WithPermits(Frame):
         b.branch(known)
         b.position_at_end(known)
         inner = self.module.function(permits.known, (None,) * 8)
-        log = I64(access.parts.bit_length() - 1)
-        fine = b.call(inner, [address, w, pc, *at, I64(access.kind), log])
+        fine = b.call(inner, [address, w, pc, *at, *(I64(number) for number in how)])
         b.cbranch(b.icmp_unsigned("!=", fine, I64(0)), count, ask)
         b.position_at_end(alike)
 
