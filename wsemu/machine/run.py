@@ -49,6 +49,7 @@ from wsemu.model.isa import (
     SIZE,
     UNWATCHED,
     WAITS,
+    access_numbers,
     access_shape,
     memory_shape,
 )
@@ -225,7 +226,7 @@ def _image_of(key: ProgramKey) -> Image:
     for row, type_, value in program.constants:
         fill(registers, row, type_, value)
     accesses = np.zeros(n + 1, layout.ACCESS)
-    accesses["pattern"][:n] = np.cumsum(auxiliary >= 0)
+    accesses["pattern"][:n] = access_numbers(code[:, 0].tolist())
     has_atomics = not opcodes.isdisjoint(_CONTENDED)
     asynchronous = program.asynchronous
     multiplies = any(
@@ -632,7 +633,7 @@ class Machine:
         if local_room:
             warps["local_host"] = address_of(self.local) + order * 2 * local_room
             if self.watch.initialised:
-                warps["local_initialised"] = warps["local_host"] + local_room
+                warps["local_map"] = warps["local_host"] + local_room
 
     def _fill_state(self, threads: int, shared_room: int, local_room: int) -> None:
         state, groups = self.state[0], self.grouping
@@ -752,6 +753,7 @@ class Machine:
             piece = min(budget, SLICES[self.width], soon)
             state["budget"], state["patience"] = piece, PATIENCE
             status = self.entry(address)
+            hot.settle(self)
             executed = piece - int(state["budget"])  # what it has overdrawn, too: slices end anywhere
             budget -= executed
             hot.warm(self, executed)

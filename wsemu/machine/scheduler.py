@@ -658,7 +658,17 @@ def begin_turn(m, warp):
     local = segment_at(m.segments, LOCAL)
     local.host = warp.local_host
     local.initialised = warp.local_initialised
-    local.unwritten = np.int64(1) << 62  # tracked throughout
+    local.unwritten = warp.local_unwritten if m.blocks else np.int64(1) << 62
+
+
+@compiled
+def end_turn(m, warp):
+    """It runs no more.  That all of its local memory is written is found where a block runs: other machines may be set
+    back to what they were."""
+    if m.blocks:
+        local = segment_at(m.segments, LOCAL)
+        warp.local_initialised = local.initialised
+        warp.local_unwritten = local.unwritten
 
 
 @compiled
@@ -938,6 +948,8 @@ def start_warp(m, warp):
     warp.cluster_arrived = 0
     warp.cluster_passed = 0
     if m.local_bytes:
+        warp.local_initialised = warp.local_map
+        warp.local_unwritten = segment_at(m.segments, LOCAL).bytes
         for q in range(m.local_bytes >> 3):
             store_i64(warp.local_host + 8 * q, 0)
             if warp.local_initialised:
@@ -1034,6 +1046,7 @@ def run(address):
                 return np.int64(DEADLOCK)
             m.progress = 1
             status = call(m.warp_entry, address, w)
+            end_turn(m, warp_at(m.warps, w))
             if status != YIELDED:
                 return np.int64(status)
             m.turn = -1

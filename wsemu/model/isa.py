@@ -14,10 +14,14 @@ it fails.
 
 from __future__ import annotations
 
-from typing import Literal, cast
+import itertools
+from typing import TYPE_CHECKING, Literal, cast
 
 from wsemu.model.data import NamedTuple
 from wsemu.model.matrix import MMA, MOVES, WGMMA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LANES = 32
 ROW = 256
@@ -606,6 +610,13 @@ def leave(name: str) -> None:
     if name != NAMES[-1] or len(NAMES) == N_OPERATIONS:
         raise ValueError(f"operation {name!r} was not entered last")
     del NAMES[-1], OPCODE[name], OPERATIONS[name]
+
+
+def access_numbers(opcodes: Iterable[int]) -> list[int]:
+    """For each instruction of a program how many loads, stores and atomics there are up to it: the number of its own,
+    if it is one, from 1."""
+    kinds = (OPERATIONS[NAMES[op]].kind if op < N_OPERATIONS else "" for op in opcodes)
+    return list(itertools.accumulate(int(kind in ("load", "store", "atomic")) for kind in kinds))
 
 
 def memory_shape(name: str) -> tuple[bool, int, int]:

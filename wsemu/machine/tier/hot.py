@@ -198,6 +198,23 @@ def _take_up(machine: Machine, block: Placed) -> None:
         state["planned"] = state["shortcuts"]
 
 
+_COSTS = ("shared", "ideal_shared", "sectors", "ideal_sectors")
+
+
+def settle(machine: Machine) -> None:
+    """Count what a machine's blocks have made by permits."""
+    if machine.permits is None:
+        return
+    permits, rows = machine.permits[1:], machine.accesses  # accesses are numbered from 1
+    number, count = rows["pattern"][:-1], permits["count"]
+    pcs = np.searchsorted(number, np.arange(1, len(machine.permits)))
+    rows["executions"][pcs] += count
+    rows["lanes"][pcs] += LANES * count
+    for cost in _COSTS:
+        rows[cost][pcs] += count * permits[cost]
+    permits["count"] = 0
+
+
 def drop(machine: Machine) -> None:
     """A machine has no block any more: what it logs from now on, blocks do not."""
     machine.tier, machine.state[0]["blocks"] = "off", 0

@@ -32,7 +32,7 @@ from wsemu.machine.memory.cell_bits import (
 from wsemu.machine.memory.readers import forgettable, is_readers, takes, together, unknown
 from wsemu.machine.memory.shadow import floor_of, happened, note_range, now, touch_known
 from wsemu.machine.records import access_at, machine_at, permit_at, segment_at, warp_at
-from wsemu.machine.state import PERMIT, READ_SO_FAR, SEGMENT, UNTRACKED
+from wsemu.machine.state import READ_SO_FAR, SEGMENT, UNTRACKED
 from wsemu.machine.sync.clobber import near_mbarriers
 from wsemu.machine.tier.accesses import HOW, KIND, any_way
 from wsemu.model.data import NamedTuple
@@ -190,6 +190,18 @@ def grant(m, permit, first, low, end, log_size, coarsest, finest, kind):
     permit.floor = floor_of(m, number)
 
 
+@compiled
+def settle(row, permit):
+    """Count the accesses that were made by a permit, see `hot.settle`."""
+    row.executions += permit.count
+    row.lanes += LANES * permit.count
+    row.shared += permit.count * permit.shared
+    row.ideal_shared += permit.count * permit.ideal_shared
+    row.sectors += permit.count * permit.sectors
+    row.ideal_sectors += permit.count * permit.ideal_sectors
+    permit.count = 0
+
+
 def ask(address, w, pc, place, first, spot, shape, low, end, coarsest, finest):
     """An access as `accesses.any_way` makes it, and a permit for those like it; the first lane's host address, or 0.
 
@@ -198,6 +210,8 @@ def ask(address, w, pc, place, first, spot, shape, low, end, coarsest, finest):
     """
     m = machine_at(address, 0)
     row, permit = access_at(m.accesses, pc), permit_at(spot, 0)
+    if permit.count:
+        settle(row, permit)
     shared, ideal_shared, sectors, ideal_sectors = row.shared, row.ideal_shared, row.sectors, row.ideal_sectors
     host = usual(address, w, pc, place, first, shape) & ((1 << HOW) - 1)
     permit.span = 0
@@ -206,12 +220,6 @@ def ask(address, w, pc, place, first, spot, shape, low, end, coarsest, finest):
         permit.sectors, permit.ideal_sectors = row.sectors - sectors, row.ideal_sectors - ideal_sectors
         grant(m, permit, first, low, end, shape & 255, coarsest, finest, shape >> KIND & 1)
     return host
-
-
-def spot_of(address, pc):
-    """Where the permit of an access is."""
-    m = machine_at(address, 0)
-    return m.permits + PERMIT_BYTES * access_at(m.accesses, pc).pattern
 
 
 def permitted(address, first, spot, low, end):
@@ -249,22 +257,7 @@ def touched_known(address, w, pc, writes, reads, floor, kind, log):
     return np.int64(touch_known(m, w, writes, reads, kind, now(m, w, pc), floor, log))
 
 
-def counted(address, pc, spot):
-    """One more access by all lanes."""
-    m, permit = machine_at(address, 0), permit_at(spot, 0)
-    row = access_at(m.accesses, pc)
-    m.serial += 1
-    row.executions += 1
-    row.lanes += LANES
-    row.shared += permit.shared
-    row.ideal_shared += permit.ideal_shared
-    row.sectors += permit.sectors
-    row.ideal_sectors += permit.ideal_sectors
-    return np.int64(0)
-
-
 usual = compiled(any_way)
-PERMIT_BYTES, SEGMENT_BYTES = PERMIT.itemsize, SEGMENT.itemsize
-kept_at, known = compiled(spot_of), compiled(touched_known)
-entered, decided, made = compiled(permitted), compiled(judged), compiled(counted)
+SEGMENT_BYTES = SEGMENT.itemsize
+known, entered, decided = compiled(touched_known), compiled(permitted), compiled(judged)
 asked, present, touched = compiled(ask), compiled(presently), compiled(touches)

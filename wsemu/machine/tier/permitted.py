@@ -10,6 +10,7 @@ from wsemu.machine.arithmetic.codegen import I64, Builder, Value, go_on_if, poin
 from wsemu.machine.memory.lane_access import SAME, SCATTERED, UNIT
 from wsemu.machine.memory.plans import some_lane_unset
 from wsemu.machine.records import permit_at, segment_at
+from wsemu.machine.state import PERMIT
 from wsemu.machine.tier import permits
 from wsemu.machine.tier.accesses import KIND, KNOWN
 from wsemu.machine.tier.frame import Frame, field_of, place_of
@@ -88,15 +89,16 @@ class WithPermits(Frame):
         if not cells:
             return None
         key = ("permitted", self._number_of(steps), size, n, kind)
-        helper = self._helper(key, 4, lambda b, given: self._by_permit(b, given, cells, access))
-        return self.b.call(helper, [self.address, self.w, I64(pc), self._first(pc)])
+        helper = self._helper(key, 5, lambda b, given: self._by_permit(b, given, cells, access))
+        spot = self.b.add(self._field(self.m, "permits"), I64(PERMIT.itemsize * self.rows.accesses[pc]))
+        return self.b.call(helper, [self.address, self.w, I64(pc), self._first(pc), spot])
 
     def _by_permit(self, b: Builder, given: Any, cells: dict[int, Cells], access: _Access) -> Value:
         """An access whose first lane has an address; `cells` by their grain."""
-        address, w, pc, first = given
+        address, w, pc, first, spot = given
         set_, count, ask, done = (b.function.append_basic_block(name) for name in ("set", "count", "ask", "done"))
         extent = tuple(I64(number) for number in access.extent)
-        place, spot = self._constants(b, access.steps), self._inlined(b, permits.kept_at, address, pc)
+        place = self._constants(b, access.steps)
         permit = permit_at.body(b, spot, I64(0))
         offset = self._inlined(b, permits.entered, address, first, spot, *extent)
         go_on_if(b, b.icmp_signed(">=", offset, I64(0)), ask)
@@ -111,7 +113,8 @@ class WithPermits(Frame):
         b.position_at_end(set_)
         self._judge(b, (address, w, pc, spot), offset, cells, access, count, ask)
         b.position_at_end(count)
-        self._inlined(b, permits.made, address, pc, spot)
+        made = place_of(b, permit, "count")
+        b.store(b.add(b.load(made), I64(1)), made)
         usual = b.add(field_of(b, segment, "host"), inside)
         b.branch(done)
         b.position_at_end(ask)

@@ -30,6 +30,7 @@ from wsemu.model.isa import (
     ROW,
     SEGMENT_SHIFT,
     SIZE,
+    access_numbers,
     memory_shape,
 )
 from wsemu.model.read_only import loads_read_only
@@ -327,6 +328,7 @@ class Rows:
         self.outside = outside
         self.reads_only = loads_read_only(program)
         self.code = program.code.tolist()
+        self.accesses = access_numbers(row[0] for row in self.code)
         self.uses, self.types, _ = _rows_of(program)
         self.given = frozenset(given)
         self.constants = {row: int(value) for row, t, value in program.constants if row in given and t[0] == "b"}
