@@ -1,7 +1,7 @@
 """Compiled blocks of programs beside the VM alone and a plain Numba loop, in one run on one core; and random programs
 in all tiers.
 
-    python benchmarks/blocks.py [--small] [--random 0] [--seed 0]
+    python benchmarks/blocks.py [--small | --papers] [--only sgemv] [--random 0] [--seed 0]
 
 For each kernel: the CPU time inside the VM of a checked launch without blocks; of the first one with them, whose block
 is compiled while it runs if that takes long (`auto`, with an empty cache: its thread's time counted too); of one whose
@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 RANDOM = np.random.default_rng(1)
-SIZES = {"sgemv": 4096, "dgemm": 1024, "saxpy": 1 << 22, "stencil": 512, "fft": 32}
-SMALL = {"sgemv": 512, "dgemm": 128, "saxpy": 1 << 18, "stencil": 64, "fft": 2}
+SIZES = {"sgemv": 4096, "dgemm": 1024, "saxpy": 1 << 22, "stencil": (512, 256, 32), "fft": 32}
+SMALL = {"sgemv": 512, "dgemm": 128, "saxpy": 1 << 18, "stencil": (64, 32, 32), "fft": 2}
+PAPERS = {"sgemv": 16384, "dgemm": 2048, "saxpy": 1 << 24, "stencil": (512, 512, 512), "fft": 256}
+"""those of the papers, of which a launch takes up to a minute"""
 
 
 class Case(NamedTuple):
@@ -102,8 +104,10 @@ def saxpy(n: int, which: int) -> Case:
     return Case(kernel, example.GRID, threads, (n, a, x, y, 0), lambda: loop(a, x, y.copy()))
 
 
-def stencil(side: int, which: int) -> Case:
+def stencil(points: tuple[int, int, int], which: int) -> Case:
     import stencil as example
+
+    x_points, y_points, z_points = points
     from numba import njit
 
     r, margin = example.RADIUS, example.MARGIN
@@ -123,10 +127,10 @@ def stencil(side: int, which: int) -> Case:
                         )  # fmt: skip
                     out[z, y, x] = at
 
-    volume = floats(32 + 2 * r, side // 2 + 2 * r, side + 2 * margin)
+    volume = floats(z_points + 2 * r, y_points + 2 * r, x_points + 2 * margin)
     kernel, threads = list(example.versions(volume.strides[1]))[which]
-    out = np.zeros((32, side // 2, side), np.float32)
-    grid = side // example.TILE_X, side // 2 // example.TILE_Y
+    out = np.zeros((z_points, y_points, x_points), np.float32)
+    grid = x_points // example.TILE_X, y_points // example.TILE_Y
     return Case(kernel, grid, threads, (volume, out), lambda: loop(volume, out, numbers))
 
 
@@ -144,7 +148,7 @@ def fft(batch: int, which: int) -> Case:
     return Case(kernels[radix], grid, threads, (n, 1, tiles, points, twiddles, roots, result))
 
 
-def cases(sizes: dict[str, int]) -> dict[str, Callable[[], Case]]:
+def cases(sizes: dict[str, Any]) -> dict[str, Callable[[], Case]]:
     """By name."""
     return {
         "sgemv both": lambda: sgemv(sizes["sgemv"]),
@@ -218,12 +222,14 @@ def loop_seconds(case: Case) -> float:
     return best(once)
 
 
-def speed(sizes: dict[str, int]) -> bool:
-    """The table; whether all reports were the same."""
+def speed(sizes: dict[str, Any], only: str, most: int) -> bool:
+    """The table of the kernels whose names begin with `only`, of so many turns; whether all reports were the same."""
     print(f"{'kernel':14} {'warp instr.':>12} {'off ms':>9} {'first ms':>9} {'auto ms':>9} {'ratio':>6} {'loop ms':>8} "
           f"{'off/loop':>8} {'auto/loop':>9}")  # fmt: skip
     same = True
     for name, made in cases(sizes).items():
+        if not name.startswith(only):
+            continue
         case = made()
         inside(case, "off")
         process = time.process_time()
@@ -231,7 +237,7 @@ def speed(sizes: dict[str, int]) -> bool:
         hot.wait_for_blocks()
         first = time.process_time() - process
         until_blocks(case)
-        turns = [(inside(case, "off")[0], inside(case, "auto")[0]) for _ in range(TURNS)]
+        turns = [(inside(case, "off")[0], inside(case, "auto")[0]) for _ in range(most)]
         off, again = (min(times) for times in zip(*turns, strict=True))
         one, other = (inside(case, tier)[1].model_copy(update={"seconds": 0.0}) for tier in ("off", "auto"))
         same &= one.model_dump() == other.model_dump()
@@ -285,7 +291,10 @@ def random_programs(count: int, seed: int) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0] if __doc__ else "")
-    parser.add_argument("--small", action="store_true", help="small sizes")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--small", action="store_true", help="small sizes")
+    size.add_argument("--papers", action="store_true", help="those of the papers, one turn of each")
+    parser.add_argument("--only", default="", metavar="NAME", help="the kernels whose names begin so")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="random programs instead of the table")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
@@ -293,7 +302,8 @@ def main() -> int:
         return 0 if random_programs(given.random, given.seed) else 1
     if given.small:
         hot.HOT, hot.SEEN, hot.WORTH, run.FIRST_SLICE = 200_000, 20_000, 10_000, 10_000
-    return 0 if speed(SMALL if given.small else SIZES) else 1
+    sizes = SMALL if given.small else PAPERS if given.papers else SIZES
+    return 0 if speed(sizes, given.only, 1 if given.papers else TURNS) else 1
 
 
 if __name__ == "__main__":
