@@ -401,7 +401,7 @@ class Machine:
         self.tier: Tier = "off"
         self.executed = 0
         """warp instructions of its run so far, by slices"""
-        self.work = 0
+        self.work = self.worth = 0
         """the same of its launch"""
         self.permits: npt.NDArray[Any] | None = None
         """see tier/permits.py"""

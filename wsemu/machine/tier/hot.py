@@ -45,6 +45,8 @@ HOT = 30_000_000
 """warp instructions of a program, in all its launches, after which it gets a block: about a second"""
 WORTH = 200_000
 """those of a machine after which it takes up a block that there is: to do so takes as long as ten thousand of them"""
+LONG = 1_000_000
+"""those of a machine that make it likely that the program's next launch is worth it from its start"""
 SEEN = 500_000
 """those of a machine that tell which stretches take most of them"""
 MOST_OF_IT = 0.98
@@ -95,6 +97,8 @@ class Heat:
 
     def __init__(self) -> None:
         self.instructions = 0
+        self.lately = 0
+        """those of the machine that ran last"""
         self.outside: frozenset[int] = frozenset()
         """the instructions that `indices_outside` has found so far"""
         self.blocks: dict[Wanted, Placed | None] = {}
@@ -114,7 +118,9 @@ def warm(machine: Machine, executed: int) -> None:
     """A machine has executed so many more instructions."""
     machine.executed += executed
     machine.work += executed
-    heat_of(machine.program).instructions += executed
+    heat = heat_of(machine.program)
+    heat.instructions += executed
+    heat.lately = machine.work
 
 
 def undecided(machine: Machine) -> bool:
@@ -126,18 +132,19 @@ def undecided(machine: Machine) -> bool:
 def until_worth(machine: Machine, often: int) -> int:
     """Warp instructions after which a machine may take up a block that its program has; `often`: those between looks
     for one that it may get."""
-    known = machine.work < WORTH and heat_of(machine.program).blocks
-    return min(often, WORTH - machine.work) if known else often
+    known = machine.work < machine.worth and heat_of(machine.program).blocks
+    return min(often, machine.worth - machine.work) if known else often
 
 
 def look(machine: Machine) -> None:
     """Between two slices: have a machine use its program's block, or that made, if it is time for it."""
     if machine.permits is not None:
         machine.permits["span"] = 0
-    auto = machine.tier == "auto"
-    if auto and machine.work < WORTH:  # it may end before it would be worth it
+    auto, heat = machine.tier == "auto", heat_of(machine.program)
+    if machine.work == 0:
+        machine.worth = WORTH if heat.lately < LONG else 0
+    if auto and machine.work < machine.worth:  # it may end before it would be worth it
         return
-    heat = heat_of(machine.program)
     if auto and machine.blocks is not None and machine.state[0]["blocks"]:
         _look_again(machine, machine.blocks, heat)
     if (auto and heat.instructions < HOT) or machine.state[0]["blocks"] or not _fit(machine):

@@ -25,7 +25,7 @@ from wsemu.machine.memory.lane_access import (
     store_some,
     transfer,
 )
-from wsemu.machine.records import call
+from wsemu.machine.records import call, permit_at
 from wsemu.machine.scalars import prefetch
 from wsemu.machine.state import LOADED, STORED
 from wsemu.machine.tier.accesses import (
@@ -38,6 +38,7 @@ from wsemu.machine.tier.accesses import (
     since_last,
     some_side_by_side,
 )
+from wsemu.machine.tier.frame import field_of
 from wsemu.machine.tier.permitted import WithPermits, lie, shape_of
 from wsemu.machine.tier.shapes import UNIFORM, line
 from wsemu.model.isa import (
@@ -92,14 +93,29 @@ class LoadsAndStores(WithPermits):
             self._any_way(pc, state, name, moved, condition)
 
     def _fetch_ahead(self, pc: int, host: Value, size: int, lanes: Steps | Value) -> None:
-        """Have the CPU fetch what this warp's next such load of an array needs, if it lies as far from this one as this
-        one from the one before.  The lanes, of `size` bytes each, lie by steps, or have the addresses at a place."""
+        """Have the CPU fetch what this warp's next such access to an array needs, if that lies as far from this one as
+        this from the last.  The lanes, of `size` bytes each, lie by steps, or have the addresses at a place."""
         b, known = self.b, isinstance(lanes, tuple)
         first = self._first(pc) if known else b.load(pointer(b, lanes, I64))
         with b.if_then(b.icmp_signed(">=", first, I64(FIRST_ARRAY << SEGMENT_SHIFT))):
-            following = b.add(host, self._apart(_SINCE_LAST, (), self.address, self.w, I64(pc), host))
+            step = self._apart(_SINCE_LAST, (), self.address, self.w, I64(pc), host)
+            following = b.add(host, step)
+            if lanes == line(size):
+                self._fetch_cells_ahead(pc, b.add(first, step))
             for at in _lines(lanes) if known else self._lines_of(size, lanes, first):
                 prefetch.body(b, b.add(following, at))
+
+    def _fetch_cells_ahead(self, pc: int, first: Value) -> None:
+        """The same of the cells of lanes side by side from an address on, where the instruction has a permit."""
+        b = self.b
+        permit = permit_at.body(b, self._spot(pc), I64(0))
+        with b.if_then(b.icmp_unsigned("!=", field_of(b, permit, "judged"), I64(0))):
+            offset = b.sub(first, field_of(b, permit, "low"))
+            at = b.shl(b.lshr(offset, field_of(b, permit, "grain")), I64(3))
+            for plane in ("writes", "reads"):
+                cells = b.add(field_of(b, permit, plane), at)
+                for number in range(8 * LANES // CACHE_LINE):
+                    prefetch.body(b, b.add(cells, I64(CACHE_LINE * number)))
 
     def _lines_of(self, size: int, place: Value, first: Value) -> list[Value]:
         """How far the bytes of some lanes are from those of the first one."""
@@ -193,10 +209,10 @@ class LoadsAndStores(WithPermits):
         usual, closer, met = self._ways(host)
         b.position_at_end(usual)
         self._note_range(pc, LANES * size * len(moved))
+        self._fetch_ahead(pc, host, size * len(moved), line(size * len(moved)))
         if store:
             store_side_by_side(b, host, parts)
         else:
-            self._fetch_ahead(pc, host, size * len(moved), line(size * len(moved)))
             parts = load_side_by_side(b, host, len(moved), ELEMENT[t])
         places = [pointer(b, b.add(self.registers, I64(row)), vector) for row in moved]
         for place, part in zip(places, parts if not store else (), strict=False):

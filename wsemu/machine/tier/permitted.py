@@ -90,8 +90,11 @@ class WithPermits(Frame):
             return None
         key = ("permitted", self._number_of(steps), size, n, kind)
         helper = self._helper(key, 5, lambda b, given: self._by_permit(b, given, cells, access))
-        spot = self.b.add(self._field(self.m, "permits"), I64(PERMIT.itemsize * self.rows.accesses[pc]))
-        return self.b.call(helper, [self.address, self.w, I64(pc), self._first(pc), spot])
+        return self.b.call(helper, [self.address, self.w, I64(pc), self._first(pc), self._spot(pc)])
+
+    def _spot(self, pc: int) -> Value:
+        """Where the permit of an access is."""
+        return self.b.add(self._field(self.m, "permits"), I64(PERMIT.itemsize * self.rows.accesses[pc]))
 
     def _by_permit(self, b: Builder, given: Any, cells: dict[int, Cells], access: _Access) -> Value:
         """An access whose first lane has an address; `cells` by their grain."""
