@@ -503,12 +503,17 @@ def test_a_short_launch_takes_up_no_block(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("soon")
 def test_where_the_last_launch_was_long_the_next_one_takes_its_block_up_at_once(monkeypatch: pytest.MonkeyPatch):
-    used, taken = blocks_of(monkeypatch), []
+    used, taken = blocks_of(monkeypatch), list[int]()
     for _ in range(2):
         longer(3000)
         hot.wait_for_blocks()
     take_up = hot._take_up
-    monkeypatch.setattr(hot, "_take_up", lambda machine, block: (taken.append(machine.work), take_up(machine, block)))
+
+    def take_up_then(machine: Any, block: Any) -> None:
+        taken.append(machine.work)
+        take_up(machine, block)
+
+    monkeypatch.setattr(hot, "_take_up", take_up_then)
     monkeypatch.setattr(hot, "WORTH", 10_000)
     longer(3000)
     monkeypatch.setattr(hot, "LONG", 10_000)
