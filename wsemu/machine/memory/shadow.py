@@ -62,6 +62,7 @@ from wsemu.machine.memory.shadow_cells import (
     fill_unit,
     gather,
     highest_of,
+    join_reads,
     lowest_of,
     owned,
     put,
@@ -544,6 +545,13 @@ def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
 
 
 @compiled
+def behind(m, w, v, floor):
+    """The access v of a cell happens before now, whichever lanes made it."""
+    own = (v >> WARP_SHIFT) & ACTORS == w
+    return happened(m, w, v, floor) and not (own and (v >> INTERVAL_SHIFT) & INTERVALS > warp_at(m.warps, w).synced)
+
+
+@compiled
 def touch_known(m, w, writes, reads, kind, base, floor, log):
     """An access by a whole warp, whose lanes lie side by side, to 32 << log cells, at most 128, that make no conflict,
     if it knows of what others did to them, and which of them did it does not matter.  False if this is not so; nothing
@@ -551,8 +559,16 @@ def touch_known(m, w, writes, reads, kind, base, floor, log):
     warp = warp_at(m.warps, w)
     clock, synced, fours = warp.clock, warp.synced, np.int64(LANES // 4 << log)
     shift = np.int64(INTERVAL_SHIFT)
-    if m.by_lanes or log > 2 or all_known(writes, fours, shift, clock, w, floor, synced) == 0:
+    if m.by_lanes or log > 2:
         return False
+    v = load_i64(writes) & WHEN
+    alike = log == 0 and uniform(writes, WHEN, v) != 0
+    if alike and v and not behind(m, w, v, floor):
+        return False
+    if not alike and all_known(writes, fours, shift, clock, w, floor, synced) == 0:
+        return False
+    if kind == READ and log == 0 and join_reads(reads, w, latest(m, w), base):
+        return True
     if kind == WRITE:
         if all_known(reads, fours, shift, clock, w, floor, synced) == 0:
             return False

@@ -240,6 +240,21 @@ def _reread(
     return _fours(b, n, [], four)
 
 
+def _join_reads(b: Builder, cells: Value, w: Value, moment: Value, base: Value) -> Value:
+    place = pointer(b, cells, VECTOR)
+    v = b.load(place, align=8)
+    readers = b.icmp_signed("==", b.and_(v, same(v, BUT_WARPS)), splat(b, moment))
+    own = b.icmp_signed("==", b.and_(v, same(v, WHO)), splat(b, b.and_(base, I64(WHO))))
+    own = b.and_(own, splat(b, b.icmp_signed("!=", moment, I64(NO_MOMENT))))
+    joined, fresh = b.or_(readers, own), b.icmp_signed("==", v, same(v, 0))
+    usual = b.icmp_signed("==", b.bitcast(b.or_(joined, fresh), I32), I32(-1))
+    with b.if_then(usual):
+        shared = b.or_(b.select(readers, v, splat(b, moment)), splat(b, b.shl(I64(1), w)))
+        lanes = numbers(I64, [lane << LOW_SHIFT | lane << HIGH_SHIFT for lane in range(LANES)])
+        b.store(b.select(joined, shared, b.or_(lanes, splat(b, base))), place, align=8)
+    return b.zext(usual, I64)
+
+
 def _fill_unit(b: Builder, address: Value, base: Value) -> None:
     lanes = numbers(I64, [lane << LOW_SHIFT | lane << HIGH_SHIFT for lane in range(LANES)])
     b.store(b.or_(lanes, splat(b, base)), pointer(b, address, VECTOR), align=8)
@@ -383,6 +398,9 @@ all_known = emitted(_all_known)
 """all_known(cells, n, shift, clock, w, floor, synced): 1 if none of n times four cells has an atomic, a set, READERS,
 or an access that warp w does not know of: of other warps by its clock, of its own lanes since they met at `synced`, of
 other CTAs up to `floor`.  `shift`: INTERVAL_SHIFT, for what is emitted does not see the width of a group"""
+join_reads = emitted(_join_reads)
+"""join_reads(cells, w, moment, base): as `reread` of 32 cells, a lane each, in place, if all are of this moment, or of
+this warp in its interval, or have no reads: 1; or 0, and nothing was done"""
 reread = emitted(_reread)
 """reread(cells, n, shift, clock, w, floor, synced, moment, base, log, to): 1 if each cell is so, or has reads by warp w
 in its present interval alone, or READERS of `moment`, in which that is the interval.  What they are after a read by

@@ -17,21 +17,17 @@ from llvmlite import ir
 from wsemu.machine.arithmetic.codegen import I64, Builder, Value, numbers, pointer, splat
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import (
-    ACTORS,
     ATOMIC_BIT,
     BUT_LANES,
     BUT_WARPS,
     HIGH_SHIFT,
-    INTERVAL_SHIFT,
-    INTERVALS,
     LOW_SHIFT,
-    WARP_SHIFT,
     WARPS,
     WHEN,
 )
 from wsemu.machine.memory.readers import forgettable, is_readers, takes, together, unknown
-from wsemu.machine.memory.shadow import floor_of, happened, note_range, now, touch_known
-from wsemu.machine.records import access_at, machine_at, permit_at, segment_at, warp_at
+from wsemu.machine.memory.shadow import behind, floor_of, happened, note_range, now, touch_known
+from wsemu.machine.records import access_at, machine_at, permit_at, segment_at
 from wsemu.machine.state import READ_SO_FAR, SEGMENT, UNTRACKED
 from wsemu.machine.sync.clobber import near_mbarriers
 from wsemu.machine.tier.accesses import HOW, KIND, any_way
@@ -122,13 +118,6 @@ def put(b: Builder, cells: Cells, plane: Value, value: Value, *, keep: bool) -> 
         new = splat(b, value, len(lanes))
         place = pointer(b, b.add(plane, I64(offset)), new.type)
         b.store(b.or_(new, b.load(place, align=8)) if keep else new, place, align=8)
-
-
-@compiled
-def behind(m, w, v, floor):
-    """The access v of a cell happens before now, whichever lanes made it."""
-    own = (v >> WARP_SHIFT) & ACTORS == w
-    return happened(m, w, v, floor) and not (own and (v >> INTERVAL_SHIFT) & INTERVALS > warp_at(m.warps, w).synced)
 
 
 def judged(address, w, written, read, found, floor, kind):
