@@ -777,8 +777,11 @@ def margins(x: Any, y: Any, n: Any, m: Any) -> None:
     y[b * 32 + t] = total
 
 
-def test_a_block_is_made_anew_where_indices_are_seen_to_lie_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last CTA's do, which comes after the first block was made."""
+@pytest.mark.parametrize("slices", [2000, 20_000_000], ids=["slices", "one slice"])
+def test_a_block_is_made_anew_where_indices_are_seen_to_lie_outside(
+    slices: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last CTA's do, which comes after the first block was made: the block stops there for the host to look."""
     rows, ctas = 400, 6
     expected = said(margins, ctas, 32, margin_arguments(rows, ctas))
     taken = counted(monkeypatch)
@@ -786,7 +789,7 @@ def test_a_block_is_made_anew_where_indices_are_seen_to_lie_outside(monkeypatch:
     monkeypatch.setattr(hot, "HOT", 2000)
     monkeypatch.setattr(hot, "WORTH", 1000)
     monkeypatch.setattr(hot, "SEEN", 1000)
-    monkeypatch.setattr(run, "SLICES", (2000,) * 3)
+    monkeypatch.setattr(run, "SLICES", (slices,) * 3)
     monkeypatch.setattr(run, "FIRST_SLICE", 2000)
     run._kept.clear()
     found = []

@@ -19,6 +19,7 @@ from wsemu.model.isa import LANES, OPCODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from wsemu.machine.run import Machine
 
@@ -201,6 +202,105 @@ def test_lanes_that_part_do_in_blocks_what_they_do_in_the_vm(name: str, monkeypa
 def test_and_in_the_reference(name: str) -> None:
     kernel, threads, arguments, verdict = LAUNCHES[name]
     assert wsemu.check(kernel, 1, threads, arguments(), engine="reference").verdict == verdict
+
+
+HALVES = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 y, .param .u64 z, .param .u32 n)
+{
+  .reg .b32 %t, %l, %v, %k, %n, %s;
+  .reg .b64 %x, %y, %z, %a, %o;
+  .reg .pred %p, %q, %e;
+  ld.param.u64 %x, [x];
+  ld.param.u64 %y, [y];
+  ld.param.u64 %z, [z];
+  ld.param.u32 %n, [n];
+  mov.u32 %t, %tid.x;
+  and.b32 %l, %t, 1;
+  setp.eq.u32 %p, %l, 0;
+  setp.lt.u32 %q, %t, 20;
+  mul.wide.u32 %o, %t, 4;
+  add.s64 %a, %x, %o;
+  add.s64 %z, %z, %o;
+  ld.global.u32 %s, [%a];
+  add.s64 %y, %y, ODD;
+  selp.b64 %a, %a, %y, %p;
+  mov.u32 %s, 0;
+  mov.u32 %k, 0;
+  bar.sync 0;
+$top:
+  add.s32 %v, %k, 1000;
+  BODY
+  add.s32 %s, %s, %v;
+  add.s32 %k, %k, 1;
+  setp.lt.s32 %e, %k, %n;
+  @%e bra $top;
+  st.global.u32 [%z], %s;
+  st.global.u32 [%a], %s;
+  ret;
+}
+"""
+"""A load into a row that all lanes have alike: the even ones' of x, whose cells there are, and the odd ones' of y."""
+
+
+@pytest.mark.parametrize("odd", ["%o", "100000"], ids=["host needed", "outside"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "@%q ld.global.u32 %v, [%a];",
+        "@!%q bra $j;\n  ld.global.u32 %v, [%a];\n$j:",
+        "@!%q bra $m;\n  ld.global.u32 %v, [%a];\n  bra $j;\n$m:\n  add.s32 %v, %v, 5;\n$j:",
+    ],
+    ids=["guard", "side", "two sides"],
+)
+def test_lanes_that_have_loaded_when_the_host_is_needed_keep_it(
+    body: str, odd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "halves.ptx"
+    file.write_text(HALVES.replace("BODY", body).replace("ODD", odd), encoding="utf-8")
+    x, y = np.arange(32, dtype=np.int32), np.arange(100, 132, dtype=np.int32)
+
+    def launch() -> tuple[Any, ...]:
+        return said(wsemu.load_ptx(file)["k"], 1, 32, (x.copy(), y.copy(), np.zeros(32, np.int32), 3))
+
+    found = in_all_tiers(monkeypatch, launch)
+    z = np.zeros(32, np.int32)
+    wsemu.check(wsemu.load_ptx(file)["k"], 1, 32, (x.copy(), y.copy(), z, 3), engine="reference")
+    assert found[-1] == z.tobytes()
+
+
+@cuda.jit
+def leader(x: Any, y: Any, n: Any) -> None:
+    """One lane reads a place twice, and writes it."""
+    s = cuda.shared.array(64, np.float32)
+    t = cuda.threadIdx.x
+    s[t] = t
+    total = np.float32(0)
+    cuda.syncwarp()
+    for _ in range(n):
+        if t == 5:
+            total += s[t]
+            total += s[t] * 2
+            s[t] = total
+        total += x[t]
+        cuda.syncwarp()
+    y[t] = total
+
+
+def test_one_lanes_cells_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the launch is made a second time, lane by lane."""
+    suspects: list[int] = []
+    before = run.Machine.run
+
+    def run_and_look(machine: Any, *arguments: Any, **options: Any) -> int:
+        status = before(machine, *arguments, **options)
+        suspects.append(int(machine.state[0]["suspects"]))
+        return status
+
+    monkeypatch.setattr(run.Machine, "run", run_and_look)
+    in_all_tiers(monkeypatch, lambda: said(leader, 1, 32, (numbers(32), zeros(), 40)))
+    assert suspects == [0, 0, 0]
 
 
 def by_the_vm(monkeypatch: pytest.MonkeyPatch) -> list[int]:

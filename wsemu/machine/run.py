@@ -759,6 +759,8 @@ class Machine:
             hot.warm(self, executed)
             if state["unnamed"]:
                 return layout.UNNAMED
+            if status == layout.LOOK:
+                continue
             if status in (layout.REFINE, layout.SWEEP) and self.planes:
                 if not self._provide(status, self.planes):
                     state["wanted"] = layout.GROW_WINDOW

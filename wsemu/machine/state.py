@@ -428,6 +428,7 @@ MACHINE = record(
     weighed=1,  # host address of WEIGHED[1 for each load or store]
     plans=1,  # host address of PLAN[1 for each load or store]
     plans_due=1,  # host address of PLAN_DUE[1 for each load or store]
+    looks=1,  # how often a block may stop for the host to look why rows lie otherwise than it takes them to
     permits=1,  # host address of PERMIT[1 for each load or store], in a machine that has a block
     ahead=1,  # host address of int64[1 for each load or store][warp_count], in such a machine: the host address of a
     # warp's last load, see tier/accesses.py
@@ -502,10 +503,10 @@ SCRATCH = 1152
 
 DONE, DEADLOCK, BUDGET, FAULT, TRAP, STACK_OVERFLOW = range(6)
 """why the VM returned"""
-REFINE, SWEEP, WRITTEN, GROW, UNNAMED = range(6, 11)
+REFINE, SWEEP, WRITTEN, GROW, UNNAMED, LOOK = range(6, 12)
 """what the host must do before the VM goes on: give a segment finer cells, make room for sets of accesses, start anew
 with a segment that was taken to be never written, start anew with more room for what `wanted` says, start anew
-without cells of READERS"""
+without cells of READERS, look why rows lie otherwise than a block takes them to"""
 GROW_AGENTS, GROW_BITS, GROW_MBARRIERS, GROW_MAPS, GROW_WINDOW = range(5)
 OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX = range(4)
 """detail[1] of an out-of-bounds finding"""

@@ -335,7 +335,7 @@ def set_lanes(b: Builder, first: Value, steps: Value, size: Value) -> Value:
     def with_words(t: Any, n: int) -> Value:
         before = t(0)
         for word in _words(b, first, steps, t, n):
-            before = b.add(before, b.load(word, align=1))  # each byte of it comes to 64 at most
+            before = b.add(before, b.and_(b.load(word, align=1), _all_set(t)))  # each byte of it comes to 64 at most
             b.store(_all_set(t), word, align=1)
         total = I64(0)
         for k in range(t.width // 8):

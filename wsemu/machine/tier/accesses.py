@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.cell_bits import HIGH_SHIFT
+from wsemu.machine.memory.cell_bits import HIGH_SHIFT, LOW_SHIFT
 from wsemu.machine.memory.costs import shared_cost, weigh
 from wsemu.machine.memory.lane_access import BAD, SAME, SCATTERED, UNIT, lane_pattern, lie_so, simple_pattern
 from wsemu.machine.memory.plans import dearer, judged_here, make_planned, make_spread, plan_steps
@@ -123,7 +123,7 @@ def side_by_side(address, w, pc, first, log_size, kind):
 def some_word_unset(place, end):
     """Whether one of the bytes of words was never written."""
     while place < end:
-        if load_u32(place) != EACH_BYTE:
+        if load_u32(place) & EACH_BYTE != EACH_BYTE:
             return True
         place += 4
     return False
@@ -134,12 +134,27 @@ def note_words(segment, place, end):
     """The bytes of words are written."""
     new = np.int64(0)
     while place < end:
-        new += 4 - popcount(load_u32(place))
+        new += 4 - popcount(load_u32(place) & EACH_BYTE)
         store_u32(place, EACH_BYTE)
         place += 4
     segment.unwritten -= new
     if segment.unwritten == 0:
         segment.initialised = 0
+
+
+@compiled
+def touch_some(m, w, pc, segment, cell, lanes, kind, floor):
+    """An access by lanes side by side, the first of which has this cell; one lane's is as if all had one address."""
+    lane, base = lowest_bit(lanes), now(m, w, pc)
+    if kind == READ and lanes == np.int64(1) << lane:
+        new = base | lane << LOW_SHIFT | lane << HIGH_SHIFT
+        if read_one(m, w, segment.writes + 8 * cell, segment.reads + 8 * cell, new, floor):
+            return
+    at, zero = 8 * (cell - lane), np.int64(0)
+    touch(
+        m, w, pc, segment.writes + at, segment.reads + at, lanes, kind, base, floor, np.int64(CONTIGUOUS),
+        zero, zero, zero, zero,
+    )  # fmt: skip
 
 
 def some_side_by_side(address, w, pc, place, imm, lanes, kind):
@@ -174,11 +189,7 @@ def some_side_by_side(address, w, pc, place, imm, lanes, kind):
         return np.int64(0)
     m.serial += 1
     if judges:
-        at, zero = 8 * (cell - lane), np.int64(0)
-        touch(
-            m, w, pc, segment.writes + at, segment.reads + at, lanes, kind, now(m, w, pc), floor_of(m, number),
-            np.int64(CONTIGUOUS), zero, zero, zero, zero,
-        )  # fmt: skip
+        touch_some(m, w, pc, segment, cell, lanes, kind, floor_of(m, number))
     if written and kind == WRITE:
         note_words(segment, written + offset, written + end)
     row.executions += 1

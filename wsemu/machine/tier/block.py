@@ -25,7 +25,7 @@ from wsemu.machine.lowering import Module, compiled
 from wsemu.machine.records import flow_at
 from wsemu.machine.scalars import popcount
 from wsemu.machine.scheduler import PAUSE, WHOLE
-from wsemu.machine.state import BUDGET, DONE, YIELDED
+from wsemu.machine.state import BUDGET, DONE, LOOK, YIELDED
 from wsemu.machine.tier.arithmetic import Arithmetic
 from wsemu.machine.tier.frame import Kept
 from wsemu.machine.tier.shapes import CREDIT, same_steps
@@ -136,7 +136,7 @@ class Block(Arithmetic):
     def _enter(self) -> None:
         """Go to the stretch at warp.pc, if the rows lie as the code there takes them to."""
         b = self.b
-        back = self.made.append_basic_block("back")
+        back, given_up, asks = (self.made.append_basic_block(name) for name in ("back", "given_up", "asks"))
         known_at = self._field(self.warp, "known_at")
         b.store(I64(0), self._place(self.warp, "known_at"))
         choice = b.switch(self._field(self.warp, "pc"), back)
@@ -156,8 +156,15 @@ class Block(Arithmetic):
             b.branch(self.at[start])
             b.position_at_end(refused)
             credit = b.sub(b.load(place), I64(REFUSED))
-            b.store(b.select(b.icmp_signed(">", credit, I64(0)), credit, I64(-PAUSE)), place)
-            b.branch(back)
+            left = b.icmp_signed(">", credit, I64(0))
+            b.store(b.select(left, credit, I64(-PAUSE)), place)
+            b.cbranch(left, back, given_up)
+        b.position_at_end(given_up)
+        looks, place = self._field(self.m, "looks"), self._place(self.m, "looks")
+        b.cbranch(b.icmp_signed(">", looks, I64(0)), asks, back)
+        b.position_at_end(asks)
+        b.store(b.sub(looks, I64(1)), place)
+        b.ret(I64(LOOK))
         b.position_at_end(back)
         b.ret(I64(DONE))
 
@@ -222,6 +229,7 @@ class Block(Arithmetic):
                 b.position_at_end(apart)
                 self._part(pc, state, lanes)
                 b.position_at_end(together)
+                self.kept = Kept()  # what a side computes is not there where lanes stay together
             else:
                 self._unless(b.or_(all_, none), pc, state)
             condition = all_

@@ -53,6 +53,8 @@ MOST_OF_IT = 0.98
 """of what the VM has executed, that a block is to have"""
 LARGEST = 1500
 """instructions of a block, from which on nothing is added to it"""
+LOOKS = 4
+"""of a machine, each time that it takes a block up, at rows that lie otherwise than the block takes them to"""
 MOST_BLOCKS = 8
 """of a program, from which on none is made anew for what registers tell"""
 LONGEST = 4000
@@ -124,9 +126,8 @@ def warm(machine: Machine, executed: int) -> None:
 
 
 def undecided(machine: Machine) -> bool:
-    """Whether it may soon be time for a block, or for another one."""
-    more = not machine.state[0]["blocks"] or len(heat_of(machine.program).blocks) < MOST_BLOCKS
-    return machine.tier == "auto" and more and _fit(machine)
+    """Whether it may soon be time for a block."""
+    return machine.tier == "auto" and not machine.state[0]["blocks"] and _fit(machine)
 
 
 def until_worth(machine: Machine, often: int) -> int:
@@ -192,7 +193,7 @@ def _take_up(machine: Machine, block: Placed) -> None:
     blocks = machine.blocks = np.zeros(len(machine.image.code) + 1, np.int64)
     blocks[list(block.starts)] = CREDIT
     state = machine.state[0]
-    state["blocks"], state["block_entry"] = address_of(blocks), block.address
+    state["blocks"], state["block_entry"], state["looks"] = address_of(blocks), block.address, LOOKS
     machine.permits = np.zeros(len(machine.plans), PERMIT)
     state["permits"] = address_of(machine.permits)
     machine.ahead = np.zeros((len(machine.plans), machine.warp_count), np.int64)

@@ -131,14 +131,16 @@ class LoadsAndStores(WithPermits):
         return usual, closer, met
 
     def _look_closer(self, pc: int, state: State, lanes: Value) -> None:
-        """The access as the VM makes it; the block goes on behind it."""
+        """The access as the VM makes it; the block goes on behind it.  Where the host is needed in its midst, some of the
+        lanes have loaded already: those of its rows are in their place then, and not to be made from the first one."""
         b = self.b
         use = self.rows.uses[pc]
         for at, _ in use.reads:
             self._fill_row(state, at)
+        in_place = {at for at, _ in (*use.reads, *use.writes)}
         entry = self._field(self.m, "access_entry")
         status = call.body(b, entry, self.address, self.w, I64(pc), self.registers, b.zext(lanes, I64))
-        block, phi = self._leave(pc, state)
+        block, phi = self._leave(pc, {at: shape for at, shape in state.items() if at not in in_place})
         phi.add_incoming(status, b.block)
         onward = self.made.append_basic_block("onward")
         self._usual(b.cbranch(b.icmp_unsigned("==", status, I64(0)), onward, block))
