@@ -784,7 +784,8 @@ def test_a_block_is_made_anew_where_indices_are_seen_to_lie_outside(
     """The last CTA's do, which comes after the first block was made: the block stops there for the host to look."""
     rows, ctas = 400, 6
     expected = said(margins, ctas, 32, margin_arguments(rows, ctas))
-    taken = counted(monkeypatch)
+    taken, heat = counted(monkeypatch), hot.Heat()
+    monkeypatch.setattr(hot, "heat_of", lambda _: heat)
     monkeypatch.setenv("WSEMU_TIER", "auto")
     monkeypatch.setattr(hot, "HOT", 2000)
     monkeypatch.setattr(hot, "WORTH", 1000)
