@@ -131,7 +131,7 @@ class LoadsAndStores(WithPermits):
         return usual, closer, met
 
     def _look_closer(self, pc: int, state: State, lanes: Value) -> None:
-        """The access as the VM makes it; the block goes on behind it.  Where the host is needed in its midst, some lanes
+        """The access as the VM makes it; the block goes on behind it.  Where the host is needed in its midst some lanes
         have loaded already: those of its rows are in their place then, and not to be made from the first one."""
         b = self.b
         use = self.rows.uses[pc]
