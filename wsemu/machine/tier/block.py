@@ -18,6 +18,7 @@ from wsemu.machine.arithmetic.codegen import (
     I32,
     I64,
     Value,
+    llvm,
     pointer,
 )
 from wsemu.machine.divergence import diverge, pop
@@ -44,26 +45,11 @@ and without any it is left to the VM for the next PAUSE times"""
 
 
 @compiled
-def come_to(m, pc):
-    """Control has come to pc: 0 to go on, or why the warp stops."""
+def come_to(m, pc, lanes):
+    """Control has come to pc with so many lanes: 0 to go on, or why the warp stops."""
     flow = flow_at(m.flow, pc)
     flow.count += 1
-    flow.lanes += LANES
-    m.budget -= flow.length
-    m.turn -= flow.length
-    if m.turn < 0:
-        return np.int64(YIELDED)
-    if m.budget < 0:
-        return np.int64(BUDGET)
-    return np.int64(DONE)
-
-
-@compiled
-def come_apart(m, warp, pc):
-    """The lanes of a warp that run have come to pc: as `come_to`."""
-    flow = flow_at(m.flow, pc)
-    flow.count += 1
-    flow.lanes += popcount(warp.mask)
+    flow.lanes += lanes
     m.budget -= flow.length
     m.turn -= flow.length
     if m.turn < 0:
@@ -77,14 +63,14 @@ def come_apart(m, warp, pc):
 def part(m, warp, pc, join, target, taken):
     """All lanes are at a branch that some take: as the VM has it."""
     diverge(warp, pc, join, target, taken, np.int64(WHOLE))
-    return come_apart(m, warp, warp.pc)
+    return come_to(m, warp.pc, popcount(warp.mask))
 
 
 @compiled
 def meet(m, warp):
     """Lanes are where they meet others: those that go on are the ones that run."""
     pop(warp)
-    return come_apart(m, warp, warp.pc)
+    return come_to(m, warp.pc, popcount(warp.mask))
 
 
 def covers(op: int) -> bool:
@@ -241,7 +227,7 @@ class Block(Arithmetic):
 
     def _come_to(self, target: int, state: State) -> None:
         """Control goes to another stretch."""
-        self._unless_stopped(self._call(come_to, self.m, I64(target)), target, state)
+        self._unless_stopped(self._call(come_to, self.m, I64(target), I64(LANES)), target, state)
         self._go(target, state)
 
     def _unless_stopped(self, status: Value, target: int, state: State) -> None:
@@ -269,12 +255,16 @@ class Block(Arithmetic):
                 self._make(at, state)
                 state = rows.after_some(at, state)
             if side.end != found.join:
-                status = self._call(come_apart, self.m, self.warp, I64(found.join))
+                status = self._call(come_to, self.m, I64(found.join), b.zext(self._count(self.some), I64))
                 self._unless_stopped(status, found.join, state)
             status = self._call(meet, self.m, self.warp)
         self.some, self.kept_for_others = None, frozenset()
         self._unless_stopped(status, found.join + 1, state)
         self._go(found.join + 1, state)
+
+    def _count(self, lanes: Value) -> Value:
+        """How many these are."""
+        return llvm(self.b, "llvm.ctpop", I32, lanes)
 
     def _go(self, target: int, state: State) -> None:
         """Go on at another stretch, which was counted."""
