@@ -46,11 +46,10 @@ from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, READ, SEGMENT_SHIFT, SHAR
 
 
 @compiled
-def counted(m, row, number, cost, ideal):
-    """One more execution by all lanes."""
-    m.serial += 1
+def counted(row, number, lanes, cost, ideal):
+    """One more execution, by so many lanes."""
     row.executions += 1
-    row.lanes += LANES
+    row.lanes += lanes
     if number == SHARED:
         row.shared += cost
         row.ideal_shared += ideal
@@ -115,7 +114,8 @@ def side_by_side(address, w, pc, first, log_size, kind):
             return np.int64(0)
     if segment.initialised and kind == WRITE:
         note_set(segment, segment.initialised + offset, size)
-    counted(m, row, number, cost, ideal)
+    m.serial += 1
+    counted(row, number, np.int64(LANES), cost, ideal)
     return segment.host + offset
 
 
@@ -192,14 +192,7 @@ def some_side_by_side(address, w, pc, place, imm, lanes, kind):
         touch_some(m, w, pc, segment, cell, lanes, kind, floor_of(m, number))
     if written and kind == WRITE:
         note_words(segment, written + offset, written + end)
-    row.executions += 1
-    row.lanes += n
-    if number == SHARED:
-        row.shared += cost
-        row.ideal_shared += ideal
-    elif number != LOCAL:
-        row.sectors += cost
-        row.ideal_sectors += ideal
+    counted(row, number, n, cost, ideal)
     return segment.host + offset - 4 * lane
 
 
@@ -238,7 +231,8 @@ def all_at_one(address, w, pc, first, log_size):
             at = 8 * (cell + q)
             if not read_one(m, w, segment.writes + at, segment.reads + at, new, floor):
                 return np.int64(0)
-    counted(m, row, number, cost, ideal)
+    m.serial += 1
+    counted(row, number, np.int64(LANES), cost, ideal)
     return segment.host + offset
 
 
@@ -260,7 +254,8 @@ def load_apart(m, pc, place, imm, size):
     cost, ideal = weigh(m, row, place, bias, all_lanes, pattern, size, False, False)
     if cost > ideal and dearer(m, row, number, cost):
         return np.int64(0)
-    counted(m, row, number, cost, ideal)
+    m.serial += 1
+    counted(row, number, np.int64(LANES), cost, ideal)
     return segment.host + first - (number << SEGMENT_SHIFT)
 
 
