@@ -590,6 +590,37 @@ def test_blocks_that_are_being_made_are_given_up_at_exit(monkeypatch: pytest.Mon
     assert all(thread.name != hot.THREAD for thread in threading.enumerate())
 
 
+@cuda.jit
+def unmet(x: Any, y: Any) -> None:
+    """No barrier before what the other warp has stored."""
+    s = cuda.shared.array(64, np.float32)
+    t = cuda.threadIdx.x
+    s[t] = x[t]
+    y[t] = s[63 - t]
+
+
+@pytest.mark.parametrize("tier", ["always", "restless"])
+def test_edits_that_are_tried_get_no_blocks_before_they_run(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    make = hot._made
+
+    def noted(*arguments: Any) -> None:
+        made.append(arguments[0])
+        make(*arguments)
+
+    monkeypatch.setattr(hot, "_made", noted)
+    monkeypatch.setenv("WSEMU_TIER", tier)
+    report = wsemu.check(unmet, 1, 64, (numbers(64), np.zeros(64, np.float32)))
+    before = len(made)
+    assert before
+    cures = report.cures(budget=60)
+    assert cures
+    assert len(made) == before
+    monkeypatch.setenv("WSEMU_TIER", "off")
+    with hot.run_once():
+        assert hot.chosen() == "off"
+
+
 def test_an_unknown_tier_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WSEMU_TIER", "sometimes")
     kernel, grid, block, arguments = LAUNCHES["parts"]

@@ -21,6 +21,7 @@ from wsemu.launch.compiled import compiled, compiled_anew
 from wsemu.launch.examined import compiling, judged, ran_with_orders
 from wsemu.launch.passed import launches, site
 from wsemu.launch.running import bind_launch, ran
+from wsemu.machine.tier import hot
 from wsemu.model.codes import CODES
 from wsemu.model.data import NamedTuple, dataclass, field, replace
 from wsemu.model.errors import UsageError, WsemuError
@@ -331,7 +332,8 @@ class Launched:
         launch = (kernel, configuration, arguments, chosen, self.uninitialized)
         bound, notes = bind_launch(*launch, made)
         only = tuple(cta for cta in self.only if cta < configuration.ctas)
-        run, orders = (ran(bound, 1, only=only), None) if only else ran_with_orders(bound, 1, tried=True)
+        with hot.run_once():
+            run, orders = (ran(bound, 1, only=only), None) if only else ran_with_orders(bound, 1, tried=True)
         amiss = _amiss(bound.program, run[0])
         if only and self.checking:
             self.amiss = amiss

@@ -14,6 +14,7 @@ import functools
 import hashlib
 import os
 import threading
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import numpy as np
@@ -28,6 +29,8 @@ from wsemu.model.errors import UsageError
 from wsemu.model.isa import LANES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from wsemu.machine.lowering import Part
@@ -62,11 +65,24 @@ LONGEST = 4000
 
 
 def chosen() -> Tier:
-    """What the environment variable says."""
+    """What the environment variable says; of programs that run once, `auto` where that would make them blocks first."""
     found = os.environ.get(VARIABLE) or "auto"
     if found not in TIERS:
         raise UsageError(f"{VARIABLE} is {found!r}: set it to one of {', '.join(TIERS)}, or to nothing")
-    return cast("Tier", found)
+    return "auto" if _once.get() and found != "off" else cast("Tier", found)
+
+
+_once: ContextVar[bool] = ContextVar("once", default=False)
+
+
+@contextlib.contextmanager
+def run_once() -> Iterator[None]:
+    """Programs are run once, such as those with an edit that is tried: no block is made before that."""
+    token = _once.set(True)
+    try:
+        yield
+    finally:
+        _once.reset(token)
 
 
 THREAD = "wsemu: a block"
