@@ -75,13 +75,14 @@ ENTRIES = {
     "cluster_entry": Made("sync.cluster", "cluster_operation", rare=True),
     "guarded_entry": Made("sync.clobber", "access_guarded"),
     "ordered_entry": Made("memory.ordered", "access_ordered"),
+    "section_entry": Made("tier.sections", "at_section"),
 }
 """name -> what it is made of; all but `run` are fields of the machine"""
 PARTS = ENTRIES | {family: Made("arithmetic.operations", "family", family) for family in FAMILIES}
 OF_WIDTH = (
     "run", "collective_entry", "exchange_entry", "matrix_entry", "group_entry", "shadow_entry", "conflict_entry",
     "lanes_entry", "known_entry", "async_entry", "copy_entry", "tensor_entry", "cluster_entry",
-    "planned_entry",
+    "planned_entry", "section_entry",
 )  # fmt: skip
 """those that look at clocks or cells: groups of many warps have others"""
 

@@ -17,17 +17,21 @@ from wsemu.machine.state import (
     ENTRY,
     EVENT,
     FLOW,
+    FORESEEN,
     GROUPS,
     INSTRUCTION,
     LANE_ACCESS,
     MACHINE,
     MBARRIER,
     MEMO,
+    NOTED,
     PATTERN,
     PERMIT,
     PLAN,
     PLAN_DUE,
     RAW,
+    SECTION,
+    SECTIONS,
     SEGMENT,
     SHAPE,
     SLOT,
@@ -57,6 +61,7 @@ claim_at, cta_at = _viewer(CLAIM), _viewer(CTA)
 acquired_at = _viewer(ACQUIRED)
 shape_at, weighed_at = _viewer(SHAPE), _viewer(WEIGHED)
 plan_at, plan_due_at, permit_at = _viewer(PLAN), _viewer(PLAN_DUE), _viewer(PERMIT)
+sections_at, section_at, foreseen_at, noted_at = (_viewer(one) for one in (SECTIONS, SECTION, FORESEEN, NOTED))
 mbarrier_at, agent_at, groups_at = _viewer(MBARRIER), _viewer(AGENT), _viewer(GROUPS)
 
 

@@ -83,6 +83,7 @@ if TYPE_CHECKING:
 
     from wsemu.machine.memory.shadow_planes import Suspects
     from wsemu.machine.tier.hot import Tier, Wanted
+    from wsemu.machine.tier.section_tables import Sections
     from wsemu.model.grid import Extent
     from wsemu.model.outcome import EventKind
 
@@ -405,6 +406,8 @@ class Machine:
         """the same of its launch"""
         self.permits: npt.NDArray[Any] | None = None
         """see tier/permits.py"""
+        self.sections: Sections | None = None
+        """see tier/sections.py"""
         self.ahead: npt.NDArray[np.int64] | None = None
         """where each warp's last loads were, see tier/accesses.py"""
         self.blocks: npt.NDArray[np.int64] | None = None

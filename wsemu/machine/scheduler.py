@@ -43,12 +43,15 @@ from wsemu.machine.records import (
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
 from wsemu.machine.state import (
     AWAITS,
+    BREAKS,
     BUDGET,
     DEADLOCK,
     DONE,
     EVENT_KINDS,
     FAULT,
     HELD,
+    MADE,
+    MAKES,
     MIDWAY,
     NOWHERE,
     READ_SO_FAR,
@@ -57,6 +60,7 @@ from wsemu.machine.state import (
     STACK,
     STACK_OVERFLOW,
     STANDS,
+    STARTS,
     TRAP,
     UNTRACKED,
     UNUSED_SHIFT,
@@ -100,7 +104,7 @@ from wsemu.model.isa import (
 
 BRA, JUMP, JOIN, EXIT, TRAP_OP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 FAILED = CODE_NUMBERS["failed-assertion"]
-FIRST_BARRIER, LAST_BARRIER = OPCODE["bar.sync"], OPCODE["bar.red.or"]
+FIRST_BARRIER, LAST_BARRIER, ARRIVE = (OPCODE[name] for name in ("bar.sync", "bar.red.or", "bar.arrive"))
 FIRST_FENCE, LAST_FENCE = OPCODE["fence.cta"], OPCODE["fence.sys"]
 PROXY, INIT_FENCE = OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]
 OFTEN = 8
@@ -333,6 +337,9 @@ def access(address, w, pc, registers, mask):
     first = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
     number = first >> SEGMENT_SHIFT
     pattern, bias = judged_as_one(m, registers, i, mask, first, size, writes)
+    noted = m.section and (number == SHARED or pattern == BAD)
+    if noted:
+        call(m.section_entry, address, MAKES if pattern != BAD and op < N_MEMORY else BREAKS, w, pc, mask)
     host = np.int64(0)
     if pattern == SCATTERED:
         if mask == WHOLE and op < m.planned and m.resumes == 0 and m.remote == 0 and m.trace == 0:
@@ -380,6 +387,8 @@ def access(address, w, pc, registers, mask):
         rest &= ~group
     if pattern == BAD:
         charge_apart(m, row, size, op, (i.aux >> UNUSED_SHIFT) & SERVED)
+    if noted:
+        call(m.section_entry, address, MADE, w, pc, mask)
     return np.int64(0)
 
 
@@ -821,9 +830,19 @@ def run_warp(address, w):
             mask = warp.mask
 
 
+@compiled
+def meets_all(m, pc, mask):
+    """Whether a warp as a whole waits at a barrier at which all others of the CTA may wait: no clock changes before."""
+    op = instruction_at(m.code, pc).op
+    waits = op >= FIRST_BARRIER and op <= LAST_BARRIER and op != ARRIVE
+    return waits and mask == WHOLE and m.live_warps == m.cta_warps
+
+
 def collective(address, w, pc, mask):
     """What a warp does as a whole and rarely: exchange lanes, meet a barrier, end.  Status as `at_barrier`."""
     m = machine_at(address, 0)
+    if m.section and (pc < 0 or not meets_all(m, pc, mask)):
+        call(m.section_entry, address, BREAKS, w, pc, mask)
     if pc < 0:
         return np.int64(pass_by(m, w))
     warp = warp_at(m.warps, w)
@@ -886,6 +905,8 @@ def start_group(m):
             enter_cta(m, member)
         cta_at(m.ctas, member).met = 0
         start_cta(m)
+    if m.sections:
+        call(m.section_entry, m.address, STARTS, 0, 0, 0)
     m.turn = -1
 
 
@@ -1030,9 +1051,9 @@ def end_group(m):
     m.group += m.group_step
 
 
-def run(address):
-    """Run the machine at a host address until it stops."""
-    m = machine_at(address, 0)
+@compiled
+def run_groups(m):
+    """Run groups until something stops the machine; status."""
     while True:
         if m.running == 0:
             if m.group == m.group_end:
@@ -1045,10 +1066,19 @@ def run(address):
             if w < 0:
                 return np.int64(DEADLOCK)
             m.progress = 1
-            status = call(m.warp_entry, address, w)
+            status = call(m.warp_entry, m.address, w)
             end_turn(m, warp_at(m.warps, w))
             if status != YIELDED:
                 return np.int64(status)
             m.turn = -1
             m.next_warp += 1
         end_group(m)
+
+
+def run(address):
+    """Run the machine at a host address until it stops."""
+    m = machine_at(address, 0)
+    status = run_groups(m)
+    if m.section:
+        call(m.section_entry, address, BREAKS, 0, 0, 0)
+    return np.int64(status)

@@ -264,6 +264,59 @@ PERMIT = record(
     ideal_sectors=1,
 )
 """where the accesses of an instruction by whole warps need no closer look, see tier/permits.py"""
+NOTHING, FOLLOWING, NOTING = range(3)
+"""what becomes of a CTA's accesses to shared memory, see tier/sections.py: they are judged; compared with those of a
+section before; judged and noted"""
+STARTS, MET, BREAKS, MAKES, MADE = range(5)
+"""what sections are told of: a CTA begins; all its warps have met at a barrier; something happens that they do not
+have; the VM makes an access to shared memory; it has made it"""
+SECTION = record(
+    first=1,  # host address of its first FORESEEN
+    count=1,
+    following=1,  # the section that came after it the last time, or -1
+    group=1,  # of CTAs, in which it was noted
+    used=1,  # how often it was met again
+    failed=1,  # how often another one began like it
+    uncounted=1,  # how often it was met again since the host has counted its accesses
+    moments=1,  # that its accesses have made when they were judged
+    sets=1,
+    elements=1,
+)
+"""accesses to shared memory between two barriers of all warps of a CTA, in order"""
+FORESEEN = record(key=1, first=1)
+"""one of them: what tells its warp, instruction and lanes, and the address of the first of these; behind the last one
+of a section, and where there is none, the key is -1"""
+NOTED = record(
+    steps=1,  # host address of int64[32]: how far each lane's address is from the first one's
+    shape=1,  # as `accesses.any_way` has it
+    how=1,  # the lanes lie
+    lanes=1,  # how many
+    shared=1,  # what it costs, as ACCESS has it
+    ideal_shared=1,
+)
+"""and what else is known of it; at the same place of another table"""
+SECTIONS = record(
+    table=1,  # host address of SECTION[room]
+    count=1,
+    room=1,
+    foreseen=1,  # host address of FORESEEN[access_room], of all sections: the first one is that of no section
+    noted=1,  # host address of NOTED[access_room]
+    accesses=1,  # of the sections that there are, and the ends of these
+    access_room=1,
+    steps=1,  # host address of int64[step_room][32]
+    step_count=1,
+    step_room=1,
+    now=1,  # the section that is followed
+    last=1,  # the one before it, or -1
+    start=1,  # host address of the first FORESEEN of that which is followed
+    end=1,  # number of the next access that is noted
+    spoilt=1,  # 1: since it began there was a conflict
+    moments=1,  # how many there were when that began which is noted
+    sets=1,
+    elements=1,
+    stale=1,  # 1: there were sections since whose accesses cells do not tell of
+)
+"""the sections that a machine knows"""
 PLAN_DUE = record(ready=1, misses=1, made=1, since=1)
 """whether there is a PLAN, how many accesses were not as planned since one was made, how often one was, and of how many
 executions the last time"""
@@ -430,6 +483,10 @@ MACHINE = record(
     plans_due=1,  # host address of PLAN_DUE[1 for each load or store]
     looks=1,  # how often a block may stop for the host to look why rows lie otherwise than it takes them to
     permits=1,  # host address of PERMIT[1 for each load or store], in a machine that has a block
+    sections=1,  # host address of SECTIONS, in such a machine, or 0
+    section=1,  # NOTHING, FOLLOWING or NOTING
+    section_entry=1,  # see tier/sections.py
+    foreseen=1,  # host address of the FORESEEN with which a block compares its next access, in such a machine
     ahead=1,  # host address of int64[1 for each load or store][warp_count], in such a machine: the host address of a
     # warp's last load, see tier/accesses.py
     planned=1,  # the first operation that plans are not for; 0: they are for none

@@ -75,7 +75,17 @@ from wsemu.machine.memory.shadow_cells import (
     unit,
     widen,
 )
-from wsemu.machine.records import call, instruction_at, machine_at, memo_at, raw_at, record_finding, segment_at, warp_at
+from wsemu.machine.records import (
+    call,
+    instruction_at,
+    machine_at,
+    memo_at,
+    raw_at,
+    record_finding,
+    sections_at,
+    segment_at,
+    warp_at,
+)
 from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, store_i64, store_u8
 from wsemu.machine.state import (
     BEFORE,
@@ -877,6 +887,8 @@ def widen_window(segment, low, high):
 def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, size):
     """Enter a conflict of this access: it counts once for each other instruction; the lowest lane, address, other warp
     of the first such access tell where."""
+    if m.sections:
+        sections_at(m.sections, 0).spoilt = 1
     if v_pc == UNNAMED:  # the run is of no use any more
         m.unnamed = 1
         m.budget = 0

@@ -18,7 +18,7 @@ import numpy as np
 from wsemu.machine.lowering import compiled
 from wsemu.machine.records import barrier_at, call, entry_at, instruction_at, record_finding, warp_at
 from wsemu.machine.scalars import equal_u32, load_i64, load_u32, lowest_bit, popcount, store_u32
-from wsemu.machine.state import BARRIERS, GIVES, WITH_COUNT, WITHOUT_COUNT
+from wsemu.machine.state import BARRIERS, BREAKS, GIVES, MET, WITH_COUNT, WITHOUT_COUNT
 from wsemu.machine.sync.clocks import COMPLETED, EXITED, end_generation, give, give_exit, take, take_exits
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, OPCODE
@@ -154,9 +154,14 @@ def complete_if_met(m, number, pc, warp):
             take_exits(m, number)
         if m.trace:
             call(m.trace_entry, m.address, COMPLETED, warp, m.base, pc, number, b.generation)
+    all_meet = b.syncs == m.cta_warps
+    if m.section and not all_meet:
+        call(m.section_entry, m.address, BREAKS, 0, 0, 0)
     release(m, number, b)
     if m.clocks:
         end_generation(m, number)
+    if m.sections and all_meet:
+        call(m.section_entry, m.address, MET, 0, 0, 0)
     b.last_warps = b.warps
     b.warps = 0
     b.arrived = 0

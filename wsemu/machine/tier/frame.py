@@ -26,6 +26,7 @@ from wsemu.machine.arithmetic.codegen import (
 from wsemu.machine.lowering import Compiled, Module, Record
 from wsemu.machine.records import machine_at, warp_at
 from wsemu.machine.state import DONE
+from wsemu.machine.tier.section_tables import WARP_SHIFT
 from wsemu.model.isa import LANES, NAMES, OPERATIONS
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class Frame:
         self.m = machine_at.body(self.b, self.address, I64(0))
         self.warp = warp_at.body(self.b, self._field(self.m, "warps"), self.w)
         self.registers = self._field(self.warp, "registers")
+        self.whole_warp = self.b.add(self.b.shl(self.w, I64(WARP_SHIFT)), I64((1 << LANES) - 1))
+        """of a key of `sections`: all lanes of this warp"""
         self.leaves: dict[Any, Any] = {}
         self.whole: set[int] = set()
         """the rows with shapes whose other lanes are in their place, too"""

@@ -21,7 +21,8 @@ import numpy as np
 
 from wsemu.machine import build as native
 from wsemu.machine import cache
-from wsemu.machine.state import PERMIT, address_of
+from wsemu.machine.state import NOTHING, PERMIT, address_of
+from wsemu.machine.tier.section_tables import Sections
 from wsemu.machine.tier.shapes import CREDIT, Rows, given_shapes, indices_outside
 from wsemu.model.control_flow import changes_flow, successors
 from wsemu.model.data import NamedTuple
@@ -91,6 +92,8 @@ THREAD = "wsemu: a block"
 
 PLANS = ("planned_entry", "plan_entry")
 """the parts that make accesses as planned, and plans"""
+SECTIONS = "section_entry"
+"""the part that knows the sections of CTAs"""
 
 
 class Placed(NamedTuple):
@@ -215,6 +218,7 @@ def _take_up(machine: Machine, block: Placed) -> None:
     machine.ahead = np.zeros((len(machine.plans), machine.warp_count), np.int64)
     state["ahead"] = address_of(machine.ahead)
     machine.warps["known_at"] = 0
+    _begin_sections(machine)
     if not machine.watch.races:  # the VM makes no plans then; to a block they tell how lanes lie
         parts = native.compiled(PLANS, machine.width)  # and others, which must not take the place of this machine's own
         for name in PLANS:
@@ -222,11 +226,22 @@ def _take_up(machine: Machine, block: Placed) -> None:
         state["planned"] = state["shortcuts"]
 
 
+def _begin_sections(machine: Machine) -> None:
+    """It knows no sections; where it has CTAs of other kinds than tier/sections.py takes them to be, it learns none."""
+    state = machine.state[0]
+    known = machine.sections = Sections()
+    state["foreseen"], state["section"], state["sections"] = known.nowhere, NOTHING, 0
+    alone = state["members"] == 1 and not (machine.image.asynchronous or state["lockstep"])
+    if alone and state["readers"] and state["clocks"] and state["group_step"] == 1:
+        state[SECTIONS] = native.compiled((SECTIONS,), machine.width)[SECTIONS]
+        state["sections"] = known.address
+
+
 _COSTS = ("shared", "ideal_shared", "sectors", "ideal_sectors")
 
 
 def settle(machine: Machine) -> None:
-    """Count what a machine's blocks have made by permits."""
+    """Count what a machine's blocks have made by permits, and what was not judged again."""
     if machine.permits is None:
         return
     permits, rows = machine.permits[1:], machine.accesses  # accesses are numbered from 1
@@ -237,11 +252,14 @@ def settle(machine: Machine) -> None:
     for cost in _COSTS:
         rows[cost][pcs] += count * permits[cost]
     permits["count"] = 0
+    if machine.sections is not None:
+        machine.sections.settle(rows)
 
 
 def drop(machine: Machine) -> None:
     """A machine has no block any more: what it logs from now on, blocks do not."""
-    machine.tier, machine.state[0]["blocks"] = "off", 0
+    machine.tier = "off"
+    machine.state[0]["blocks"] = machine.state[0]["sections"] = 0
 
 
 def _fit(machine: Machine) -> bool:

@@ -28,18 +28,10 @@ from wsemu.machine.memory.lane_access import (
 from wsemu.machine.records import call, permit_at
 from wsemu.machine.scalars import prefetch
 from wsemu.machine.state import LOADED, STORED
-from wsemu.machine.tier.accesses import (
-    HOW,
-    all_at_one,
-    any_way,
-    noted_lanes,
-    noted_range,
-    side_by_side,
-    since_last,
-    some_side_by_side,
-)
+from wsemu.machine.tier.accesses import HOW, noted_lanes, noted_range, since_last
 from wsemu.machine.tier.frame import field_of
 from wsemu.machine.tier.permitted import WithPermits, lie, shape_of
+from wsemu.machine.tier.sections import either_way, some_either_way
 from wsemu.machine.tier.shapes import UNIFORM, line
 from wsemu.model.isa import (
     FIRST_ARRAY,
@@ -172,12 +164,17 @@ class LoadsAndStores(WithPermits):
         if bit:
             self._apart(_NOTE_RANGE, (extent, bit), self.address, self._first(pc))
 
+    def _judged_known(self, pc: int, steps: Steps, size: int, kind: int) -> Value:
+        """The host address of the first lane's bytes, of lanes that lie by known steps, or 0."""
+        shape, place = shape_of(size, kind, lie(steps, size)), self._constants(self.b, steps)
+        found = self._apart(_EITHER_WAY, (shape,), self.address, self.w, I64(pc), place, self._first(pc))
+        return self.b.and_(found, I64((1 << HOW) - 1))
+
     def _load_one(self, pc: int, state: State, t: str, moved: list[int]) -> None:
         b, size = self.b, SIZE[t]
-        log = (size * len(moved)).bit_length() - 1
         host = self._permitted(pc, UNIFORM, size, len(moved), READ)
         if host is None:
-            host = self._apart(_ALL_AT_ONE, (log,), self.address, self.w, I64(pc), self._first(pc))
+            host = self._judged_known(pc, UNIFORM, size * len(moved), READ)
         usual, closer, met = self._ways(host)
         b.position_at_end(usual)
         self._note_range(pc, size * len(moved))
@@ -202,12 +199,11 @@ class LoadsAndStores(WithPermits):
     def _side_by_side(self, pc: int, state: State, store: bool, t: str, moved: list[int]) -> None:
         b, size = self.b, SIZE[t]
         vector = ir.VectorType(ELEMENT[t], LANES)
-        log = (size * len(moved)).bit_length() - 1
         parts = [self._vector(state, row, t) for row in moved] if store else []
         kind = WRITE if store else READ
         host = self._permitted(pc, line(size * len(moved)), size, len(moved), kind)
         if host is None:
-            host = self._apart(_SIDE_BY_SIDE, (log, kind), self.address, self.w, I64(pc), self._first(pc))
+            host = self._judged_known(pc, line(size * len(moved)), size * len(moved), kind)
         usual, closer, met = self._ways(host)
         b.position_at_end(usual)
         self._note_range(pc, LANES * size * len(moved))
@@ -265,7 +261,7 @@ class LoadsAndStores(WithPermits):
         if size == 4 and n == 1 and not self._mark(pc):
             place, kind = b.add(self.registers, I64(row[3])), I64(WRITE if store else READ)
             who = (self.address, self.w, I64(pc), place, I64(row[6]), b.zext(lanes, I64), kind)
-            host = self._apart(_SOME_SIDE_BY_SIDE, (), *who)
+            host = self._apart(_SOME_EITHER_WAY, (), *who)
             usual, closer, _ = self._ways(host, behind)
             b.position_at_end(usual)
             vector = ir.VectorType(I32, LANES)
@@ -295,7 +291,7 @@ class LoadsAndStores(WithPermits):
         if (size * n).bit_count() == 1:
             permitted = self._permitted(pc, steps, size, n, kind) if steps else None
             shape = shape_of(size * n, kind, how)
-            found = permitted or self._apart(_ANY_WAY, (shape,), self.address, self.w, I64(pc), place, bias)
+            found = permitted or self._apart(_EITHER_WAY, (shape,), self.address, self.w, I64(pc), place, bias)
         usual, closer, met = self._ways(found)
         b.position_at_end(usual)
         bit = self._mark(pc)
@@ -378,6 +374,5 @@ def _lines(steps: Steps) -> list[Value]:
     return [I64(CACHE_LINE * number) for number in sorted({step // CACHE_LINE for step in steps})[:MOST_LINES]]
 
 
-_ALL_AT_ONE, _SIDE_BY_SIDE, _ANY_WAY = compiled(all_at_one), compiled(side_by_side), compiled(any_way)
-_SOME_SIDE_BY_SIDE, _SINCE_LAST = compiled(some_side_by_side), compiled(since_last)
+_EITHER_WAY, _SOME_EITHER_WAY, _SINCE_LAST = compiled(either_way), compiled(some_either_way), compiled(since_last)
 _NOTE_RANGE, _NOTE_LANES = compiled(noted_range), compiled(noted_lanes)

@@ -6,19 +6,21 @@ from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
-from wsemu.machine.arithmetic.codegen import I64, Builder, Value, go_on_if, pointer
+from wsemu.machine.arithmetic.codegen import I8, I64, Builder, Value, go_on_if, pointer, same
 from wsemu.machine.memory.lane_access import SAME, SCATTERED, UNIT
 from wsemu.machine.memory.plans import some_lane_unset
-from wsemu.machine.records import permit_at, segment_at
-from wsemu.machine.state import PERMIT
-from wsemu.machine.tier import permits
-from wsemu.machine.tier.accesses import KIND, KNOWN
+from wsemu.machine.records import foreseen_at, machine_at, permit_at, segment_at
+from wsemu.machine.state import FORESEEN, NOTHING, PERMIT
+from wsemu.machine.tier import permits, sections
+from wsemu.machine.tier.accesses import HOW, KIND, KNOWN
 from wsemu.machine.tier.frame import Frame, field_of, place_of
+from wsemu.machine.tier.section_tables import PC_SHIFT
 from wsemu.machine.tier.shapes import UNIFORM, line
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import LANES, READ
+from wsemu.model.isa import LANES, OFFSET_MASK, READ, SEGMENT_SHIFT, SHARED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from wsemu.machine.tier.permits import Cells
@@ -90,7 +92,48 @@ class WithPermits(Frame):
             return None
         key = ("permitted", self._number_of(steps), size, n, kind)
         helper = self._helper(key, 5, lambda b, given: self._by_permit(b, given, cells, access))
-        return self.b.call(helper, [self.address, self.w, I64(pc), self._first(pc), self._spot(pc)])
+        first = self._first(pc)
+        arguments = [self.address, self.w, I64(pc), first, self._spot(pc)]
+        if not self.rows.meets:
+            return self.b.call(helper, arguments)
+        return self._as_foreseen(pc, first, access, lambda: self.b.call(helper, arguments))
+
+    def _as_foreseen(self, pc: int, first: Value, access: _Access, otherwise: Callable[[], Value]) -> Value:
+        """The host address of the first lane's bytes where an access is the one that was foreseen (`sections`) and all
+        its bytes are written; or what `otherwise` makes."""
+        b = self.b
+        hit, set_, other, done = (self.made.append_basic_block(name) for name in ("hit", "set", "other", "done"))
+        place = self._field(self.m, "foreseen")
+        one = foreseen_at.body(b, place, I64(0))
+        same_key = b.icmp_unsigned("==", self._field(one, "key"), b.add(self.whole_warp, I64(pc << PC_SHIFT)))
+        same_first = b.icmp_unsigned("==", self._field(one, "first"), first)
+        b.cbranch(b.and_(same_key, same_first), hit, other)
+        b.position_at_end(hit)
+        shared = segment_at.body(b, self._field(self.m, "segments"), I64(SHARED))
+        offset = b.and_(first, I64(OFFSET_MASK))
+        written = self._field(shared, "initialised")
+        all_written = b.icmp_unsigned("==", written, I64(0))
+        n = LANES * access.bytes if access.how == UNIT else access.bytes if access.how == SAME else 0
+        if n:
+            mapped = self.made.append_basic_block("mapped")
+            b.cbranch(all_written, set_, mapped)
+            b.position_at_end(mapped)
+            b.cbranch(_all_ones(b, b.add(written, offset), n), set_, other)
+        else:
+            b.cbranch(all_written, set_, other)
+        b.position_at_end(set_)
+        b.store(b.add(place, I64(FORESEEN.itemsize)), self._place(self.m, "foreseen"))
+        host = b.add(self._field(shared, "host"), offset)
+        b.branch(done)
+        b.position_at_end(other)
+        otherwise_host = otherwise()
+        last = b.block
+        b.branch(done)
+        b.position_at_end(done)
+        found = b.phi(I64)
+        found.add_incoming(host, set_)
+        found.add_incoming(otherwise_host, last)
+        return found
 
     def _spot(self, pc: int) -> Value:
         """Where the permit of an access is."""
@@ -102,6 +145,8 @@ class WithPermits(Frame):
         set_, count, ask, done = (b.function.append_basic_block(name) for name in ("set", "count", "ask", "done"))
         extent = tuple(I64(number) for number in access.extent)
         place = self._constants(b, access.steps)
+        if self.rows.meets:
+            self._unless_in_section(b, (address, w, pc, place, first, I64(access.shape)))
         permit = permit_at.body(b, spot, I64(0))
         offset = self._inlined(b, permits.entered, address, first, spot, *extent)
         go_on_if(b, b.icmp_signed(">=", offset, I64(0)), ask)
@@ -130,6 +175,19 @@ class WithPermits(Frame):
         host.add_incoming(usual, count)
         host.add_incoming(other, ask)
         return host
+
+    def _unless_in_section(self, b: Builder, arguments: tuple[Value, ...]) -> None:
+        """Return from a function what `sections` makes of an access to shared memory, if it has something to do with
+        it."""
+        machine, first = machine_at.body(b, arguments[0], I64(0)), arguments[4]
+        noted, onward = (b.function.append_basic_block(name) for name in ("noted", "onward"))
+        shared = b.icmp_unsigned("==", b.lshr(first, I64(SEGMENT_SHIFT)), I64(SHARED))
+        some = b.icmp_unsigned("!=", field_of(b, machine, "section"), I64(NOTHING))
+        b.cbranch(b.and_(some, shared), noted, onward)
+        b.position_at_end(noted)
+        within = self.module.function(sections.within, (None,) * 7)
+        b.ret(b.and_(b.call(within, [*arguments, I64(sections.FULL)]), I64((1 << HOW) - 1)))
+        b.position_at_end(onward)
 
     def _judge(
         self, b: Builder, who: tuple[Value, ...], offset: Value, cells: dict[int, Cells], access: _Access, count: Any,
@@ -222,3 +280,16 @@ class WithPermits(Frame):
             made.linkage, made.global_constant, made.align = "internal", True, 64
             made.initializer = ir.Constant(made.value_type, list(steps))
         return b.ptrtoint(made, I64)
+
+
+def _all_ones(b: Builder, place: Value, n: int) -> Value:
+    """Whether each of n bytes is 1."""
+    if n == 1:
+        return b.icmp_unsigned("!=", b.load(pointer(b, place, I8)), I8(0))
+    width = min(n, 64)
+    found = None
+    for at in range(0, n, width):
+        v = b.load(pointer(b, b.add(place, I64(at)), ir.VectorType(I8, width)), align=1)
+        found = v if found is None else b.and_(found, v)
+    zeros = b.bitcast(b.icmp_unsigned("==", found, same(found, 0)), ir.IntType(width))
+    return b.icmp_unsigned("==", zeros, zeros.type(0))

@@ -328,6 +328,9 @@ class Rows:
         self.outside = outside
         self.reads_only = loads_read_only(program)
         self.code = program.code.tolist()
+        barriers = any(OPERATIONS[NAMES[row[0]]].kind == "barrier" for row in self.code)
+        self.meets = barriers and not program.asynchronous
+        """whether CTAs may have `sections`"""
         self.accesses = access_numbers(row[0] for row in self.code)
         self.uses, self.types, _ = _rows_of(program)
         self.given = frozenset(given)

@@ -1,0 +1,73 @@
+"""The host's side of `sections`: their tables, and what accesses count that were not judged again.  Needs no
+compiler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.machine.state import FORESEEN, NOTED, SECTION, SECTIONS, address_of, table
+from wsemu.model.isa import LANES
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+MOST_SECTIONS, MOST_ACCESSES, MOST_STEPS = 1 << 6, 1 << 14, 1 << 12
+"""that a machine remembers"""
+PC_SHIFT, WARP_SHIFT = 32, 49
+"""of a key of FORESEEN: the lanes are below, and any program has fewer instructions than fit between"""
+PCS = (1 << (WARP_SHIFT - PC_SHIFT)) - 1
+BY_VM = 1 << 62
+"""of a key: the VM has made the access, whose lanes may lie otherwise than a block knows"""
+_COUNTS = ("lanes", "shared", "ideal_shared")
+
+
+class Sections:
+    """Those of one machine."""
+
+    def __init__(self) -> None:
+        self._sections = table(MOST_SECTIONS, SECTION)
+        self._foreseen = table(MOST_ACCESSES, FORESEEN)
+        self._foreseen[0]["key"] = -1
+        self._noted = table(MOST_ACCESSES, NOTED)
+        self._steps: npt.NDArray[np.int64] = np.zeros((MOST_STEPS, LANES), np.int64)
+        self._known = table(1, SECTIONS)
+        fields = {
+            "table": address_of(self._sections),
+            "room": MOST_SECTIONS,
+            "foreseen": self.nowhere,
+            "noted": address_of(self._noted),
+            "accesses": 1,
+            "access_room": MOST_ACCESSES,
+            "steps": address_of(self._steps),
+            "step_room": MOST_STEPS,
+            "last": -1,
+            "start": self.nowhere,
+        }
+        for name, value in fields.items():
+            self._known[0][name] = value
+
+    @property
+    def nowhere(self) -> int:
+        """The host address of the FORESEEN that stands for none."""
+        return address_of(self._foreseen)
+
+    @property
+    def address(self) -> int:
+        """Of the SECTIONS."""
+        return address_of(self._known)
+
+    def settle(self, rows: npt.NDArray[Any]) -> None:
+        """Count, in ACCESS rows, the accesses of sections that were met again."""
+        for section in self._sections[: int(self._known[0]["count"])]:
+            often = int(section["uncounted"])
+            if not often:
+                continue
+            section["uncounted"] = 0
+            first = (int(section["first"]) - self.nowhere) // FORESEEN.itemsize
+            accesses = slice(first, first + int(section["count"]))
+            pcs = self._foreseen["key"][accesses] >> PC_SHIFT & PCS
+            np.add.at(rows["executions"], pcs, often)
+            for name in _COUNTS:
+                np.add.at(rows[name], pcs, often * self._noted[name][accesses])

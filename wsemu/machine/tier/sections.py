@@ -1,0 +1,406 @@
+"""What a CTA does to its shared memory between two barriers of all its warps, a SECTION, is judged once.
+
+Behind a barrier at which all lanes of all warps of a CTA have waited, all that was done to its shared memory happens
+before all that will be: which of the accesses up to the next such barrier are in conflict hangs on these alone.  So
+where they are the same ones, in the same order, as in a section before that had no conflict, they have none either.
+Blocks compare them with those of that section, one by one, instead of looking at cells.
+
+Where another one follows than was FORESEEN, those that were compared and not judged are judged before it; so they are
+before anything else that orders, or that the VM does to shared memory.  Until then no warp's clock has changed.  The
+cells of sections that were only compared keep what they held before: all of it is known to all warps.
+That all bytes are written which a section reads is looked at each time: it hangs on what came before.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.lane_access import SCATTERED, UNIT, keep_steps, lie_so, simple_pattern
+from wsemu.machine.memory.plans import some_lane_unset
+from wsemu.machine.records import (
+    access_at,
+    call,
+    foreseen_at,
+    instruction_at,
+    machine_at,
+    noted_at,
+    section_at,
+    sections_at,
+    segment_at,
+    warp_at,
+)
+from wsemu.machine.scalars import load_i64, lowest_bit, popcount, store_i64
+from wsemu.machine.state import FOLLOWING, FORESEEN, MADE, MAKES, MET, NOTHING, NOTING, STARTS
+from wsemu.machine.tier.accesses import HOW, KIND, KNOWN, any_way, some_side_by_side, some_word_unset
+from wsemu.machine.tier.section_tables import BY_VM, PC_SHIFT, PCS, WARP_SHIFT
+from wsemu.model.isa import FIRST_STORE, LANES, OFFSET_MASK, READ, SEGMENT_SHIFT, SHARED, WRITE
+
+FULL = (1 << LANES) - 1
+FORESEEN_BYTES = FORESEEN.itemsize
+PATIENCE = 4
+"""how much more often another section may begin like one than it is met again"""
+all_lanes, some_lanes = compiled(any_way), compiled(some_side_by_side)
+
+
+@compiled
+def number_of(known, one):
+    """Which of all accesses of sections lies there."""
+    return (one - known.foreseen) // FORESEEN_BYTES
+
+
+@compiled
+def judge_access(m, w, pc, steps, first, shape, lanes):
+    """Make an access but for the transfer: the host address of its first lane's bytes, from bit HOW on how all lanes
+    lie; or 0."""
+    if lanes == FULL:
+        return all_lanes(m.address, w, pc, steps, first, shape)
+    lane = lowest_bit(lanes)
+    host = some_lanes(m.address, w, pc, steps, first, lanes, shape >> KIND & 1)
+    return host + 4 * lane if host else host
+
+
+@compiled
+def count_again(m, known, one, often):
+    """An access is made so often as it was noted."""
+    noted = noted_at(known.noted, number_of(known, one))
+    key = foreseen_at(one, 0).key
+    row = access_at(m.accesses, key >> PC_SHIFT & PCS)
+    row.executions += often
+    row.lanes += often * noted.lanes
+    row.shared += often * noted.shared
+    row.ideal_shared += often * noted.ideal_shared
+
+
+@compiled
+def judge_noted(m, known, one):
+    """Judge an access that was foreseen and has been made."""
+    noted, made = noted_at(known.noted, number_of(known, one)), foreseen_at(one, 0)
+    w, pc, lanes = (made.key & ~BY_VM) >> WARP_SHIFT, made.key >> PC_SHIFT & PCS, made.key & FULL
+    if judge_access(m, w, pc, noted.steps, made.first, noted.shape, lanes):
+        return
+    m.serial += 1
+    count_again(m, known, one, np.int64(1))
+    addresses = noted.steps - instruction_at(m.code, pc).a  # where its registers would be
+    bias = made.first - (SHARED << SEGMENT_SHIFT)
+    if call(m.shadow_entry, m.address, w, pc, addresses, bias, lanes, SCATTERED, SHARED):
+        m.unnamed = 1  # the host is needed in the midst of it: the launch starts anew, without sections
+        m.budget = 0
+
+
+@compiled
+def clear_old(m, known):
+    """All that cells tell is known to all warps: they need not tell it."""
+    shared = segment_at(m.segments, SHARED)
+    for cell in range(shared.low, shared.high):
+        store_i64(shared.writes + 8 * cell, np.int64(0))
+        store_i64(shared.reads + 8 * cell, np.int64(0))
+
+
+@compiled
+def catch_up(m, known):
+    """Judge the accesses that were foreseen; up to the next barrier the others are judged at once."""
+    clear_old(m, known)  # as it was when they were noted
+    known.stale = 0
+    one, end = known.start, m.foreseen
+    m.section = NOTHING
+    m.foreseen = known.foreseen
+    while one != end:
+        judge_noted(m, known, one)
+        one += FORESEEN_BYTES
+
+
+@compiled
+def give_up(m, known):
+    """Something else happens than was foreseen."""
+    if m.section == FOLLOWING and m.foreseen != known.start:
+        section_at(known.table, known.now).failed += 1
+        catch_up(m, known)
+    elif m.section == FOLLOWING and known.stale:
+        clear_old(m, known)
+        known.stale = 0
+    m.section = NOTHING
+    m.foreseen = known.foreseen
+
+
+@compiled
+def worth(m, section):
+    """Whether a section may be followed: in CTAs that count as later ones, unless mostly others begin like it; and
+    there is room for what its accesses take if they have to be judged."""
+    if m.group < section.group or section.failed >= section.used + PATIENCE:
+        return False
+    if m.set_count + section.sets > m.set_room or m.element_count + section.elements > m.element_room:
+        return False
+    return m.moment_count + section.moments <= m.moment_room
+
+
+@compiled
+def follow(m, known, number):
+    """A section is likely to come again."""
+    known.now = number
+    known.start = section_at(known.table, number).first
+    m.foreseen = known.start
+
+
+@compiled
+def begin(m, known):
+    """All warps have met, or begin."""
+    shared = segment_at(m.segments, SHARED)
+    known.spoilt = 0
+    known.start = known.foreseen
+    m.foreseen = known.foreseen
+    m.section = FOLLOWING
+    if m.by_lanes or shared.watched or m.suspects:
+        m.section = NOTHING
+        return
+    if known.last < 0:
+        return
+    following = section_at(known.table, known.last).following
+    if following >= 0 and worth(m, section_at(known.table, following)):
+        follow(m, known, following)
+
+
+@compiled
+def count_part(m, known):
+    """A section has ended before all was made that was foreseen."""
+    one = known.start
+    while one != m.foreseen:
+        count_again(m, known, one, np.int64(1))
+        one += FORESEEN_BYTES
+
+
+@compiled
+def came(known, number):
+    """A section has come to its end."""
+    if known.last >= 0:
+        section_at(known.table, known.last).following = number
+    known.last = number
+
+
+@compiled
+def keep_section(m, known):
+    """What was noted is a section."""
+    section = section_at(known.table, known.count)
+    section.first = known.foreseen + FORESEEN_BYTES * known.accesses
+    section.count = known.end - known.accesses
+    section.following = -1
+    section.group = m.group
+    section.used = 0
+    section.failed = 0
+    section.uncounted = 0
+    section.moments = m.moment_count - known.moments
+    section.sets = m.set_count - known.sets
+    section.elements = m.element_count - known.elements
+    foreseen_at(known.foreseen, known.end).key = -1
+    known.accesses = known.end + 1
+    came(known, known.count)
+    known.count += 1
+
+
+@compiled
+def end_section(m, known):
+    """All warps have met."""
+    if m.section == FOLLOWING and m.foreseen != known.start:
+        section = section_at(known.table, known.now)
+        known.stale = 1
+        if m.foreseen == section.first + FORESEEN_BYTES * section.count:
+            section.used += 1
+            section.uncounted += 1
+            came(known, known.now)
+        else:
+            section.failed += 1
+            count_part(m, known)
+            known.last = -1
+    elif m.section == NOTING and known.end > known.accesses and known.spoilt == 0 and m.suspects == 0:
+        keep_section(m, known)
+    elif m.section != FOLLOWING:
+        known.last = -1
+
+
+@compiled
+def seek(m, known, key, first):
+    """The first access of a section is other than was foreseen: follow one that begins so, or note a new one."""
+    for number in range(known.count):
+        section = section_at(known.table, number)
+        one = foreseen_at(section.first, 0)
+        if one.key & ~BY_VM == key and one.first == first and worth(m, section):
+            follow(m, known, number)
+            return
+    clear_old(m, known)
+    known.stale = 0
+    m.foreseen = known.foreseen
+    known.start = known.foreseen
+    known.end = known.accesses
+    known.moments = m.moment_count
+    known.sets = m.set_count
+    known.elements = m.element_count
+    room = known.count < known.room
+    m.section = NOTING if room else NOTHING
+
+
+@compiled
+def all_set(m, steps, first, shape, lanes):
+    """Whether all bytes of an access are written."""
+    written = segment_at(m.segments, SHARED).initialised
+    if written == 0:
+        return True
+    place = written + (first & OFFSET_MASK)
+    if lanes == FULL:
+        return some_lane_unset(place, steps, np.int64(1) << (shape & 255)) == 0
+    return not some_word_unset(place, place + 4 * popcount(lanes))
+
+
+@compiled
+def as_foreseen(m, known, key, steps, first, shape, lanes):
+    """Where an access is the one that was foreseen: the host address of its first lane's bytes, and how all lie; or
+    0."""
+    one = foreseen_at(m.foreseen, 0)
+    if one.key & ~BY_VM != key or one.first != first:
+        return np.int64(0)
+    noted = noted_at(known.noted, number_of(known, m.foreseen))
+    if noted.steps != steps and not lie_so(steps, load_i64(steps + 8 * lowest_bit(lanes)), noted.steps, lanes):
+        return np.int64(0)
+    if not all_set(m, noted.steps, first, shape, lanes):
+        return np.int64(0)
+    if shape >> KNOWN:  # as the block has them, from now on without a look
+        one.key = key
+        noted.steps = steps
+    m.foreseen += FORESEEN_BYTES
+    return segment_at(m.segments, SHARED).host + (first & OFFSET_MASK) | noted.how << HOW
+
+
+@compiled
+def steps_of(known, before, place, lanes):
+    """Where it stays how far lanes lie from the first of them; 0: there is no room.  Those of the access before may be
+    the same."""
+    first = load_i64(place + 8 * lowest_bit(lanes))
+    if before >= 0:
+        same = noted_at(known.noted, before).steps
+        if lanes == FULL and lie_so(place, first, same, np.int64(FULL)):
+            return same
+    if known.step_count == known.step_room:
+        return np.int64(0)
+    to = known.steps + 8 * LANES * known.step_count
+    known.step_count += 1
+    keep_steps(place, first, to)
+    return to
+
+
+@compiled
+def note(m, known, key, place, first, shape, lanes, how, cost, ideal):
+    """One more access of the section that is noted."""
+    at = known.end
+    constant = shape >> KNOWN and lanes == FULL
+    before = at - 1 if at > known.accesses else np.int64(-1)
+    steps = place if constant else steps_of(known, before, place, lanes)
+    if at + 1 >= known.access_room or steps == 0:
+        m.section = NOTHING
+        return
+    one, noted = foreseen_at(known.foreseen, at), noted_at(known.noted, at)
+    one.key = key
+    one.first = first
+    noted.steps = steps
+    noted.shape = shape
+    noted.how = how
+    noted.lanes = popcount(lanes)
+    noted.shared = cost
+    noted.ideal_shared = ideal
+    known.end = at + 1
+
+
+@compiled
+def judge_and_note(m, known, w, pc, place, first, shape, lanes, key):
+    """An access that is none that was foreseen, judged as any other, and noted."""
+    row = access_at(m.accesses, pc)
+    shared, ideal = row.shared, row.ideal_shared
+    lane = lowest_bit(lanes)
+    found = judge_access(m, w, pc, place, first - load_i64(place + 8 * lane), shape, lanes)
+    if m.section == NOTING and found:  # otherwise the VM makes it, and it is noted then
+        how = found >> HOW
+        note(m, known, key, place, first, shape, lanes, how, row.shared - shared, row.ideal_shared - ideal)
+    return found
+
+
+def in_section(address, w, pc, place, imm, shape, lanes):
+    """Judge an access to shared memory by lanes whose addresses lie at `place`, to which `imm` is added; where
+    m.section is not NOTHING.  Gives what `judge_access` does; other parameters as of `accesses.any_way`."""
+    m = machine_at(address, 0)
+    known = sections_at(m.sections, 0)
+    first = load_i64(place + 8 * lowest_bit(lanes)) + imm
+    key = w << WARP_SHIFT | pc << PC_SHIFT | lanes
+    if m.section == FOLLOWING and m.foreseen == known.start:
+        one = foreseen_at(m.foreseen, 0)
+        if one.key & ~BY_VM != key or one.first != first:
+            seek(m, known, key, first)
+    if m.section == FOLLOWING:
+        found = as_foreseen(m, known, key, place, first, shape, lanes)
+        if found:
+            return found
+        give_up(m, known)
+    return judge_and_note(m, known, w, pc, place, first, shape, lanes, key)
+
+
+@compiled
+def note_made(m, known, w, pc, mask):
+    """The VM makes a load or store: of a block, which leaves the rare ones to it, or by itself."""
+    i = instruction_at(m.code, pc)
+    place = warp_at(m.warps, w).registers + i.a
+    log_size = (i.aux >> 16) & 255
+    kind = np.int64(WRITE if i.op >= FIRST_STORE else READ)
+    how = simple_pattern(place, np.int64(0), mask, log_size)
+    if i.aux & 255 != 1 << log_size or (kind == WRITE and how != UNIT):  # lanes that may store to one place
+        m.section = NOTHING
+        return
+    row = access_at(m.accesses, pc)
+    first = load_i64(place + 8 * lowest_bit(mask)) + i.imm
+    key = w << WARP_SHIFT | pc << PC_SHIFT | mask | BY_VM
+    note(m, known, key, place, first, log_size | kind << KIND, mask, how, -row.shared, -row.ideal_shared)
+
+
+@compiled
+def cost_made(m, known, pc):
+    """It has made it: now it is known what that costs."""
+    noted, row = noted_at(known.noted, known.end - 1), access_at(m.accesses, pc)
+    noted.shared += row.shared
+    noted.ideal_shared += row.ideal_shared
+
+
+def at_section(address, what, w, pc, mask):
+    """Called by address: see BREAKS and so on; the lanes `mask` of warp w make the access at pc."""
+    m = machine_at(address, 0)
+    known = sections_at(m.sections, 0)
+    if what == MAKES and m.section == NOTING:
+        note_made(m, known, w, pc, mask)
+    elif what == MADE:
+        if m.section == NOTING:
+            cost_made(m, known, pc)
+    elif what == MET:
+        end_section(m, known)
+        begin(m, known)
+    elif what == STARTS:
+        known.last = -1
+        begin(m, known)
+    else:
+        give_up(m, known)
+    return np.int64(0)
+
+
+within = compiled(in_section)
+
+
+def either_way(address, w, pc, place, imm, shape):
+    """An access by all lanes, as `accesses.any_way` makes it."""
+    m = machine_at(address, 0)
+    if m.section and (load_i64(place) + imm) >> SEGMENT_SHIFT == SHARED:
+        return within(address, w, pc, place, imm, shape, np.int64(FULL))
+    return all_lanes(address, w, pc, place, imm, shape)
+
+
+def some_either_way(address, w, pc, place, imm, lanes, kind):
+    """An access by some lanes, as `accesses.some_side_by_side` makes it."""
+    m = machine_at(address, 0)
+    lane = lowest_bit(lanes)
+    if m.section and (load_i64(place + 8 * lane) + imm) >> SEGMENT_SHIFT == SHARED:
+        host = within(address, w, pc, place, imm, 2 | kind << KIND, lanes)
+        return host - 4 * lane if host else host
+    return some_lanes(address, w, pc, place, imm, lanes, kind)
