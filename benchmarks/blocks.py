@@ -251,7 +251,7 @@ def speed(sizes: dict[str, Any], only: str, most: int) -> bool:
     return same
 
 
-def random_programs(count: int, seed: int) -> bool:
+def random_programs(count: int, seed: int, only: str) -> bool:
     """Whether random loop kernels, and random accesses, do the same in all tiers."""
     from tests.properties import (
         cell_programs,
@@ -259,6 +259,7 @@ def random_programs(count: int, seed: int) -> bool:
         loop_programs,
         read_only_programs,
         row_programs,
+        section_programs,
         side_programs,
     )
 
@@ -272,12 +273,15 @@ def random_programs(count: int, seed: int) -> bool:
         return report.model_copy(update={"seconds": 0.0}).model_dump(), *left
 
     fine = True
-    kinds = loop_programs, row_programs, cell_programs, read_only_programs, clobber_programs, side_programs
+    kinds = {
+        "loop": loop_programs, "row": row_programs, "cell": cell_programs, "read_only": read_only_programs,
+        "clobber": clobber_programs, "side": side_programs, "section": section_programs,
+    }  # fmt: skip
+    chosen = {name: kind for name, kind in kinds.items() if name.startswith(only)}
     with tempfile.TemporaryDirectory() as folder:
-        for kind in kinds:
-            name = kind.__name__.rpartition(".")[2]
+        for name, kind in chosen.items():
             made = [kind.program(seed + k) for k in range(count)]
-            for k, (one, kernel) in enumerate(zip(made, kind.loaded(made, Path(folder), name), strict=True)):
+            for k, (one, kernel) in enumerate(zip(made, kind.loaded(made, Path(folder), f"{name}_programs"), strict=True)):
                 for n in (5, 2):
                     first = said(kernel, one, n, "off")
                     for tier in ("always", "restless"):
@@ -285,7 +289,7 @@ def random_programs(count: int, seed: int) -> bool:
                             print(f"{name}, seed {seed + k}, n {n}: {tier} differs", flush=True)
                             fine = False
     told = "no difference" if fine else "differences"
-    print(f"{len(kinds) * count} random programs, two sizes each, in three tiers: {told}")
+    print(f"{len(chosen) * count} random programs, two sizes each, in three tiers: {told}")
     return fine
 
 
@@ -294,12 +298,12 @@ def main() -> int:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--small", action="store_true", help="small sizes")
     size.add_argument("--papers", action="store_true", help="those of the papers, one turn of each")
-    parser.add_argument("--only", default="", metavar="NAME", help="the kernels whose names begin so")
+    parser.add_argument("--only", default="", metavar="NAME", help="the kernels, or kinds, whose names begin so")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="random programs instead of the table")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     if given.random:
-        return 0 if random_programs(given.random, given.seed) else 1
+        return 0 if random_programs(given.random, given.seed, given.only) else 1
     if given.small:
         hot.HOT, hot.SEEN, hot.WORTH, run.FIRST_SLICE = 200_000, 20_000, 10_000, 10_000
     sizes = SMALL if given.small else PAPERS if given.papers else SIZES

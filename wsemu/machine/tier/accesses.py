@@ -319,6 +319,7 @@ def since_last(address, w, pc, host):
 
 HOW = 56
 """hosts have no addresses of as many bits"""
+HOST = (1 << HOW) - 1
 KIND, KNOWN = 8, 16
 EACH_BYTE = 0x01010101
 side_by_side_here, all_at_one_here = compiled(side_by_side), compiled(all_at_one)

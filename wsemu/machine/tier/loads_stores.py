@@ -28,7 +28,7 @@ from wsemu.machine.memory.lane_access import (
 from wsemu.machine.records import call, permit_at
 from wsemu.machine.scalars import prefetch
 from wsemu.machine.state import LOADED, STORED
-from wsemu.machine.tier.accesses import HOW, noted_lanes, noted_range, since_last
+from wsemu.machine.tier.accesses import HOST, HOW, noted_lanes, noted_range, since_last
 from wsemu.machine.tier.frame import field_of
 from wsemu.machine.tier.permitted import WithPermits, lie, shape_of
 from wsemu.machine.tier.sections import either_way, some_either_way
@@ -168,7 +168,7 @@ class LoadsAndStores(WithPermits):
         """The host address of the first lane's bytes, of lanes that lie by known steps, or 0."""
         shape, place = shape_of(size, kind, lie(steps, size)), self._constants(self.b, steps)
         found = self._apart(_EITHER_WAY, (shape,), self.address, self.w, I64(pc), place, self._first(pc))
-        return self.b.and_(found, I64((1 << HOW) - 1))
+        return self.b.and_(found, I64(HOST))
 
     def _load_one(self, pc: int, state: State, t: str, moved: list[int]) -> None:
         b, size = self.b, SIZE[t]
@@ -297,7 +297,7 @@ class LoadsAndStores(WithPermits):
         bit = self._mark(pc)
         if bit:
             self._apart(_NOTE_LANES, (size * n, bit), self.address, place, bias)
-        host = b.and_(found, I64((1 << HOW) - 1))
+        host = b.and_(found, I64(HOST))
         if kind == READ:
             self._fetch_ahead(pc, host, size * n, steps or place)
         move(host, b.lshr(found, I64(HOW)))

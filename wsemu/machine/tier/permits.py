@@ -30,7 +30,7 @@ from wsemu.machine.memory.shadow import behind, floor_of, happened, note_range, 
 from wsemu.machine.records import access_at, machine_at, permit_at, segment_at
 from wsemu.machine.state import READ_SO_FAR, SEGMENT, UNTRACKED
 from wsemu.machine.sync.clobber import near_mbarriers
-from wsemu.machine.tier.accesses import HOW, KIND, any_way
+from wsemu.machine.tier.accesses import HOST, KIND, any_way
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import FIRST_ARRAY, LANES, OFFSET_MASK, READ, SEGMENT_SHIFT, SHARED
 
@@ -202,7 +202,7 @@ def ask(address, w, pc, place, first, spot, shape, low, end, coarsest, finest):
     if permit.count:
         settle(row, permit)
     shared, ideal_shared, sectors, ideal_sectors = row.shared, row.ideal_shared, row.sectors, row.ideal_sectors
-    host = usual(address, w, pc, place, first, shape) & ((1 << HOW) - 1)
+    host = usual(address, w, pc, place, first, shape) & HOST
     permit.span = 0
     if host:
         permit.shared, permit.ideal_shared = row.shared - shared, row.ideal_shared - ideal_shared

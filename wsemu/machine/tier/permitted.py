@@ -12,7 +12,7 @@ from wsemu.machine.memory.plans import some_lane_unset
 from wsemu.machine.records import foreseen_at, machine_at, permit_at, segment_at
 from wsemu.machine.state import FORESEEN, NOTHING, PERMIT
 from wsemu.machine.tier import permits, sections
-from wsemu.machine.tier.accesses import HOW, KIND, KNOWN
+from wsemu.machine.tier.accesses import HOST, KIND, KNOWN
 from wsemu.machine.tier.frame import Frame, field_of, place_of
 from wsemu.machine.tier.section_tables import PC_SHIFT
 from wsemu.machine.tier.shapes import UNIFORM, line
@@ -186,7 +186,7 @@ class WithPermits(Frame):
         b.cbranch(b.and_(some, shared), noted, onward)
         b.position_at_end(noted)
         within = self.module.function(sections.within, (None,) * 7)
-        b.ret(b.and_(b.call(within, [*arguments, I64(sections.FULL)]), I64((1 << HOW) - 1)))
+        b.ret(b.and_(b.call(within, [*arguments, I64(sections.FULL)]), I64(HOST)))
         b.position_at_end(onward)
 
     def _judge(

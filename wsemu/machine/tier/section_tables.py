@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.machine.state import FORESEEN, NOTED, SECTION, SECTIONS, address_of, table
+from wsemu.machine.state import FORESEEN, NOTED, SECTION, SECTIONS, address_of, aligned, table
 from wsemu.model.isa import LANES
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Sections:
         self._foreseen = table(MOST_ACCESSES, FORESEEN)
         self._foreseen[0]["key"] = -1
         self._noted = table(MOST_ACCESSES, NOTED)
-        self._steps: npt.NDArray[np.int64] = np.zeros((MOST_STEPS, LANES), np.int64)
+        self._steps = aligned(8 * LANES * MOST_STEPS)  # rows like those of registers
         self._known = table(1, SECTIONS)
         fields = {
             "table": address_of(self._sections),

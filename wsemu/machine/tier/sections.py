@@ -18,6 +18,7 @@ import numpy as np
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import SCATTERED, UNIT, keep_steps, lie_so, simple_pattern
 from wsemu.machine.memory.plans import some_lane_unset
+from wsemu.machine.memory.shadow_cells import unit
 from wsemu.machine.records import (
     access_at,
     call,
@@ -32,7 +33,7 @@ from wsemu.machine.records import (
 )
 from wsemu.machine.scalars import load_i64, lowest_bit, popcount, store_i64
 from wsemu.machine.state import FOLLOWING, FORESEEN, MADE, MAKES, MET, NOTHING, NOTING, STARTS
-from wsemu.machine.tier.accesses import HOW, KIND, KNOWN, any_way, some_side_by_side, some_word_unset
+from wsemu.machine.tier.accesses import HOST, HOW, KIND, KNOWN, any_way, some_side_by_side, some_word_unset
 from wsemu.machine.tier.section_tables import BY_VM, PC_SHIFT, PCS, WARP_SHIFT
 from wsemu.model.isa import FIRST_STORE, LANES, OFFSET_MASK, READ, SEGMENT_SHIFT, SHARED, WRITE
 
@@ -57,7 +58,7 @@ def judge_access(m, w, pc, steps, first, shape, lanes):
         return all_lanes(m.address, w, pc, steps, first, shape)
     lane = lowest_bit(lanes)
     host = some_lanes(m.address, w, pc, steps, first, lanes, shape >> KIND & 1)
-    return host + 4 * lane if host else host
+    return host + 4 * lane | UNIT << HOW if host else host
 
 
 @compiled
@@ -258,6 +259,8 @@ def as_foreseen(m, known, key, steps, first, shape, lanes):
     if one.key & ~BY_VM != key or one.first != first:
         return np.int64(0)
     noted = noted_at(known.noted, number_of(known, m.foreseen))
+    if lanes != FULL and noted.how != UNIT:
+        return np.int64(0)
     if noted.steps != steps and not lie_so(steps, load_i64(steps + 8 * lowest_bit(lanes)), noted.steps, lanes):
         return np.int64(0)
     if not all_set(m, noted.steps, first, shape, lanes):
@@ -341,13 +344,22 @@ def in_section(address, w, pc, place, imm, shape, lanes):
 
 
 @compiled
+def pattern_of(place, mask, log_size):
+    """How lanes lie; of some lanes, whether one is behind the other as `accesses.some_side_by_side` has them."""
+    if mask == FULL:
+        return simple_pattern(place, np.int64(0), mask, log_size)
+    one_behind_the_other = log_size == 2 and unit(place, mask, lowest_bit(mask), np.int64(2))
+    return np.int64(UNIT if one_behind_the_other else SCATTERED)
+
+
+@compiled
 def note_made(m, known, w, pc, mask):
     """The VM makes a load or store: of a block, which leaves the rare ones to it, or by itself."""
     i = instruction_at(m.code, pc)
     place = warp_at(m.warps, w).registers + i.a
     log_size = (i.aux >> 16) & 255
     kind = np.int64(WRITE if i.op >= FIRST_STORE else READ)
-    how = simple_pattern(place, np.int64(0), mask, log_size)
+    how = pattern_of(place, mask, log_size)
     if i.aux & 255 != 1 << log_size or (kind == WRITE and how != UNIT):  # lanes that may store to one place
         m.section = NOTHING
         return
@@ -401,6 +413,6 @@ def some_either_way(address, w, pc, place, imm, lanes, kind):
     m = machine_at(address, 0)
     lane = lowest_bit(lanes)
     if m.section and (load_i64(place + 8 * lane) + imm) >> SEGMENT_SHIFT == SHARED:
-        host = within(address, w, pc, place, imm, 2 | kind << KIND, lanes)
+        host = within(address, w, pc, place, imm, 2 | kind << KIND, lanes) & HOST
         return host - 4 * lane if host else host
     return some_lanes(address, w, pc, place, imm, lanes, kind)
