@@ -219,6 +219,7 @@ def _image_of(key: ProgramKey) -> Image:
         code[rows, 7] = code[rows, 7] << UNUSED_SHIFT | _REDUCTION_WIDTHS[code[rows, 7]]
     for tiles in opcodes & _TILES:
         code[code[:, 0] == tiles, 7] <<= UNUSED_SHIFT
+    _name_barriers(program, code)
     n = len(code)
     flow = np.zeros(n + 1, layout.FLOW)
     flow["length"][:n] = flow_lengths(code)
@@ -238,6 +239,17 @@ def _image_of(key: ProgramKey) -> Image:
     sizes = {size & 255 for size in auxiliary.tolist() if size >= 0}
     size = sizes.pop() if len(sizes) == 1 else 0
     return Image(code, flow, accesses, registers, has_atomics, read_only, opcodes, asynchronous, multiplies, sums, size)
+
+
+def _name_barriers(program: Program, code: npt.NDArray[np.int64]) -> None:
+    """Barrier operations whose operands are constants have them at hand, see `named_barrier.operands`."""
+    numbers = {row: int(value) for row, type_, value in program.constants if type_ == "b32"}
+    for at in np.flatnonzero((code[:, 0] >= OPCODE["bar.sync"]) & (code[:, 0] <= OPCODE["bar.red.or"])).tolist():
+        number, count = numbers.get(int(code[at, 3]), -1), numbers.get(int(code[at, 4]), -1)
+        if not code[at, 4]:
+            count = 0
+        if 0 <= number < layout.BARRIERS and 0 <= count < layout.MOST_COUNT and (count or not code[at, 4]):
+            code[at, 6] = layout.KNOWN_OPERANDS | count << layout.COUNT_SHIFT | number
 
 
 class ProgramKey:
@@ -823,6 +835,7 @@ class Machine:
             self.goes_on = True
             counted = [int(self.state[0][name]) for name in _COUNTED_ON]
         self.work = 0
+        self.permits = self.sections = None
         for table, first in self._first:
             table[:] = first
         if self.goes_on:

@@ -154,12 +154,17 @@ BARRIER = record(
     some=1,
     last_warps=1,  # bit set of the warps that took part in the generation before
     warps=1,  # bit set of those in the open one
-    clock=1,  # host address of int64[32]: what the operations of the open generation have given
+    all_met=1,  # 1: in the generation before all warps of the group waited as a whole
+    clock=1,  # host address of int64[32]: what the operations of the open generation have given; what warps that wait
+    # as a whole give is there when it is needed: see `clocks.join_waiting`
     took=1,  # host address of int64[32]: the interval that each warp's last operation in it ended, 0: none
     took_pc=1,
     took_before=1,  # of the generation before
     took_before_pc=1,
 )
+KNOWN_OPERANDS, COUNT_SHIFT = 1 << 40, 8
+"""in `imm` of a barrier operation: beside it are the barrier's number and, from that bit on, the count or 0"""
+MOST_COUNT = 1 << 20
 WITHOUT_COUNT, WITH_COUNT, GIVES = 1, 2, 4
 """an operation that gives no count, one that gives one, an arrive"""
 MBARRIER = record(

@@ -143,7 +143,7 @@ def give(m, w, pc, number, waits, lanes, everyone):
     if m.recycling:
         if m.by_lanes:
             judge_recycling_lanes(m, w, pc, number, lanes)
-        else:
+        elif b.all_met == 0:  # all know of all that took part in such a one
             judge_recycling(m, w, pc, number)
     interval = load_i64(warp.clock + 8 * w)
     if m.trace:
@@ -151,22 +151,24 @@ def give(m, w, pc, number, waits, lanes, everyone):
         call(m.trace_entry, m.address, SYNCED if waits else ARRIVED, w, interval, pc, place, b.generation)
     if m.by_lanes:
         give_lanes(m, w, pc, number, lanes)
-    join_clock(m, b.clock, warp.clock)
     store_i64(b.took + 8 * w, interval)
     store_i64(b.took_pc + 8 * w, pc)
+    if waits == 0 or not whole or m.by_lanes:
+        join_clock(m, b.clock, warp.clock)
     if waits == 0 or not whole:
         begin_interval(warp, w)
 
 
 @compiled
-def take(m, w, number, lanes, everyone):
-    """A sync of lanes of warp w is released: they know what all operations of the generation gave."""
+def take(m, w, number, lanes, everyone, known):
+    """A sync of lanes of warp w is released: they know what all operations of the generation gave, as warps: the clock
+    `known`."""
     warp = warp_at(m.warps, w)
     _, lanes = whole_warp(m, w, lanes, everyone)
     if m.by_lanes:
         learn(m, w, lanes, given_row(m, number))
     else:
-        join_clock(m, warp.clock, barrier_at(m.barriers, number).clock)
+        join_clock(m, warp.clock, known)
     meet(m, w, lanes)
 
 

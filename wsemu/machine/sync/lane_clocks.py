@@ -29,7 +29,7 @@ from wsemu.machine.records import barrier_at, cta_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import BARRIERS, CTA_ROWS, GROUP_ROWS, KEPT_GROUPS
 from wsemu.machine.sync.group import enter_cta
-from wsemu.machine.sync.warp_clocks import show_agents
+from wsemu.machine.sync.warp_clocks import join_waiting, show_agents
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES
 
@@ -261,6 +261,7 @@ def begin_rows(m):
     spread(m, exited_row(m), m.exited)
     for number in range(BARRIERS):
         b = barrier_at(m.barriers, number)
+        join_waiting(m, number)
         spread(m, given_row(m, number), b.clock)
         spread(m, took_row(m, number, 0, 0), b.took)
         spread(m, took_row(m, number, 0, 1), b.took_pc)

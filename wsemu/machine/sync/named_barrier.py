@@ -18,8 +18,9 @@ import numpy as np
 from wsemu.machine.lowering import compiled
 from wsemu.machine.records import barrier_at, call, entry_at, instruction_at, record_finding, warp_at
 from wsemu.machine.scalars import equal_u32, load_i64, load_u32, lowest_bit, popcount, store_u32
-from wsemu.machine.state import BARRIERS, BREAKS, GIVES, MET, WITH_COUNT, WITHOUT_COUNT
+from wsemu.machine.state import BARRIERS, BREAKS, COUNT_SHIFT, GIVES, MET, MOST_COUNT, WITH_COUNT, WITHOUT_COUNT
 from wsemu.machine.sync.clocks import COMPLETED, EXITED, end_generation, give, give_exit, take, take_exits
+from wsemu.machine.sync.warp_clocks import join_waiting
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, OPCODE
 
@@ -58,6 +59,8 @@ def signed32(x):
 @compiled
 def operands(registers, instruction, mask):
     """(id, count or 0 for the whole CTA) of a barrier operation."""
+    if instruction.imm:
+        return instruction.imm & (BARRIERS - 1), (instruction.imm >> COUNT_SHIFT) & (MOST_COUNT - 1)
     at = 4 * lowest_bit(mask)
     number = signed32(load_u32(registers + instruction.a + at))
     count = np.int64(0)
@@ -78,6 +81,8 @@ def check_operands(m, w, pc, mask):
         wrong = np.int64(BAD_ID)
     elif count_row and (count <= 0 or count & 31):  # B2
         wrong = np.int64(BAD_COUNT)
+    elif instruction.imm:
+        wrong = np.int64(-1)
     elif not uniform(registers, id_row, mask) or (count_row and not uniform(registers, count_row, mask)):
         wrong = np.int64(ID_DIFFERS)
     if wrong >= 0:
@@ -119,14 +124,15 @@ def take_result(b, registers, instruction, mask):
 
 
 @compiled
-def release(m, number, b):
+def release(m, number, b, known):
+    """Those that wait go on, and know what the clock `known` does."""
     for u in range(m.first_warp, m.first_warp + m.cta_warps):
         warp = warp_at(m.warps, u)
         if warp.waits != number:
             continue
         warp.waits = -1
         if m.clocks:
-            take(m, u, number, warp.wait_mask, instruction_at(m.code, warp.wait_pc).b == 0)
+            take(m, u, number, warp.wait_mask, instruction_at(m.code, warp.wait_pc).b == 0, known)
         if warp.parked == 0:
             take_result(b, warp.registers, instruction_at(m.code, warp.wait_pc), warp.wait_mask)
         else:
@@ -149,19 +155,23 @@ def complete_if_met(m, number, pc, warp):
             (ALL_ARRIVE, pc, warp, 0, b.first_pc, b.first_warp),
             (number, b.generation, b.arrived, 0, 0),
         )
+    all_meet = b.syncs == m.cta_warps
+    alone = all_meet and m.members == 1 and m.by_lanes == 0
     if m.clocks:
+        if not alone:
+            join_waiting(m, number)
         if b.forms & WITHOUT_COUNT:
             take_exits(m, number)
         if m.trace:
             call(m.trace_entry, m.address, COMPLETED, warp, m.base, pc, number, b.generation)
-    all_meet = b.syncs == m.cta_warps
     if m.section and not all_meet:
         call(m.section_entry, m.address, BREAKS, 0, 0, 0)
-    release(m, number, b)
+    release(m, number, b, b.took if alone else b.clock)  # nobody knows more of a warp than itself
     if m.clocks:
         end_generation(m, number)
     if m.sections and all_meet:
         call(m.section_entry, m.address, MET, 0, 0, 0)
+    b.all_met = alone
     b.last_warps = b.warps
     b.warps = 0
     b.arrived = 0
@@ -306,3 +316,4 @@ def reset(m):
         b.syncs = 0
         b.warps = 0
         b.last_warps = 0
+        b.all_met = 0

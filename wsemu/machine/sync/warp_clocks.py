@@ -5,6 +5,8 @@ from __future__ import annotations
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import GENERIC, WIDE
 from wsemu.machine.memory.shadow_cells import ALL, join, put
+from wsemu.machine.records import barrier_at, warp_at
+from wsemu.machine.scalars import load_i64
 from wsemu.model.isa import LANES
 
 
@@ -26,6 +28,16 @@ def set_clock(m, to, interval):
             put(to + 8 * u, ALL, interval)
     else:
         put(to, ALL, interval)
+
+
+@compiled
+def join_waiting(m, number):
+    """What those know that wait at a barrier goes there: as long as they wait, nothing is added to it."""
+    b = barrier_at(m.barriers, number)
+    for u in range(m.first_warp, m.first_warp + m.cta_warps):
+        warp = warp_at(m.warps, u)
+        if warp.waits == number and load_i64(b.took + 8 * u) == load_i64(warp.clock + 8 * u):
+            join_clock(m, b.clock, warp.clock)
 
 
 @compiled

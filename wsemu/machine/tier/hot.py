@@ -358,6 +358,7 @@ def _made(program: Program, wanted: Wanted, starts: list[int]) -> None:
     if part is None:
         part = _compiled(rows, wanted, places, symbol)
         cache.write_block(symbol, part)
+    native.compiled((*PLANS, SECTIONS), wanted.width)  # which machines will need that take it up
     heat_of(program).blocks[wanted] = Placed(places, native.placed(symbol, part))
 
 

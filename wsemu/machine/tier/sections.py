@@ -7,7 +7,8 @@ Blocks compare them with those of that section, one by one, instead of looking a
 
 Where another one follows than was FORESEEN, those that were compared and not judged are judged before it; so they are
 before anything else that orders, or that the VM does to shared memory.  Until then no warp's clock has changed.  The
-cells of sections that were only compared keep what they held before: all of it is known to all warps.
+cells of sections that were only compared keep what they held before, all of which is known to all warps: they are
+cleared before the next section that is judged.
 That all bytes are written which a section reads is looked at each time: it hangs on what came before.
 """
 
