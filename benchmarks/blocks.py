@@ -8,9 +8,9 @@ is compiled while it runs if that takes long (`auto`, with an empty cache: its t
 block is there.  Launches with and without take turns, of each the fastest counts.  `loop` is what a Numba loop of the
 same sums takes.  Ratios hold within one run only.
 
-`--random N` runs N random loop kernels, as many with random accesses by whole warps, as many that mix what cells may
-hold, as many with loads through the read-only cache and as many that meet an mbarrier, in the tiers `off`, `always` and
-`restless`, prints those whose reports or arrays differ, and ends with 1 if there is one.
+`--random N` runs N random kernels of each kind (loops, accesses by whole warps, what cells may hold, loads through the
+read-only cache, mbarriers, lanes that part, CTAs that repeat themselves) in the tiers `off`, `always` and `restless`,
+prints those whose reports or arrays differ, and ends with 1 if there is one.
 """
 
 from __future__ import annotations
@@ -281,7 +281,8 @@ def random_programs(count: int, seed: int, only: str) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         for name, kind in chosen.items():
             made = [kind.program(seed + k) for k in range(count)]
-            for k, (one, kernel) in enumerate(zip(made, kind.loaded(made, Path(folder), f"{name}_programs"), strict=True)):
+            kernels = kind.loaded(made, Path(folder), f"{name}_programs")
+            for k, (one, kernel) in enumerate(zip(made, kernels, strict=True)):
                 for n in (5, 2):
                     first = said(kernel, one, n, "off")
                     for tier in ("always", "restless"):

@@ -13,11 +13,13 @@ from wsemu import cuda, ptx
 from wsemu.machine import run
 from wsemu.machine.memory import shadow_planes
 from wsemu.machine.tier import hot, section_tables
+from wsemu.model.settings import Settings, using
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wsemu.machine.run import Machine
+    from wsemu.model.settings import CtaOrder
 
 ROUNDS, THREADS, CTAS = 24, 96, 2
 
@@ -232,9 +234,7 @@ REPEATED = (plain, stray_store, not_written, leaves, left_out, halves)
 
 
 @pytest.mark.parametrize("kernel", REPEATED, ids=lambda kernel: kernel.__name__)
-def test_what_is_the_same_is_judged_once(
-    kernel: Any, machines: list[Machine], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_the_same_is_judged_once(kernel: Any, machines: list[Machine], monkeypatch: pytest.MonkeyPatch) -> None:
     result = in_all_tiers(monkeypatch, lambda: said(kernel, CTAS, THREADS, arguments(NEVER), workers=1))
     assert result[0]["verdict"] == "verified"
     always = [m for m in machines if m.tier == "always"]
@@ -259,6 +259,27 @@ def test_what_comes_between_is_found(
     assert [finding["code"] for finding in result[0]["findings"]][:1] == [code]
     fine = in_all_tiers(monkeypatch, lambda: said(kernel, CTAS, THREADS, arguments(NEVER), workers=1))
     assert fine[0]["verdict"] == "verified"
+
+
+@cuda.jit
+def each_round(n: Any, y: Any, x: Any, when: Any) -> None:
+    """Two warps write one row in each round, one of them what the other one does."""
+    s = cuda.shared.array(32 * 4, np.float32)
+    t, b = cuda.threadIdx.x, cuda.blockIdx.x
+    w, l = t // 32, t % 32  # noqa: E741
+    v = np.float32(0)
+    for r in range(n):
+        s[32 * (w // 2) + l] = r
+        cuda.syncthreads()
+        v += s[l]
+        cuda.syncthreads()
+    y[b, t] = v
+
+
+def test_a_section_with_a_conflict_is_judged_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = in_all_tiers(monkeypatch, lambda: said(each_round, CTAS, THREADS, arguments(NEVER), workers=1))
+    assert [finding["code"] for finding in result[0]["findings"]] == ["race"]
+    assert result[0]["findings"][0]["count"] >= CTAS * ROUNDS
 
 
 @pytest.mark.parametrize("when", [1, LATE])
@@ -306,33 +327,49 @@ def test_rooms_may_be_full(where: Any, name: str, value: int, monkeypatch: pytes
     in_all_tiers(monkeypatch, lambda: said(left_out, CTAS, THREADS, arguments(LATE), workers=1))
 
 
+@pytest.mark.parametrize(
+    "checkers", [[], ["barrier-recycling"], ["race"], ["race", "bank-conflict"], ["uninitialized-read"]]
+)
+def test_whatever_is_looked_for(checkers: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for kernel, when in ((plain, NEVER), (stray_store, LATE), (left_out, LATE), (not_written, 1)):
+        in_all_tiers(
+            monkeypatch,
+            lambda kernel=kernel, when=when: said(kernel, CTAS, THREADS, arguments(when), workers=1, checkers=checkers),
+        )
+
+
 @pytest.mark.parametrize("budget", [700, 1_201, 1_502])
 def test_a_budget_that_ends_in_the_midst_of_a_section_leaves_what_was_counted(
     budget: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = in_all_tiers(
-        monkeypatch, lambda: said(plain, CTAS, THREADS, arguments(NEVER), workers=1, budget=budget)
-    )
+    result = in_all_tiers(monkeypatch, lambda: said(plain, CTAS, THREADS, arguments(NEVER), workers=1, budget=budget))
     assert result[0]["verdict"] == "incomplete"
 
 
-def test_the_worst_execution_of_an_access_is_that_of_the_first_cta(monkeypatch: pytest.MonkeyPatch) -> None:
-    @cuda.jit
-    def conflicts(n: Any, y: Any) -> None:
-        s = cuda.shared.array(32 * 32, np.float32)
-        t, b = cuda.threadIdx.x, cuda.blockIdx.x
-        for q in range(11):
-            if 96 * q + t < 1024:
-                s[96 * q + t] = q
+@cuda.jit
+def columns(n: Any, y: Any, x: Any, when: Any) -> None:
+    """Lanes read one column: each load costs 32 wavefronts."""
+    s = cuda.shared.array(32 * 32, np.float32)
+    t, b = cuda.threadIdx.x, cuda.blockIdx.x
+    for q in range(11):
+        if 96 * q + t < 1024:
+            s[96 * q + t] = q
+    cuda.syncthreads()
+    v = np.float32(0)
+    for r in range(n):
+        v += s[t % 32 * 32 + r % 4]
         cuda.syncthreads()
-        v = np.float32(0)
-        for r in range(n):
-            v += s[t % 32 * 32 + r % 4]
-            cuda.syncthreads()
-        y[b, t] = v
+    y[b, t] = v
 
-    result = in_all_tiers(
-        monkeypatch,
-        lambda: said(conflicts, 3, THREADS, (ROUNDS, np.zeros((3, THREADS), np.float32)), workers=1),
-    )
-    assert any(finding["code"] == "bank-conflict" for finding in result[0]["findings"])
+
+@pytest.mark.parametrize("order", ["ascending", "descending"])
+def test_the_worst_execution_of_an_access_is_that_of_the_first_cta(
+    order: CtaOrder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def one() -> tuple[Any, ...]:
+        with using(Settings(cta_order=order)):
+            return said(columns, CTAS, THREADS, arguments(NEVER), workers=1)
+
+    result = in_all_tiers(monkeypatch, one)
+    found = next(finding for finding in result[0]["findings"] if finding["code"] == "bank-conflict")
+    assert found["sites"][0]["cta"] == (0, 0, 0)

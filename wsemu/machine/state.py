@@ -286,6 +286,8 @@ SECTION = record(
     moments=1,  # that its accesses have made when they were judged
     sets=1,
     elements=1,
+    low=1,  # where its accesses begin, and end, as offsets
+    high=1,
 )
 """accesses to shared memory between two barriers of all warps of a CTA, in order"""
 FORESEEN = record(key=1, first=1)
@@ -302,6 +304,7 @@ NOTED = record(
 """and what else is known of it; at the same place of another table"""
 SECTIONS = record(
     table=1,  # host address of SECTION[room]
+    heads=1,  # host address of FORESEEN[room]: how each of them begins, whoever made that access
     count=1,
     room=1,
     foreseen=1,  # host address of FORESEEN[access_room], of all sections: the first one is that of no section
@@ -316,10 +319,15 @@ SECTIONS = record(
     start=1,  # host address of the first FORESEEN of that which is followed
     end=1,  # number of the next access that is noted
     spoilt=1,  # 1: since it began there was a conflict
+    tries=1,  # how often one was noted, to its end or not
+    most_tries=1,
     moments=1,  # how many there were when that began which is noted
     sets=1,
     elements=1,
-    stale=1,  # 1: there were sections since whose accesses cells do not tell of
+    low=1,  # where its accesses begin so far, and end
+    high=1,
+    stale_low=1,  # where those of sections begin, and end, that cells do not tell of
+    stale_high=1,
 )
 """the sections that a machine knows"""
 PLAN_DUE = record(ready=1, misses=1, made=1, since=1)

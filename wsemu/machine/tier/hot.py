@@ -232,7 +232,7 @@ def _begin_sections(machine: Machine) -> None:
     known = machine.sections = Sections()
     state["foreseen"], state["section"], state["sections"] = known.nowhere, NOTHING, 0
     alone = state["members"] == 1 and not (machine.image.asynchronous or state["lockstep"])
-    if alone and state["readers"] and state["clocks"] and state["group_step"] == 1:
+    if alone and state["readers"] and state["clocks"]:
         state[SECTIONS] = native.compiled((SECTIONS,), machine.width)[SECTIONS]
         state["sections"] = known.address
 

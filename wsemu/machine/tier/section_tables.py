@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.machine.state import FORESEEN, NOTED, SECTION, SECTIONS, address_of, aligned, table
+from wsemu.machine.state import FORESEEN, NOTED, NOWHERE, SECTION, SECTIONS, address_of, aligned, table
 from wsemu.model.isa import LANES
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MOST_SECTIONS, MOST_ACCESSES, MOST_STEPS = 1 << 6, 1 << 14, 1 << 12
 """that a machine remembers"""
+MOST_TRIES = 1 << 8
+"""to note one: not all come to their end"""
 PC_SHIFT, WARP_SHIFT = 32, 49
 """of a key of FORESEEN: the lanes are below, and any program has fewer instructions than fit between"""
 PCS = (1 << (WARP_SHIFT - PC_SHIFT)) - 1
@@ -28,6 +30,7 @@ class Sections:
 
     def __init__(self) -> None:
         self._sections = table(MOST_SECTIONS, SECTION)
+        self._heads = table(MOST_SECTIONS, FORESEEN)
         self._foreseen = table(MOST_ACCESSES, FORESEEN)
         self._foreseen[0]["key"] = -1
         self._noted = table(MOST_ACCESSES, NOTED)
@@ -35,6 +38,7 @@ class Sections:
         self._known = table(1, SECTIONS)
         fields = {
             "table": address_of(self._sections),
+            "heads": address_of(self._heads),
             "room": MOST_SECTIONS,
             "foreseen": self.nowhere,
             "noted": address_of(self._noted),
@@ -43,6 +47,8 @@ class Sections:
             "steps": address_of(self._steps),
             "step_room": MOST_STEPS,
             "last": -1,
+            "most_tries": MOST_TRIES,
+            "stale_low": NOWHERE,
             "start": self.nowhere,
         }
         for name, value in fields.items():

@@ -19,7 +19,7 @@ import numpy as np
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import SCATTERED, UNIT, keep_steps, lie_so, simple_pattern
 from wsemu.machine.memory.plans import some_lane_unset
-from wsemu.machine.memory.shadow_cells import unit
+from wsemu.machine.memory.shadow_cells import highest_of, lowest_of, unit
 from wsemu.machine.records import (
     access_at,
     call,
@@ -33,7 +33,7 @@ from wsemu.machine.records import (
     warp_at,
 )
 from wsemu.machine.scalars import load_i64, lowest_bit, popcount, store_i64
-from wsemu.machine.state import FOLLOWING, FORESEEN, MADE, MAKES, MET, NOTHING, NOTING, STARTS
+from wsemu.machine.state import FOLLOWING, FORESEEN, MADE, MAKES, MET, NOTHING, NOTING, NOWHERE, STARTS, TRACKED
 from wsemu.machine.tier.accesses import HOST, HOW, KIND, KNOWN, any_way, some_side_by_side, some_word_unset
 from wsemu.machine.tier.section_tables import BY_VM, PC_SHIFT, PCS, WARP_SHIFT
 from wsemu.model.isa import FIRST_STORE, LANES, OFFSET_MASK, READ, SEGMENT_SHIFT, SHARED, WRITE
@@ -63,15 +63,15 @@ def judge_access(m, w, pc, steps, first, shape, lanes):
 
 
 @compiled
-def count_again(m, known, one, often):
-    """An access is made so often as it was noted."""
+def count_again(m, known, one):
+    """An access is made once more, as it was noted."""
     noted = noted_at(known.noted, number_of(known, one))
     key = foreseen_at(one, 0).key
     row = access_at(m.accesses, key >> PC_SHIFT & PCS)
-    row.executions += often
-    row.lanes += often * noted.lanes
-    row.shared += often * noted.shared
-    row.ideal_shared += often * noted.ideal_shared
+    row.executions += 1
+    row.lanes += noted.lanes
+    row.shared += noted.shared
+    row.ideal_shared += noted.ideal_shared
 
 
 @compiled
@@ -82,28 +82,47 @@ def judge_noted(m, known, one):
     if judge_access(m, w, pc, noted.steps, made.first, noted.shape, lanes):
         return
     m.serial += 1
-    count_again(m, known, one, np.int64(1))
+    count_again(m, known, one)
     addresses = noted.steps - instruction_at(m.code, pc).a  # where its registers would be
     bias = made.first - (SHARED << SEGMENT_SHIFT)
+    if segment_at(m.segments, SHARED).tracked != TRACKED:
+        return
     if call(m.shadow_entry, m.address, w, pc, addresses, bias, lanes, SCATTERED, SHARED):
         m.unnamed = 1  # the host is needed in the midst of it: the launch starts anew, without sections
         m.budget = 0
 
 
 @compiled
-def clear_old(m, known):
-    """All that cells tell is known to all warps: they need not tell it."""
+def clear(m, low, high):
+    """Clear the cells of bytes of shared memory: all that they tell is known to all warps."""
     shared = segment_at(m.segments, SHARED)
-    for cell in range(shared.low, shared.high):
+    if shared.grain < 0:
+        return
+    for cell in range(max(low >> shared.grain, shared.low), min(((high - 1) >> shared.grain) + 1, shared.high)):
         store_i64(shared.writes + 8 * cell, np.int64(0))
         store_i64(shared.reads + 8 * cell, np.int64(0))
 
 
 @compiled
+def clear_stale(m, known):
+    """Clear the cells that sections have touched which were only compared."""
+    clear(m, known.stale_low, known.stale_high)
+    known.stale_low = NOWHERE
+    known.stale_high = 0
+
+
+@compiled
+def grow_stale(known, section):
+    """Cells do not tell of a section."""
+    known.stale_low = min(known.stale_low, section.low)
+    known.stale_high = max(known.stale_high, section.high)
+
+
+@compiled
 def catch_up(m, known):
     """Judge the accesses that were foreseen; up to the next barrier the others are judged at once."""
-    clear_old(m, known)  # as it was when they were noted
-    known.stale = 0
+    grow_stale(known, section_at(known.table, known.now))  # cells are as they were when it was noted
+    clear_stale(m, known)
     one, end = known.start, m.foreseen
     m.section = NOTHING
     m.foreseen = known.foreseen
@@ -118,9 +137,8 @@ def give_up(m, known):
     if m.section == FOLLOWING and m.foreseen != known.start:
         section_at(known.table, known.now).failed += 1
         catch_up(m, known)
-    elif m.section == FOLLOWING and known.stale:
-        clear_old(m, known)
-        known.stale = 0
+    elif m.section == FOLLOWING:
+        clear_stale(m, known)
     m.section = NOTHING
     m.foreseen = known.foreseen
 
@@ -167,7 +185,7 @@ def count_part(m, known):
     """A section has ended before all was made that was foreseen."""
     one = known.start
     while one != m.foreseen:
-        count_again(m, known, one, np.int64(1))
+        count_again(m, known, one)
         one += FORESEEN_BYTES
 
 
@@ -193,6 +211,11 @@ def keep_section(m, known):
     section.moments = m.moment_count - known.moments
     section.sets = m.set_count - known.sets
     section.elements = m.element_count - known.elements
+    section.low = known.low
+    section.high = known.high
+    one, head = foreseen_at(section.first, 0), foreseen_at(known.heads, known.count)
+    head.key = one.key & ~BY_VM
+    head.first = one.first
     foreseen_at(known.foreseen, known.end).key = -1
     known.accesses = known.end + 1
     came(known, known.count)
@@ -204,7 +227,7 @@ def end_section(m, known):
     """All warps have met."""
     if m.section == FOLLOWING and m.foreseen != known.start:
         section = section_at(known.table, known.now)
-        known.stale = 1
+        grow_stale(known, section)
         if m.foreseen == section.first + FORESEEN_BYTES * section.count:
             section.used += 1
             section.uncounted += 1
@@ -223,21 +246,26 @@ def end_section(m, known):
 def seek(m, known, key, first):
     """The first access of a section is other than was foreseen: follow one that begins so, or note a new one."""
     for number in range(known.count):
-        section = section_at(known.table, number)
-        one = foreseen_at(section.first, 0)
-        if one.key & ~BY_VM == key and one.first == first and worth(m, section):
+        head = foreseen_at(known.heads, number)
+        if head.key == key and head.first == first and worth(m, section_at(known.table, number)):
             follow(m, known, number)
             return
-    clear_old(m, known)
-    known.stale = 0
+    clear_stale(m, known)
     m.foreseen = known.foreseen
     known.start = known.foreseen
+    if known.count == known.room or known.tries == known.most_tries:
+        m.section = NOTHING
+        return
+    m.section = NOTING
+    shared = segment_at(m.segments, SHARED)
+    clear(m, np.int64(0), shared.bytes)
+    known.tries += 1
     known.end = known.accesses
+    known.low = NOWHERE
+    known.high = 0
     known.moments = m.moment_count
     known.sets = m.set_count
     known.elements = m.element_count
-    room = known.count < known.room
-    m.section = NOTING if room else NOTHING
 
 
 @compiled
@@ -310,6 +338,9 @@ def note(m, known, key, place, first, shape, lanes, how, cost, ideal):
     noted.shared = cost
     noted.ideal_shared = ideal
     known.end = at + 1
+    offset, lane, size = first & OFFSET_MASK, lowest_bit(lanes), np.int64(1) << (shape & 255)
+    known.low = min(known.low, offset + lowest_of(steps, lanes, lane))
+    known.high = max(known.high, offset + highest_of(steps, lanes, lane) + size)
 
 
 @compiled
