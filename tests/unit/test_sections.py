@@ -223,6 +223,39 @@ def halves(n: Any, y: Any, x: Any, when: Any) -> None:
     y[b, t] = v
 
 
+@cuda.jit
+def shorter(n: Any, y: Any, x: Any, when: Any) -> None:
+    """In one round a load is left out, the last one before a barrier."""
+    s = cuda.shared.array(32 * 4, np.float32)
+    t, b = cuda.threadIdx.x, cuda.blockIdx.x
+    w, l = t // 32, t % 32  # noqa: E741
+    v = np.float32(0)
+    for r in range(n):
+        s[32 * w + l] = v + r
+        cuda.syncthreads()
+        v += s[32 * ((w + 1) % 3) + l]
+        if not (r == when and b == 1):
+            v += s[32 * w + l]
+        cuda.syncthreads()
+    y[b, t] = v
+
+
+@cuda.jit
+def some_apart(n: Any, y: Any, x: Any, when: Any) -> None:
+    """Some lanes, which do not lie side by side."""
+    s = cuda.shared.array(32 * 4, np.float32)
+    t, b = cuda.threadIdx.x, cuda.blockIdx.x
+    w, l = t // 32, t % 32  # noqa: E741
+    v = np.float32(0)
+    for r in range(n):
+        s[32 * w + l] = l * 1.5 + r
+        cuda.syncthreads()
+        if l < 8:
+            v += s[32 * ((w + 1) % 3) + l * 3]
+        cuda.syncthreads()
+    y[b, t] = v
+
+
 def arguments(when: int) -> tuple[Any, ...]:
     return ROUNDS, np.zeros((CTAS, THREADS), np.float32), np.arange(256) % 32, when
 
@@ -286,7 +319,7 @@ def test_a_section_with_a_conflict_is_judged_each_time(monkeypatch: pytest.Monke
 def test_an_exit_and_what_some_lanes_do_are_what_they_are_without_blocks(
     when: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kernel in (leaves, halves, plain):
+    for kernel in (leaves, halves, plain, shorter, some_apart):
         in_all_tiers(monkeypatch, lambda kernel=kernel: said(kernel, CTAS, THREADS, arguments(when), workers=1))
 
 

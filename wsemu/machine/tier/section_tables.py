@@ -35,6 +35,7 @@ class Sections:
         self._foreseen[0]["key"] = -1
         self._noted = table(MOST_ACCESSES, NOTED)
         self._steps = aligned(8 * LANES * MOST_STEPS)  # rows like those of registers
+        self._latest: npt.NDArray[np.int64] = np.zeros(2 * MOST_STEPS, np.int64)
         self._known = table(1, SECTIONS)
         fields = {
             "table": address_of(self._sections),
@@ -46,6 +47,8 @@ class Sections:
             "access_room": MOST_ACCESSES,
             "steps": address_of(self._steps),
             "step_room": MOST_STEPS,
+            "latest": address_of(self._latest),
+            "latest_mask": len(self._latest) - 1,
             "last": -1,
             "most_tries": MOST_TRIES,
             "stale_low": NOWHERE,

@@ -9,7 +9,7 @@ Where another one follows than was FORESEEN, those that were compared and not ju
 before anything else that orders, or that the VM does to shared memory.  Until then no warp's clock has changed.  The
 cells of sections that were only compared keep what they held before, all of which is known to all warps: they are
 cleared before the next section that is judged.
-That all bytes are written which a section reads is looked at each time: it hangs on what came before.
+That all bytes are written which a section loads is looked at each time: it hangs on what came before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import SCATTERED, UNIT, keep_steps, lie_so, simple_pattern
-from wsemu.machine.memory.plans import some_lane_unset
+from wsemu.machine.memory.plans import note_lanes_set, some_lane_unset
 from wsemu.machine.memory.shadow_cells import highest_of, lowest_of, unit
 from wsemu.machine.records import (
     access_at,
@@ -34,12 +34,14 @@ from wsemu.machine.records import (
 )
 from wsemu.machine.scalars import load_i64, lowest_bit, popcount, store_i64
 from wsemu.machine.state import FOLLOWING, FORESEEN, MADE, MAKES, MET, NOTHING, NOTING, NOWHERE, STARTS, TRACKED
-from wsemu.machine.tier.accesses import HOST, HOW, KIND, KNOWN, any_way, some_side_by_side, some_word_unset
+from wsemu.machine.tier.accesses import HOST, HOW, KIND, KNOWN, any_way, note_words, some_side_by_side, some_word_unset
 from wsemu.machine.tier.section_tables import BY_VM, PC_SHIFT, PCS, WARP_SHIFT
 from wsemu.model.isa import FIRST_STORE, LANES, OFFSET_MASK, READ, SEGMENT_SHIFT, SHARED, WRITE
 
 FULL = (1 << LANES) - 1
 FORESEEN_BYTES = FORESEEN.itemsize
+MIX = 0x2545F4914F6CDD1D
+"""of a hash"""
 PATIENCE = 4
 """how much more often another section may begin like one than it is met again"""
 all_lanes, some_lanes = compiled(any_way), compiled(some_side_by_side)
@@ -269,15 +271,22 @@ def seek(m, known, key, first):
 
 
 @compiled
-def all_set(m, steps, first, shape, lanes):
-    """Whether all bytes of an access are written."""
-    written = segment_at(m.segments, SHARED).initialised
-    if written == 0:
+def written(m, noted, first, lanes):
+    """Whether all bytes of a load are written; those of a store are, from now on."""
+    shared = segment_at(m.segments, SHARED)
+    if shared.initialised == 0:
         return True
-    place = written + (first & OFFSET_MASK)
+    place, size = shared.initialised + (first & OFFSET_MASK), np.int64(1) << (noted.shape & 255)
+    end = place + 4 * popcount(lanes)  # of some lanes, which lie one behind the other
+    if noted.shape >> KIND & 1 == WRITE:
+        if lanes == FULL:
+            note_lanes_set(shared, place, noted.steps, size)
+        else:
+            note_words(shared, place, end)
+        return True
     if lanes == FULL:
-        return some_lane_unset(place, steps, np.int64(1) << (shape & 255)) == 0
-    return not some_word_unset(place, place + 4 * popcount(lanes))
+        return some_lane_unset(place, noted.steps, size) == 0
+    return not some_word_unset(place, end)
 
 
 @compiled
@@ -292,7 +301,7 @@ def as_foreseen(m, known, key, steps, first, shape, lanes):
         return np.int64(0)
     if noted.steps != steps and not lie_so(steps, load_i64(steps + 8 * lowest_bit(lanes)), noted.steps, lanes):
         return np.int64(0)
-    if not all_set(m, noted.steps, first, shape, lanes):
+    if not written(m, noted, first, lanes):
         return np.int64(0)
     if shape >> KNOWN:  # as the block has them, from now on without a look
         one.key = key
@@ -302,29 +311,30 @@ def as_foreseen(m, known, key, steps, first, shape, lanes):
 
 
 @compiled
-def steps_of(known, before, place, lanes):
-    """Where it stays how far lanes lie from the first of them; 0: there is no room.  Those of the access before may be
-    the same."""
+def steps_of(known, key, place, at):
+    """Where it stays how far lanes lie from the first of them, the address of which is `at`: mostly that is as the last
+    time; 0: there is no room."""
+    lanes = key & FULL
     first = load_i64(place + 8 * lowest_bit(lanes))
-    if before >= 0:
-        same = noted_at(known.noted, before).steps
-        if lanes == FULL and lie_so(place, first, same, np.int64(FULL)):
-            return same
+    number = ((key ^ at * MIX) * MIX) >> 32 & known.latest_mask
+    latest = known.latest + 8 * number
+    steps = load_i64(latest)
+    if steps and lie_so(place, first, steps, lanes):
+        return steps
     if known.step_count == known.step_room:
         return np.int64(0)
-    to = known.steps + 8 * LANES * known.step_count
+    steps = known.steps + 8 * LANES * known.step_count
     known.step_count += 1
-    keep_steps(place, first, to)
-    return to
+    keep_steps(place, first, steps)
+    store_i64(latest, steps)
+    return steps
 
 
 @compiled
 def note(m, known, key, place, first, shape, lanes, how, cost, ideal):
     """One more access of the section that is noted."""
     at = known.end
-    constant = shape >> KNOWN and lanes == FULL
-    before = at - 1 if at > known.accesses else np.int64(-1)
-    steps = place if constant else steps_of(known, before, place, lanes)
+    steps = place if shape >> KNOWN and lanes == FULL else steps_of(known, key, place, first)
     if at + 1 >= known.access_room or steps == 0:
         m.section = NOTHING
         return
