@@ -29,13 +29,18 @@ def _column(draw: random.Random) -> str:
 
 
 def _store(draw: random.Random, half: str) -> list[str]:
+    if draw.random() < 0.15:
+        return [f"if {draw.choice(('l < 8', 'l % 2 == 1', 'l > 15'))}:", f"    s[{half} + 32 * w + l] = r"]
     column = draw.choice(("l", "l", "l", "(31 - l)", "(l ^ w)"))
     return [f"s[{half} + 32 * w + {column}] = {draw.choice(('v', 'r', 'l', 'x[t + r]'))}"]
 
 
 def _load(draw: random.Random, half: str, warps: int) -> list[str]:
     if draw.random() < 0.2:
-        return [f"if l < {draw.choice((4, 8, 16))}:", f"    v += s[{half} + 32 * {_row(draw, warps)} + l]"]
+        return [
+            f"if {draw.choice(('l < 4', 'l < 8', 'l < 16', 'l % 2 == 0', 'l > 20', 'l % 8 < 3'))}:",
+            f"    v += s[{half} + 32 * {_row(draw, warps)} + l]",
+        ]
     return [f"v += s[{half} + 32 * {_row(draw, warps)} + {_column(draw)}]"]
 
 
@@ -53,6 +58,7 @@ def _event(draw: random.Random, half: str, warps: int) -> list[str]:
         ["if w == 0:", f"    ptx.barrier_arrive(2, {32 * warps})", "else:", f"    ptx.barrier_sync(2, {32 * warps})"],
         [f"cuda.atomic.add(c, {draw.randrange(2)}, 1)"], ["cuda.syncthreads()"], ["v += y[t]"],
         [f"v += s[{half} + 32 * {ROWS - 1} + l]"], [f"s[{half} + x[t] * 8 + l % 8] = 1"],
+        [f"v += s[{half} + 32 * w + (x[t] * 9 + l) % 32]"], [f"v += s[{half} + 32 * w + l + {draw.choice((1, 600))}]"],
         [f"if w == {warps - 1}:", "    break"], [f"if l > {some}:", "    return"],
     ))  # fmt: skip
 

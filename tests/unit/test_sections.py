@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import wsemu
 from tests.unit.test_blocks import in_all_tiers, said
 from wsemu import cuda, ptx
 from wsemu.machine import run
@@ -17,6 +18,7 @@ from wsemu.model.settings import Settings, using
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from wsemu.machine.run import Machine
     from wsemu.model.settings import CtaOrder
@@ -256,11 +258,77 @@ def some_apart(n: Any, y: Any, x: Any, when: Any) -> None:
     y[b, t] = v
 
 
+@cuda.jit
+def every_second(n: Any, y: Any, x: Any, when: Any) -> None:
+    """Every second lane reads; CTA 1 has written the first half of the rows alone, and reads in a later round."""
+    s = cuda.shared.array(32 * 4, np.float32)
+    t, b = cuda.threadIdx.x, cuda.blockIdx.x
+    w, l = t // 32, t % 32  # noqa: E741
+    if b == 0 or l < 16:
+        s[32 * w + l] = 1
+    cuda.syncthreads()
+    v = np.float32(0)
+    for r in range(n):
+        if (r > 1 or b == 0) and l % 2 == 0:
+            v += s[32 * w + l]
+        cuda.syncthreads()
+    y[b, t] = v
+
+
+@cuda.jit
+def written_with_gaps(n: Any, y: Any, x: Any, when: Any) -> None:
+    """Every second lane stores, and reads what it stored."""
+    s = cuda.shared.array(32 * 4, np.float32)
+    t, b = cuda.threadIdx.x, cuda.blockIdx.x
+    w, l = t // 32, t % 32  # noqa: E741
+    v = np.float32(0)
+    for r in range(n):
+        if l % 2 == 0:
+            s[32 * w + l] = r
+        cuda.syncthreads()
+    if l % 2 == 0:
+        v += s[32 * w + l]
+    y[b, t] = v
+
+
+@cuda.jit
+def without_barriers(n: Any, y: Any, x: Any, when: Any) -> None:
+    """A warp reads what another one has written, at an index that is data."""
+    s = cuda.shared.array(32 * 4, np.float32)
+    t, b = cuda.threadIdx.x, cuda.blockIdx.x
+    place = x[t + 64 * b]
+    s[t] = 1
+    y[b, t] = s[place]
+
+
+@cuda.jit
+def beyond(n: Any, y: Any, x: Any, when: Any) -> None:
+    """One lane reads beyond the array, in each round."""
+    s = cuda.shared.array(96, np.float32)
+    t, b = cuda.threadIdx.x, cuda.blockIdx.x
+    s[t] = 1
+    cuda.syncthreads()
+    v = np.float32(0)
+    place = x[t] * 5 % 32
+    if t == 7:
+        place = 100
+    for _ in range(n):
+        v += s[place]
+        cuda.syncthreads()
+    y[b, t] = v
+
+
 def arguments(when: int) -> tuple[Any, ...]:
     return ROUNDS, np.zeros((CTAS, THREADS), np.float32), np.arange(256) % 32, when
 
 
 NEVER, LATE = -1, 13
+PLACES = np.concatenate([np.tile(np.arange(64), 4), np.arange(64) % 32])
+"""threads read what they wrote, but for the last CTA's second warp"""
+
+
+def rows(ctas: int, threads: int) -> np.ndarray[Any, Any]:
+    return np.zeros((ctas, threads), np.float32)
 
 
 REPEATED = (plain, stray_store, not_written, leaves, left_out, halves)
@@ -329,6 +397,81 @@ def test_that_bytes_are_written_is_looked_at_in_each_cta(monkeypatch: pytest.Mon
     result = in_all_tiers(monkeypatch, lambda: said(not_written, CTAS, THREADS, arguments(1), workers=1))
     assert [finding["code"] for finding in result[0]["findings"]] == ["uninitialized-read"]
     assert result[0]["findings"][0]["sites"][0]["cta"] == (1, 0, 0)
+
+
+@pytest.mark.parametrize(("kernel", "code"), [(every_second, "uninitialized-read"), (written_with_gaps, None)])
+def test_bytes_of_lanes_with_gaps_are_those_of_these_lanes(
+    kernel: Any, code: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = in_all_tiers(monkeypatch, lambda: said(kernel, CTAS, THREADS, arguments(NEVER), workers=1))
+    assert [finding["code"] for finding in result[0]["findings"]] == ([code] if code else [])
+
+
+def test_programs_without_barriers_have_no_sections(machines: list[Machine], monkeypatch: pytest.MonkeyPatch) -> None:
+    result = in_all_tiers(monkeypatch, lambda: said(without_barriers, 5, 64, (1, rows(5, 64), PLACES, 0), workers=1))
+    assert [finding["code"] for finding in result[0]["findings"]] == ["race"]
+    assert machines
+    assert all(not m.state[0]["sections"] for m in machines)
+
+
+def test_an_access_beyond_an_array_is_reported_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = in_all_tiers(monkeypatch, lambda: said(beyond, CTAS, THREADS, arguments(NEVER), workers=1))
+    assert [finding["code"] for finding in result[0]["findings"]] == ["out-of-bounds"]
+    assert result[0]["findings"][0]["count"] == CTAS * ROUNDS
+
+
+ELSEWHERE = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry elsewhere(.param .u64 y, .param .u32 n)
+{
+    .shared .align 4 .b8 tile[256];
+    .reg .pred %p<5>;
+    .reg .b32 %r<8>;
+    .reg .f32 %f<3>;
+    .reg .b64 %rd<8>;
+    ld.param.u64 %rd1, [y];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %tid.x;
+    mov.u32 %r3, %ctaid.x;
+    mov.u64 %rd2, tile;
+    cvta.shared.u64 %rd3, %rd2;
+    mul.wide.u32 %rd4, %r2, 4;
+    add.u64 %rd5, %rd3, %rd4;
+    add.u64 %rd6, %rd1, %rd4;
+    setp.eq.u32 %p1, %r2, 63;
+    selp.b64 %rd6, %rd3, %rd6, %p1;
+    mov.u32 %r4, 0;
+    mov.f32 %f1, 0f3F800000;
+LOOP:
+    st.f32 [%rd5], %f1;
+    setp.lt.u32 %p2, %r2, 32;
+    @%p2 bra MEET;
+    setp.ne.u32 %p2, %r4, 9;
+    @%p2 bra MEET;
+    setp.ne.u32 %p2, %r3, 1;
+    @%p2 bra MEET;
+    ld.f32 %f2, [%rd6];
+MEET:
+    bar.sync 0;
+    add.u32 %r4, %r4, 1;
+    setp.lt.u32 %p3, %r4, %r1;
+    @%p3 bra LOOP;
+    ret;
+}
+"""
+"""in one round the last lane of a warp loads what another warp has stored to shared memory, its others an array"""
+
+
+def test_lanes_of_one_access_may_be_in_shared_memory_and_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "elsewhere.ptx"
+    path.write_text(ELSEWHERE)
+    kernel = wsemu.load_ptx(path)["elsewhere"]
+    result = in_all_tiers(monkeypatch, lambda: said(kernel, 2, 64, (np.zeros(64, np.float32), 20), workers=1))
+    assert [finding["code"] for finding in result[0]["findings"]] == ["race"]
 
 
 def test_lanes_that_lie_otherwise_behind_the_same_first_one_are_other_accesses(

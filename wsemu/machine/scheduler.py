@@ -324,6 +324,19 @@ def note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, 
     return np.int64(0)
 
 
+@compiled
+def tell_sections(m, w, pc, registers, i, mask, pattern, bias, number):
+    """Tell them of an access that follows; whether it is one to shared memory, of which they are to be told again."""
+    if pattern == SCATTERED:
+        size = i.aux & 255
+        limit = segment_at(m.segments, number).bytes - size
+        pattern = lane_pattern(registers, i.a, mask, bias, limit, size) if limit >= 0 else np.int64(BAD)
+    if number != SHARED and pattern != BAD:
+        return False
+    call(m.section_entry, m.address, MAKES if pattern != BAD and i.op < N_MEMORY else BREAKS, w, pc, mask)
+    return True
+
+
 def access(address, w, pc, registers, mask):
     """Execute the load, store or atomic at pc for the lanes of `mask`."""
     m = machine_at(address, 0)
@@ -337,9 +350,9 @@ def access(address, w, pc, registers, mask):
     first = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
     number = first >> SEGMENT_SHIFT
     pattern, bias = judged_as_one(m, registers, i, mask, first, size, writes)
-    noted = m.section and (number == SHARED or pattern == BAD)
-    if noted:
-        call(m.section_entry, address, MAKES if pattern != BAD and op < N_MEMORY else BREAKS, w, pc, mask)
+    noted = np.int64(0)
+    if m.section:
+        noted = tell_sections(m, w, pc, registers, i, mask, pattern, bias, number)
     host = np.int64(0)
     if pattern == SCATTERED:
         if mask == WHOLE and op < m.planned and m.resumes == 0 and m.remote == 0 and m.trace == 0:

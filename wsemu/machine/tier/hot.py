@@ -22,7 +22,7 @@ import numpy as np
 from wsemu.machine import build as native
 from wsemu.machine import cache
 from wsemu.machine.state import NOTHING, PERMIT, address_of
-from wsemu.machine.tier.section_tables import Sections
+from wsemu.machine.tier.section_tables import Sections, may_have
 from wsemu.machine.tier.shapes import CREDIT, Rows, given_shapes, indices_outside
 from wsemu.model.control_flow import changes_flow, successors
 from wsemu.model.data import NamedTuple
@@ -231,7 +231,7 @@ def _begin_sections(machine: Machine) -> None:
     state = machine.state[0]
     known = machine.sections = Sections()
     state["foreseen"], state["section"], state["sections"] = known.nowhere, NOTHING, 0
-    alone = state["members"] == 1 and not (machine.image.asynchronous or state["lockstep"])
+    alone = state["members"] == 1 and not state["lockstep"] and may_have(machine.program)
     if alone and state["readers"] and state["clocks"]:
         state[SECTIONS] = native.compiled((SECTIONS,), machine.width)[SECTIONS]
         state["sections"] = known.address

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.machine.state import FORESEEN, NOTED, NOWHERE, SECTION, SECTIONS, address_of, aligned, table
-from wsemu.model.isa import LANES
+from wsemu.model.isa import LANES, NAMES, OPERATIONS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from wsemu.model.program import Program
 
 MOST_SECTIONS, MOST_ACCESSES, MOST_STEPS = 1 << 6, 1 << 14, 1 << 12
 """that a machine remembers"""
@@ -23,6 +25,12 @@ PCS = (1 << (WARP_SHIFT - PC_SHIFT)) - 1
 BY_VM = 1 << 62
 """of a key: the VM has made the access, whose lanes may lie otherwise than a block knows"""
 _COUNTS = ("lanes", "shared", "ideal_shared")
+
+
+def may_have(program: Program) -> bool:
+    """Whether CTAs of a program may have sections: blocks of others do not know of them."""
+    barriers = any(OPERATIONS[NAMES[opcode]].kind == "barrier" for opcode in program.opcodes)
+    return barriers and not program.asynchronous
 
 
 class Sections:

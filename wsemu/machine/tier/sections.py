@@ -87,7 +87,7 @@ def judge_noted(m, known, one):
     count_again(m, known, one)
     addresses = noted.steps - instruction_at(m.code, pc).a  # where its registers would be
     bias = made.first - (SHARED << SEGMENT_SHIFT)
-    if segment_at(m.segments, SHARED).tracked != TRACKED:
+    if segment_at(m.segments, SHARED).tracked != TRACKED:  # nobody looks for races
         return
     if call(m.shadow_entry, m.address, w, pc, addresses, bias, lanes, SCATTERED, SHARED):
         m.unnamed = 1  # the host is needed in the midst of it: the launch starts anew, without sections
@@ -173,6 +173,7 @@ def begin(m, known):
     m.foreseen = known.foreseen
     m.section = FOLLOWING
     if m.by_lanes or shared.watched or m.suspects:
+        clear_stale(m, known)
         m.section = NOTHING
         return
     if known.last < 0:
@@ -297,8 +298,6 @@ def as_foreseen(m, known, key, steps, first, shape, lanes):
     if one.key & ~BY_VM != key or one.first != first:
         return np.int64(0)
     noted = noted_at(known.noted, number_of(known, m.foreseen))
-    if lanes != FULL and noted.how != UNIT:
-        return np.int64(0)
     if noted.steps != steps and not lie_so(steps, load_i64(steps + 8 * lowest_bit(lanes)), noted.steps, lanes):
         return np.int64(0)
     if not written(m, noted, first, lanes):
@@ -387,11 +386,15 @@ def in_section(address, w, pc, place, imm, shape, lanes):
 
 @compiled
 def pattern_of(place, mask, log_size):
-    """How lanes lie; of some lanes, whether one is behind the other as `accesses.some_side_by_side` has them."""
+    """How lanes lie; of some lanes, UNIT where `accesses.some_side_by_side` makes such accesses: consecutive ones, of
+    four bytes each, one behind the other."""
     if mask == FULL:
         return simple_pattern(place, np.int64(0), mask, log_size)
-    one_behind_the_other = log_size == 2 and unit(place, mask, lowest_bit(mask), np.int64(2))
-    return np.int64(UNIT if one_behind_the_other else SCATTERED)
+    lane = lowest_bit(mask)
+    consecutive = mask >> lane == (np.int64(1) << popcount(mask)) - 1
+    if consecutive and log_size == 2 and unit(place, mask, lane, np.int64(2)):
+        return np.int64(UNIT)
+    return np.int64(SCATTERED)
 
 
 @compiled
@@ -402,8 +405,9 @@ def note_made(m, known, w, pc, mask):
     log_size = (i.aux >> 16) & 255
     kind = np.int64(WRITE if i.op >= FIRST_STORE else READ)
     how = pattern_of(place, mask, log_size)
-    if i.aux & 255 != 1 << log_size or (kind == WRITE and how != UNIT):  # lanes that may store to one place
-        m.section = NOTHING
+    alone = kind == READ or how == UNIT  # otherwise several lanes may store to one place, and what they do is judged
+    if i.aux & 255 != 1 << log_size or not alone or (mask != FULL and how != UNIT):
+        m.section = NOTHING  # blocks do not make such ones
         return
     row = access_at(m.accesses, pc)
     first = load_i64(place + 8 * lowest_bit(mask)) + i.imm

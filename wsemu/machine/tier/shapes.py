@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wsemu.machine.arithmetic.families import family_of
+from wsemu.machine.tier.section_tables import may_have
 from wsemu.model.control_flow import inner_loop_numbers, loop_numbers, successors
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
@@ -328,8 +329,7 @@ class Rows:
         self.outside = outside
         self.reads_only = loads_read_only(program)
         self.code = program.code.tolist()
-        barriers = any(OPERATIONS[NAMES[row[0]]].kind == "barrier" for row in self.code)
-        self.meets = barriers and not program.asynchronous
+        self.meets = may_have(program)
         """whether CTAs may have `sections`"""
         self.accesses = access_numbers(row[0] for row in self.code)
         self.uses, self.types, _ = _rows_of(program)
