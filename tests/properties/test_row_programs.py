@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 import wsemu
-from tests.properties import cell_programs, clobber_programs, read_only_programs, row_programs, side_programs
+from tests.properties import (
+    cell_programs,
+    clobber_programs,
+    read_only_programs,
+    row_programs,
+    section_programs,
+    side_programs,
+)
 from tests.properties.loop_programs import LoopProgram
 from wsemu.machine import run
 from wsemu.machine.tier import hot
@@ -25,6 +32,7 @@ KINDS = {
     "read_only": read_only_programs,
     "clobber": clobber_programs,
     "sides": side_programs,
+    "sections": section_programs,
 }
 
 
