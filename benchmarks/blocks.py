@@ -224,6 +224,8 @@ def loop_seconds(case: Case) -> float:
 
 def speed(sizes: dict[str, Any], only: str, most: int) -> bool:
     """The table of the kernels whose names begin with `only`, of so many turns; whether all reports were the same."""
+    if not any(name.startswith(only) for name in cases(sizes)):
+        raise SystemExit(f"no kernel begins with {only!r}: give --only one of {', '.join(cases(sizes))}")
     print(f"{'kernel':14} {'warp instr.':>12} {'off ms':>9} {'first ms':>9} {'auto ms':>9} {'ratio':>6} {'loop ms':>8} "
           f"{'off/loop':>8} {'auto/loop':>9}")  # fmt: skip
     same = True
@@ -278,6 +280,8 @@ def random_programs(count: int, seed: int, only: str) -> bool:
         "clobber": clobber_programs, "side": side_programs, "section": section_programs,
     }  # fmt: skip
     chosen = {name: kind for name, kind in kinds.items() if name.startswith(only)}
+    if not chosen:
+        raise SystemExit(f"no kind of programs begins with {only!r}: give --only one of {', '.join(kinds)}")
     with tempfile.TemporaryDirectory() as folder:
         for name, kind in chosen.items():
             made = [kind.program(seed + k) for k in range(count)]

@@ -51,11 +51,6 @@ def met_again(machines: list[Machine]) -> int:
     return sum(int(m.sections._sections["used"].sum()) for m in machines if m.sections)
 
 
-def failed(machines: list[Machine]) -> int:
-    """How often another one began like one."""
-    return sum(int(m.sections._sections["failed"].sum()) for m in machines if m.sections)
-
-
 # -- kernels: each round writes rows and reads those of other warps; `when` is the round, or another number, at which
 # something else happens in CTA 1
 
