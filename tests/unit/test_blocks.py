@@ -486,6 +486,27 @@ def test_a_block_is_made_while_the_launch_goes_on(monkeypatch: pytest.MonkeyPatc
     assert used[-1]
 
 
+@pytest.mark.parametrize("foreseeable", [12_000, 1_000_000_000])
+@pytest.mark.usefixtures("soon")
+def test_a_launch_that_will_take_long_gets_its_block_at_once(foreseeable: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what its first CTAs took: the other ones take as long."""
+    monkeypatch.setattr(hot, "HOT", 1_000_000_000)
+    monkeypatch.setattr(hot, "FORESEEABLE", foreseeable)
+    began, heat = list[int](), hot.Heat()
+
+    def make_apart(program: Any, wanted: Any, starts: list[int]) -> None:
+        began.append(hot.heat_of(program).instructions)
+
+    monkeypatch.setattr(hot, "_make_apart", make_apart)
+    monkeypatch.setattr(hot, "heat_of", lambda _: heat)
+    said(long, 16, 64, (np.zeros(16 * 64, np.int64), 200))  # 16 CTAs of about 2,000 warp instructions
+    if foreseeable > 1_000_000:
+        assert not began
+    else:
+        (instructions,) = began
+        assert instructions < 6000
+
+
 @pytest.mark.usefixtures("soon")
 def test_a_short_launch_takes_up_no_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would take longer than what it gains."""

@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wsemu.machine.memory.shadow_planes import Suspects
-    from wsemu.machine.tier.hot import Tier, Wanted
+    from wsemu.machine.tier.hot import Placed, Tier, Wanted
     from wsemu.machine.tier.section_tables import Sections
     from wsemu.model.grid import Extent
     from wsemu.model.outcome import EventKind
@@ -424,8 +424,10 @@ class Machine:
         """where each warp's last loads were, see tier/accesses.py"""
         self.blocks: npt.NDArray[np.int64] | None = None
         """where its block may be entered, by instruction"""
+        self.block: Placed | None = None
+        """the block that it uses, if it uses one"""
         self.wanted: Wanted | None = None
-        """the block that it uses, or waits for"""
+        """that block, or the one that it waits for"""
         image = _image_of(ProgramKey(program))
         self.program = program
         self.image = image

@@ -32,8 +32,6 @@ from wsemu.model.isa import LANES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy.typing as npt
-
     from wsemu.machine.lowering import Part
     from wsemu.machine.run import Machine
     from wsemu.machine.tier.shapes import Shape
@@ -47,6 +45,8 @@ VARIABLE = "WSEMU_TIER"
 """of the environment, by which processes that this one starts are told, too"""
 HOT = 30_000_000
 """warp instructions of a program, in all its launches, after which it gets a block: about a second"""
+FORESEEABLE = 60_000_000
+"""the same with those to come, by what the CTAs so far took: it does not wait for the first second then"""
 WORTH = 200_000
 """those of a machine after which it takes up a block that there is: to do so takes as long as ten thousand of them"""
 LONG = 1_000_000
@@ -160,14 +160,12 @@ def look(machine: Machine) -> None:
     """Between two slices: have a machine use its program's block, or that made, if it is time for it."""
     if machine.permits is not None:
         machine.permits["span"] = 0
-    auto, heat = machine.tier == "auto", heat_of(machine.program)
+    auto, heat, there = machine.tier == "auto", heat_of(machine.program), bool(machine.state[0]["blocks"])
     if machine.work == 0:
         machine.worth = WORTH if heat.lately < LONG else 0
     if auto and machine.work < machine.worth:  # it may end before it would be worth it
         return
-    if auto and machine.blocks is not None and machine.state[0]["blocks"]:
-        _look_again(machine, machine.blocks, heat)
-    if (auto and heat.instructions < HOT) or machine.state[0]["blocks"] or not _fit(machine):
+    if (auto and not _hot(machine, heat)) or (there and not _other_one(machine, heat)) or not _fit(machine):
         return
     if machine.wanted is None:
         given = given_shapes(machine.program, machine.registers)
@@ -200,15 +198,27 @@ def _informed(machine: Machine, wanted: Wanted, heat: Heat) -> Wanted:
     return wanted._replace(outside=tuple(sorted(heat.outside)))
 
 
-def _look_again(machine: Machine, blocks: npt.NDArray[np.int64], heat: Heat) -> None:
-    """Where rows lie otherwise than a block has them, look for another one, if one knows more by now."""
-    if machine.wanted is not None and (blocks < 0).any() and len(heat.blocks) < MOST_BLOCKS:
-        wanted = _informed(machine, machine.wanted, heat)
-        if wanted != machine.wanted:
-            machine.wanted, machine.state[0]["blocks"] = wanted, 0
+def _hot(machine: Machine, heat: Heat) -> bool:
+    """Whether its program is worth a block."""
+    state = machine.state[0]
+    done, left = (abs(int(state[name] - state["group"])) for name in ("group_first", "group_end"))
+    to_come = machine.executed * left // done if done else 0
+    return heat.instructions >= HOT or heat.instructions + to_come >= FORESEEABLE
+
+
+def _other_one(machine: Machine, heat: Heat) -> bool:
+    """Whether a machine that has a block may get another one: where rows lie otherwise than that has them, and one
+    knows more by now.  Until that is made the first one stays."""
+    wanted = machine.wanted
+    if machine.tier != "auto" or wanted is None or machine.blocks is None:
+        return False
+    if (machine.blocks < 0).any() and len(heat.blocks) < MOST_BLOCKS:
+        wanted = machine.wanted = _informed(machine, wanted, heat)
+    return heat.blocks.get(wanted) is not machine.block
 
 
 def _take_up(machine: Machine, block: Placed) -> None:
+    machine.block = block
     blocks = machine.blocks = np.zeros(len(machine.image.code) + 1, np.int64)
     blocks[list(block.starts)] = CREDIT
     state = machine.state[0]
