@@ -80,8 +80,8 @@ ENTRIES = {
 """name -> what it is made of; all but `run` are fields of the machine"""
 PARTS = ENTRIES | {family: Made("arithmetic.operations", "family", family) for family in FAMILIES}
 OF_WIDTH = (
-    "run", "collective_entry", "exchange_entry", "matrix_entry", "group_entry", "shadow_entry", "conflict_entry",
-    "lanes_entry", "known_entry", "async_entry", "copy_entry", "tensor_entry", "cluster_entry",
+    "run", "warp_entry", "collective_entry", "exchange_entry", "matrix_entry", "group_entry", "shadow_entry",
+    "conflict_entry", "lanes_entry", "known_entry", "async_entry", "copy_entry", "tensor_entry", "cluster_entry",
     "planned_entry", "section_entry",
 )  # fmt: skip
 """those that look at clocks or cells: groups of many warps have others"""

@@ -68,16 +68,18 @@ from wsemu.machine.state import (
 )
 from wsemu.machine.sync.clocks import TOUCHED, TOUCHED_ATOMIC, begin_interval, end_clocks, start_clocks
 from wsemu.machine.sync.group import enter_cta
-from wsemu.machine.sync.named_barrier import STOPS as BARRIER_STOPS
 from wsemu.machine.sync.named_barrier import (
+    GOES_ON,
     WAITS,
     barrier_operation,
     check_operands,
     operands,
     report_dangling,
     reset,
+    take_whole,
     warp_left,
 )
+from wsemu.machine.sync.named_barrier import STOPS as BARRIER_STOPS
 from wsemu.machine.warp_operations import ACTIVEMASK, ALIKE, DIVERGENCE, names_any
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.control_flow import CTA_COST, TURN
@@ -800,7 +802,12 @@ def run_warp(address, w):
                 continue
             warp.pc = pc + 1
             warp.mask = mask
-            status = call(m.collective_entry, address, w, pc, x)
+            result = take_whole(m, warp, w, pc, i, x)
+            if result == WAITS:
+                return np.int64(YIELDED)
+            status = np.int64(DONE)
+            if result != GOES_ON:
+                status = call(m.collective_entry, address, w, pc, x)
             if status == DONE and m.blocks:
                 status = in_block(m, warp, w, warp.pc, warp.mask)
             if status != DONE:

@@ -203,9 +203,9 @@ class Planes:
         for planes, name in ((self.writes, "writes"), (self.reads, "reads")):
             cells = POOL.take(n)
             if before >= 0:
-                old = self.inner(planes[number], number)
-                finer = np.repeat(old, 1 << (before - grain))
-                cells[MARGIN : MARGIN + len(finer)] = finer
+                old, finer = self.inner(planes[number], number), before - grain
+                for low, high in self.touched(number):
+                    cells[MARGIN + (low << finer) : MARGIN + (high << finer)] = np.repeat(old[low:high], 1 << finer)
                 self._give_back(planes[number], number)
             planes[number] = cells
             segment[name] = address_of(cells) + 8 * MARGIN

@@ -160,15 +160,14 @@ def give(m, w, pc, number, waits, lanes, everyone):
 
 
 @compiled
-def take(m, w, number, lanes, everyone, known):
-    """A sync of lanes of warp w is released: they know what all operations of the generation gave, as warps: the clock
-    `known`."""
+def take(m, w, number, lanes, everyone):
+    """A sync of lanes of warp w is released: they know what all operations of the generation gave."""
     warp = warp_at(m.warps, w)
     _, lanes = whole_warp(m, w, lanes, everyone)
     if m.by_lanes:
         learn(m, w, lanes, given_row(m, number))
     else:
-        join_clock(m, warp.clock, known)
+        join_clock(m, warp.clock, barrier_at(m.barriers, number).clock)
     meet(m, w, lanes)
 
 
@@ -188,14 +187,20 @@ def give_exit(m, w):
 
 
 @compiled
-def end_generation(m, number):
-    b = barrier_at(m.barriers, number)
+def renew(m, b):
+    """What a generation took is that of the one before."""
     before, before_pc = b.took_before, b.took_before_pc
     b.took_before = b.took
     b.took_before_pc = b.took_pc
     b.took = before
     b.took_pc = before_pc
     set_clock(m, before, 0)
+
+
+@compiled
+def end_generation(m, number):
+    b = barrier_at(m.barriers, number)
+    renew(m, b)
     set_clock(m, b.clock, 0)
     if m.by_lanes:
         end_lanes(m, number)

@@ -17,10 +17,31 @@ import numpy as np
 
 from wsemu.machine.lowering import compiled
 from wsemu.machine.records import barrier_at, call, entry_at, instruction_at, record_finding, warp_at
-from wsemu.machine.scalars import equal_u32, load_i64, load_u32, lowest_bit, popcount, store_u32
-from wsemu.machine.state import BARRIERS, BREAKS, COUNT_SHIFT, GIVES, MET, MOST_COUNT, WITH_COUNT, WITHOUT_COUNT
-from wsemu.machine.sync.clocks import COMPLETED, EXITED, end_generation, give, give_exit, take, take_exits
-from wsemu.machine.sync.warp_clocks import join_waiting
+from wsemu.machine.scalars import equal_u32, load_i64, load_u32, lowest_bit, popcount, store_i64, store_u32
+from wsemu.machine.state import (
+    BARRIERS,
+    BREAKS,
+    COUNT_SHIFT,
+    GIVES,
+    MET,
+    MOST_COUNT,
+    NOTHING,
+    WITH_COUNT,
+    WITHOUT_COUNT,
+)
+from wsemu.machine.sync.clocks import (
+    COMPLETED,
+    EXITED,
+    begin_interval,
+    end_generation,
+    give,
+    give_exit,
+    judge_recycling,
+    renew,
+    take,
+    take_exits,
+)
+from wsemu.machine.sync.warp_clocks import join_clock, join_waiting
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, OPCODE
 
@@ -38,8 +59,9 @@ ALL_ARRIVE, BARRIER_DIVERGENCE, COUNT_MISMATCH, DANGLING, INVALID, OVERSUBSCRIBE
 SYNC, ARRIVE, POPC, EVERY, SOME = (
     OPCODE[f"bar.{name}"] for name in ("sync", "arrive", "red.popc", "red.and", "red.or")
 )
-GOES_ON, WAITS, STOPS = range(3)
+GOES_ON, WAITS, STOPS, ELSE = range(4)
 """what an operation does to its warp; STOPS: the hardware raises an illegal instruction"""
+WHOLE = (1 << LANES) - 1
 BAD_ID, BAD_COUNT, ID_DIFFERS = range(3)
 """detail[2] of an invalid-barrier finding"""
 
@@ -124,21 +146,31 @@ def take_result(b, registers, instruction, mask):
 
 
 @compiled
-def release(m, number, b, known):
-    """Those that wait go on, and know what the clock `known` does."""
+def release(m, number, b):
     for u in range(m.first_warp, m.first_warp + m.cta_warps):
         warp = warp_at(m.warps, u)
         if warp.waits != number:
             continue
         warp.waits = -1
         if m.clocks:
-            take(m, u, number, warp.wait_mask, instruction_at(m.code, warp.wait_pc).b == 0, known)
+            take(m, u, number, warp.wait_mask, instruction_at(m.code, warp.wait_pc).b == 0)
         if warp.parked == 0:
             take_result(b, warp.registers, instruction_at(m.code, warp.wait_pc), warp.wait_mask)
         else:
             for e in range(warp.parked_count):
                 entry = entry_at(warp.parked_entries, e)
                 take_result(b, warp.registers, instruction_at(m.code, entry.resume - 1), entry.mask)
+
+
+@compiled
+def close(b):
+    """The next generation is the open one."""
+    b.last_warps = b.warps
+    b.warps = 0
+    b.arrived = 0
+    b.syncs = 0
+    b.expected = 0
+    b.generation += 1
 
 
 @compiled
@@ -156,28 +188,21 @@ def complete_if_met(m, number, pc, warp):
             (number, b.generation, b.arrived, 0, 0),
         )
     all_meet = b.syncs == m.cta_warps
-    alone = all_meet and m.members == 1 and m.by_lanes == 0
     if m.clocks:
-        if not alone:
-            join_waiting(m, number)
+        join_waiting(m, number)
         if b.forms & WITHOUT_COUNT:
             take_exits(m, number)
         if m.trace:
             call(m.trace_entry, m.address, COMPLETED, warp, m.base, pc, number, b.generation)
     if m.section and not all_meet:
         call(m.section_entry, m.address, BREAKS, 0, 0, 0)
-    release(m, number, b, b.took if alone else b.clock)  # nobody knows more of a warp than itself
+    release(m, number, b)
     if m.clocks:
         end_generation(m, number)
     if m.sections and all_meet:
         call(m.section_entry, m.address, MET, 0, 0, 0)
-    b.all_met = alone
-    b.last_warps = b.warps
-    b.warps = 0
-    b.arrived = 0
-    b.syncs = 0
-    b.expected = 0
-    b.generation += 1
+    b.all_met = 0
+    close(b)
 
 
 @compiled
@@ -276,6 +301,82 @@ def take_part(m, w, pc, op, number, count, wait_mask):
         warp.wait_mask = wait_mask
     complete_if_met(m, number, pc, w)
     return GOES_ON if op == ARRIVE or warp_at(m.warps, w).waits < 0 else WAITS
+
+
+@compiled
+def all_have_met(m, b):
+    """All warps of a CTA wait at a barrier: they go on, and each knows what all have done: nobody knows more of a warp
+    than itself."""
+    for u in range(m.first_warp, m.first_warp + m.cta_warps):
+        other = warp_at(m.warps, u)
+        other.waits = -1
+        join_clock(m, other.clock, b.took)
+        now = load_i64(other.clock + 8 * u)
+        other.synced = now
+        other.partial = 0
+        store_i64(other.clock + 8 * u, now + 1)
+    renew(m, b)
+    if m.sections:
+        call(m.section_entry, m.address, MET, 0, 0, 0)
+    b.all_met = 1
+    close(b)
+
+
+@compiled
+def usual(m, warp, i, count, mask):
+    """Whether all lanes of a warp are at a barrier whose operands are constants, and no more is to be known of it than
+    `take_whole` takes down."""
+    if (i.op != SYNC and i.op != ARRIVE) or i.imm == 0 or mask & warp.alive != WHOLE:
+        return False
+    if m.clocks == 0 or m.by_lanes or m.lockstep or m.trace:
+        return False
+    if count > m.cta_warps * LANES or count & (LANES - 1):
+        return False
+    if m.live_warps == m.cta_warps:
+        return i.op == SYNC or m.section == NOTHING
+    return count and m.section == NOTHING
+
+
+@compiled
+def take_whole(m, warp, w, pc, i, mask):
+    """`barrier_operation` where `usual`, as most are; ELSE where it is not, and nothing was done."""
+    count = (i.imm >> COUNT_SHIFT) & (MOST_COUNT - 1)
+    if not usual(m, warp, i, count, mask):
+        return ELSE
+    number, whole = i.imm & (BARRIERS - 1), m.cta_warps * LANES
+    b = barrier_at(m.barriers, number)
+    form = (WITH_COUNT if count else WITHOUT_COUNT) | (GIVES if i.op == ARRIVE else 0)
+    if b.arrived == 0:
+        b.expected = count
+        b.first_pc = pc
+        b.first_warp = w
+        b.forms = form
+        b.reduces = 0
+    elif b.reduces or (b.expected or whole) != (count or whole) or mixes(m, b.forms | form):
+        return ELSE
+    b.forms |= form
+    clock = warp.clock
+    if m.recycling and b.all_met == 0 and b.generation:
+        judge_recycling(m, w, pc, number)
+    store_i64(b.took + 8 * w, load_i64(clock + 8 * w))
+    store_i64(b.took_pc + 8 * w, pc)
+    b.arrived += LANES
+    b.warps |= np.int64(1) << (w - m.first_warp)
+    warp.last_pc = pc
+    if i.op == ARRIVE:
+        join_clock(m, b.clock, clock)
+        begin_interval(warp, w)
+    else:
+        b.syncs += 1
+        warp.waits = number
+        warp.wait_pc = pc
+        warp.wait_mask = mask
+    if b.arrived >= (b.expected or whole):
+        if b.syncs == m.cta_warps and m.members == 1:
+            all_have_met(m, b)
+        else:
+            complete_if_met(m, number, pc, w)
+    return GOES_ON if i.op == ARRIVE or warp.waits < 0 else WAITS
 
 
 @compiled
