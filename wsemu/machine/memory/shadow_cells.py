@@ -59,6 +59,8 @@ ALL = -1
 NO_MOMENT = -1
 """what no cell of READERS has"""
 IOTA = numbers(I64, range(LANES))
+FEW = 8
+"""numbers in a register of the CPU"""
 
 
 def _load(b: Builder, address: Value) -> Value:
@@ -316,8 +318,23 @@ def _join(b: Builder, clock: Value, other: Value) -> None:
     b.store(b.select(b.icmp_signed(">", u, v), u, v), pointer(b, clock, VECTOR), align=8)
 
 
+def _few(b: Builder, *places: Value) -> list[Value]:
+    """The FEW numbers at each."""
+    return [b.load(pointer(b, place, ir.VectorType(I64, FEW)), align=8) for place in places]
+
+
+def _join_few(b: Builder, clock: Value, other: Value) -> None:
+    v, u = _few(b, clock, other)
+    b.store(b.select(b.icmp_signed(">", u, v), u, v), pointer(b, clock, v.type), align=8)
+
+
 def _behind(b: Builder, clock: Value, needed: Value) -> Value:
     return _bits(b, b.icmp_signed("<", _load(b, clock), _load(b, needed)))
+
+
+def _behind_few(b: Builder, clock: Value, needed: Value) -> Value:
+    v, u = _few(b, clock, needed)
+    return b.zext(b.bitcast(b.icmp_signed("<", v, u), ir.IntType(FEW)), I64)
 
 
 def _join_bits(b: Builder, to: Value, other: Value) -> None:
@@ -409,8 +426,12 @@ fill_unit = emitted(_fill_unit)
 """fill_unit(cells, base): an access by all lanes, each in its own cell"""
 join = emitted(_join)
 """join(clock, other): the later interval of each warp"""
+join_few = emitted(_join_few)
+"""join_few(clock, other): of FEW warps"""
 behind = emitted(_behind)
 """behind(clock, needed): the warps of which less is known than needed"""
+behind_few = emitted(_behind_few)
+"""behind_few(clock, needed): of FEW warps"""
 join_bits = emitted(_join_bits)
 """join_bits(to, other): 32 sets of 64 bits each, joined"""
 join_some = emitted(_join_some)

@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.cell_bits import WIDE
-from wsemu.machine.memory.shadow_cells import ALL, behind, join, put
+from wsemu.machine.memory.shadow_cells import ALL, FEW, behind_few, join, put
 from wsemu.machine.records import barrier_at, call, cta_at, event_at, machine_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import BARRIERS, EVENT_KINDS
@@ -101,9 +100,8 @@ def judge_recycling(m, w, pc, number):
     """Each operation of the generation before must happen before this one; else it can be counted in its place."""
     b = barrier_at(m.barriers, number)
     clock = warp_at(m.warps, w).clock
-    first = np.int64(0)
-    while first == 0 or (WIDE and first < m.warp_count):
-        late = behind(clock + 8 * first, b.took_before + 8 * first)
+    for first in range(0, m.warp_count, FEW):
+        late = behind_few(clock + 8 * first, b.took_before + 8 * first)
         while late:
             u = first + lowest_bit(late)
             late &= late - 1
@@ -119,7 +117,6 @@ def judge_recycling(m, w, pc, number):
                     0,
                 ),
             )
-        first += LANES
 
 
 @compiled

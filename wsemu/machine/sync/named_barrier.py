@@ -338,13 +338,9 @@ def usual(m, warp, i, count, mask):
 
 
 @compiled
-def take_whole(m, warp, w, pc, i, mask):
-    """`barrier_operation` where `usual`, as most are; ELSE where it is not, and nothing was done."""
-    count = (i.imm >> COUNT_SHIFT) & (MOST_COUNT - 1)
-    if not usual(m, warp, i, count, mask):
-        return ELSE
-    number, whole = i.imm & (BARRIERS - 1), m.cta_warps * LANES
-    b = barrier_at(m.barriers, number)
+def join_whole(m, warp, w, pc, i, b, count):
+    """All lanes of a warp take part in the open generation, or open one: whether they go with the others."""
+    whole = m.cta_warps * LANES
     form = (WITH_COUNT if count else WITHOUT_COUNT) | (GIVES if i.op == ARRIVE else 0)
     if b.arrived == 0:
         b.expected = count
@@ -353,29 +349,38 @@ def take_whole(m, warp, w, pc, i, mask):
         b.forms = form
         b.reduces = 0
     elif b.reduces or (b.expected or whole) != (count or whole) or mixes(m, b.forms | form):
-        return ELSE
+        return False
     b.forms |= form
-    clock = warp.clock
     if m.recycling and b.all_met == 0 and b.generation:
-        judge_recycling(m, w, pc, number)
-    store_i64(b.took + 8 * w, load_i64(clock + 8 * w))
+        judge_recycling(m, w, pc, i.imm & (BARRIERS - 1))
+    store_i64(b.took + 8 * w, load_i64(warp.clock + 8 * w))
     store_i64(b.took_pc + 8 * w, pc)
     b.arrived += LANES
     b.warps |= np.int64(1) << (w - m.first_warp)
     warp.last_pc = pc
     if i.op == ARRIVE:
-        join_clock(m, b.clock, clock)
+        join_clock(m, b.clock, warp.clock)
         begin_interval(warp, w)
     else:
         b.syncs += 1
-        warp.waits = number
+        warp.waits = i.imm & (BARRIERS - 1)
         warp.wait_pc = pc
-        warp.wait_mask = mask
-    if b.arrived >= (b.expected or whole):
+        warp.wait_mask = WHOLE
+    return True
+
+
+@compiled
+def take_whole(m, warp, w, pc, i, mask):
+    """`barrier_operation` where `usual`, as most are; ELSE where it is not, and nothing was done."""
+    count = (i.imm >> COUNT_SHIFT) & (MOST_COUNT - 1)
+    b = barrier_at(m.barriers, i.imm & (BARRIERS - 1))
+    if not usual(m, warp, i, count, mask) or not join_whole(m, warp, w, pc, i, b, count):
+        return ELSE
+    if b.arrived >= (b.expected or m.cta_warps * LANES):
         if b.syncs == m.cta_warps and m.members == 1:
             all_have_met(m, b)
         else:
-            complete_if_met(m, number, pc, w)
+            complete_if_met(m, i.imm & (BARRIERS - 1), pc, w)
     return GOES_ON if i.op == ARRIVE or warp.waits < 0 else WAITS
 
 

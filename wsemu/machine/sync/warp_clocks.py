@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import GENERIC, WIDE
-from wsemu.machine.memory.shadow_cells import ALL, join, put
+from wsemu.machine.memory.shadow_cells import ALL, FEW, join_few, put
 from wsemu.machine.records import barrier_at, warp_at
 from wsemu.machine.scalars import load_i64
 from wsemu.model.isa import LANES
@@ -12,12 +12,9 @@ from wsemu.model.isa import LANES
 
 @compiled
 def join_clock(m, to, other):
-    """Let a clock know the later interval of each warp."""
-    if WIDE:
-        for u in range(0, m.warp_count, LANES):
-            join(to + 8 * u, other + 8 * u)
-    else:
-        join(to, other)
+    """Let a clock know the later interval of each warp that there is."""
+    for u in range(0, m.warp_count, FEW):
+        join_few(to + 8 * u, other + 8 * u)
 
 
 @compiled
