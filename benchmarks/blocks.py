@@ -9,8 +9,8 @@ block is there.  Launches with and without take turns, of each the fastest count
 same sums takes.  Ratios hold within one run only.
 
 `--random N` runs N random kernels of each kind (loops, accesses by whole warps, what cells may hold, loads through the
-read-only cache, mbarriers, lanes that part, CTAs that repeat themselves) in the tiers `off`, `always` and `restless`,
-prints those whose reports or arrays differ, and ends with 1 if there is one.
+read-only cache, mbarriers, lanes that part, CTAs that repeat themselves, warps that take turns) in the tiers `off`,
+`always` and `restless`, prints those whose reports or arrays differ, and ends with 1 if there is one.
 """
 
 from __future__ import annotations
@@ -259,6 +259,7 @@ def random_programs(count: int, seed: int, only: str) -> bool:
         cell_programs,
         clobber_programs,
         loop_programs,
+        period_programs,
         read_only_programs,
         row_programs,
         section_programs,
@@ -278,6 +279,7 @@ def random_programs(count: int, seed: int, only: str) -> bool:
     kinds = {
         "loop": loop_programs, "row": row_programs, "cell": cell_programs, "read_only": read_only_programs,
         "clobber": clobber_programs, "side": side_programs, "section": section_programs,
+        "period": period_programs,
     }  # fmt: skip
     chosen = {name: kind for name, kind in kinds.items() if name.startswith(only)}
     if not chosen:

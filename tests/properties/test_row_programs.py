@@ -12,6 +12,7 @@ import wsemu
 from tests.properties import (
     cell_programs,
     clobber_programs,
+    period_programs,
     read_only_programs,
     row_programs,
     section_programs,
@@ -33,6 +34,7 @@ KINDS = {
     "clobber": clobber_programs,
     "sides": side_programs,
     "sections": section_programs,
+    "periods": period_programs,
 }
 
 

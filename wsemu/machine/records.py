@@ -12,6 +12,7 @@ from wsemu.machine.state import (
     ACQUIRED,
     AGENT,
     BARRIER,
+    CHANGE,
     CLAIM,
     CTA,
     ENTRY,
@@ -26,6 +27,7 @@ from wsemu.machine.state import (
     MEMO,
     NOTED,
     PATTERN,
+    PERIOD,
     PERMIT,
     PLAN,
     PLAN_DUE,
@@ -62,6 +64,7 @@ acquired_at = _viewer(ACQUIRED)
 shape_at, weighed_at = _viewer(SHAPE), _viewer(WEIGHED)
 plan_at, plan_due_at, permit_at = _viewer(PLAN), _viewer(PLAN_DUE), _viewer(PERMIT)
 sections_at, section_at, foreseen_at, noted_at = (_viewer(one) for one in (SECTIONS, SECTION, FORESEEN, NOTED))
+period_at, change_at = _viewer(PERIOD), _viewer(CHANGE)
 mbarrier_at, agent_at, groups_at = _viewer(MBARRIER), _viewer(AGENT), _viewer(GROUPS)
 
 

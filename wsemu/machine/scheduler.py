@@ -314,9 +314,9 @@ def planned(m, w, pc, registers, i):
 
 
 @compiled
-def note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, writes):
+def note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, writes, told):
     """Judge and remember what lanes do to a segment: 0, or what the host must do before."""
-    if segment.tracked > (UNTRACKED if writes else READ_SO_FAR):
+    if told != ONE_MORE and segment.tracked > (UNTRACKED if writes else READ_SO_FAR):
         status = call(m.shadow_entry, m.address, w, pc, registers, bias, group, how, number)
         if status:
             return status
@@ -326,17 +326,21 @@ def note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, 
     return np.int64(0)
 
 
+TELL, ONE_MORE = 1, 2
+
+
 @compiled
 def tell_sections(m, w, pc, registers, i, mask, pattern, bias, number):
-    """Tell them of an access that follows; whether it is one to shared memory, of which they are to be told again."""
+    """Tell them of an access that follows: TELL where it is one to shared memory, of which they are to be told again,
+    ONE_MORE where they know what judging it would say; or 0."""
     if pattern == SCATTERED:
         size = i.aux & 255
         limit = segment_at(m.segments, number).bytes - size
         pattern = lane_pattern(registers, i.a, mask, bias, limit, size) if limit >= 0 else np.int64(BAD)
     if number != SHARED and pattern != BAD:
-        return False
-    call(m.section_entry, m.address, MAKES if pattern != BAD and i.op < N_MEMORY else BREAKS, w, pc, mask)
-    return True
+        return np.int64(0)
+    what = MAKES if pattern != BAD and i.op < N_MEMORY else BREAKS
+    return ONE_MORE if call(m.section_entry, m.address, what, w, pc, mask) else TELL
 
 
 def access(address, w, pc, registers, mask):
@@ -357,7 +361,7 @@ def access(address, w, pc, registers, mask):
         noted = tell_sections(m, w, pc, registers, i, mask, pattern, bias, number)
     host = np.int64(0)
     if pattern == SCATTERED:
-        if mask == WHOLE and op < m.planned and m.resumes == 0 and m.remote == 0 and m.trace == 0:
+        if mask == WHOLE and op < m.planned and m.resumes + m.remote + m.trace == 0 and noted != ONE_MORE:
             host = planned(m, w, pc, registers, i)
         if host == 0:
             limit = segment_at(m.segments, number).bytes - size
@@ -386,7 +390,7 @@ def access(address, w, pc, registers, mask):
         if host == 0:
             segment = segment_at(m.segments, number)
             delta = segment.host + bias
-            status = note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, writes)
+            status = note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, writes, noted)
             if status:
                 m.lanes_done = mask & ~rest
                 m.resumes = 1

@@ -272,9 +272,9 @@ PERMIT = record(
 NOTHING, FOLLOWING, NOTING = range(3)
 """what becomes of a CTA's accesses to shared memory, see tier/sections.py: they are judged; compared with those of a
 section before; judged and noted"""
-STARTS, MET, BREAKS, MAKES, MADE = range(5)
+STARTS, MET, BREAKS, MAKES, MADE, CHANGES, BEATS = range(7)
 """what sections are told of: a CTA begins; all its warps have met at a barrier; something happens that they do not
-have; the VM makes an access to shared memory; it has made it"""
+have; the VM makes an access to shared memory; it has made it; what some warps know has changed; some have met"""
 SECTION = record(
     first=1,  # host address of its first FORESEEN
     count=1,
@@ -311,6 +311,7 @@ SECTIONS = record(
     noted=1,  # host address of NOTED[access_room]
     accesses=1,  # of the sections that there are, and the ends of these
     access_room=1,
+    limit=1,  # of the number of an access that is noted
     steps=1,  # host address of int64[step_room][32]
     step_count=1,
     step_room=1,
@@ -330,8 +331,38 @@ SECTIONS = record(
     high=1,
     stale_low=1,  # where those of sections begin, and end, that cells do not tell of
     stale_high=1,
+    periods=1,  # host address of PERIOD[2], see tier/periods.py
+    which=1,  # the one that is noted or followed
+    noted_before=1,  # 1: the other one has come just before that which is noted
+    compared=1,  # how often the one that is followed has come since its accesses were judged
+    change=1,  # host address of CHANGE[change_room], of the period at hand
+    clocks=1,  # and of int64[32], what the warp knows then
+    changes=1,  # how many there are
+    change_room=1,
+    advance=1,  # host address of int64[32]: how many intervals of each warp a period has
+    saved=1,  # host address of int64[33][32]: what warps know now, and up to where their lanes know of each other
+    seen=1,  # bits of where warps came last to barriers that have completed
+    others=1,  # how many of others have since the one between whose completions periods lie
+    every=1,  # how many completions of that a period has
+    beats=1,  # how many there were since it began
+    misses=1,  # periods in a row that did not come again
+    luck=1,  # grows with each period that was as foreseen; below 0: no more is noted
 )
 """the sections that a machine knows"""
+PERIOD = record(
+    first=1,  # number of its first access
+    count=1,  # of its accesses
+    room=1,
+    changes=1,  # of what warps know, in order
+    change=1,  # host address of CHANGE[change_room]
+    clocks=1,  # host address of int64[change_room][32]: as WARP.clock
+    moments=1,  # that its accesses have made when they were judged
+    sets=1,
+    elements=1,
+)
+"""accesses to shared memory between two completions of one barrier, in order"""
+CHANGE = record(at=1, warp=1, synced=1)
+"""what a warp knows from the access on that has so many of the period before it; `synced` as of WARP"""
 PLAN_DUE = record(ready=1, misses=1, made=1, since=1)
 """whether there is a PLAN, how many accesses were not as planned since one was made, how often one was, and of how many
 executions the last time"""
@@ -501,6 +532,7 @@ MACHINE = record(
     sections=1,  # host address of SECTIONS, in such a machine, or 0
     section=1,  # NOTHING, FOLLOWING or NOTING
     section_entry=1,  # see tier/sections.py
+    beat=1,  # the operation by which a barrier completes between whose completions a period lies, and 1; 0: none does
     foreseen=1,  # host address of the FORESEEN with which a block compares its next access, in such a machine
     ahead=1,  # host address of int64[1 for each load or store][warp_count], in such a machine: the host address of a
     # warp's last load, see tier/accesses.py

@@ -337,6 +337,21 @@ def _behind_few(b: Builder, clock: Value, needed: Value) -> Value:
     return b.zext(b.bitcast(b.icmp_signed("<", v, u), ir.IntType(FEW)), I64)
 
 
+def _copy_few(b: Builder, to: Value, other: Value) -> None:
+    (v,) = _few(b, other)
+    b.store(v, pointer(b, to, v.type), align=8)
+
+
+def _less_few(b: Builder, clock: Value, by: Value) -> None:
+    v, d = _few(b, clock, by)
+    b.store(b.sub(v, d), pointer(b, clock, v.type), align=8)
+
+
+def _later_few(b: Builder, numbers_: Value, others: Value, by: Value) -> Value:
+    v, u, d = _few(b, numbers_, others, by)
+    return b.zext(all_zero(b, b.xor(b.sub(v, u), d)), I64)
+
+
 def _join_bits(b: Builder, to: Value, other: Value) -> None:
     b.store(b.or_(_load(b, to), _load(b, other)), pointer(b, to, VECTOR), align=8)
 
@@ -432,6 +447,12 @@ behind = emitted(_behind)
 """behind(clock, needed): the warps of which less is known than needed"""
 behind_few = emitted(_behind_few)
 """behind_few(clock, needed): of FEW warps"""
+copy_few = emitted(_copy_few)
+"""copy_few(to, other): FEW numbers"""
+less_few = emitted(_less_few)
+"""less_few(clock, by): FEW numbers, each less by another one"""
+later_few = emitted(_later_few)
+"""later_few(clock, other, by): 1 if each of FEW numbers is that of the other one and so much more"""
 join_bits = emitted(_join_bits)
 """join_bits(to, other): 32 sets of 64 bits each, joined"""
 join_some = emitted(_join_some)

@@ -20,7 +20,9 @@ from wsemu.machine.records import barrier_at, call, entry_at, instruction_at, re
 from wsemu.machine.scalars import equal_u32, load_i64, load_u32, lowest_bit, popcount, store_i64, store_u32
 from wsemu.machine.state import (
     BARRIERS,
+    BEATS,
     BREAKS,
+    CHANGES,
     COUNT_SHIFT,
     GIVES,
     MET,
@@ -147,6 +149,7 @@ def take_result(b, registers, instruction, mask):
 
 @compiled
 def release(m, number, b):
+    released = np.int64(0)
     for u in range(m.first_warp, m.first_warp + m.cta_warps):
         warp = warp_at(m.warps, u)
         if warp.waits != number:
@@ -154,12 +157,15 @@ def release(m, number, b):
         warp.waits = -1
         if m.clocks:
             take(m, u, number, warp.wait_mask, instruction_at(m.code, warp.wait_pc).b == 0)
+        released |= np.int64(1) << u
         if warp.parked == 0:
             take_result(b, warp.registers, instruction_at(m.code, warp.wait_pc), warp.wait_mask)
         else:
             for e in range(warp.parked_count):
                 entry = entry_at(warp.parked_entries, e)
                 take_result(b, warp.registers, instruction_at(m.code, entry.resume - 1), entry.mask)
+    if m.beat and m.section:
+        call(m.section_entry, m.address, CHANGES, 0, 0, released)
 
 
 @compiled
@@ -194,13 +200,13 @@ def complete_if_met(m, number, pc, warp):
             take_exits(m, number)
         if m.trace:
             call(m.trace_entry, m.address, COMPLETED, warp, m.base, pc, number, b.generation)
-    if m.section and not all_meet:
+    if m.section and not all_meet and m.beat == 0:
         call(m.section_entry, m.address, BREAKS, 0, 0, 0)
     release(m, number, b)
     if m.clocks:
         end_generation(m, number)
-    if m.sections and all_meet:
-        call(m.section_entry, m.address, MET, 0, 0, 0)
+    if m.sections:
+        call(m.section_entry, m.address, MET if all_meet else BEATS, warp, pc, 0)
     b.all_met = 0
     close(b)
 
@@ -323,24 +329,35 @@ def all_have_met(m, b):
 
 
 @compiled
+def alike(registers, i):
+    """`operands` of all lanes of a warp; the number is -1 where they differ, or are none that are good."""
+    if i.imm == 0 and not (uniform(registers, i.a, WHOLE) and (i.b == 0 or uniform(registers, i.b, WHOLE))):
+        return np.int64(-1), np.int64(0)
+    number, count = operands(registers, i, np.int64(WHOLE))
+    if number < 0 or number >= BARRIERS or count < 0 or (count == 0 and i.b):
+        return np.int64(-1), np.int64(0)
+    return number, count
+
+
+@compiled
 def usual(m, warp, i, count, mask):
-    """Whether all lanes of a warp are at a barrier whose operands are constants, and no more is to be known of it than
-    `take_whole` takes down."""
-    if (i.op != SYNC and i.op != ARRIVE) or i.imm == 0 or mask & warp.alive != WHOLE:
+    """Whether all lanes of a warp are at a barrier, and no more is to be known of it than `take_whole` takes down."""
+    if (i.op != SYNC and i.op != ARRIVE) or mask & warp.alive != WHOLE:
         return False
     if m.clocks == 0 or m.by_lanes or m.lockstep or m.trace:
         return False
     if count > m.cta_warps * LANES or count & (LANES - 1):
         return False
+    alone = m.section == NOTHING or m.beat  # or what ends a section is to be told first
     if m.live_warps == m.cta_warps:
-        return i.op == SYNC or m.section == NOTHING
-    return count and m.section == NOTHING
+        return i.op == SYNC or alone
+    return count and alone
 
 
 @compiled
-def join_whole(m, warp, w, pc, i, b, count):
+def join_whole(m, warp, w, pc, i, number, count):
     """All lanes of a warp take part in the open generation, or open one: whether they go with the others."""
-    whole = m.cta_warps * LANES
+    b, whole = barrier_at(m.barriers, number), m.cta_warps * LANES
     form = (WITH_COUNT if count else WITHOUT_COUNT) | (GIVES if i.op == ARRIVE else 0)
     if b.arrived == 0:
         b.expected = count
@@ -352,7 +369,7 @@ def join_whole(m, warp, w, pc, i, b, count):
         return False
     b.forms |= form
     if m.recycling and b.all_met == 0 and b.generation:
-        judge_recycling(m, w, pc, i.imm & (BARRIERS - 1))
+        judge_recycling(m, w, pc, number)
     store_i64(b.took + 8 * w, load_i64(warp.clock + 8 * w))
     store_i64(b.took_pc + 8 * w, pc)
     b.arrived += LANES
@@ -361,9 +378,11 @@ def join_whole(m, warp, w, pc, i, b, count):
     if i.op == ARRIVE:
         join_clock(m, b.clock, warp.clock)
         begin_interval(warp, w)
+        if m.beat and m.section:
+            call(m.section_entry, m.address, CHANGES, w, pc, np.int64(1) << w)
     else:
         b.syncs += 1
-        warp.waits = i.imm & (BARRIERS - 1)
+        warp.waits = number
         warp.wait_pc = pc
         warp.wait_mask = WHOLE
     return True
@@ -372,15 +391,15 @@ def join_whole(m, warp, w, pc, i, b, count):
 @compiled
 def take_whole(m, warp, w, pc, i, mask):
     """`barrier_operation` where `usual`, as most are; ELSE where it is not, and nothing was done."""
-    count = (i.imm >> COUNT_SHIFT) & (MOST_COUNT - 1)
-    b = barrier_at(m.barriers, i.imm & (BARRIERS - 1))
-    if not usual(m, warp, i, count, mask) or not join_whole(m, warp, w, pc, i, b, count):
+    number, count = alike(warp.registers, i)
+    if number < 0 or not usual(m, warp, i, count, mask) or not join_whole(m, warp, w, pc, i, number, count):
         return ELSE
+    b = barrier_at(m.barriers, number)
     if b.arrived >= (b.expected or m.cta_warps * LANES):
         if b.syncs == m.cta_warps and m.members == 1:
             all_have_met(m, b)
         else:
-            complete_if_met(m, i.imm & (BARRIERS - 1), pc, w)
+            complete_if_met(m, number, pc, w)
     return GOES_ON if i.op == ARRIVE or warp.waits < 0 else WAITS
 
 

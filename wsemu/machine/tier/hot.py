@@ -240,7 +240,7 @@ def _begin_sections(machine: Machine) -> None:
     """It knows no sections; where it has CTAs of other kinds than tier/sections.py takes them to be, it learns none."""
     state = machine.state[0]
     known = machine.sections = Sections()
-    state["foreseen"], state["section"], state["sections"] = known.nowhere, NOTHING, 0
+    state["foreseen"], state["section"], state["beat"], state["sections"] = known.nowhere, NOTHING, 0, 0
     alone = state["members"] == 1 and not state["lockstep"] and may_have(machine.program)
     if alone and state["readers"] and state["clocks"]:
         state[SECTIONS] = native.compiled((SECTIONS,), machine.width)[SECTIONS]

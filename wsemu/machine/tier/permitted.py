@@ -14,6 +14,7 @@ from wsemu.machine.state import FORESEEN, NOTHING, PERMIT
 from wsemu.machine.tier import permits, sections
 from wsemu.machine.tier.accesses import HOST, KIND, KNOWN
 from wsemu.machine.tier.frame import Frame, field_of, place_of
+from wsemu.machine.tier.noted import FULL
 from wsemu.machine.tier.section_tables import PC_SHIFT
 from wsemu.machine.tier.shapes import UNIFORM, line
 from wsemu.model.data import NamedTuple
@@ -186,7 +187,7 @@ class WithPermits(Frame):
         b.cbranch(b.and_(some, shared), noted, onward)
         b.position_at_end(noted)
         within = self.module.function(sections.within, (None,) * 7)
-        b.ret(b.and_(b.call(within, [*arguments, I64(sections.FULL)]), I64(HOST)))
+        b.ret(b.and_(b.call(within, [*arguments, I64(FULL)]), I64(HOST)))
         b.position_at_end(onward)
 
     def _judge(

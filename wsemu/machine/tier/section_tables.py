@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.machine.state import FORESEEN, NOTED, NOWHERE, SECTION, SECTIONS, address_of, aligned, table
+from wsemu.machine.state import (
+    CHANGE,
+    FORESEEN,
+    NOTED,
+    NOWHERE,
+    PERIOD,
+    SECTION,
+    SECTIONS,
+    address_of,
+    aligned,
+    table,
+)
 from wsemu.model.isa import LANES, NAMES, OPERATIONS
 
 if TYPE_CHECKING:
@@ -19,6 +30,10 @@ MOST_SECTIONS, MOST_ACCESSES, MOST_STEPS = 1 << 6, 1 << 14, 1 << 12
 """that a machine remembers"""
 MOST_TRIES = 1 << 8
 """to note one: not all come to their end"""
+PERIOD_ACCESSES, PERIOD_CHANGES = 1 << 12, 1 << 10
+"""that a period may have"""
+LUCK = 1 << 5
+"""as how long periods are noted that do not come again"""
 PC_SHIFT, WARP_SHIFT = 32, 49
 """of a key of FORESEEN: the lanes are below, and any program has fewer instructions than fit between"""
 PCS = (1 << (WARP_SHIFT - PC_SHIFT)) - 1
@@ -39,11 +54,19 @@ class Sections:
     def __init__(self) -> None:
         self._sections = table(MOST_SECTIONS, SECTION)
         self._heads = table(MOST_SECTIONS, FORESEEN)
-        self._foreseen = table(MOST_ACCESSES, FORESEEN)
+        accesses = MOST_ACCESSES + 2 * PERIOD_ACCESSES
+        self._foreseen = table(accesses, FORESEEN)
         self._foreseen[0]["key"] = -1
-        self._noted = table(MOST_ACCESSES, NOTED)
+        self._noted = table(accesses, NOTED)
         self._steps = aligned(8 * LANES * MOST_STEPS)  # rows like those of registers
         self._latest: npt.NDArray[np.int64] = np.zeros(2 * MOST_STEPS, np.int64)
+        self._periods, self._changes = table(2, PERIOD), table(2 * PERIOD_CHANGES, CHANGE)
+        self._clocks = aligned(2 * PERIOD_CHANGES * 8 * LANES)
+        self._saved, self._advance = np.zeros((LANES + 1, LANES), np.int64), np.zeros(LANES, np.int64)
+        for number, period in enumerate(self._periods):
+            period["first"], period["room"] = MOST_ACCESSES + number * PERIOD_ACCESSES, PERIOD_ACCESSES
+            period["change"] = address_of(self._changes) + number * PERIOD_CHANGES * CHANGE.itemsize
+            period["clocks"] = address_of(self._clocks) + number * PERIOD_CHANGES * 8 * LANES
         self._known = table(1, SECTIONS)
         fields = {
             "table": address_of(self._sections),
@@ -61,6 +84,12 @@ class Sections:
             "most_tries": MOST_TRIES,
             "stale_low": NOWHERE,
             "start": self.nowhere,
+            "periods": address_of(self._periods),
+            "change_room": PERIOD_CHANGES,
+            "advance": address_of(self._advance),
+            "saved": address_of(self._saved),
+            "luck": LUCK,
+            "every": 1,
         }
         for name, value in fields.items():
             self._known[0][name] = value

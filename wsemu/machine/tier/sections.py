@@ -22,7 +22,6 @@ from wsemu.machine.memory.plans import note_lanes_set, some_lane_unset
 from wsemu.machine.memory.shadow_cells import highest_of, lowest_of, unit
 from wsemu.machine.records import (
     access_at,
-    call,
     foreseen_at,
     instruction_at,
     machine_at,
@@ -33,65 +32,26 @@ from wsemu.machine.records import (
     warp_at,
 )
 from wsemu.machine.scalars import load_i64, lowest_bit, popcount, store_i64
-from wsemu.machine.state import FOLLOWING, FORESEEN, MADE, MAKES, MET, NOTHING, NOTING, NOWHERE, STARTS, TRACKED
-from wsemu.machine.tier.accesses import HOST, HOW, KIND, KNOWN, any_way, note_words, some_side_by_side, some_word_unset
-from wsemu.machine.tier.section_tables import BY_VM, PC_SHIFT, PCS, WARP_SHIFT
+from wsemu.machine.state import BEATS, CHANGES, FOLLOWING, MADE, MAKES, MET, NOTHING, NOTING, NOWHERE, STARTS
+from wsemu.machine.tier.accesses import HOST, HOW, KIND, KNOWN, note_words, some_word_unset
+from wsemu.machine.tier.noted import (
+    FORESEEN_BYTES,
+    FULL,
+    all_lanes,
+    count_again,
+    judge_access,
+    judge_noted,
+    number_of,
+    some_lanes,
+)
+from wsemu.machine.tier.periods import beat, change, leave, made_by_block, made_by_vm, stop
+from wsemu.machine.tier.section_tables import BY_VM, PC_SHIFT, WARP_SHIFT
 from wsemu.model.isa import FIRST_STORE, LANES, OFFSET_MASK, READ, SEGMENT_SHIFT, SHARED, WRITE
 
-FULL = (1 << LANES) - 1
-FORESEEN_BYTES = FORESEEN.itemsize
 MIX = 0x2545F4914F6CDD1D
 """of a hash"""
 PATIENCE = 4
 """how much more often another section may begin like one than it is met again"""
-all_lanes, some_lanes = compiled(any_way), compiled(some_side_by_side)
-
-
-@compiled
-def number_of(known, one):
-    """Which of all accesses of sections lies there."""
-    return (one - known.foreseen) // FORESEEN_BYTES
-
-
-@compiled
-def judge_access(m, w, pc, steps, first, shape, lanes):
-    """Make an access but for the transfer: the host address of its first lane's bytes, from bit HOW on how all lanes
-    lie; or 0."""
-    if lanes == FULL:
-        return all_lanes(m.address, w, pc, steps, first, shape)
-    lane = lowest_bit(lanes)
-    host = some_lanes(m.address, w, pc, steps, first, lanes, shape >> KIND & 1)
-    return host + 4 * lane | UNIT << HOW if host else host
-
-
-@compiled
-def count_again(m, known, one):
-    """An access is made once more, as it was noted."""
-    noted = noted_at(known.noted, number_of(known, one))
-    key = foreseen_at(one, 0).key
-    row = access_at(m.accesses, key >> PC_SHIFT & PCS)
-    row.executions += 1
-    row.lanes += noted.lanes
-    row.shared += noted.shared
-    row.ideal_shared += noted.ideal_shared
-
-
-@compiled
-def judge_noted(m, known, one):
-    """Judge an access that was foreseen and has been made."""
-    noted, made = noted_at(known.noted, number_of(known, one)), foreseen_at(one, 0)
-    w, pc, lanes = (made.key & ~BY_VM) >> WARP_SHIFT, made.key >> PC_SHIFT & PCS, made.key & FULL
-    if judge_access(m, w, pc, noted.steps, made.first, noted.shape, lanes):
-        return
-    m.serial += 1
-    count_again(m, known, one)
-    addresses = noted.steps - instruction_at(m.code, pc).a  # where its registers would be
-    bias = made.first - (SHARED << SEGMENT_SHIFT)
-    if segment_at(m.segments, SHARED).tracked != TRACKED:  # nobody looks for races
-        return
-    if call(m.shadow_entry, m.address, w, pc, addresses, bias, lanes, SCATTERED, SHARED):
-        m.unnamed = 1  # the host is needed in the midst of it: the launch starts anew, without sections
-        m.budget = 0
 
 
 @compiled
@@ -136,6 +96,9 @@ def catch_up(m, known):
 @compiled
 def give_up(m, known):
     """Something else happens than was foreseen."""
+    if m.beat:
+        leave(m, known)
+        return
     if m.section == FOLLOWING and m.foreseen != known.start:
         section_at(known.table, known.now).failed += 1
         catch_up(m, known)
@@ -188,7 +151,7 @@ def count_part(m, known):
     """A section has ended before all was made that was foreseen."""
     one = known.start
     while one != m.foreseen:
-        count_again(m, known, one)
+        count_again(m, known, one, np.int64(1))
         one += FORESEEN_BYTES
 
 
@@ -264,6 +227,7 @@ def seek(m, known, key, first):
     clear(m, np.int64(0), shared.bytes)
     known.tries += 1
     known.end = known.accesses
+    known.limit = known.access_room
     known.low = NOWHERE
     known.high = 0
     known.moments = m.moment_count
@@ -291,6 +255,13 @@ def written(m, noted, first, lanes):
 
 
 @compiled
+def by_block(kind, how, lanes):
+    """Whether blocks make such accesses without a closer look: where lanes that store lie apart, several may store to
+    one place; and some lanes are side by side."""
+    return how == UNIT or (kind == READ and lanes == FULL)
+
+
+@compiled
 def as_foreseen(m, known, key, steps, first, shape, lanes):
     """Where an access is the one that was foreseen: the host address of its first lane's bytes, and how all lie; or
     0."""
@@ -300,8 +271,12 @@ def as_foreseen(m, known, key, steps, first, shape, lanes):
     noted = noted_at(known.noted, number_of(known, m.foreseen))
     if noted.steps != steps and not lie_so(steps, load_i64(steps + 8 * lowest_bit(lanes)), noted.steps, lanes):
         return np.int64(0)
+    if one.key & BY_VM and not by_block(noted.shape >> KIND & 1, noted.how, lanes):
+        return np.int64(0)
     if not written(m, noted, first, lanes):
         return np.int64(0)
+    if m.beat and one.key & BY_VM:
+        made_by_block(m, known, one)
     if shape >> KNOWN:  # as the block has them, from now on without a look
         one.key = key
         noted.steps = steps
@@ -334,7 +309,7 @@ def note(m, known, key, place, first, shape, lanes, how, cost, ideal):
     """One more access of the section that is noted."""
     at = known.end
     steps = place if shape >> KNOWN and lanes == FULL else steps_of(known, key, place, first)
-    if at + 1 >= known.access_room or steps == 0:
+    if at + 1 >= known.limit or steps == 0:
         m.section = NOTHING
         return
     one, noted = foreseen_at(known.foreseen, at), noted_at(known.noted, at)
@@ -372,7 +347,7 @@ def in_section(address, w, pc, place, imm, shape, lanes):
     known = sections_at(m.sections, 0)
     first = load_i64(place + 8 * lowest_bit(lanes)) + imm
     key = w << WARP_SHIFT | pc << PC_SHIFT | lanes
-    if m.section == FOLLOWING and m.foreseen == known.start:
+    if m.section == FOLLOWING and m.foreseen == known.start and m.beat == 0:
         one = foreseen_at(m.foreseen, 0)
         if one.key & ~BY_VM != key or one.first != first:
             seek(m, known, key, first)
@@ -405,14 +380,29 @@ def note_made(m, known, w, pc, mask):
     log_size = (i.aux >> 16) & 255
     kind = np.int64(WRITE if i.op >= FIRST_STORE else READ)
     how = pattern_of(place, mask, log_size)
-    alone = kind == READ or how == UNIT  # otherwise several lanes may store to one place, and what they do is judged
-    if i.aux & 255 != 1 << log_size or not alone or (mask != FULL and how != UNIT):
+    if i.aux & 255 != 1 << log_size or (m.beat == 0 and not by_block(kind, how, mask)):
         m.section = NOTHING  # blocks do not make such ones
         return
     row = access_at(m.accesses, pc)
     first = load_i64(place + 8 * lowest_bit(mask)) + i.imm
     key = w << WARP_SHIFT | pc << PC_SHIFT | mask | BY_VM
     note(m, known, key, place, first, log_size | kind << KIND, mask, how, -row.shared, -row.ideal_shared)
+
+
+@compiled
+def made_as_foreseen(m, known, w, pc, mask):
+    """The VM makes a load or store of a period that is followed: whether it is the one that was foreseen."""
+    i, one = instruction_at(m.code, pc), foreseen_at(m.foreseen, 0)
+    place = warp_at(m.warps, w).registers + i.a
+    first = load_i64(place + 8 * lowest_bit(mask))
+    if one.key & ~BY_VM != w << WARP_SHIFT | pc << PC_SHIFT | mask or one.first != first + i.imm:
+        return False
+    if not lie_so(place, first, noted_at(known.noted, number_of(known, m.foreseen)).steps, mask):
+        return False
+    if one.key & BY_VM == 0:
+        made_by_vm(m, known, one)
+    m.foreseen += FORESEEN_BYTES
+    return True
 
 
 @compiled
@@ -424,18 +414,28 @@ def cost_made(m, known, pc):
 
 
 def at_section(address, what, w, pc, mask):
-    """Called by address: see BREAKS and so on; the lanes `mask` of warp w make the access at pc."""
+    """Called by address: see BREAKS and so on; the lanes `mask` of warp w make the access at pc, or what the warps
+    `mask` know has changed.  1 where an access need not be judged."""
     m = machine_at(address, 0)
     known = sections_at(m.sections, 0)
     if what == MAKES and m.section == NOTING:
         note_made(m, known, w, pc, mask)
+    elif what == MAKES and m.section == FOLLOWING and m.beat and made_as_foreseen(m, known, w, pc, mask):
+        return np.int64(1)
     elif what == MADE:
         if m.section == NOTING:
             cost_made(m, known, pc)
+    elif what == CHANGES:
+        change(m, known, mask)
+    elif what == BEATS:
+        beat(m, known, pc)
     elif what == MET:
+        stop(m, known)
         end_section(m, known)
         begin(m, known)
     elif what == STARTS:
+        m.beat = 0
+        known.seen = 0
         known.last = -1
         begin(m, known)
     else:

@@ -1,0 +1,67 @@
+"""Accesses to shared memory that were noted, see `sections` and `periods`: counted again, or judged after all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.lane_access import SCATTERED, UNIT
+from wsemu.machine.records import access_at, call, foreseen_at, instruction_at, noted_at, segment_at
+from wsemu.machine.scalars import lowest_bit
+from wsemu.machine.state import FORESEEN, TRACKED
+from wsemu.machine.tier.accesses import HOW, KIND, any_way, some_side_by_side
+from wsemu.machine.tier.section_tables import BY_VM, PC_SHIFT, PCS, WARP_SHIFT
+from wsemu.model.isa import LANES, SEGMENT_SHIFT, SHARED
+
+FULL = (1 << LANES) - 1
+FORESEEN_BYTES = FORESEEN.itemsize
+all_lanes, some_lanes = compiled(any_way), compiled(some_side_by_side)
+
+
+@compiled
+def number_of(known, one):
+    """Which of all accesses of sections lies there."""
+    return (one - known.foreseen) // FORESEEN_BYTES
+
+
+@compiled
+def judge_access(m, w, pc, steps, first, shape, lanes):
+    """Make an access but for the transfer: the host address of its first lane's bytes, from bit HOW on how all lanes
+    lie; or 0."""
+    if lanes == FULL:
+        return all_lanes(m.address, w, pc, steps, first, shape)
+    lane = lowest_bit(lanes)
+    host = some_lanes(m.address, w, pc, steps, first, lanes, shape >> KIND & 1)
+    return host + 4 * lane | UNIT << HOW if host else host
+
+
+@compiled
+def count_again(m, known, one, often):
+    """An access is made so many times more, as it was noted."""
+    noted = noted_at(known.noted, number_of(known, one))
+    key = foreseen_at(one, 0).key
+    row = access_at(m.accesses, key >> PC_SHIFT & PCS)
+    row.executions += often
+    row.lanes += often * noted.lanes
+    row.shared += often * noted.shared
+    row.ideal_shared += often * noted.ideal_shared
+
+
+@compiled
+def judge_noted(m, known, one):
+    """Judge an access that was foreseen and has been made."""
+    noted, made = noted_at(known.noted, number_of(known, one)), foreseen_at(one, 0)
+    w, pc, lanes = (made.key & ~BY_VM) >> WARP_SHIFT, made.key >> PC_SHIFT & PCS, made.key & FULL
+    counted = made.key & BY_VM and m.beat  # see `periods`: the VM has made it, and did no more than judge it
+    if not counted and judge_access(m, w, pc, noted.steps, made.first, noted.shape, lanes):
+        return
+    m.serial += 1
+    if not counted:
+        count_again(m, known, one, np.int64(1))
+    addresses = noted.steps - instruction_at(m.code, pc).a  # where its registers would be
+    bias = made.first - (SHARED << SEGMENT_SHIFT)
+    if segment_at(m.segments, SHARED).tracked != TRACKED:  # nobody looks for races
+        return
+    if call(m.shadow_entry, m.address, w, pc, addresses, bias, lanes, SCATTERED, SHARED):
+        m.unnamed = 1  # the host is needed in the midst of it: the launch starts anew, without sections
+        m.budget = 0
