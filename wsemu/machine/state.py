@@ -341,7 +341,7 @@ SECTIONS = record(
     change_room=1,
     advance=1,  # host address of int64[32]: how many intervals of each warp a period has
     saved=1,  # host address of int64[33][32]: what warps know now, and up to where their lanes know of each other
-    seen=1,  # bits of where warps came last to barriers that have completed
+    seen=1,  # barriers that have completed, as bits
     others=1,  # how many of others have since the one between whose completions periods lie
     every=1,  # how many completions of that a period has
     beats=1,  # how many there were since it began
@@ -532,7 +532,7 @@ MACHINE = record(
     sections=1,  # host address of SECTIONS, in such a machine, or 0
     section=1,  # NOTHING, FOLLOWING or NOTING
     section_entry=1,  # see tier/sections.py
-    beat=1,  # the operation by which a barrier completes between whose completions a period lies, and 1; 0: none does
+    beat=1,  # number of the barrier between whose completions a period lies, and 1; 0: there is none
     foreseen=1,  # host address of the FORESEEN with which a block compares its next access, in such a machine
     ahead=1,  # host address of int64[1 for each load or store][warp_count], in such a machine: the host address of a
     # warp's last load, see tier/accesses.py

@@ -206,7 +206,7 @@ def complete_if_met(m, number, pc, warp):
     if m.clocks:
         end_generation(m, number)
     if m.sections:
-        call(m.section_entry, m.address, MET if all_meet else BEATS, warp, pc, 0)
+        call(m.section_entry, m.address, MET if all_meet else BEATS, number, 0, 0)
     b.all_met = 0
     close(b)
 

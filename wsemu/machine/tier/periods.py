@@ -35,8 +35,8 @@ CLOCK = 8 * LANES
 """bytes of one"""
 MOST_OTHERS = 64
 """times that warps meet elsewhere, after which periods lie between others"""
-PATIENCE, MOST_BEATS = 6, 4
-"""periods in a row that do not come again, after which one has twice as many completions; up to so many"""
+PATIENCE, MOST_BEATS = 3, 6
+"""periods in a row that do not come again, after which one has a completion more; up to so many"""
 LOST = 4
 """of its LUCK a machine loses where a period that was foreseen does not come"""
 
@@ -340,9 +340,9 @@ def end_period(m, known):
         else:
             known.luck -= 1
             known.misses += 1
-            if known.misses == PATIENCE and known.every < MOST_BEATS:  # as many buffers as it has take turns
+            if known.misses == PATIENCE and known.every < MOST_BEATS:  # buffers take turns, or warps come in turn
                 known.misses = 0
-                known.every *= 2
+                known.every += 1
             known.which = 1 - known.which
             known.noted_before = 1
             begin_noting(m, known)
@@ -354,12 +354,12 @@ def end_period(m, known):
 
 
 @compiled
-def beat(m, known, pc):
-    """Some warps of a CTA have met at a barrier, at last one that came to it at pc."""
-    shared, bit = segment_at(m.segments, SHARED), np.int64(1) << (pc & 63)
+def beat(m, known, number):
+    """Some warps of a CTA have met at a barrier."""
+    shared, bit = segment_at(m.segments, SHARED), np.int64(1) << number
     if known.luck < 0 or m.by_lanes or m.suspects or shared.watched or shared.grain < 0:
         stop(m, known)
-    elif m.beat == pc + 1:
+    elif m.beat == number + 1:
         known.others = 0
         known.beats += 1
         if known.beats == known.every:
@@ -370,7 +370,7 @@ def beat(m, known, pc):
         if known.others > MOST_OTHERS:
             stop(m, known)
     elif known.seen & bit:
-        m.beat = pc + 1
+        m.beat = number + 1
         known.others = 0
         known.beats = 0
         known.which = 0

@@ -263,8 +263,8 @@ def by_block(kind, how, lanes):
 
 @compiled
 def as_foreseen(m, known, key, steps, first, shape, lanes):
-    """Where an access is the one that was foreseen: the host address of its first lane's bytes, and how all lie; or
-    0."""
+    """Where an access is the one that was foreseen: the host address of its first lane's bytes, and how all lie, or
+    BY_VM where it is left to the VM again; or 0."""
     one = foreseen_at(m.foreseen, 0)
     if one.key & ~BY_VM != key or one.first != first:
         return np.int64(0)
@@ -272,7 +272,7 @@ def as_foreseen(m, known, key, steps, first, shape, lanes):
     if noted.steps != steps and not lie_so(steps, load_i64(steps + 8 * lowest_bit(lanes)), noted.steps, lanes):
         return np.int64(0)
     if one.key & BY_VM and not by_block(noted.shape >> KIND & 1, noted.how, lanes):
-        return np.int64(0)
+        return np.int64(BY_VM)
     if not written(m, noted, first, lanes):
         return np.int64(0)
     if m.beat and one.key & BY_VM:
@@ -354,7 +354,7 @@ def in_section(address, w, pc, place, imm, shape, lanes):
     if m.section == FOLLOWING:
         found = as_foreseen(m, known, key, place, first, shape, lanes)
         if found:
-            return found
+            return found if found != BY_VM else np.int64(0)
         give_up(m, known)
     return judge_and_note(m, known, w, pc, place, first, shape, lanes, key)
 
@@ -414,8 +414,8 @@ def cost_made(m, known, pc):
 
 
 def at_section(address, what, w, pc, mask):
-    """Called by address: see BREAKS and so on; the lanes `mask` of warp w make the access at pc, or what the warps
-    `mask` know has changed.  1 where an access need not be judged."""
+    """Called by address: see BREAKS and so on; the lanes `mask` of warp w make the access at pc, what the warps `mask`
+    know has changed, or some have met at barrier w.  1 where an access need not be judged."""
     m = machine_at(address, 0)
     known = sections_at(m.sections, 0)
     if what == MAKES and m.section == NOTING:
@@ -428,7 +428,7 @@ def at_section(address, what, w, pc, mask):
     elif what == CHANGES:
         change(m, known, mask)
     elif what == BEATS:
-        beat(m, known, pc)
+        beat(m, known, w)
     elif what == MET:
         stop(m, known)
         end_section(m, known)
