@@ -23,8 +23,8 @@ ROUNDS, THREADS, CTAS = 24, 128, 2
 NEVER, LATE = -1, 17
 (
     NOTHING, STORES_BEFORE, STORES_ELSEWHERE, NO_WAIT, NO_ARRIVAL, LOADS_EARLY, SYNCWARP, SHUFFLE, FENCE, ATOMIC, SOME,
-    LEAVES, BEHIND, ALL_MEET, LOADS_UNWRITTEN, ONE_PLACE, SWAPPED,
-) = range(17)  # fmt: skip
+    LEAVES, BEHIND, ALL_MEET, LOADS_UNWRITTEN, ONE_PLACE, SWAPPED, LEFT_OUT, STORES_LATER,
+) = range(19)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,7 @@ def turns(n: Any, y: Any, x: Any, when: Any, what: Any, buffers: Any) -> None:
                 v += s[64 * k + l]
             ptx.bar_sync(5 + k, 128)
             v += s[64 * k + 32 * w + l] * s[64 * k + 32 * (1 - w) + (l ^ 5)]
-            if l % 4 < 2:
+            if l % 4 < 2 and now != 17:
                 v += s[64 * k + (x[l] * 8 + l) % 32]
             if now == 1:
                 s[64 * k + 32 * w + l] = v
@@ -93,13 +93,14 @@ def turns(n: Any, y: Any, x: Any, when: Any, what: Any, buffers: Any) -> None:
             if now == 14:
                 v += s[32 * 15 + l]
             if now == 15:
-                s[32 * (12 + w) + l // 2] = l
+                s[32 * (10 + w) + l // 2] = l
             if now == 16:
                 v += s[64 * k + 32 * w + (31 - l)]
             if now == 11:
                 return
             if now != 4:
                 ptx.bar_arrive(1 + k, 128)
+            v += s[32 * 13 + l]
             if now == 12:
                 v += s[64 * k + l]
             if now == 13:
@@ -111,6 +112,8 @@ def turns(n: Any, y: Any, x: Any, when: Any, what: Any, buffers: Any) -> None:
             k = r % buffers
             if now != 3:
                 ptx.bar_sync(1 + k, 128)
+            if now == 18:
+                s[32 * 13 + l] = r
             s[64 * k + 32 * (w - 2) + l] = r + w
             if l < 8:
                 s[32 * (8 + w - 2) + l] = r
@@ -160,6 +163,8 @@ def test_rounds_that_are_as_some_before_are_not_judged(
         (LOADS_UNWRITTEN, {"uninitialized-read"}),
         (ONE_PLACE, {"intra-warp-race"}),
         (SWAPPED, set()),
+        (LEFT_OUT, set()),
+        (STORES_LATER, {"race"}),
     ],
 )
 def test_what_comes_between_is_found(
@@ -221,6 +226,87 @@ def test_slices_may_end_in_the_midst_of_a_period(slice_: int, monkeypatch: pytes
     monkeypatch.setattr(run, "SLICES", (slice_,) * 3)
     for what in (NOTHING, STORES_BEFORE, BEHIND):
         launched(monkeypatch, LATE, what)
+
+
+@cuda.jit
+def ordered(n: Any, y: Any, x: Any, when: Any, what: Any, buffers: Any) -> None:
+    """Warp 1 loads what warp 0 has stored; in round `when` of CTA 1 the same comes in the same order, without what
+    orders it."""
+    s = cuda.shared.array(32 * 4, np.float32)
+    t, b = cuda.threadIdx.x, cuda.blockIdx.x
+    w, l = t // 32, t % 32  # noqa: E741
+    v = np.float32(0)
+    for r in range(n):
+        now = what if r == when and b == 1 else 0
+        if w == 0:
+            s[l] = r
+            if now != 1:
+                ptx.bar_arrive(3, 64)
+            ptx.bar_sync(1, 96)
+        elif w == 1:
+            if now == 2:
+                ptx.bar_sync(4, 64)
+            elif now != 1:
+                ptx.bar_sync(3, 64)
+            v += s[l]
+            if now == 2:
+                ptx.bar_sync(3, 64)
+            else:
+                ptx.bar_sync(4, 64)
+            ptx.bar_sync(1, 96)
+        elif w == 2:
+            ptx.bar_arrive(4, 64)
+            s[64 + l] = r
+            if now == 3:
+                ptx.bar_arrive(6, 32)
+            else:
+                ptx.bar_sync(6, 32)
+            v += s[64 + (l ^ 1)]
+            ptx.bar_sync(1, 96)
+    y[b, t] = v
+
+
+@pytest.mark.parametrize(
+    ("what", "code"), [(NOTHING, None), (1, "race"), (2, "race"), (3, "intra-warp-race")]
+)  # fmt: skip
+@pytest.mark.parametrize("when", [2, LATE])
+def test_what_orders_accesses_must_come_again_too(
+    what: int, code: str | None, when: int, followed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = in_all_tiers(monkeypatch, lambda: said(ordered, CTAS, THREADS, arguments(when, what), workers=1))
+    assert code is None or code in {finding["code"] for finding in result[0]["findings"]}
+    assert followed
+
+
+@cuda.jit
+def elsewhere(n: Any, y: Any, x: Any, when: Any, what: Any, buffers: Any) -> None:
+    """Warp 1 loads its own row, but for round `when` of CTA 1, in which most lanes load what warp 0 stores."""
+    s = cuda.shared.array(32 * 4, np.float32)
+    t, b = cuda.threadIdx.x, cuda.blockIdx.x
+    w, l = t // 32, t % 32  # noqa: E741
+    v = np.float32(0)
+    s[t] = t
+    cuda.syncthreads()
+    for r in range(n):
+        if w == 0:
+            s[l] = r
+        elif w == 1:
+            far = x[l] * 0 + (0 if r == when and b == 1 and l else 32)
+            if what == 0 or l % 2 == 0:
+                v += s[far + l]
+        if w < 2:
+            ptx.bar_sync(1, 64)
+    y[b, t] = v
+
+
+@pytest.mark.parametrize("what", [0, 1])
+@pytest.mark.parametrize("when", [NEVER, LATE])
+def test_lanes_behind_the_same_first_one_may_lie_elsewhere(
+    what: int, when: int, followed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = in_all_tiers(monkeypatch, lambda: said(elsewhere, CTAS, THREADS, arguments(when, what), workers=1))
+    assert {finding["code"] for finding in result[0]["findings"]} >= ({"race"} if when == LATE else set())
+    assert followed
 
 
 @cuda.jit
