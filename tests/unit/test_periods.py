@@ -230,7 +230,7 @@ def test_slices_may_end_in_the_midst_of_a_period(slice_: int, monkeypatch: pytes
 
 @cuda.jit
 def ordered(n: Any, y: Any, x: Any, when: Any, what: Any, buffers: Any) -> None:
-    """Warp 1 loads what warp 0 has stored; in round `when` of CTA 1 the same comes in the same order, without what
+    """Warp 2 loads what warp 0 has stored; in round `when` of CTA 1 the same comes in the same order, without what
     orders it."""
     s = cuda.shared.array(32 * 4, np.float32)
     t, b = cuda.threadIdx.x, cuda.blockIdx.x
@@ -244,6 +244,15 @@ def ordered(n: Any, y: Any, x: Any, when: Any, what: Any, buffers: Any) -> None:
                 ptx.bar_arrive(3, 64)
             ptx.bar_sync(1, 96)
         elif w == 1:
+            ptx.bar_arrive(4, 64)
+            s[64 + l] = r
+            if now == 3:
+                ptx.bar_arrive(6, 32)
+            else:
+                ptx.bar_sync(6, 32)
+            v += s[64 + (l ^ 1)]
+            ptx.bar_sync(1, 96)
+        elif w == 2:
             if now == 2:
                 ptx.bar_sync(4, 64)
             elif now != 1:
@@ -253,15 +262,6 @@ def ordered(n: Any, y: Any, x: Any, when: Any, what: Any, buffers: Any) -> None:
                 ptx.bar_sync(3, 64)
             else:
                 ptx.bar_sync(4, 64)
-            ptx.bar_sync(1, 96)
-        elif w == 2:
-            ptx.bar_arrive(4, 64)
-            s[64 + l] = r
-            if now == 3:
-                ptx.bar_arrive(6, 32)
-            else:
-                ptx.bar_sync(6, 32)
-            v += s[64 + (l ^ 1)]
             ptx.bar_sync(1, 96)
     y[b, t] = v
 
