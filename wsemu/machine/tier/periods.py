@@ -12,6 +12,7 @@ conflict with another one in it, nor with one in the second: how these two are o
 that and the first.  With any earlier one it is not either: that happens before the same access in the second period,
 which the same warp has made before.  So the third one need not be judged, nor those after it.
 
+Where accesses come in another order, or one where an operation is due, or the reverse, it is no more the same.
 What is no more the same is judged before the next access: first the last period as a whole, then this one so far, with
 what each warp knew at each access.  Of those before them cells need not tell, for all that they did the same warps have
 done in the last one again.
@@ -33,6 +34,8 @@ from wsemu.model.isa import LANES, SHARED
 
 CLOCK = 8 * LANES
 """bytes of one"""
+CHANGED = -2
+"""the key where there is no access, but a change of what warps know"""
 MOST_OTHERS = 64
 """times that warps meet elsewhere, after which periods lie between others"""
 PATIENCE, MOST_BEATS = 3, 6
@@ -58,13 +61,26 @@ def made(m, known):
 
 
 @compiled
+def mark(m, known):
+    """Where the access would be that a change of what a warp knows comes before: there is none, so that no access is
+    the one that is foreseen as long as the change has not come."""
+    at = made(m, known)
+    if m.section == NOTING:
+        if at and foreseen_at(known.foreseen, known.end - 1).key == CHANGED:
+            return at - 1
+        foreseen_at(known.foreseen, known.end).key = CHANGED
+        known.end += 1
+    return at
+
+
+@compiled
 def keep(m, known, w):
     """Keep what a warp knows from now on; False where there is no room for it."""
     n, warp = known.changes, warp_at(m.warps, w)
-    if n == known.change_room or warp.partial:
+    if n == known.change_room or warp.partial or (m.section == NOTING and known.end + 1 >= known.limit):
         return False
     change = change_at(known.change, n)
-    change.at = made(m, known)
+    change.at = mark(m, known)
     change.warp = w
     change.synced = warp.synced
     copy_clock(m, known.clocks + CLOCK * n, warp.clock)
@@ -143,6 +159,8 @@ def same_accesses(known, period, before, warps):
     """Whether two periods have the same ones, all by some warps."""
     for k in range(period.count):
         one, other = foreseen_at(known.foreseen, period.first + k), foreseen_at(known.foreseen, before.first + k)
+        if one.key == CHANGED and other.key == CHANGED:
+            continue
         key, steps = one.key & ~BY_VM, noted_at(known.noted, period.first + k).steps
         if key != other.key & ~BY_VM or one.first != other.first or warps >> (key >> WARP_SHIFT) & 1 == 0:
             return False
@@ -271,7 +289,9 @@ def judge_again(m, known, count, change, clocks, changes):
         while n < changes and change_at(change, n).at <= k:
             know(m, known, n, change, clocks)
             n += 1
-        judge_noted(m, known, known.foreseen + FORESEEN_BYTES * (first + k))
+        one = known.foreseen + FORESEEN_BYTES * (first + k)
+        if foreseen_at(one, 0).key != CHANGED:
+            judge_noted(m, known, one)
     while n < changes:
         know(m, known, n, change, clocks)
         n += 1
@@ -304,7 +324,7 @@ def leave(m, known):
     period, others = period_at(known.periods, known.which), max(known.compared - 1, 0)
     for k in range(period.count if others else 0):
         one = known.foreseen + FORESEEN_BYTES * (period.first + k)
-        if foreseen_at(one, 0).key & BY_VM == 0:  # the VM counts its own
+        if foreseen_at(one, 0).key & BY_VM == 0:  # the VM counts its own, and CHANGED is none
             count_again(m, known, one, others)
     catch_up(m, known, so_far)
 
@@ -319,9 +339,11 @@ def change(m, known, warps):
     while warps and m.section != NOTHING:
         w = lowest_bit(warps)
         warps &= warps - 1
-        kept = keep(m, known, w)
-        if not kept or (m.section == FOLLOWING and not as_before(m, known, known.changes - 1, period)):
+        kept, n = keep(m, known, w), known.changes
+        if not kept or (m.section == FOLLOWING and not as_before(m, known, n - 1, period)):
             leave(m, known)
+        elif m.section == FOLLOWING and (n == period.changes or change_at(period.change, n).at > made(m, known)):
+            m.foreseen += FORESEEN_BYTES  # all have come that come before the next access
 
 
 @compiled
