@@ -279,6 +279,40 @@ def test_what_orders_accesses_must_come_again_too(
 
 
 @cuda.jit
+def unordered(n: Any, y: Any, x: Any, when: Any, what: Any, buffers: Any) -> None:
+    """Lanes of warp 0 load what others of it have stored; in round `when` of CTA 1 nothing is between."""
+    s = cuda.shared.array(32, np.int32)
+    t, b = cuda.threadIdx.x, cuda.blockIdx.x
+    w, l = t // 32, t % 32  # noqa: E741
+    v = 0
+    for r in range(n):
+        now = r == when and b == 1
+        if w < 2:
+            ptx.bar_sync(1, 64)
+        if w == 0:
+            s[l] = r
+            if not now:
+                ptx.bar_sync(2, 64)
+            v += s[x[0] + 31 - l]
+            for k in range(3):
+                v = v * 3 + (v >> k)
+        elif w == 1 and not now:
+            ptx.bar_arrive(2, 64)
+    y[b, t] = v
+
+
+def test_an_access_before_which_an_operation_is_left_out_is_named(
+    followed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is judged when it comes: later its registers hold other numbers."""
+    result = in_all_tiers(monkeypatch, lambda: said(unordered, CTAS, THREADS, arguments(LATE, 0), workers=1))
+    (found,) = result[0]["findings"]
+    assert found["code"] == "intra-warp-race"
+    assert "shared `s[x[0] + 31 - l]`" in found["message"]
+    assert followed
+
+
+@cuda.jit
 def elsewhere(n: Any, y: Any, x: Any, when: Any, what: Any, buffers: Any) -> None:
     """Warp 1 loads its own row, but for round `when` of CTA 1, in which most lanes load what warp 0 stores."""
     s = cuda.shared.array(32 * 4, np.float32)
