@@ -279,6 +279,47 @@ def test_what_orders_accesses_must_come_again_too(
 
 
 @cuda.jit
+def collide(n: Any, y: Any, x: Any, when: Any, what: Any, buffers: Any) -> None:
+    """Lanes of warp 1 store to one place: the same, but in round `when` of CTA 1, in which warp 0 may do something
+    else."""
+    s = cuda.shared.array(64, np.int32)
+    t, b = cuda.threadIdx.x, cuda.blockIdx.x
+    w, l = t // 32, t % 32  # noqa: E741
+    v = 0
+    s[t % 64] = 0
+    cuda.syncthreads()
+    if w == 0:
+        ptx.bar_arrive(1, 64)
+        for r in range(n):
+            ptx.bar_sync(2, 64)
+            v += s[l]
+            if r == when and b == 1 and what == 0:
+                cuda.syncwarp()
+            ptx.bar_arrive(1, 64)
+    elif w == 1:
+        for r in range(n):
+            ptx.bar_sync(1, 64)
+            if l < 20:
+                q = l if r == when and b == 1 and what == 1 else r
+                for _ in range(l // 2 - l // 2 + 1 + l % 2 - l % 2):  # the VM makes it
+                    s[l // 2] = q
+            ptx.bar_arrive(2, 64)
+        ptx.bar_sync(1, 64)
+    y[b, t] = v
+
+
+@pytest.mark.parametrize("what", [0, 1])
+@pytest.mark.parametrize("when", [NEVER, LATE])
+def test_what_lanes_store_to_one_place_is_looked_at_each_time(
+    what: int, when: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = in_all_tiers(monkeypatch, lambda: said(collide, CTAS, 64, arguments(when, what), workers=1))
+    assert {finding["code"] for finding in result[0]["findings"]} >= (
+        {"intra-warp-race"} if what and when == LATE else set()
+    )
+
+
+@cuda.jit
 def unordered(n: Any, y: Any, x: Any, when: Any, what: Any, buffers: Any) -> None:
     """Lanes of warp 0 load what others of it have stored; in round `when` of CTA 1 nothing is between."""
     s = cuda.shared.array(32, np.int32)

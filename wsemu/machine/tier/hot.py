@@ -203,7 +203,7 @@ def _hot(machine: Machine, heat: Heat) -> bool:
     state = machine.state[0]
     done, left = (abs(int(state[name] - state["group"])) for name in ("group_first", "group_end"))
     to_come = machine.executed * left // done if done else 0
-    return heat.instructions >= HOT or heat.instructions + to_come >= FORESEEABLE
+    return bool(heat.blocks) or heat.instructions >= HOT or heat.instructions + to_come >= FORESEEABLE
 
 
 def _other_one(machine: Machine, heat: Heat) -> bool:

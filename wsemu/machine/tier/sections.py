@@ -373,6 +373,21 @@ def pattern_of(place, mask, log_size):
 
 
 @compiled
+def share(place, lanes, size):
+    """Whether two of these lanes access the same byte, `size` each."""
+    while lanes:
+        lane = lowest_bit(lanes)
+        lanes &= lanes - 1
+        rest = lanes
+        while rest:
+            apart = load_i64(place + 8 * lowest_bit(rest)) - load_i64(place + 8 * lane)
+            if apart < size and -apart < size:
+                return True
+            rest &= rest - 1
+    return False
+
+
+@compiled
 def note_made(m, known, w, pc, mask):
     """The VM makes a load or store: of a block, which leaves the rare ones to it, or by itself."""
     i = instruction_at(m.code, pc)
@@ -382,6 +397,9 @@ def note_made(m, known, w, pc, mask):
     how = pattern_of(place, mask, log_size)
     if i.aux & 255 != 1 << log_size or (m.beat == 0 and not by_block(kind, how, mask)):
         m.section = NOTHING  # blocks do not make such ones
+        return
+    if kind == WRITE and how != UNIT and share(place, mask, np.int64(1) << log_size):
+        m.section = NOTHING  # whether their lanes are in conflict hangs on what they store
         return
     row = access_at(m.accesses, pc)
     first = load_i64(place + 8 * lowest_bit(mask)) + i.imm
