@@ -327,6 +327,7 @@ def note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, 
 
 
 TELL, ONE_MORE = 1, 2
+"""what becomes of an access to shared memory, see `tell_sections`"""
 
 
 @compiled
