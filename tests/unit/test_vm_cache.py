@@ -180,7 +180,7 @@ def test_what_is_looked_for_brings_its_parts():
 
 def test_some_launch_needs_each_part_or_its_blocks_do():
     everything = needed(OPCODE.values(), races=True, exact=True, noted=True, grouped=True, ordered=True, sums=True)
-    assert everything | {hot.SECTIONS} == set(PARTS)
+    assert everything | {*hot.ACCESSES, *hot.SECTIONS} == set(PARTS)
 
 
 def test_parts_that_look_at_clocks_are_compiled_for_each_width():

@@ -75,6 +75,9 @@ ENTRIES = {
     "cluster_entry": Made("sync.cluster", "cluster_operation", rare=True),
     "guarded_entry": Made("sync.clobber", "access_guarded"),
     "ordered_entry": Made("memory.ordered", "access_ordered"),
+    "any_way_entry": Made("tier.accesses", "any_way"),
+    "some_entry": Made("tier.accesses", "some_side_by_side"),
+    "within_entry": Made("tier.sections", "in_section"),
     "section_entry": Made("tier.sections", "at_section"),
 }
 """name -> what it is made of; all but `run` are fields of the machine"""
@@ -82,7 +85,7 @@ PARTS = ENTRIES | {family: Made("arithmetic.operations", "family", family) for f
 OF_WIDTH = (
     "run", "warp_entry", "collective_entry", "exchange_entry", "matrix_entry", "group_entry", "shadow_entry",
     "conflict_entry", "lanes_entry", "known_entry", "async_entry", "copy_entry", "tensor_entry", "cluster_entry",
-    "planned_entry", "section_entry",
+    "planned_entry", "any_way_entry", "some_entry", "within_entry", "section_entry",
 )  # fmt: skip
 """those that look at clocks or cells: groups of many warps have others"""
 

@@ -317,6 +317,18 @@ def since_last(address, w, pc, host):
     return step
 
 
+@compiled
+def all_lanes(m, w, pc, place, imm, shape):
+    """`any_way`, which is a part of its own."""
+    return call(m.any_way_entry, m.address, w, pc, place, imm, shape)
+
+
+@compiled
+def some_lanes(m, w, pc, place, imm, lanes, kind):
+    """`some_side_by_side`, which is one, too."""
+    return call(m.some_entry, m.address, w, pc, place, imm, lanes, kind)
+
+
 HOW = 56
 """hosts have no addresses of as many bits"""
 HOST = (1 << HOW) - 1

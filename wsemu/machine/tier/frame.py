@@ -133,6 +133,12 @@ class Frame:
         inner.attributes.add("alwaysinline")
         return b.call(inner, arguments)
 
+    def _called(self, b: Builder, function: Compiled, *arguments: Value) -> Value:
+        """The same of one that stays apart: its code is there once."""
+        inner = self.module.function(function, (None,) * len(arguments))
+        inner.attributes.add("noinline")
+        return b.call(inner, arguments)
+
     def _apart(self, function: Compiled, constants: tuple[int, ...], *arguments: Value) -> Value:
         """Call a compiled function of these numbers and, last, constants, for which it is made."""
 

@@ -43,10 +43,10 @@ at random instructions, for tests"""
 TIERS: tuple[str, ...] = get_args(Tier)
 VARIABLE = "WSEMU_TIER"
 """of the environment, by which processes that this one starts are told, too"""
-HOT = 30_000_000
-"""warp instructions of a program, in all its launches, after which it gets a block: about a second"""
-FORESEEABLE = 60_000_000
-"""the same with those to come, by what the CTAs so far took: it does not wait for the first second then"""
+HOT = 10_000_000
+"""warp instructions of a program, in all its launches, after which it gets a block: some tenths of a second"""
+FORESEEABLE = 30_000_000
+"""the same with those to come, by what the CTAs so far took: it does not wait for these then"""
 WORTH = 200_000
 """those of a machine after which it takes up a block that there is: to do so takes as long as ten thousand of them"""
 LONG = 1_000_000
@@ -92,8 +92,10 @@ THREAD = "wsemu: a block"
 
 PLANS = ("planned_entry", "plan_entry")
 """the parts that make accesses as planned, and plans"""
-SECTIONS = "section_entry"
-"""the part that knows the sections of CTAs"""
+ACCESSES = ("any_way_entry", "some_entry")
+"""those that make accesses of blocks"""
+SECTIONS = ("section_entry", "within_entry")
+"""those that know the sections of CTAs"""
 
 
 class Placed(NamedTuple):
@@ -228,12 +230,18 @@ def _take_up(machine: Machine, block: Placed) -> None:
     machine.ahead = np.zeros((len(machine.plans), machine.warp_count), np.int64)
     state["ahead"] = address_of(machine.ahead)
     machine.warps["known_at"] = 0
+    _use(machine, ACCESSES)
     _begin_sections(machine)
     if not machine.watch.races:  # the VM makes no plans then; to a block they tell how lanes lie
-        parts = native.compiled(PLANS, machine.width)  # and others, which must not take the place of this machine's own
-        for name in PLANS:
-            state[name] = parts[name]
+        _use(machine, PLANS)
         state["planned"] = state["shortcuts"]
+
+
+def _use(machine: Machine, names: tuple[str, ...]) -> None:
+    """Have it use these parts, but no others, which must not take the place of its own."""
+    parts = native.compiled(names, machine.width)
+    for name in names:
+        machine.state[0][name] = parts[name]
 
 
 def _begin_sections(machine: Machine) -> None:
@@ -243,7 +251,7 @@ def _begin_sections(machine: Machine) -> None:
     state["foreseen"], state["section"], state["beat"], state["sections"] = known.nowhere, NOTHING, 0, 0
     alone = state["members"] == 1 and not state["lockstep"] and may_have(machine.program)
     if alone and state["readers"] and state["clocks"]:
-        state[SECTIONS] = native.compiled((SECTIONS,), machine.width)[SECTIONS]
+        _use(machine, SECTIONS)
         state["sections"] = known.address
 
 
@@ -368,7 +376,7 @@ def _made(program: Program, wanted: Wanted, starts: list[int]) -> None:
     if part is None:
         part = _compiled(rows, wanted, places, symbol)
         cache.write_block(symbol, part)
-    native.compiled((*PLANS, SECTIONS), wanted.width)  # which machines will need that take it up
+    native.compiled((*PLANS, *ACCESSES, *SECTIONS), wanted.width)  # which machines will need that take it up
     heat_of(program).blocks[wanted] = Placed(places, native.placed(symbol, part))
 
 

@@ -8,14 +8,26 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import SCATTERED, UNIT
 from wsemu.machine.records import access_at, call, foreseen_at, instruction_at, noted_at, segment_at
 from wsemu.machine.scalars import lowest_bit
-from wsemu.machine.state import FORESEEN, TRACKED
-from wsemu.machine.tier.accesses import HOW, KIND, any_way, some_side_by_side
+from wsemu.machine.state import FORESEEN, NOTING, NOWHERE, TRACKED
+from wsemu.machine.tier.accesses import HOW, KIND, all_lanes, some_lanes
 from wsemu.machine.tier.section_tables import BY_VM, PC_SHIFT, PCS, WARP_SHIFT
 from wsemu.model.isa import LANES, SEGMENT_SHIFT, SHARED
 
 FULL = (1 << LANES) - 1
 FORESEEN_BYTES = FORESEEN.itemsize
-all_lanes, some_lanes = compiled(any_way), compiled(some_side_by_side)
+
+
+@compiled
+def start_noting(m, known, first, room):
+    """Note accesses from the first on, that there is room for, and what they take."""
+    m.section = NOTING
+    known.end = first
+    known.limit = first + room
+    known.low = NOWHERE
+    known.high = 0
+    known.moments = m.moment_count
+    known.sets = m.set_count
+    known.elements = m.element_count
 
 
 @compiled
@@ -29,9 +41,9 @@ def judge_access(m, w, pc, steps, first, shape, lanes):
     """Make an access but for the transfer: the host address of its first lane's bytes, from bit HOW on how all lanes
     lie; or 0."""
     if lanes == FULL:
-        return all_lanes(m.address, w, pc, steps, first, shape)
+        return all_lanes(m, w, pc, steps, first, shape)
     lane = lowest_bit(lanes)
-    host = some_lanes(m.address, w, pc, steps, first, lanes, shape >> KIND & 1)
+    host = some_lanes(m, w, pc, steps, first, lanes, shape >> KIND & 1)
     return host + 4 * lane | UNIT << HOW if host else host
 
 

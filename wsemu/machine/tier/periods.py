@@ -27,8 +27,8 @@ from wsemu.machine.memory.lane_access import lie_so
 from wsemu.machine.memory.shadow_cells import FEW, copy_few, later_few, less_few
 from wsemu.machine.records import change_at, foreseen_at, noted_at, period_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
-from wsemu.machine.state import FOLLOWING, NOTHING, NOTING, NOWHERE
-from wsemu.machine.tier.noted import FORESEEN_BYTES, FULL, count_again, judge_noted, number_of
+from wsemu.machine.state import FOLLOWING, NOTHING, NOTING
+from wsemu.machine.tier.noted import FORESEEN_BYTES, FULL, count_again, judge_noted, number_of, start_noting
 from wsemu.machine.tier.section_tables import BY_VM, LUCK, WARP_SHIFT
 from wsemu.model.isa import LANES, SHARED
 
@@ -111,20 +111,13 @@ def as_before(m, known, n, before):
 def begin_noting(m, known):
     """Note the next period."""
     period = period_at(known.periods, known.which)
-    m.section = NOTING
     m.foreseen = known.foreseen
     known.start = known.foreseen
     known.spoilt = 0
-    known.end = period.first
-    known.limit = period.first + period.room
     known.change = period.change
     known.clocks = period.clocks
     known.changes = 0
-    known.low = NOWHERE
-    known.high = 0
-    known.moments = m.moment_count
-    known.sets = m.set_count
-    known.elements = m.element_count
+    start_noting(m, known, period.first, period.room)
 
 
 @compiled

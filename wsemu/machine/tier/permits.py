@@ -9,6 +9,7 @@ segment's place and bytes and what is looked for in it.  Where mbarriers lie doe
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,13 +31,15 @@ from wsemu.machine.memory.shadow import behind, floor_of, happened, note_range, 
 from wsemu.machine.records import access_at, machine_at, permit_at, segment_at
 from wsemu.machine.state import READ_SO_FAR, SEGMENT, UNTRACKED
 from wsemu.machine.sync.clobber import near_mbarriers
-from wsemu.machine.tier.accesses import HOST, KIND, any_way
+from wsemu.machine.tier.accesses import HOST, KIND, all_lanes
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import FIRST_ARRAY, LANES, OFFSET_MASK, READ, SEGMENT_SHIFT, SHARED
 
 if TYPE_CHECKING:
     from wsemu.machine.tier.shapes import Steps
 
+EACH = (8, 4, 1)
+"""cells of a piece: the more, the less code there is; to as many bytes as a register of the CPU has"""
 MOST_PIECES = 32
 """of an access that has permits"""
 OTHER_WRITE, OTHER_READ, OTHER_MOMENT = 1, 2, 4
@@ -50,7 +53,7 @@ FILL, ADD = 1, 2
 
 
 class Cells(NamedTuple):
-    """Those that an access touches whose lanes lie by known steps, in pieces: of four side by side, or of one."""
+    """Those that an access touches whose lanes lie by known steps, in pieces: of some side by side, or of one."""
 
     pieces: tuple[int, ...]
     """where each begins, in bytes of shadow memory from the first lane's cell"""
@@ -71,13 +74,17 @@ def cells_of(steps: Steps, size: int, grain: int) -> Cells | None:
             found.setdefault((step >> grain) + q, []).append(lane)
     cells = sorted(found)
     lanes = [min(found[at]) << LOW_SHIFT | max(found[at]) << HIGH_SHIFT for at in cells]
-    side_by_side = all(cells[k] + 1 == cells[k + 1] for k in range(len(cells) - 1) if k % 4 < 3)
-    each = 4 if side_by_side and len(cells) % 4 == 0 else 1
+    each = next(n for n in EACH if _side_by_side(cells, n))
     starts = range(0, len(cells), each)
     if len(starts) > MOST_PIECES:
         return None
     apart = all(len(own) == 1 for own in found.values())
     return Cells(tuple(8 * cells[k] for k in starts), tuple(tuple(lanes[k : k + each]) for k in starts), apart)
+
+
+def _side_by_side(cells: list[int], each: int) -> bool:
+    """Whether cells in order are so many side by side, and so many others, and so on."""
+    return len(cells) % each == 0 and all(b == a + 1 for k, (a, b) in enumerate(pairwise(cells), 1) if k % each)
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
@@ -202,7 +209,7 @@ def ask(address, w, pc, place, first, spot, shape, low, end, coarsest, finest):
     if permit.count:
         settle(row, permit)
     shared, ideal_shared, sectors, ideal_sectors = row.shared, row.ideal_shared, row.sectors, row.ideal_sectors
-    host = usual(address, w, pc, place, first, shape) & HOST
+    host = all_lanes(m, w, pc, place, first, shape) & HOST
     permit.span = 0
     if host:
         permit.shared, permit.ideal_shared = row.shared - shared, row.ideal_shared - ideal_shared
@@ -246,7 +253,6 @@ def touched_known(address, w, pc, writes, reads, floor, kind, log):
     return np.int64(touch_known(m, w, writes, reads, kind, now(m, w, pc), floor, log))
 
 
-usual = compiled(any_way)
 SEGMENT_BYTES = SEGMENT.itemsize
 known, entered, decided = compiled(touched_known), compiled(permitted), compiled(judged)
 asked, present, touched = compiled(ask), compiled(presently), compiled(touches)

@@ -9,9 +9,9 @@ from llvmlite import ir
 from wsemu.machine.arithmetic.codegen import I8, I64, Builder, Value, go_on_if, pointer, same
 from wsemu.machine.memory.lane_access import SAME, SCATTERED, UNIT
 from wsemu.machine.memory.plans import some_lane_unset
-from wsemu.machine.records import foreseen_at, machine_at, permit_at, segment_at
+from wsemu.machine.records import call, foreseen_at, machine_at, permit_at, segment_at
 from wsemu.machine.state import FORESEEN, NOTHING, PERMIT
-from wsemu.machine.tier import permits, sections
+from wsemu.machine.tier import permits
 from wsemu.machine.tier.accesses import HOST, KIND, KNOWN
 from wsemu.machine.tier.frame import Frame, field_of, place_of
 from wsemu.machine.tier.noted import FULL
@@ -168,8 +168,7 @@ class WithPermits(Frame):
         b.branch(done)
         b.position_at_end(ask)
         constants = (I64(access.shape), *extent, I64(max(cells)), I64(min(cells)))
-        asked = self.module.function(permits.asked, (None,) * 11)
-        other = b.call(asked, [address, w, pc, place, first, spot, *constants])
+        other = self._called(b, permits.asked, address, w, pc, place, first, spot, *constants)
         b.branch(done)
         b.position_at_end(done)
         host = b.phi(I64)
@@ -186,8 +185,8 @@ class WithPermits(Frame):
         some = b.icmp_unsigned("!=", field_of(b, machine, "section"), I64(NOTHING))
         b.cbranch(b.and_(some, shared), noted, onward)
         b.position_at_end(noted)
-        within = self.module.function(sections.within, (None,) * 7)
-        b.ret(b.and_(b.call(within, [*arguments, I64(FULL)]), I64(HOST)))
+        found = call.body(b, field_of(b, machine, "within_entry"), *arguments, I64(FULL))
+        b.ret(b.and_(found, I64(HOST)))
         b.position_at_end(onward)
 
     def _judge(
@@ -225,7 +224,7 @@ class WithPermits(Frame):
             self._judge_one_by_one(b, who, planes, (access.kind, log), differ, count, ask)
         written, read = (b.load(pointer(b, plane, I64)) for plane in (writes, reads))
         found = permits.scan(b, of_grain, writes, reads, written, read)
-        what = self._inlined(b, permits.decided, address, w, written, read, found, floor, kind)
+        what = self._called(b, permits.decided, address, w, written, read, found, floor, kind)
         fill, add, put = (b.function.append_basic_block(name) for name in ("fill", "add", "put"))
         choice = b.switch(what, put)
         for number, block in ((0, differ), (permits.FILL, fill), (permits.ADD, add)):
@@ -267,8 +266,7 @@ class WithPermits(Frame):
         b.store(I64(permits.MIXED), place)
         b.branch(known)
         b.position_at_end(known)
-        inner = self.module.function(permits.known, (None,) * 8)
-        fine = b.call(inner, [address, w, pc, *at, *(I64(number) for number in how)])
+        fine = self._called(b, permits.known, address, w, pc, *at, *(I64(number) for number in how))
         b.cbranch(b.icmp_unsigned("!=", fine, I64(0)), count, ask)
         b.position_at_end(alike)
 

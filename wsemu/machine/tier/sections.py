@@ -22,6 +22,7 @@ from wsemu.machine.memory.plans import note_lanes_set, some_lane_unset
 from wsemu.machine.memory.shadow_cells import highest_of, lowest_of, unit
 from wsemu.machine.records import (
     access_at,
+    call,
     foreseen_at,
     instruction_at,
     machine_at,
@@ -33,16 +34,15 @@ from wsemu.machine.records import (
 )
 from wsemu.machine.scalars import load_i64, lowest_bit, popcount, store_i64
 from wsemu.machine.state import BEATS, CHANGES, FOLLOWING, MADE, MAKES, MET, NOTHING, NOTING, NOWHERE, STARTS
-from wsemu.machine.tier.accesses import HOST, HOW, KIND, KNOWN, note_words, some_word_unset
+from wsemu.machine.tier.accesses import HOST, HOW, KIND, KNOWN, all_lanes, note_words, some_lanes, some_word_unset
 from wsemu.machine.tier.noted import (
     FORESEEN_BYTES,
     FULL,
-    all_lanes,
     count_again,
     judge_access,
     judge_noted,
     number_of,
-    some_lanes,
+    start_noting,
 )
 from wsemu.machine.tier.periods import beat, change, leave, made_by_block, made_by_vm, stop
 from wsemu.machine.tier.section_tables import BY_VM, PC_SHIFT, WARP_SHIFT
@@ -222,17 +222,10 @@ def seek(m, known, key, first):
     if known.count == known.room or known.tries == known.most_tries:
         m.section = NOTHING
         return
-    m.section = NOTING
     shared = segment_at(m.segments, SHARED)
     clear(m, np.int64(0), shared.bytes)
     known.tries += 1
-    known.end = known.accesses
-    known.limit = known.access_room
-    known.low = NOWHERE
-    known.high = 0
-    known.moments = m.moment_count
-    known.sets = m.set_count
-    known.elements = m.element_count
+    start_noting(m, known, known.accesses, known.access_room - known.accesses)
 
 
 @compiled
@@ -461,15 +454,18 @@ def at_section(address, what, w, pc, mask):
     return np.int64(0)
 
 
-within = compiled(in_section)
+@compiled
+def within(m, w, pc, place, imm, shape, lanes):
+    """`in_section`, which is a part of its own."""
+    return call(m.within_entry, m.address, w, pc, place, imm, shape, lanes)
 
 
 def either_way(address, w, pc, place, imm, shape):
     """An access by all lanes, as `accesses.any_way` makes it."""
     m = machine_at(address, 0)
     if m.section and (load_i64(place) + imm) >> SEGMENT_SHIFT == SHARED:
-        return within(address, w, pc, place, imm, shape, np.int64(FULL))
-    return all_lanes(address, w, pc, place, imm, shape)
+        return within(m, w, pc, place, imm, shape, np.int64(FULL))
+    return all_lanes(m, w, pc, place, imm, shape)
 
 
 def some_either_way(address, w, pc, place, imm, lanes, kind):
@@ -477,6 +473,6 @@ def some_either_way(address, w, pc, place, imm, lanes, kind):
     m = machine_at(address, 0)
     lane = lowest_bit(lanes)
     if m.section and (load_i64(place + 8 * lane) + imm) >> SEGMENT_SHIFT == SHARED:
-        host = within(address, w, pc, place, imm, 2 | kind << KIND, lanes) & HOST
+        host = within(m, w, pc, place, imm, 2 | kind << KIND, lanes) & HOST
         return host - 4 * lane if host else host
-    return some_lanes(address, w, pc, place, imm, lanes, kind)
+    return some_lanes(m, w, pc, place, imm, lanes, kind)
