@@ -209,6 +209,11 @@ def compiled(names: Collection[str] = tuple(PARTS), width: int = 0) -> dict[str,
         return {name: address for name, address in entries if address is not None}
 
 
+def address(name: str, width: int = 0) -> int:
+    """That of a part that a machine has."""
+    return _loaded[at_width(name, width)]
+
+
 def keep_all() -> None:
     """Have each part in the cache, or else in this process: so no launch waits for the compiler."""
     files = [cache.path(part) for part in PARTS]

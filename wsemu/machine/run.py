@@ -432,6 +432,8 @@ class Machine:
         self.program = program
         self.image = image
         self.watch = watch = watch or Watch()
+        self.threads = block
+        """threads of a CTA along x, y and z"""
         threads = block[0] * block[1] * block[2]
         self.cta_warps = -(-threads // LANES)
         self.warp_count = count = groups.members * self.cta_warps

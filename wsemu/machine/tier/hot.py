@@ -124,6 +124,8 @@ class Heat:
         """those of the machine that ran last"""
         self.outside: frozenset[int] = frozenset()
         """the instructions that `indices_outside` has found so far"""
+        self.given: dict[tuple[int, int, int], tuple[tuple[int, Shape | None], ...]] = {}
+        """what `given_shapes` has found, by the threads of a CTA along x, y and z: arguments are alike in all lanes"""
         self.blocks: dict[Wanted, Placed | None] = {}
         """None: it is being made, or there is none"""
 
@@ -133,8 +135,8 @@ _making = threading.Lock()
 
 def heat_of(program: Program) -> Heat:
     """The one of a program."""
-    found: Heat = program.derived.setdefault("heat", Heat())
-    return found
+    found: Heat | None = program.derived.get("heat")
+    return found or program.derived.setdefault("heat", Heat())
 
 
 def warm(machine: Machine, executed: int) -> None:
@@ -170,9 +172,7 @@ def look(machine: Machine) -> None:
     if (auto and not _hot(machine, heat)) or (there and not _other_one(machine, heat)) or not _fit(machine):
         return
     if machine.wanted is None:
-        given = given_shapes(machine.program, machine.registers)
-        restless = machine.tier == "restless"
-        machine.wanted = Wanted(tuple(sorted(given.items())), machine.width, restless, tuple(sorted(heat.outside)))
+        machine.wanted = _first_wanted(machine, heat)
     wanted = machine.wanted
     if auto and wanted not in heat.blocks:
         if machine.work < SEEN:
@@ -191,6 +191,15 @@ def look(machine: Machine) -> None:
     block = heat.blocks[wanted]
     if block is not None:
         _take_up(machine, block)
+
+
+def _first_wanted(machine: Machine, heat: Heat) -> Wanted:
+    """What its CTAs tell."""
+    given = heat.given.get(machine.threads)
+    if given is None:
+        found = given_shapes(machine.program, machine.registers)
+        given = heat.given[machine.threads] = tuple(sorted(found.items()))
+    return Wanted(given, machine.width, machine.tier == "restless", tuple(sorted(heat.outside)))
 
 
 def _informed(machine: Machine, wanted: Wanted, heat: Heat) -> Wanted:
@@ -284,12 +293,11 @@ def _fit(machine: Machine) -> bool:
     """Whether its accesses are made in the way that blocks have them."""
     state = machine.state[0]
     before = (("noted_entry", bool(machine.marks)), ("guarded_entry", machine.image.asynchronous))
-    names = [name for name, there in before if there]
-    parts = native.compiled(("access_entry", *names), machine.width)
-    made, usual = parts["access_entry"], True
-    for name in names:
-        usual &= bool(state[name] == made)
-        made = parts[name]
+    made, usual = native.address("access_entry", machine.width), True
+    for name, there in before:
+        if there:
+            usual &= bool(state[name] == made)
+            made = native.address(name, machine.width)
     return bool(usual and state["access_entry"] == made and state["shortcuts"] and not state["trace"] | state["claims"])
 
 
