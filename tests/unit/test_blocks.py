@@ -642,6 +642,18 @@ def test_edits_that_are_tried_get_no_blocks_before_they_run(tier: str, monkeypat
         assert hot.chosen() == "off"
 
 
+@pytest.mark.parametrize("tier", ["always", "restless"])
+def test_of_a_long_program_no_block_is_made_before_it_runs(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    monkeypatch.setattr(hot, "_made", lambda *arguments: made.append(arguments))
+    monkeypatch.setenv("WSEMU_TIER", tier)
+    for most, blocks in ((10_000, 1), (10, 0)):
+        monkeypatch.setattr(hot, "LONGEST", most)
+        made.clear()
+        wsemu.check(unmet, 1, 64, (numbers(64), np.zeros(64, np.float32)), checkers=["bounds"])
+        assert len(made) == blocks
+
+
 def test_an_unknown_tier_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WSEMU_TIER", "sometimes")
     kernel, grid, block, arguments = LAUNCHES["parts"]

@@ -1457,7 +1457,7 @@ class Launch:
         self.most = most_ctas(self.ctas, budget)
         self.workers, self.descending, self.arch, self.only = workers, descending, arch, only
         self.each = each
-        self.tier = hot.chosen()
+        self.tier = hot.tier_of(program)
         self.grouping, self.clusters = _grouping(grid, shape), clusters
         self._check_groups()
         self.read_only = self.watch.read_only and _image_of(ProgramKey(program)).has_read_only_loads

@@ -80,7 +80,8 @@ def inner_loop_numbers(program: Program) -> list[int]:
     """The same of the loops inside of those: what still comes back without the instructions where these begin."""
     numbers = loop_numbers(program)
     after = [successors(pc, row) for pc, row in enumerate(program.code.tolist())]
-    begins = {0} | {way for pc, ways in enumerate(after) for way in ways if numbers[pc] != (*numbers, -1)[way]}
+    of = [*numbers, -1]
+    begins = {0} | {way for pc, ways in enumerate(after) for way in ways if of[pc] != of[way]}
     return _components([() if pc in begins else (*(set(ways) - begins),) for pc, ways in enumerate(after)])
 
 

@@ -247,7 +247,7 @@ class Block(Arithmetic):
         self._unless(b.icmp_unsigned("==", self._field(self.warp, "depth"), I64(0)), pc, state)
         taken = b.zext(lanes, I64)
         status = self._call(part, self.m, self.warp, I64(pc), I64(found.join), I64(target), taken)
-        self.kept_for_others = frozenset().union(*(rows.live[at] for at in (found.join, pc)))
+        self.kept_for_others = frozenset().union(*(rows.live(at) for at in (found.join, pc)))
         for side in found.sides:
             self.some = b.not_(lanes) if side.start == pc + 1 else lanes
             self._unless_stopped(status, side.start, state)
@@ -271,7 +271,7 @@ class Block(Arithmetic):
         if target not in self.at:
             self._leave_for(target, state, I64(DONE))
             return
-        there, live, settled = self.rows.before[target] or {}, self.rows.live[target], self.rows.settled(target)
+        there, live, settled = self.rows.before[target] or {}, self.rows.live(target), self.rows.settled(target)
         for row, shape in sorted(state.items()):
             matters = row in live and row in self.shaped_writes and row not in self.whole
             if shape and matters and (row in settled or not same_steps(shape, there.get(row))):

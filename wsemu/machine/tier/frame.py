@@ -152,7 +152,7 @@ class Frame:
 
     def _lie_so(self, start: int) -> Value:
         """Whether the rows that matter from a stretch on have the shapes that it takes them to have."""
-        b, state, live = self.b, self.rows.before[start] or {}, self.rows.live[start]
+        b, state, live = self.b, self.rows.before[start] or {}, self.rows.live(start)
         found: dict[Any, Value] = {}
         for row in sorted(live & (self.read | self.shaped_writes)):
             shape = self._shape(state, row)
@@ -179,7 +179,7 @@ class Frame:
 
     def _leave(self, pc: int, state: State) -> tuple[Any, Any]:
         """(block, its phi of statuses): where the warp goes on at pc in the VM, or later."""
-        live = self.rows.live[pc] | self.kept_for_others
+        live = self.rows.live(pc) | self.kept_for_others
         rows = tuple(
             (row, shape.bits, shape.steps)
             for row, shape in sorted(state.items())

@@ -62,7 +62,8 @@ LOOKS = 4
 MOST_BLOCKS = 8
 """of a program, from which on none is made anew for what registers tell"""
 LONGEST = 4000
-"""instructions of a stretch that a block may have: the compiler takes seconds for as many, and is not interrupted"""
+"""instructions of a stretch that a block may have, and of a program that is compiled whole: the compiler takes seconds
+for as many, and is not interrupted"""
 
 
 def chosen() -> Tier:
@@ -71,6 +72,12 @@ def chosen() -> Tier:
     if found not in TIERS:
         raise UsageError(f"{VARIABLE} is {found!r}: set it to one of {', '.join(TIERS)}, or to nothing")
     return "auto" if _once.get() and found != "off" else cast("Tier", found)
+
+
+def tier_of(program: Program) -> Tier:
+    """Of a program: what is chosen; `auto` where one is too long for all of it to be compiled."""
+    tier = chosen()
+    return tier if tier == "off" or len(program.code) <= LONGEST else "auto"
 
 
 _once: ContextVar[bool] = ContextVar("once", default=False)

@@ -343,7 +343,8 @@ class Rows:
             found = given[row] if row in given else uniform(bits_of(t))
             self.first[row] = joined(found, self.first.get(row, found))
         self.before: list[State | None] = self._along_the_flow()
-        self.live = self._used_later()
+        self._live, self._live_rows = self._used_later()
+        self._live_sets: dict[int, frozenset[int]] = {}
         self._loops = [*zip(loop_numbers(program), inner_loop_numbers(program), strict=True)]
 
     def shape(self, state: State, row: int, type_: str) -> Shape | None:
@@ -428,8 +429,15 @@ class Rows:
                     queue.append(following)
         return before
 
-    def _used_later(self) -> list[frozenset[int]]:
-        """Before each instruction the rows whose values may still be read."""
+    def live(self, pc: int) -> frozenset[int]:
+        """The rows whose values may still be read, before an instruction."""
+        if pc not in self._live_sets:
+            bits = self._live[pc]
+            self._live_sets[pc] = frozenset(row for k, row in enumerate(self._live_rows) if bits >> k & 1)
+        return self._live_sets[pc]
+
+    def _used_later(self) -> tuple[list[int], list[int]]:
+        """Before each instruction the rows whose values may still be read, a bit for each; and all rows."""
         n = len(self.code)
         numbers = {row: k for k, row in enumerate(sorted({row for row, _ in self.types}))}
         everything = (1 << len(numbers)) - 1
@@ -451,8 +459,7 @@ class Rows:
                 if after != live[pc]:
                     live[pc] = after
                     changed = True
-        rows = list(numbers)
-        return [frozenset(rows[k] for k in range(len(rows)) if bits >> k & 1) for bits in live[:n]]
+        return live[:n], list(numbers)
 
 
 def given_shapes(program: Program, registers: npt.NDArray[np.uint8]) -> dict[int, Shape | None]:
