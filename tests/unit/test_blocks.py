@@ -499,7 +499,8 @@ def test_a_launch_that_will_take_long_gets_its_block_at_once(foreseeable: int, m
 
     monkeypatch.setattr(hot, "_make_apart", make_apart)
     monkeypatch.setattr(hot, "heat_of", lambda _: heat)
-    said(long, 16, 64, (np.zeros(16 * 64, np.int64), 200))  # 16 CTAs of about 2,000 warp instructions
+    arguments = np.zeros(16 * 64, np.int64), 200
+    said(long, 16, 64, arguments, workers=1)  # 16 CTAs of about 2,000 warp instructions
     if foreseeable > 1_000_000:
         assert not began
     else:
@@ -648,6 +649,8 @@ def test_of_a_long_program_no_block_is_made_before_it_runs(tier: str, monkeypatc
     monkeypatch.setattr(hot, "_made", lambda *arguments: made.append(arguments))
     monkeypatch.setenv("WSEMU_TIER", tier)
     for most, blocks in ((10_000, 1), (10, 0)):
+        heat = hot.Heat()
+        monkeypatch.setattr(hot, "heat_of", lambda _, heat=heat: heat)
         monkeypatch.setattr(hot, "LONGEST", most)
         made.clear()
         wsemu.check(unmet, 1, 64, (numbers(64), np.zeros(64, np.float32)), checkers=["bounds"])
