@@ -157,7 +157,7 @@ def warm(machine: Machine, executed: int) -> None:
 
 def undecided(machine: Machine) -> bool:
     """Whether it may soon be time for a block."""
-    return machine.tier == "auto" and not machine.state[0]["blocks"] and _fit(machine)
+    return machine.tier == "auto" and machine.permits is None and (machine.work < SEEN or _fit(machine))
 
 
 def until_worth(machine: Machine, often: int) -> int:
@@ -171,7 +171,7 @@ def look(machine: Machine) -> None:
     """Between two slices: have a machine use its program's block, or that made, if it is time for it."""
     if machine.permits is not None:
         machine.permits["span"] = 0
-    auto, heat, there = machine.tier == "auto", heat_of(machine.program), bool(machine.state[0]["blocks"])
+    auto, heat, there = machine.tier == "auto", heat_of(machine.program), machine.permits is not None
     if machine.work == 0:
         machine.worth = WORTH if heat.lately < LONG else 0
     if auto and machine.work < machine.worth:  # it may end before it would be worth it
