@@ -324,6 +324,18 @@ def test_doctor_tells_what_is_wrong(tmp_path, monkeypatch):
     assert "did you mean `budget`?" in items["configuration"].text
 
 
+def test_doctor_tells_of_a_cache_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    below = [tmp_path / "file", *(place for place in (Path("/proc"),) if place.is_dir())]  # where root may, but cannot
+    for folder in (place / "cache" for place in below):
+        monkeypatch.setenv("WSEMU_CACHE_DIR", str(folder))
+        text = f"{folder} cannot be written: set WSEMU_CACHE_DIR to a folder that can be written"
+        assert doctor._cache() == doctor.Item("bad", "cache", text)
+    monkeypatch.setenv("WSEMU_CACHE_DIR", str(tmp_path / "not" / "yet"))
+    assert doctor._cache().state == "note"
+    assert not (tmp_path / "not").exists()
+
+
 def test_doctor_counts_the_blocks_that_are_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("WSEMU_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("WSEMU_TIER", "")

@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -114,7 +115,11 @@ def _blocks() -> Item:
 def _can_be_made(folder: Path) -> bool:
     """Whether files can be written into a folder that may not exist yet."""
     there = next((place for place in (folder, *folder.parents) if place.exists()), folder)
-    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+    try:
+        tempfile.TemporaryDirectory(dir=there).cleanup()
+    except OSError:  # permissions do not tell: of /proc, or of a disk that is read-only
+        return False
+    return True
 
 
 def _gpu() -> Item:
