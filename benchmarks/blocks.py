@@ -189,7 +189,7 @@ def inside(case: Case, tier: str, *, checkers: tuple[str, ...] | None = None) ->
 in_block: list[bool] = []
 """of the machines of the last launch, whether they had a block"""
 LAUNCHES = 60
-"""after which a program has its block"""
+"""at most, until a program has its block"""
 TURNS = 5
 
 

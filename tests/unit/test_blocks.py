@@ -651,7 +651,7 @@ def test_of_a_long_program_no_block_is_made_before_it_runs(tier: str, monkeypatc
     for most, blocks in ((10_000, 1), (10, 0)):
         heat = hot.Heat()
         monkeypatch.setattr(hot, "heat_of", lambda _, heat=heat: heat)
-        monkeypatch.setattr(hot, "LONGEST", most)
+        monkeypatch.setattr(hot, "MOST_WHOLE", most)
         made.clear()
         wsemu.check(unmet, 1, 64, (numbers(64), np.zeros(64, np.float32)), checkers=["bounds"])
         assert len(made) == blocks

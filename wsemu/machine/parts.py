@@ -85,9 +85,10 @@ PARTS = ENTRIES | {family: Made("arithmetic.operations", "family", family) for f
 OF_WIDTH = (
     "run", "warp_entry", "collective_entry", "exchange_entry", "matrix_entry", "group_entry", "shadow_entry",
     "conflict_entry", "lanes_entry", "known_entry", "async_entry", "copy_entry", "tensor_entry", "cluster_entry",
-    "planned_entry", "any_way_entry", "some_entry", "within_entry", "section_entry",
+    "planned_entry",
 )  # fmt: skip
-"""those that look at clocks or cells: groups of many warps have others"""
+"""those that look at clocks or cells: groups of many warps have others; these are CTAs that are alive together, which
+have no blocks"""
 
 
 def at_width(name: str, width: int) -> str:

@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 Tier = Literal["auto", "off", "always", "restless"]
-"""`auto`: programs that run long get blocks; `always`: all do, before they run; `restless`: these also leave for the VM
-at random instructions, for tests"""
+"""`auto`: programs that run long get blocks; `always`: those that are not too long do, before they run; `restless`:
+these also leave for the VM at random instructions, for tests"""
 TIERS: tuple[str, ...] = get_args(Tier)
 VARIABLE = "WSEMU_TIER"
 """of the environment, by which processes that this one starts are told, too"""
 HOT = 10_000_000
 """warp instructions of a program, in all its launches, after which it gets a block: some tenths of a second"""
 FORESEEABLE = 30_000_000
-"""the same with those to come, by what the CTAs so far took: it does not wait for these then"""
+"""the same with those to come, by what the CTAs so far took: it does not wait until it is HOT then"""
 WORTH = 200_000
 """those of a machine after which it takes up a block that there is: to do so takes as long as ten thousand of them"""
 LONG = 1_000_000
@@ -62,8 +62,9 @@ LOOKS = 4
 MOST_BLOCKS = 8
 """of a program, from which on none is made anew for what registers tell"""
 LONGEST = 4000
-"""instructions of a stretch that a block may have, and of a program that is compiled whole: the compiler takes seconds
-for as many, and is not interrupted"""
+"""instructions of a stretch that a block may have: the compiler takes seconds for as many, and is not interrupted"""
+MOST_WHOLE = 4000
+"""of a program all of which is compiled before it runs"""
 
 
 def chosen() -> Tier:
@@ -75,9 +76,10 @@ def chosen() -> Tier:
 
 
 def tier_of(program: Program) -> Tier:
-    """Of a program: what is chosen; `auto` where one is too long for all of it to be compiled."""
+    """Of a program: what is chosen; `auto` where one is too long for all of it to be compiled (and to be
+    `restless`)."""
     tier = chosen()
-    return tier if tier == "off" or len(program.code) <= LONGEST else "auto"
+    return tier if tier == "off" or len(program.code) <= MOST_WHOLE else "auto"
 
 
 _once: ContextVar[bool] = ContextVar("once", default=False)
@@ -156,7 +158,7 @@ def warm(machine: Machine, executed: int) -> None:
 
 
 def undecided(machine: Machine) -> bool:
-    """Whether it may soon be time for a block."""
+    """Whether it may soon be time for a block; whether it can have one is asked from SEEN on."""
     return machine.tier == "auto" and machine.permits is None and (machine.work < SEEN or _fit(machine))
 
 

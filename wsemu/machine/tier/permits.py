@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wsemu.machine.tier.shapes import Steps
 
 EACH = (8, 4, 1)
-"""cells of a piece: the more, the less code there is; to as many bytes as a register of the CPU has"""
+"""cells of a piece: the more, the less code there is; the compiler divides them among registers of the CPU"""
 MOST_PIECES = 32
 """of an access that has permits"""
 OTHER_WRITE, OTHER_READ, OTHER_MOMENT = 1, 2, 4
