@@ -643,6 +643,22 @@ def test_edits_that_are_tried_get_no_blocks_before_they_run(tier: str, monkeypat
         assert hot.chosen() == "off"
 
 
+@cuda.jit
+def by_place(x: Any, y: Any) -> None:
+    """How lanes lie hangs on how many threads a CTA has along x."""
+    tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+    y[ty, tx] = x[ty, tx] + tx * 100 + ty
+
+
+def test_ctas_of_as_many_threads_may_lie_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one() -> list[Any]:
+        shapes = ((64, 1), (8, 8), (2, 32), (64, 1), (8, 8))
+        numbered = (np.arange(64, dtype=np.int64).reshape(y, x) for x, y in shapes)
+        return [said(by_place, 1, shape, (x, np.zeros_like(x))) for shape, x in zip(shapes, numbered, strict=True)]
+
+    in_all_tiers(monkeypatch, one)
+
+
 @pytest.mark.parametrize("tier", ["always", "restless"])
 def test_of_a_long_program_no_block_is_made_before_it_runs(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
