@@ -202,7 +202,7 @@ ret;
 """
 
 
-def test_warps_are_counted_along_x_then_y_then_z(engine: str) -> None:
+def test_threads_are_counted_along_x_then_y_then_z(engine: str) -> None:
     out = np.zeros((84, 2), np.uint32)
     kernel = wsemu.load_ptx(THREADS)["k"]
     report = wsemu.check(kernel, 1, (7, 3, 4), [out], dynamic_shared=80, engine=engine)  # type: ignore[arg-type]

@@ -63,6 +63,10 @@ DECIDED = ("deadlock", *RACES)
 """codes that say in which schedules they hold"""
 
 
+_STEERING = "clocks", "placement", "active lanes", "polls"
+"""what may steer a launch besides atomics: clocks, where the hardware puts warps, active lanes, answers of waits"""
+
+
 class _Doubts(NamedTuple):
     """What keeps a run from proving anything, in words, kind by kind."""
 
@@ -93,7 +97,7 @@ class _Doubts(NamedTuple):
         words += ["bytes outstanding"] if self.loads else []
         words += ["hardware alone"] if self.unpromised else []
         words += ["atomics"] if self.orders or "atomics" in self.steered.values() else []
-        return words + [word for word in ("clocks", "active lanes", "polls") if word in self.steered.values()]
+        return words + [word for word in _STEERING if word in self.steered.values()]
 
 
 class _Findings(NamedTuple):
@@ -613,11 +617,11 @@ def _order_dependent(places: Places, analysis: Analysis | None, given: bool) -> 
 
 def _source(places: Places, pc: int) -> tuple[str, str]:
     """What differs by schedule, or by run."""
+    from wsemu.proof.taint import CLOCK, LOAD, called
+
     line = places.line(pc)
     name = NAMES[int(places.program.code[pc, 0])]
     if name in ATOMICS:
-        from wsemu.proof.taint import LOAD, called
-
         if called(places.program, pc) == LOAD:
             return "atomics", f"what the {LOAD} on line {line} sees, which differs by schedule"
         return "atomics", f"the result of the atomic on line {line}, which differs by schedule"
@@ -626,7 +630,12 @@ def _source(places: Places, pc: int) -> tuple[str, str]:
     if OPERATIONS[name].kind == "async":
         what = "token of the arrival" if name == "mbarrier.arrive" else "answer of the wait"
         return "polls", f"the {what} on line {line}, which differs by schedule"
-    return "clocks", f"the clock, or number of a multiprocessor, read on line {line}, which differs by run"
+    if name == CLOCK:
+        return "clocks", f"the clock read on line {line}, which differs by run"
+    return (
+        "placement",
+        f"the number of a multiprocessor, or of a place for a warp, read on line {line}: it differs by run",
+    )
 
 
 def _certain(wanted: list[RawFinding], places: Places, settings: Settings) -> tuple[str, ...]:

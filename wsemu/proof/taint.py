@@ -98,8 +98,9 @@ REASONS = {
 }
 LOAD, STORE = "volatile or atomic load", "volatile or atomic store"
 
-VARYING = ("varying.b32", "varying.b64")
-"""what another run would give another value"""
+CLOCK, PLACEMENT = "varying.b64", "varying.b32"
+"""what another run would give another value: a clock, and where the hardware puts a warp"""
+VARYING = (CLOCK, PLACEMENT)
 WAITS = (OPCODE["mbarrier.wait"], OPCODE["mbarrier.wait.parity"])
 ARRIVE, REDUCES = (
     OPCODE["mbarrier.arrive"],
@@ -379,7 +380,7 @@ class Analysis:
             for election in found:
                 self._settled[election.atomic] = self._passed[election.steered] = self._bit[source]
                 self._inside.update(dict.fromkeys(election.region, self._bit[source]))
-        clocks = sum(bit for pc, bit in self._bit.items() if pc >= 0 and NAMES[int(program.code[pc, 0])] in VARYING)
+        clocks = sum(bit for pc, bit in self._bit.items() if pc >= 0 and NAMES[int(program.code[pc, 0])] == CLOCK)
         for pc in _watching(program) if clocks else ():
             self._passed[pc] = self._passed.get(pc, 0) | clocks
         self._grown = False
@@ -483,7 +484,9 @@ class Analysis:
         if self._program.code[pc, 0] in (*WAITS, ARRIVE):
             return "the answer of a wait, or the token of an arrival, differs by schedule, and so does"
         if pc not in self._targets:
-            return "a clock or the number of a multiprocessor, which is not that of a GPU, nor is"
+            clock = NAMES[int(self._program.code[pc, 0])] == CLOCK
+            read = "a clock" if clock else "the number of a multiprocessor, or of a place for a warp there"
+            return f"{read}, which is not that of a GPU, nor is"
         return f"{self._reasons.get(pc, 'the old values that it returns depend on the order')}, and so does"
 
     # -- fixed point ----------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Special registers (PTX ISA, chapter 10): name -> how to come by the value.
 
-A launch without clusters has a CTA in each, as PTX says.  Clocks, and the number of the multiprocessor, differ from
-run to run: they have a value, but what it steers is not decided (`taint.py`).  What else differs (performance counters)
-is not modelled.
+A launch without clusters has a CTA in each, as PTX says.  Clocks differ from run to run, and so does where the
+hardware puts a warp: %smid, %warpid ("its value may change during execution") and %nwarpid, which no text fixes for an
+architecture.  They have a value, but what it steers is not decided (`taint.py`).  The rest (performance counters,
+sizes that the driver or ptxas chooses) is not modelled.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 WORKSPACE = 0x7F00_0000_0000
 """an address where no segment is"""
 _WARPS_OF_MULTIPROCESSOR = 64
-"""%nwarpid from sm_80 on, but for the small ones (CUDA C++ Programming Guide, "Compute Capabilities")"""
+"""an example of %nwarpid: that of an H100"""
 
 
 def _named(name: str) -> Special:
@@ -53,10 +54,10 @@ def _up_to_here(e: Emitter) -> Register:
 
 
 def _warp(e: Emitter) -> Register:
-    """The number of the warp in its CTA: threads are counted by x, then y, then z."""
+    """An example of %warpid, which names a slot of the multiprocessor: the number of the warp in its CTA."""
     row = e.emit("mad.b32", e.special("ntid.y"), e.special("tid.z"), e.special("tid.y"))
     thread = e.emit("mad.b32", e.special("ntid.x"), row, e.special("tid.x"))
-    return e.emit("shr.u32", thread, e.constant("b32", 5))
+    return e.emit("varying.b32", e.emit("shr.u32", thread, e.constant("b32", 5)))
 
 
 def _dynamic_bytes(e: Emitter) -> Register:
@@ -85,8 +86,9 @@ def _high(e: Emitter) -> Register:
     return e.emit("cvt.b32.s64", e.emit("shr.u64", _clock(e), e.constant("b64", 32)))
 
 
-def _multiprocessor(e: Emitter) -> Register:
-    return e.emit("varying.b32", e.constant("b32", 0))
+def _varying(value: int) -> Special:
+    """A number that the hardware chooses, of which `value` is an example."""
+    return lambda e: e.emit("varying.b32", e.constant("b32", value))
 
 
 def _not_modelled(name: str, type_: str) -> Special:
@@ -144,12 +146,12 @@ SPECIALS: dict[str, Special] = {
     "%lanemask_ge": _from_here,
     "%lanemask_gt": lambda e: e.emit("not.b32", _up_to_here(e)),
     "%warpid": _warp,
-    "%nwarpid": _constant("b32", _WARPS_OF_MULTIPROCESSOR),
+    "%nwarpid": _varying(_WARPS_OF_MULTIPROCESSOR),
     "%dynamic_smem_size": _dynamic_bytes,
     **dict.fromkeys(("%clock64", "%globaltimer"), _clock),
     **dict.fromkeys(("%clock", "%globaltimer_lo"), _low),
     **dict.fromkeys(("%clock_hi", "%globaltimer_hi"), _high),
-    "%smid": _multiprocessor,
+    "%smid": _varying(0),
     "%is_explicit_cluster": _explicit,
     "%cluster_ctarank": _named("cluster_ctarank"),
     "%cluster_nctarank": _named("cluster_nctarank"),
