@@ -168,7 +168,7 @@ def test_failed_goes_before_incomplete(program):
 
 
 def test_arguments_and_path_are_the_programs(program):
-    done = program("good[2, 32](x)\nprint(sys.argv, sys.path[0])", "--arch", "a b")
+    done = program("good[2, 32](x)\nprint(sys.argv, sys.path[0])", "--", "--arch", "a b")
     directory = done.stdout.splitlines()[-1].partition("] ")[2]
     assert "['program.py', '--arch', 'a b']" in done.stdout
     assert Path(directory).name == Path(os.path.realpath(directory)).name
@@ -277,7 +277,7 @@ def test_crosscheck_has_the_settings_of_the_project(program, tmp_path):
     refused = wsemu("crosscheck", "program.py", "--seconds", "1", cwd=tmp_path)
     assert refused.returncode == 2
     assert "unknown arch 'sm_1'" in refused.stdout
-    assert "warning: `--seconds` after FILE goes to the program: give it before FILE\n" in refused.stdout
+    assert "invalid value for '--seconds'" in wsemu("crosscheck", "program.py", "--seconds", "0", cwd=tmp_path).stderr
 
 
 def test_a_kernel_that_does_not_compile_is_shown_with_its_place(program):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -49,9 +50,10 @@ def test_while_a_patch_is_made(monkeypatch):
 
 
 def test_no_further_launch_file_is_run(tmp_path, monkeypatch):
+    shutil.copy(SUMS, tmp_path)
     for name in ("a", "b"):
         (tmp_path / f"{name}.json").write_text(
-            f'{{"ptx": {str(SUMS)!r}, "entry": "sums<true>", "grid": [1], "block": [64],'
+            f'{{"ptx": {SUMS.name!r}, "entry": "sums<true>", "grid": [1], "block": [64],'
             ' "args": ["f32[3,32]:ones", "f32[32]:empty", "i32:3"]}'.replace("'", '"')
         )
     monkeypatch.setattr("wsemu.app.program._execute", interrupt)

@@ -53,6 +53,7 @@ from wsemu.app.options import (
     Write,
     codes,
 )  # fmt: skip
+from wsemu.app.program_file import LAUNCH_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,8 +61,6 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-_LAUNCH = ("entry", "grid", "block", "arg", "dynamic_shared", "cluster", "set", "link", "out", "like")
-"""options of a launch, for PTX files alone"""
 _PROGRAM = {"allow_interspersed_args": False, "ignore_unknown_options": False}
 _EXIT_CODES = (
     "Options may stand in `[tool.wsemu]` of pyproject.toml too, under the same names.  "
@@ -69,11 +68,11 @@ _EXIT_CODES = (
 )
 
 
-_CHECK = """Run FILE and check every launch in it.  Options come before FILE; what follows it is for the program.
+_CHECK = """Run FILE and check every launch in it.  Options may be anywhere; other words after FILE go to the program,
+and so does all that follows `--`.
 
 Programs that import `numba.cuda` run as they are, with or without Numba-CUDA and a GPU.  A kernel of a PTX file is
-launched as options say, which may stand behind FILE then, or as a launch file (.json) does, which can be FILE itself,
-as can a folder of them."""
+launched as options specify, or as a launch file (.json) does, which can be FILE itself, as can a folder of them."""
 _RUN = "Run FILE, as `check` does, and say little: errors, and one line at the end."
 
 
@@ -125,13 +124,12 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         from wsemu.app import commands
 
         launch = _launch(context)
-        given = {name.replace("_", "-"): context.params[name] for name in context.params if name not in _LAUNCH}
+        given = {name.replace("_", "-"): context.params[name] for name in context.params if name not in LAUNCH_OPTIONS}
         for name in ("file", "arguments", "module", "fix", "write", "progress"):
             del given[name]
         given = {name: _plain(value) for name, value in given.items() if value not in (None, [], ())}
-        misplaced = _options_among(arguments or [], context)
         fixing = commands.Fixing(fix or write, write)
-        options: dict[str, Any] = {"quiet": quiet, "misplaced": misplaced, "fixing": fixing, "module": module}
+        options: dict[str, Any] = {"quiet": quiet, "fixing": fixing, "module": module}
         options["progress"] = progress.value
         raise typer.Exit(commands.check(file, arguments or [], given, launch, **options))
 
@@ -140,7 +138,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
 
 def _launch(context: typer.Context) -> dict[str, Any]:
     """The options of a launch that were given."""
-    given = {name: context.params[name] for name in _LAUNCH}
+    given = {name: context.params[name] for name in LAUNCH_OPTIONS}
     return {name: value for name, value in given.items() if value not in (None, [], ())}
 
 
@@ -151,20 +149,13 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _options_among(arguments: list[str], context: typer.Context) -> list[str]:
-    """Those of a program's arguments that are options of the command, up to a `--`."""
-    options = [parameter for parameter in context.command.params if parameter.name not in _LAUNCH]
-    names = {name for parameter in options for name in (*parameter.opts, *parameter.secondary_opts)}
-    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return [name for name in (argument.partition("=")[0] for argument in own) if name.startswith("-") and name in names]
-
-
 command("check", cls=ProgramCommand, context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_CHECK)(_checking(quiet=False))
 command("run", cls=ProgramCommand, context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_RUN)(_checking(quiet=True))
 
 
 @command(
     "crosscheck",
+    cls=ProgramCommand,
     context_settings=_PROGRAM,
     epilog="Exit codes: 0 the GPU agrees, 1 it differs or an error was found, 2 wrong usage or no GPU, 3 incomplete.",
 )
@@ -176,7 +167,7 @@ def crosscheck(
     ],
     arguments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ARGS", help="Its own arguments; the launch of a PTX file.", show_default=False),
+        typer.Argument(metavar="ARGS", help="Its own arguments.", show_default=False),
     ] = None,
     launches: Annotated[int, typer.Option(min=1, help="Runs of each launch on the GPU.")] = 20,
     ulps: Annotated[int, typer.Option(min=0, help="Allowed for floats where a kernel calls library functions.")] = 4,
@@ -184,13 +175,22 @@ def crosscheck(
     force: Annotated[
         bool, typer.Option("--force", help="Send also what is not verified to the GPU: it may hang.")
     ] = False,
+    entry: Entry = None,
+    grid: Grid = None,
+    block: Block = None,
+    arg: Arg = None,
+    dynamic_shared: DynamicShared = None,
+    cluster: Cluster = None,
+    set: Set = None,  # noqa: A002
+    link: Link = None,
+    out: Out = None,
+    like: Like = None,
 ) -> None:
     """Run FILE on the emulator, then every launch of it on a GPU, and compare all arrays."""
-    from wsemu.app import commands, program
+    from wsemu.app import program
 
-    commands.warn(_options_among(arguments or [], context))
     options = {"launches": launches, "ulps": ulps, "seconds": seconds, "force": force}
-    raise typer.Exit(program.crosscheck(file, arguments or [], options))
+    raise typer.Exit(program.crosscheck(file, arguments or [], options, _launch(context)))
 
 
 @command(
@@ -245,9 +245,8 @@ def trace(
     like: Like = None,
 ) -> None:
     """Run FILE and draw what the warps of one CTA did, step by step: waits, barrier generations, findings."""
-    from wsemu.app import commands, trace_program
+    from wsemu.app import trace_program
 
-    commands.warn(_options_among(arguments or [], context))
     options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget, "engine": engine and engine.value}
     given = {name: value for name, value in options.items() if value not in (None, [])}
     wanted = trace_program.Wanted(launch, cta, first, output)
@@ -273,15 +272,24 @@ def debug(
     kernel: KernelOption = None,
     arch: Arch = None,
     budget: Budget = None,
+    entry: Entry = None,
+    grid: Grid = None,
+    block: Block = None,
+    arg: Arg = None,
+    dynamic_shared: DynamicShared = None,
+    cluster: Cluster = None,
+    set: Set = None,  # noqa: A002
+    link: Link = None,
+    out: Out = None,
+    like: Like = None,
 ) -> None:
     """Run FILE and step through its kernels by hand: statements, variables by their names, and back."""
-    from wsemu.app import commands, debug_program
+    from wsemu.app import debug_program
 
-    commands.warn(_options_among(arguments or [], context))
     options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget}
     given = {name: value for name, value in options.items() if value not in (None, [])}
     how = {"cta": cta, "thread": thread, "breakpoints": break_ or [], "launch": launch, "dap": dap}
-    raise typer.Exit(debug_program.run(file, arguments or [], given, how))
+    raise typer.Exit(debug_program.run(file, arguments or [], given, how, _launch(context)))
 
 
 @command("lean", cls=ProgramCommand, context_settings=_PROGRAM, epilog=_EXIT_CODES)
@@ -293,15 +301,23 @@ def lean(
     arch: Arch = None,
     budget: Budget = None,
     tier: TierOption = None,
+    entry: Entry = None,
+    grid: Grid = None,
+    block: Block = None,
+    arg: Arg = None,
+    dynamic_shared: DynamicShared = None,
+    cluster: Cluster = None,
+    set: Set = None,  # noqa: A002
+    link: Link = None,
+    out: Out = None,
+    like: Like = None,
 ) -> None:
     """Run FILE, take each barrier, fence and atomic out in turn, and say which ones the proofs do not need."""
-    from wsemu.app import commands
     from wsemu.app import lean as lean_program
 
-    commands.warn(_options_among(arguments or [], context))
     options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget}
     given = {name: value for name, value in options.items() if value not in (None, [])}
-    raise typer.Exit(lean_program.run(file, arguments or [], given))
+    raise typer.Exit(lean_program.run(file, arguments or [], given, _launch(context)))
 
 
 @command(

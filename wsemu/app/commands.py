@@ -13,9 +13,9 @@ from wsemu.report.terminal import Printer, internal_error
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from wsemu.app.program_file import Target
     from wsemu.model.settings import Settings
     from wsemu.report.diagnostic import Style
-    from wsemu.report.sink import Sink
 
 
 class Fixing(NamedTuple):
@@ -34,17 +34,17 @@ def check(
     launch: Mapping[str, Any],
     *,
     quiet: bool,
-    misplaced: Sequence[str] = (),
     module: bool = False,
     fixing: Fixing | None = None,
     progress: str = "bar",
 ) -> int:
     """`wsemu check`, and with `quiet` `wsemu run`: the options `given` go before those of pyproject.toml.
 
-    `launch` are options of the launch of a PTX file, `misplaced` options of wsemu among the arguments of a program.
+    `launch` are options of the launch of a PTX file.
     With `module` FILE is the name of a module, as for `python -m`.
     """
     from wsemu.app.chosen import configured
+    from wsemu.app.targets import find_targets
     from wsemu.report.sink import sink
 
     name = str(file) if module else ""
@@ -52,7 +52,7 @@ def check(
     try:
         if module:
             file = source_of_module(name)
-        targets = _targets(file, arguments, launch)
+        targets = find_targets(file, arguments, launch)
         chosen, settings = configured(file, given)
     except UsageError as error:
         with sink(str(given.get("format", "text"))) as printer:
@@ -60,7 +60,6 @@ def check(
             printer.finish(USAGE)
         return USAGE
     with sink(chosen.format, all_=chosen.all) as printer:
-        warn(misplaced, printer)
         options: dict[str, Any] = {
             "quiet": quiet,
             "printer": printer,
@@ -84,13 +83,11 @@ def check(
     return code
 
 
-def _each(
-    targets: Sequence[tuple[Path, Sequence[str]]], witnesses: str, settings: Settings, options: dict[str, Any]
-) -> int:
+def _each(targets: Sequence[Target], witnesses: str, settings: Settings, options: dict[str, Any]) -> int:
     """Run all, until one is interrupted; returns the exit code of all."""
     code = 0
     for one in targets:
-        code = max(code, _saving(witnesses, *one, settings, options), key=_WORST.index)
+        code = max(code, _saving(witnesses, one, settings, options), key=_WORST.index)
         if code == INTERRUPTED:
             break
     return code
@@ -121,51 +118,11 @@ _WORST = (0, INCOMPLETE, FAILED, USAGE, INTERNAL, INTERRUPTED)
 """exit codes: of several, the last one here is that of all"""
 
 
-def _targets(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> list[tuple[Path, Sequence[str]]]:
-    """What is run: the file with its arguments; of a launch file, or a folder of them, the PTX files that they name."""
-    is_folder = file.is_dir() and any(file.glob("*.json"))
-    if not is_folder and file.suffix.lower() != ".json":
-        return [(file, launch_words(file, arguments, launch))]
-    from wsemu.app.launch_file import launches
-
-    if launch or arguments:
-        raise UsageError(f"`{file}` says all of its launches: options of a launch are for PTX files")
-    return [*launches(file)]
-
-
-def launch_words(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> Sequence[str]:
-    """The arguments of a program; of a PTX file the options of its launch.  UsageError where it is not what they
-    are for."""
-    from wsemu.app.program_file import is_ptx
-
-    option = f"--{next(iter(launch), '').replace('_', '-')}"
-    if not is_ptx(file):
-        if launch:
-            raise UsageError(f"`{option}` is for PTX files: `{file}` is a program, which launches its kernels itself")
-        return arguments
-    if arguments:
-        raise UsageError(f"`{arguments[0]}` after `{file}`: arguments of a kernel are given as `--arg {arguments[0]}`")
-    from wsemu.app.ptx_launch import REPEATED, Options
-
-    given: dict[str, Any] = {name: tuple(value) if name in REPEATED else value for name, value in launch.items()}
-    if like := given.pop("like", ""):
-        from wsemu.app.launch_file import LaunchFile
-
-        return LaunchFile.read(Path(like)).options(Path(like), given).words()
-    return Options(**given).words()
-
-
-def warn(misplaced: Sequence[str], printer: Sink | None = None) -> None:
-    """Say of options of wsemu that stand behind FILE that they go to the program."""
-    printer = printer or Printer()
-    for option in misplaced:
-        printer.text(f"warning: `{option}` after FILE goes to the program: give it before FILE", "warning")
-
-
-def _saving(folder: str, file: Path, arguments: Sequence[str], settings: Settings, options: dict[str, Any]) -> int:
+def _saving(folder: str, target: Target, settings: Settings, options: dict[str, Any]) -> int:
     """`program.run` with these options, with the witnesses of errors saved in a folder where one is named."""
     from wsemu.app import program
 
+    (file, arguments, _), options = target, {**options, "as_ptx": target.is_ptx}
     if not folder:
         return program.run(file, arguments, settings, **options)
     from wsemu.launch.replay.witness_file import Saver

@@ -9,21 +9,26 @@ from wsemu.app import editor, program
 from wsemu.app.chosen import configured
 from wsemu.app.debugger import Debugger
 from wsemu.app.exit_codes import USAGE
+from wsemu.app.targets import find_target
 from wsemu.launch.hooks import around, hooked
 from wsemu.model.errors import UsageError
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 
-def run(file: Any, arguments: Sequence[str], given: dict[str, Any], options: dict[str, Any]) -> int:
+def run(
+    file: Path, arguments: Sequence[str], given: dict[str, Any], options: dict[str, Any], launch: Mapping[str, Any]
+) -> int:
     """`wsemu debug`: run a program, stepping through its launches; returns the exit code of `wsemu run`.
 
     With `dap` an editor steps through them, else somebody at a terminal.
     """
     printer = Printer()
     try:
+        target = find_target(file, arguments, launch)
         chosen, known = configured(file, given)
     except UsageError as error:
         printer.error(error)
@@ -45,7 +50,9 @@ def run(file: Any, arguments: Sequence[str], given: dict[str, Any], options: dic
             stack.enter_context(adapter.running(debugger))
             printer = Printer()  # it writes to what stands for standard output now
         stack.enter_context(hooked(around, debugger))
-        code = program.run(file, arguments, known, quiet=True, printer=printer, limit=chosen.limit)
+        code = program.run(
+            target.file, target.arguments, known, quiet=True, printer=printer, limit=chosen.limit, as_ptx=target.is_ptx
+        )
     if adapter is not None:
         adapter.ended(code)
     return code

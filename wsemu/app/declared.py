@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from wsemu import __version__
 from wsemu.app import front_page
 from wsemu.app.exit_codes import INTERRUPTED
+from wsemu.app.program_file import LAUNCH_OPTIONS, is_launch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -149,10 +152,51 @@ def _options(
 
 
 class ProgramCommand(TyperCommand):
-    """A command that runs a program: what follows FILE is for the program, but not where that is PTX."""
+    """A command that runs a file: its options may be anywhere on the line.
+
+    What follows `--` after FILE belongs to the program, and so does any other word there that is no option of the
+    command.  A file of PTX, a launch file and a folder of them have no words of their own.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        with contextlib.suppress(Exception):  # what is wrong with them is reported when they are parsed in earnest
-            given, _, _ = self.make_parser(ctx).parse_args(list(args))
-            ctx.allow_interspersed_args = str(given.get("file")).lower().endswith(".ptx")
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, self.options_first(args))
+
+    def options_first(self, args: list[str]) -> list[str]:
+        """Return the words with all options of the command before FILE."""
+        words, options, taken = iter(args), list[str](), self._taken_values()
+        for word in words:
+            if word == "--":
+                return [*options, "--", *words]
+            if not word.startswith("-") or word == "-":
+                return [*options, *self._after_file(word, words, taken)]
+            options += [word, *_values(word, words, taken)]
+        return options
+
+    def _after_file(self, file: str, words: Iterator[str], taken: Mapping[str, int]) -> Iterator[str]:
+        """Yield the options among the words after FILE, then FILE and the other words."""
+        is_data, own = is_launch(Path(file)), list[str]()
+        for word in words:
+            if word == "--":
+                own += words
+            elif word.startswith("-") if is_data else self._is_option(word):
+                yield from (word, *_values(word, words, taken))
+            else:
+                own.append(word)
+        yield from (file, *own)
+
+    def _is_option(self, word: str) -> bool:
+        """Whether a word after the file of a program is an option of the command: a short one, `--help`, and those of
+        launches of PTX are the program's."""
+        name = word.partition("=")[0]
+        parameters = (p for p in self.params if p.name not in LAUNCH_OPTIONS and p.name != "help")
+        return word.startswith("--") and any(name in (*p.opts, *p.secondary_opts) for p in parameters)
+
+    def _taken_values(self) -> dict[str, int]:
+        """How many words each option takes after its name."""
+        options = [p for p in self.params if p.param_type_name == "option"]
+        return {name: 0 if getattr(p, "is_flag", False) else p.nargs for p in options for name in p.opts}
+
+
+def _values(word: str, words: Iterator[str], taken: Mapping[str, int]) -> list[str]:
+    """The words that belong to an option, which is `word`."""
+    return [*itertools.islice(words, taken.get(word, 0))]

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import traceback
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERNAL, USAGE
-from wsemu.app.program_file import is_ptx
 from wsemu.launch.result import CheckFailed
 from wsemu.model import remembered
 from wsemu.model.errors import KernelError, UnsupportedError, WsemuError
@@ -18,7 +16,10 @@ from wsemu.report.diagnostic import plural
 from wsemu.report.terminal import internal_error
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from wsemu.app.launches import Launches
+    from wsemu.app.program_file import Target
 
 _THIN = ("device_array.py", "driver.py", "xoroshiro.py", "reduction.py", "takeover.py", "vectorize.py", "errors.py")
 """modules of host functions, which hand on what the program gave them"""
@@ -52,20 +53,20 @@ def _code_of_failure(launches: Launches) -> int:
     return FAILED if launches.verdicts else USAGE
 
 
-def refused(error: WsemuError, launches: Launches, file: Path) -> int:
+def refused(error: WsemuError, launches: Launches, target: Target) -> int:
     """A launch that could not be checked, or a check in the program that failed."""
     if isinstance(error, CheckFailed):
         launches.printer.text(f"the program stopped at a failed check of `{error.report.kernel}`", "error")
         return FAILED
-    launches.printer.error(error if isinstance(error, KernelError) and error.span else _placed(error, file))
+    launches.printer.error(error if isinstance(error, KernelError) and error.span else _placed(error, target))
     if launches.count("failed"):
         return FAILED
     return INCOMPLETE if isinstance(error, UnsupportedError) else USAGE
 
 
-def _placed(error: WsemuError, file: Path) -> WsemuError:
+def _placed(error: WsemuError, target: Target) -> WsemuError:
     """The error with the innermost place of the user's that led to it."""
-    frame = next((f for f in reversed(_frames(error, os.path.realpath(file))) if not _is_hidden(f)), None)
+    frame = next((f for f in reversed(_frames(error, target)) if not _is_hidden(f)), None)
     if frame is None or frame.lineno is None:
         return error
     end = (frame.end_lineno or frame.lineno, frame.end_colno or 0)
@@ -76,13 +77,13 @@ def _placed(error: WsemuError, file: Path) -> WsemuError:
     return KernelError(str(error), span)
 
 
-def raised(error: BaseException, launches: Launches, file: Path) -> int:
+def raised(error: BaseException, launches: Launches, target: Target) -> int:
     """The program raised, or wsemu did: the innermost frame of either says which."""
     printer = launches.printer
-    frames = [frame for frame in _frames(error, os.path.realpath(file)) if frame.filename != remembered.__file__]
+    frames = [frame for frame in _frames(error, target) if frame.filename != remembered.__file__]
     message = "".join(traceback.format_exception_only(error)).strip()
     ours = [_is_ours(frame) for frame in frames]
-    if any(ours) and not _is_program(frames[-1 - ours[::-1].index(True) :], file):
+    if any(ours) and not _is_program(frames[-1 - ours[::-1].index(True) :], target.file):
         frame = frames[-1 - ours[::-1].index(True)]
         internal_error(printer, error, frame, ", not of your program: please report it with the program")
         return INTERNAL
@@ -101,12 +102,12 @@ def _way(frames: list[traceback.FrameSummary]) -> str:
     return "".join([*traceback.format_list(frames[:1]), left_out, *last])
 
 
-def _frames(error: BaseException, program: str) -> list[traceback.FrameSummary]:
+def _frames(error: BaseException, target: Target) -> list[traceback.FrameSummary]:
     """The frames from the program's first on: what ran the program is left out."""
     frames = list(traceback.extract_tb(error.__traceback__))
-    files = [os.path.realpath(frame.filename) for frame in frames]
-    if is_ptx(Path(program)):  # no frames of its own
+    if target.is_ptx:  # no frames of its own
         return frames
+    program, files = os.path.realpath(target.file), [os.path.realpath(frame.filename) for frame in frames]
     return frames[files.index(program) :] if program in files else []
 
 

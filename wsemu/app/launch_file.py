@@ -4,7 +4,8 @@ the PTX; a folder of them is checked whole.
     {"ptx": "kernels.ptx", "entry": "saxpy", "grid": [8], "block": [256], "dynamic_shared": 0, "cluster": [2],
      "args": ["i32:2048", "f32:2", "f32[2048]:random", "x.npy"], "set": {"scale": "f32:2"}, "link": ["more.ptx"]}
 
-Arguments are those of `--arg`; files lie beside the launch's own.
+Arguments are those of `--arg`.  A launch file is data: the files that it names are PTX and arrays of numbers, whatever
+their suffix, and are located below its folder.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
-import re
 import shutil
 from itertools import zip_longest
 from pathlib import Path
@@ -22,11 +22,13 @@ import numpy as np
 from pydantic import ValidationError
 
 from wsemu.app.handles import written
+from wsemu.app.program_file import Target
 from wsemu.app.ptx_launch import REPEATED, TYPES, Options, arguments_of, setting
 from wsemu.launch.check import check
 from wsemu.launch.ptx.launch_form import LaunchForm
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.errors import UsageError
+from wsemu.model.own_files import find_below, read_regular
 from wsemu.model.tensor_map import FILLS, INTERLEAVES, SWIZZLES, TensorMap
 from wsemu.model.texture import Surface
 from wsemu.model.wrong_value import said
@@ -38,7 +40,10 @@ if TYPE_CHECKING:
 
     from wsemu.launch.result import Report
 
-_FILE = re.compile(r"[^\s:,({\[]+\.npy")
+LARGEST = 4 << 20
+"""bytes of a launch file"""
+MAX_FILES = 10_000
+"""launch files of a folder"""
 
 
 class LaunchFile(LaunchForm):
@@ -48,9 +53,9 @@ class LaunchFile(LaunchForm):
     def read(cls, path: Path) -> LaunchFile:
         """From a file; UsageError says what is wrong with it."""
         try:
-            return cls.model_validate_json(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"`{path}` cannot be read: {getattr(error, 'strerror', '') or error}") from None
+            return cls.model_validate_json(read_regular(path, LARGEST).decode())
+        except (UnicodeDecodeError, RecursionError) as error:
+            raise UsageError(f"`{path}` cannot be read: {error}") from None
         except ValidationError as error:
             wrong = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")  # a slip of the pen first
             keys = [field.alias or name for name, field in cls.model_fields.items()]
@@ -60,35 +65,33 @@ class LaunchFile(LaunchForm):
         """The options of the launch; those that are given go before those of the file."""
         own: dict[str, Any] = {
             "entry": self.entry, "grid": ",".join(map(str, self.grid)), "block": ",".join(map(str, self.block)),
-            "dynamic_shared": str(self.dynamic_shared), "arg": tuple(_beside(text, path) for text in self.args),
-            "cluster": ",".join(map(str, self.cluster)), "link": tuple(str(path.parent / file) for file in self.link),
-            "set": tuple(f"{name}={_beside(text, path)}" for name, text in self.set.items()),
+            "dynamic_shared": str(self.dynamic_shared), "arg": self.args, "cluster": ",".join(map(str, self.cluster)),
+            "set": tuple(f"{name}={text}" for name, text in self.set.items()),
+            "link": () if "link" in given else tuple(map(str, linked(path, self))),
         }  # fmt: skip
-        return Options(**own | {name: tuple(v) if name in REPEATED else v for name, v in given.items()})
+        folders = {f"{name}_folder": str(path.parent) for name in ("arg", "set") if name not in given}
+        return Options(**own | folders | {name: tuple(v) if name in REPEATED else v for name, v in given.items()})
 
 
-def _beside(text: str, path: Path) -> str:
-    """An argument whose files lie beside a launch file."""
-    return _FILE.sub(lambda found: str(path.parent / found[0]), text)
+def linked(path: Path, launch: LaunchFile) -> list[Path]:
+    """Return the PTX files that a launch file is linked with; UsageError for one that is not below its folder."""
+    return [find_below(path.parent, file, f"`link` of `{path}`") for file in launch.link]
 
 
 def ptx_of(path: Path, launch: LaunchFile) -> Path:
-    """The PTX file that a launch file names."""
+    """Return the PTX file that a launch file names; UsageError for one that is not below its folder."""
     if not launch.ptx:
         raise UsageError(
             f'`{path}` names no PTX: add `"ptx": "kernels.ptx"`, or `wsemu check kernels.ptx --like {path}`'
         )
-    return path.parent / launch.ptx
+    return find_below(path.parent, launch.ptx, f"`ptx` of `{path}`")
 
 
-def launches(path: Path) -> list[tuple[Path, list[str]]]:
-    """(PTX file, words of the launch) of a launch file, or of all in a folder."""
+def launches(path: Path) -> list[Target]:
+    """Return what a launch file describes, or all of a folder."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
-    found = []
-    for file in files:
-        launch = LaunchFile.read(file)
-        found.append((ptx_of(file, launch), launch.options(file, {}).words()))
-    return found
+    read = ((file, LaunchFile.read(file)) for file in files)
+    return [Target(ptx_of(file, launch), launch.options(file, {}).words(), True) for file, launch in read]
 
 
 def check_like(file: str | Path, ptx: str | Path | None = None, **options: Any) -> Report:
@@ -96,13 +99,13 @@ def check_like(file: str | Path, ptx: str | Path | None = None, **options: Any) 
     of `wsemu.check`.  UsageError says what is wrong with the file."""
     path = Path(file)
     launch = LaunchFile.read(path)
-    module = load_ptx(Path(ptx) if ptx else ptx_of(path, launch), *(path.parent / other for other in launch.link))
-    values = (f"{name}={_beside(text, path)}" for name, text in launch.set.items())
-    module.set(dict(setting(text, number) for number, text in enumerate(values)))
+    module = load_ptx(Path(ptx) if ptx else ptx_of(path, launch), *linked(path, launch))
+    values = (f"{name}={text}" for name, text in launch.set.items())
+    module.set(dict(setting(text, number, path.parent) for number, text in enumerate(values)))
     kernel = module[launch.entry] if launch.entry else module.only()
     if not (block := launch.block or kernel.block):
         raise UsageError(f'`{path}` says no block, nor does `{kernel.__name__}`: add `"block": [256]`')
-    arguments = arguments_of(_beside(text, path) for text in launch.args)
+    arguments = arguments_of(launch.args, path.parent)
     given: dict[str, Any] = {"dynamic_shared": launch.dynamic_shared, "cluster": launch.cluster or None, **options}
     return check(kernel, launch.grid, block, arguments, **given)
 

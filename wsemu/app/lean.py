@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu.app import program
 from wsemu.app.chosen import configured
 from wsemu.app.exit_codes import INTERRUPTED, USAGE
+from wsemu.app.targets import find_target
 from wsemu.launch.hooks import hooked, keeping
 from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UsageError
@@ -89,17 +90,18 @@ class _Kernels:
                          "are not needed, one may be")  # fmt: skip
 
 
-def run(file: Path, arguments: Sequence[str], given: Mapping[str, Any]) -> int:
+def run(file: Path, arguments: Sequence[str], given: Mapping[str, Any], launch: Mapping[str, Any]) -> int:
     """Run a program, and say what its proofs do not need; returns the exit code of the program's check."""
     printer = _Quiet()
     try:
+        target = find_target(file, arguments, launch)
         _, settings = configured(file, given)
     except UsageError as error:
         printer.error(error)
         return USAGE
     kernels = _Kernels()
     with hooked(keeping, kernels.observe):
-        code = program.run(file, arguments, settings, printer=printer)
+        code = program.run(target.file, target.arguments, settings, printer=printer, as_ptx=target.is_ptx)
     if code not in (USAGE, INTERRUPTED):
         kernels.tell(printer)
     return code

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu.app.advance import Advance
 from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERRUPTED, USAGE
 from wsemu.app.launches import Launches
-from wsemu.app.program_file import is_ptx, refusal
+from wsemu.app.program_file import Target, is_ptx, refusal
 from wsemu.host import takeover
 from wsemu.launch.hooks import around, hooked, passed_over
 from wsemu.model import settings as _settings
@@ -22,7 +22,7 @@ from wsemu.model.limits import limits
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from wsemu.app.fix import Fixes
@@ -49,6 +49,7 @@ def run(
     module: str = "",
     fixes: Fixes | None = None,
     progress: str = "bar",
+    as_ptx: bool | None = None,
 ) -> int:
     """Run `file` as `__main__` with `arguments`; returns the exit code of `wsemu check`.
 
@@ -56,15 +57,17 @@ def run(
     many findings are shown, `time_limit` the seconds after which the program is stopped, `saver` keeps the witnesses of
     errors, and `fixes` the edits that cure them.  With a name in `module` that module is run, of which `file` is the
     source, as by `python -m`.  `progress` is how a long launch shows how far it is: `bar`, `json` or `none`.
+    With `as_ptx` the file is PTX, whatever its name; None: if its name says so.
     """
+    as_ptx = is_ptx(file) if as_ptx is None else as_ptx
     printer = printer or Printer()
-    if why := refusal(file):
+    if why := refusal(file, as_ptx=as_ptx):
         printer.text(f"error: {why}", "error")
         return USAGE
     passed_over.clear()
     launches = Launches(printer, limit, quiet, saver, fixes=fixes, advance=Advance(progress))
     with launches.watched(), hooked(around, _at_breakpoints) if quiet and not around else contextlib.nullcontext():
-        code, ending = _ran(file, arguments, settings, launches, time_limit, module)
+        code, ending = _ran(Target(file, arguments, as_ptx), settings, launches, time_limit, module)
     hidden = launches.swallowed(ending)
     if hidden is not None:
         printer.error(hidden)
@@ -79,25 +82,24 @@ def run(
 
 
 def _ran(
-    file: Path,
-    arguments: Sequence[str],
+    target: Target,
     settings: _settings.Settings,
     launches: Launches,
     time_limit: float | None,
     module: str,
 ) -> tuple[int, BaseException | None]:
     """Run the program: an exit code for how it ended, and what of wsemu it ended with."""
-    printer = launches.printer
+    printer, file = launches.printer, target.file
     try:
         limits(settings.arch)
         with (
             _settings.using(settings),
             takeover.numba_cuda(),
             takeover.inherited(),
-            _as_main(file, arguments, module),
+            _as_main(file, target.arguments, module),
             _within(time_limit),
         ):
-            _execute(file, arguments, module)
+            _execute(target, module)
     except TimeUp:
         printer.text(f"the time limit of {time_limit:g} s is reached {launches.so_far}", "warning")
         return launches.exit_code or INCOMPLETE, None
@@ -111,11 +113,11 @@ def _ran(
     except BrokenPipeError as error:
         if error.errno is not None:  # of the pipe that all is written to; else raised by the program
             raise
-        return _endings().raised(error, launches, file), None
+        return _endings().raised(error, launches, target), None
     except WsemuError as error:
-        return _endings().refused(error, launches, file), error
+        return _endings().refused(error, launches, target), error
     except BaseException as error:  # what a program raises need be no Exception
-        return _endings().raised(error, launches, file), None
+        return _endings().raised(error, launches, target), None
     return 0, None
 
 
@@ -126,15 +128,15 @@ def _endings() -> Any:
     return endings
 
 
-def _execute(file: Path, arguments: Sequence[str], module: str) -> None:
-    if is_ptx(file):
+def _execute(target: Target, module: str) -> None:
+    if target.is_ptx:
         from wsemu.app import ptx_launch
 
-        ptx_launch.run(file, arguments)
+        ptx_launch.run(target.file, target.arguments)
     elif module:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     else:
-        runpy.run_path(str(file), run_name="__main__")
+        runpy.run_path(str(target.file), run_name="__main__")
 
 
 def _at_breakpoints(
@@ -157,20 +159,22 @@ def _nothing(file: Path, settings: _settings.Settings) -> str:
     return f"`{file}` launched no kernel: call one as `kernel[grid, block](...)`"
 
 
-def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any]) -> int:
+def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any], launch: Mapping[str, Any]) -> int:
     """Run `file` on the emulator, then its launches on a GPU with the `options` of `crosscheck.compare`; returns the
     exit code of `wsemu crosscheck`."""
     from wsemu.app.chosen import configured
+    from wsemu.app.targets import find_target
     from wsemu.launch.crosscheck import Recorder, compare
 
     recorder, printer = Recorder(), Printer()
     try:
+        target = find_target(file, arguments, launch)
         chosen, settings = configured(file, {})
     except UsageError as error:
         printer.error(error)
         return USAGE
     with hooked(around, recorder):
-        code = run(file, arguments, settings, printer=printer, limit=chosen.limit)
+        code = run(target.file, target.arguments, settings, printer=printer, limit=chosen.limit, as_ptx=target.is_ptx)
     if code == USAGE or not recorder.emulated:
         return code
     try:

@@ -30,9 +30,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.app.array_file import read_array
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
+from wsemu.model.own_files import find_below
 from wsemu.model.tensor_map import TensorMap
 from wsemu.model.texture import Surface
 
@@ -42,9 +44,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wsemu.launch.ptx.module import PtxKernel
-
-    _Made = dict[str, npt.NDArray[Any]]
-    """the way to an argument, or to a field of one -> its array"""
 
 TYPES = {
     **{f"{letter}{bits}": f"{word}{bits}" for letter, word in (("i", "int"), ("s", "int"), ("u", "uint"))
@@ -80,6 +79,10 @@ class Options:
     """more files, which define what this one names"""
     out: str = ""
     """the file for the arrays after the launch"""
+    arg_folder: str = ""
+    """the folder below which the files of `arg` are located, as a launch file names them; nothing: anywhere"""
+    set_folder: str = ""
+    """the folder below which the files of `set` are located"""
 
     def words(self) -> list[str]:
         """As on a command line."""
@@ -96,6 +99,15 @@ class Options:
             name = known[option]
             given[name] = (*given.get(name, ()), value) if name in REPEATED else value
         return cls(**given)
+
+
+class Arrays(dict[str, "npt.NDArray[Any]"]):
+    """The path to an argument, or to a field of one -> its array."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        super().__init__()
+        self.folder = folder
+        """the folder below which files are located; None: anywhere"""
 
 
 _DIGITS = 100
@@ -121,7 +133,8 @@ def run(file: Path, words: Sequence[str]) -> None:
     """
     options = Options.read(words)
     module = load_ptx(file, *map(Path, options.link))
-    module.set(dict(setting(text, number) for number, text in enumerate(options.set)))
+    folder = Path(options.set_folder) if options.set_folder else None
+    module.set(dict(setting(text, number, folder) for number, text in enumerate(options.set)))
     kernel = module[options.entry] if options.entry else module.only()
     block = options.block or ",".join(map(str, kernel.block))
     wanted = (("grid", options.grid, "CTAs"), ("block", block, "threads of a CTA"))
@@ -135,19 +148,20 @@ def run(file: Path, words: Sequence[str]) -> None:
         launch = kernel[grid, threads, 0, dynamic, _extent(options.cluster, "cluster")]
     else:
         launch = kernel[grid, threads, 0, dynamic]
-    arguments = arguments_of(options.arg)
+    arguments = arguments_of(options.arg, Path(options.arg_folder) if options.arg_folder else None)
     launch(*arguments)
     if options.out:
         _save(Path(options.out), kernel, arguments)
 
 
-def setting(text: str, number: int = 0) -> tuple[str, Any]:
-    """`NAME=VALUE`: the name of a variable, and its value, which is written as an argument is."""
+def setting(text: str, number: int = 0, folder: Path | None = None) -> tuple[str, Any]:
+    """Parse `NAME=VALUE`: the name of a variable, and its value, which is written as an argument is, with files below
+    `folder`."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise UsageError(f"`--set {text}` is not understood: write NAME=VALUE, such as `--set scale=f32:2`")
     try:
-        return name.strip(), argument(value, number, {}, "0")
+        return name.strip(), argument(value, number, Arrays(folder), "0")
     except UsageError as error:
         raise UsageError(str(error).replace("`--arg ", f"`--set {name}=", 1)) from None
 
@@ -175,26 +189,26 @@ def _bytes(text: str) -> int:
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-def arguments_of(texts: Iterable[str]) -> list[Any]:
-    """The arguments of a launch: `same:0` is an array of another one."""
-    made: _Made = {}
+def arguments_of(texts: Iterable[str], folder: Path | None = None) -> list[Any]:
+    """Parse the arguments of a launch, in which `same:0` is an array of another one, with files below `folder`."""
+    made = Arrays(folder)
     return [argument(text, number, made, str(number)) for number, text in enumerate(texts)]
 
 
-def argument(text: str, number: int = 0, made: _Made | None = None, way: str = "") -> Any:
+def argument(text: str, number: int = 0, made: Arrays | None = None, way: str = "") -> Any:
     """The argument that a text describes; `number` is its position, and the seed of random numbers without one; `made`
     are the arrays of the launch so far, to which its own come at `way`.
 
     UsageError names the text and what may be written.
     """
-    made = {} if made is None else made
+    made = Arrays() if made is None else made
     value = _argument(text.strip(), number, made, way)
     if isinstance(value, (np.ndarray, *_OF_ARRAYS)):
         made[way] = value.array if isinstance(value, _OF_ARRAYS) else value
     return value
 
 
-def _argument(text: str, number: int, made: _Made, way: str) -> Any:
+def _argument(text: str, number: int, made: Arrays, way: str) -> Any:
     if text.startswith("{"):
         return tuple(_fields(text, "}", number, made, way))
     if text.startswith("["):
@@ -215,16 +229,16 @@ def _argument(text: str, number: int, made: _Made, way: str) -> Any:
         except ValueError:
             raise UsageError(f"`--arg {text}`: give the bytes as pairs of hexadecimal digits") from None
     if text.endswith(".npy") and not _ARGUMENT.match(text.removesuffix(".npy")):
-        return _loaded(text, text)
+        return _loaded(text, text, made)
     match = _ARGUMENT.match(text)
     if match is None or (match["value"] is None and match["shape"] is None):
         if text.endswith(".npy"):
-            return _loaded(text, text)
+            return _loaded(text, text, made)
         raise UsageError(f"`--arg {text}` is not understood: {_GRAMMAR}")
     dtype = _dtype(match["type"], text)
     if match["shape"] is None:
         return _scalar(dtype, match["value"], text)
-    return _array(dtype, _shape(match["shape"], dtype, text), match["value"] or "zeros", text, number)
+    return _array(dtype, _shape(match["shape"], dtype, text), match["value"] or "zeros", text, number, made)
 
 
 def _dtype(name: str, text: str) -> np.dtype[Any]:
@@ -263,10 +277,12 @@ def _shape(written: str, dtype: np.dtype[Any], text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def _array(dtype: np.dtype[Any], shape: tuple[int, ...], fill: str, text: str, number: int) -> npt.NDArray[Any]:
+def _array(
+    dtype: np.dtype[Any], shape: tuple[int, ...], fill: str, text: str, number: int, made: Arrays
+) -> npt.NDArray[Any]:
     name, _, rest = fill.strip().partition(":")
     if fill.endswith(".npy"):
-        return _matching(_loaded(fill.strip(), text), dtype, shape, text)
+        return _matching(_loaded(fill.strip(), text, made), dtype, shape, text)
     if name == "random":
         if rest and not rest.isdecimal():
             raise UsageError(f"`--arg {text}`: the seed `{rest}` is no number; write `random` or `random:5`")
@@ -295,14 +311,12 @@ def _random(dtype: np.dtype[Any], shape: tuple[int, ...], seed: int) -> npt.NDAr
     return generator.integers(0, 2 if dtype.kind == "b" else RANDOM, shape).astype(dtype)
 
 
-def _loaded(path: str, text: str) -> npt.NDArray[Any]:
+def _loaded(path: str, text: str, made: Arrays) -> npt.NDArray[Any]:
+    """Read an array from a file, which a launch file names relative to its folder, and below it."""
     try:
-        array: npt.NDArray[Any] = np.load(path, allow_pickle=False)
-    except OSError as error:
-        raise UsageError(f"`--arg {text}`: `{path}` cannot be read: {error.strerror or error}") from None
-    except Exception:  # NumPy says in many ways that a header is wrong
-        raise UsageError(f"`--arg {text}`: `{path}` is no array of numbers as `numpy.save` writes it") from None
-    return array
+        return read_array(path if made.folder is None else find_below(made.folder, path, "it"), LARGEST)
+    except UsageError as error:
+        raise UsageError(f"`--arg {text}`: {error}") from None
 
 
 def _matching(array: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...], text: str) -> npt.NDArray[Any]:
@@ -312,7 +326,7 @@ def _matching(array: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, .
     return array
 
 
-def _fields(text: str, end: str, number: int, made: _Made, way: str) -> list[Any]:
+def _fields(text: str, end: str, number: int, made: Arrays, way: str) -> list[Any]:
     """`{...}` and `[...]`: fields between commas, which may be structures themselves."""
     if not text.endswith(end):
         raise UsageError(f"`--arg {text}` lacks `{end}` at its end")
@@ -320,7 +334,7 @@ def _fields(text: str, end: str, number: int, made: _Made, way: str) -> list[Any
     return [argument(part, RANDOM * (number + 1) + n, made, f"{way}.{n}") for n, part in parts]
 
 
-def _same(text: str, made: _Made) -> npt.NDArray[Any]:
+def _same(text: str, made: Arrays) -> npt.NDArray[Any]:
     """`same:1.0`: an array that was made before."""
     found = made.get(text.removeprefix("same:").strip())
     if found is None:
@@ -329,7 +343,7 @@ def _same(text: str, made: _Made) -> npt.NDArray[Any]:
     return found
 
 
-def _view(text: str, number: int, made: _Made, way: str) -> npt.NDArray[Any]:
+def _view(text: str, number: int, made: Arrays, way: str) -> npt.NDArray[Any]:
     """`view(same:0, f32[4,8], offset=64, strides=[128,4])`: of the memory of an array, from its first byte on."""
     example = "write `view(same:0, f32[4,8], offset=64, strides=[128,4])`"
     parts = _parts(text, text[len("view(") : -1]) if text.endswith(")") else []
@@ -380,7 +394,7 @@ _LISTS, _WORDS = ("box", "strides", "element_strides"), ("swizzle", "interleave"
 """options of a tensor map: lists of numbers, and words"""
 
 
-def _tensor_map(text: str, number: int, made: _Made, way: str) -> TensorMap:
+def _tensor_map(text: str, number: int, made: Arrays, way: str) -> TensorMap:
     """`tmap(...)`: an array, then options."""
     example = "write `tmap(f16[64,64], box=[64,8], swizzle=128B)`"
     if not text.endswith(")"):
@@ -396,7 +410,7 @@ def _tensor_map(text: str, number: int, made: _Made, way: str) -> TensorMap:
     return TensorMap(array, options.pop("box"), **options)
 
 
-def _handle(text: str, number: int, made: _Made, way: str) -> Surface:
+def _handle(text: str, number: int, made: Arrays, way: str) -> Surface:
     """`tex(...)` or `surf(...)`: an array, then options."""
     from wsemu.app.handles import EXAMPLES, handle, options_of
 

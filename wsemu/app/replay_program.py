@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING
 
 from wsemu.app import program
 from wsemu.app.exit_codes import FAILED, INTERNAL, INTERRUPTED, USAGE
+from wsemu.app.program_file import Target, is_ptx
 from wsemu.launch.hooks import hooked, observers, starting
 from wsemu.launch.replay.run import BUDGET, Replay, follow
 from wsemu.launch.replay.witness_file import Witness, WitnessError, load, program_of
 from wsemu.model import settings
+from wsemu.model.data import replace
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import Finding
+from wsemu.model.own_files import is_below
 from wsemu.report.replay import replay_lines
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from wsemu.launch.result import Report
     from wsemu.model.bound import Bound
@@ -65,9 +69,10 @@ def run(path: Path, file: Path | None, budget: int | None) -> int:
     try:
         witness = load(path)
         file = program_of(witness, path) if file is None else file
+        arguments = _own_arguments(witness, file, path)
         chosen = settings.Settings(arch=witness.arch, fma=witness.inputs.fma, mma=witness.inputs.mma)
         replaying = _Replaying(witness, budget or BUDGET)
-        code = _run(replaying, file, chosen, printer)
+        code = _run(replaying, Target(file, arguments, is_ptx(file)), chosen, printer)
         if replaying.error is not None:
             raise replaying.error
         if replaying.replay is None:
@@ -84,12 +89,33 @@ def run(path: Path, file: Path | None, budget: int | None) -> int:
     return FAILED
 
 
-def _run(replaying: _Replaying, file: Path, chosen: settings.Settings, printer: Printer) -> int:
+def _own_arguments(witness: Witness, file: Path, path: Path) -> Sequence[str]:
+    """Return the arguments of a witness for its program.
+
+    Those of PTX name files, which are read below the working folder or, as those of a launch file, below a folder that
+    is located there, beside the witness or beside the program; none is written.  UsageError for others.
+    """
+    if not is_ptx(file):
+        return witness.arguments
+    from wsemu.app.ptx_launch import Options
+
+    options, roots = Options.read(witness.arguments), (".", path.parent, file.parent)
+    folders = options.arg_folder or ".", options.set_folder or "."
+    for name in (*folders, *options.link):
+        if not any(os.path.realpath(name) == os.path.realpath(root) or is_below(name, root) for root in roots):
+            raise WitnessError(
+                f"`{path}` names a file outside of the working folder, its own and the program's, `{name}`: "
+                "go to a folder above it"
+            )
+    return replace(options, out="", arg_folder=folders[0], set_folder=folders[1]).words()
+
+
+def _run(replaying: _Replaying, target: Target, chosen: settings.Settings, printer: Printer) -> int:
     """Run the program until the launch was replayed."""
     with (
         contextlib.suppress(program.Enough),
         hooked(starting, replaying.start),
         hooked(observers, replaying.observe),
     ):
-        return program.run(file, replaying.witness.arguments, chosen, quiet=True, printer=printer)
+        return program.run(target.file, target.arguments, chosen, quiet=True, printer=printer, as_ptx=target.is_ptx)
     return 0

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.app import program
 from wsemu.app.chosen import configured
-from wsemu.app.commands import launch_words
 from wsemu.app.exit_codes import USAGE
+from wsemu.app.targets import find_target
 from wsemu.launch.hooks import hooked, traceable
 from wsemu.launch.tracing import build
 from wsemu.model.data import dataclass
@@ -88,14 +88,14 @@ def run(
     try:
         if wanted.output is not None and wanted.output.suffix not in OUTPUTS:
             raise UsageError(f"`{wanted.output}` is neither {' nor '.join(OUTPUTS)}: its name says what to write")
-        arguments = launch_words(file, arguments, launch)
+        target = find_target(file, arguments, launch)
         _, settings = configured(file, given)
     except UsageError as error:
         printer.error(error)
         return USAGE
     choice = _Choice(wanted)
     with hooked(traceable, choice.look):
-        code = program.run(file, arguments, settings, printer=printer)
+        code = program.run(target.file, target.arguments, settings, printer=printer, as_ptx=target.is_ptx)
     if choice.timeline is None:
         if wanted.launch is not None and wanted.launch > choice.count > 0:
             choice.error = UsageError(f"no launch {wanted.launch}: the program made {choice.count}")

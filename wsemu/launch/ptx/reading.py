@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsemu.model.errors import KernelError, UsageError
+from wsemu.model.own_files import read_regular
 
 if TYPE_CHECKING:
     from wsemu.frontend.ptx import Module
@@ -40,13 +41,7 @@ def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
     if not isinstance(source, (str, os.PathLike)):
         raise UsageError(f"load_ptx got a {type(source).__name__}: give PTX text, or the path of a file")
     path = Path(source)
-    try:
-        size = path.stat().st_size
-        data = path.read_bytes() if size <= LARGEST else b""
-    except (OSError, ValueError) as error:
-        raise UsageError(f"`{path}` cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if size > LARGEST:
-        raise UsageError(f"`{path}` has {size:,} bytes: wsemu reads at most {LARGEST:,}")
+    data = read_regular(path, LARGEST)
     if b"\0" in data:
         what = "a cubin or an object file" if data.startswith(b"\x7fELF") else "no text"
         raise UsageError(f"`{path}` is {what}: give PTX text, as `nvcc -ptx` writes it")

@@ -1,14 +1,16 @@
 """Witness files: a finding's schedule with what the launch was made of, as JSON, for `wsemu replay`.
 
 Format: one JSON object, the fields of `Witness`; `format` and `version` come first.  A reader refuses another version,
-an unknown field, and numbers out of range.  Nothing in it is executed but the program that it names, which must lie in
-the working folder or beside the file: the same trust as in running that program.
+an unknown field, and numbers out of range.  `wsemu replay` runs the program that a witness names only if that has the
+hash that the witness carries, and is located below the working folder or the file's: the same trust as in running it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import sysconfig
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -19,6 +21,7 @@ from wsemu.evidence.fingerprint import Inputs, changes, inputs
 from wsemu.model.codes import CODES
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import Extent, Finding, Step
+from wsemu.model.own_files import is_below, read_regular
 from wsemu.model.own_folder import make_folder
 from wsemu.model.version import __version__
 from wsemu.model.wrong_value import said
@@ -35,6 +38,10 @@ FORMAT, VERSION = "wsemu-witness", 1
 SUFFIX = ".wsemu.json"
 _LARGEST = 32 << 20
 """bytes of a file"""
+_LARGEST_PROGRAM = 64 << 20
+"""bytes of a program"""
+_SUFFIXES = (".py", ".ptx")
+"""of programs that a witness may name"""
 _MOST_CHANGES = 3
 """that are named"""
 _REMEDY = "`wsemu check --save-witness DIR PROGRAM` writes it anew"
@@ -62,6 +69,8 @@ class Witness(BaseModel):
     """that wrote it"""
     program: str = ""
     """relative to the file's folder, with `/`; empty where no program was run"""
+    program_sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""
+    """hash of the program's file; `wsemu replay` runs no other one that a witness names"""
     arguments: list[str] = []
     """of the program"""
     launch: _Count = 0
@@ -82,7 +91,13 @@ class Witness(BaseModel):
 
     @classmethod
     def of(
-        cls, report: Report, finding: Finding, program: str = "", arguments: Sequence[str] = (), launch: int = 0
+        cls,
+        report: Report,
+        finding: Finding,
+        program: str = "",
+        arguments: Sequence[str] = (),
+        launch: int = 0,
+        program_sha256: str = "",
     ) -> Self:
         """The witness of an error of a report; UsageError for a finding without a schedule."""
         if not finding.steps or report.inputs is None:
@@ -90,9 +105,10 @@ class Witness(BaseModel):
         from wsemu.evidence.readings import numbered
 
         return cls(
-            program=program, arguments=list(arguments), launch=launch, kernel=report.kernel, grid=report.grid,
-            block=report.block, dynamic_shared=report.dynamic_shared, arch=report.arch, inputs=report.inputs,
-            code=finding.code, message=finding.message, steps=finding.steps, schedule=numbered(finding.steps),
+            program=program, program_sha256=program_sha256, arguments=list(arguments), launch=launch,
+            kernel=report.kernel, grid=report.grid, block=report.block, dynamic_shared=report.dynamic_shared,
+            arch=report.arch, inputs=report.inputs, code=finding.code, message=finding.message, steps=finding.steps,
+            schedule=numbered(finding.steps),
         )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -135,12 +151,9 @@ def load(path: str | os.PathLike[str]) -> Witness:
     """Read a witness file; WitnessError says what is wrong with it."""
     name = os.fspath(path)
     try:
-        with open(name, "rb") as stream:
-            data = stream.read(_LARGEST + 1)  # a device may have no end
-    except OSError as error:
-        raise WitnessError(f"`{name}` cannot be read: {error.strerror}") from None
-    if len(data) > _LARGEST:
-        raise WitnessError(f"`{name}` has more than {_LARGEST >> 20} MiB: no witness file")
+        data = read_regular(name, _LARGEST)
+    except UsageError as error:
+        raise WitnessError(f"{error}: no witness file") from None
     version = re.match(rb'\s*\{\s*"format"\s*:\s*"wsemu-witness"\s*,\s*"version"\s*:\s*(\d{1,9})\b', data)
     if version and int(version[1]) != VERSION:
         raise WitnessError(f"`{name}` has version {int(version[1])}, this wsemu reads {VERSION}: make it anew")
@@ -169,6 +182,7 @@ class Saver:
     def __init__(self, folder: str, program: Path, arguments: Sequence[str]) -> None:
         self.folder = Path(folder)
         self.program, self.arguments = program, arguments
+        self._sha256 = _sha256(program)
         self.launches = 0
         self.error: OSError | None = None
         self._saved: dict[object, None] = {}
@@ -201,12 +215,16 @@ class Saver:
             self._saved[key] = None
             file = self.folder / f"{self.program.stem}-{len(self._saved)}-{finding.code}{SUFFIX}"
             try:
-                Witness.of(report, finding, self._relative(), self.arguments, self.launches).save(file)
+                Witness.of(report, finding, *self._origin()).save(file)
             except OSError as error:  # no matter of the program, which is running
                 self.error = error
             else:
                 files.append(file)
         return files
+
+    def _origin(self) -> tuple[str, Sequence[str], int, str]:
+        """Return what made the present launch: the program, its arguments, the launch's number, the program's hash."""
+        return self._relative(), self.arguments, self.launches, self._sha256
 
     def _relative(self) -> str:
         """The program as seen from the folder; its name alone where no way leads there."""
@@ -217,19 +235,52 @@ class Saver:
         return path.replace(os.sep, "/")
 
 
+def _sha256(program: str | os.PathLike[str]) -> str:
+    """Return the hash of a program's file; nothing if it cannot be read."""
+    try:
+        return hashlib.sha256(read_regular(program, _LARGEST_PROGRAM)).hexdigest()
+    except UsageError:
+        return ""
+
+
 def program_of(witness: Witness, path: Path) -> Path:
-    """The program that a witness file names; WitnessError unless it lies in the working folder or beside the file."""
+    """Return the program that a witness file names, if `wsemu replay` may run it.
+
+    WitnessError unless it is a .py or .ptx file below the working folder or the witness file's folder, not below a
+    hidden folder or one of installed packages, and has the hash that the witness carries.
+    """
     if not witness.program:
         raise WitnessError(f"`{path}` names no program: replay it from Python, `wsemu.replay(path, kernel, arguments)`")
+    naming = f"the program of `{path}`, `{witness.program}`,"
     if "\0" in witness.program:
-        raise WitnessError(f"the program of `{path}`, `{witness.program}`, is no name of a file: give `--program FILE`")
-    folder = os.path.realpath(path.parent)
-    program = os.path.realpath(os.path.join(folder, witness.program))
-    if not any(program.startswith(os.path.join(root, "")) for root in (folder, os.path.realpath(os.getcwd()))):
+        raise WitnessError(f"{naming} is no name of a file: give `--program FILE`")
+    program = Path(os.path.realpath(os.path.join(path.parent, witness.program)))
+    roots = [root for root in (path.parent, Path.cwd()) if is_below(program, root)]
+    if not roots:
         raise WitnessError(
             f"`{path}` names a program outside of its folder and the working folder, `{witness.program}`: "
             "go there, or give `--program FILE`"
         )
-    if not os.path.isfile(program):
-        raise WitnessError(f"the program of `{path}`, `{witness.program}`, does not exist: give `--program FILE`")
-    return Path(program)
+    if not program.is_file():
+        raise WitnessError(f"{naming} does not exist: give `--program FILE`")
+    if problem := _forbidden(program, roots):
+        raise WitnessError(f"{naming} {problem}: give `--program FILE`, if it is what you want to run")
+    if not witness.program_sha256:
+        raise WitnessError(f"`{path}` carries no hash of its program: give `--program FILE`, if you want to run it")
+    if _sha256(program) != witness.program_sha256:
+        raise WitnessError(
+            f"{naming} has changed since the witness was written: check it anew, or give `--program FILE` to run it "
+            "as it is"
+        )
+    return program
+
+
+def _forbidden(program: Path, roots: Sequence[Path]) -> str:
+    """Why a program is not run because a witness names it, wherever its folder is; nothing if it may be."""
+    if program.suffix.lower() not in _SUFFIXES:
+        return "is neither a .py nor a .ptx file"
+    installed = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    if {"site-packages", "dist-packages"} & {*program.parts} or any(is_below(program, place) for place in installed):
+        return "belongs to an installed package"
+    inside = [part for root in roots for part in program.relative_to(os.path.realpath(root)).parts]
+    return "is located in a hidden folder" if any(part.startswith(".") for part in inside) else ""

@@ -1,0 +1,248 @@
+"""What SECURITY.md promises: each sentence of it stands in `SENTENCES`, with the tests that hold it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.commands import wsemu as command
+from wsemu.app.array_file import read_array
+from wsemu.launch.replay.witness_file import WitnessError, load, program_of
+from wsemu.model.errors import UsageError
+from wsemu.model.own_files import find_below, read_regular
+
+ROOT = Path(__file__).parents[2]
+PTX = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry store(.param .u64 x)
+{
+.reg .b32 %r<4>; .reg .b64 %d<4>;
+mov.u32 %r0, %tid.x; ld.param.u64 %d0, [x]; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1;
+st.global.u32 [%d0], %r0;
+ret;
+}
+"""
+RACING = """
+import numpy as np
+from numba import cuda
+@cuda.jit
+def racing(x):
+    x[0] = cuda.threadIdx.x
+racing[1, 64](np.zeros(1, np.int64))
+"""
+
+
+def launch_file(folder: Path, name: str = "launch.json", **more: Any) -> Path:
+    said = {"ptx": "store.ptx", "grid": [1], "block": [32], "args": ["u32[32]:zeros"]}
+    file = folder / name
+    file.write_text(json.dumps(said | more), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with PTX, and one beside it with an array and PTX that nothing in the first one may reach."""
+    inside, outside = tmp_path / "launches", tmp_path / "outside"
+    for place in (inside, outside):
+        place.mkdir()
+        (place / "store.ptx").write_text(PTX, encoding="utf-8")
+        np.save(place / "x.npy", np.zeros(32, np.uint32))
+    return inside
+
+
+# -- launch files ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".py", ".json", ".cubin", ""])
+@pytest.mark.parametrize(
+    "words", [["check"], ["run"], ["check", "--format", "sarif"], ["trace"], ["lean"], ["crosscheck"]]
+)
+def test_what_a_launch_file_names_is_never_run(folder: Path, suffix: str, words: list[str]) -> None:
+    payload = f"payload{suffix}"
+    (folder / payload).write_text('open("PWNED", "w").write("run")\n', encoding="utf-8")
+    file = launch_file(folder, "launch.json" if suffix != ".json" else "launch.JSON", ptx=payload, args=[])
+    for target in (file, folder) if words[0] == "check" and suffix != ".json" else (file,):
+        done = command(*words, target, cwd=folder)
+        assert done.returncode == 2, done.stdout
+        assert "found `open` where `.version` belongs" in done.stdout
+    assert not (folder / "PWNED").exists()
+
+
+def test_ptx_of_any_suffix_is_launched(folder: Path) -> None:
+    (folder / "store.ptx").rename(folder / "kernel.txt")
+    assert command("check", launch_file(folder, ptx="kernel.txt")).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["../outside/store.ptx", "{outside}/store.ptx", "link.ptx", "linked/store.ptx", "a\0b"]
+)
+@pytest.mark.parametrize("key", ["ptx", "link"])
+def test_ptx_lies_below_the_folder_of_its_launch_file(folder: Path, key: str, name: str) -> None:
+    outside = folder.parent / "outside"
+    (folder / "link.ptx").symlink_to(outside / "store.ptx")
+    (folder / "linked").symlink_to(outside)
+    name = name.format(outside=outside)
+    file = launch_file(folder, **{key: name if key == "ptx" else [name]})
+    with pytest.raises(UsageError, match=r"outside of its folder|is no name of a file"):
+        wsemu.check_like(file)
+    done = command("check", file)
+    assert done.returncode == 2
+    assert "names" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["../outside/x.npy", "{outside}/x.npy", "link.npy", "linked/x.npy", "u32[32]:../outside/x.npy",
+     "u32[32]:{outside}/x.npy", "{{../outside/x.npy}}", "[../outside/x.npy]", "view(../outside/x.npy, u32[4])",
+     "../outside/ x.npy", "/ x.npy", "tmap(../outside/x.npy, box=[32])", "surf(../outside/x.npy)"],
+)  # fmt: skip
+@pytest.mark.parametrize("key", ["args", "set"])
+def test_arrays_lie_below_the_folder_of_their_launch_file(
+    folder: Path, key: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = folder.parent / "outside"
+    (folder / "link.npy").symlink_to(outside / "x.npy")
+    (folder / "linked").symlink_to(outside)
+    text = text.format(outside=outside)
+    file = launch_file(folder, **({"args": [text]} if key == "args" else {"set": {"v": text}}))
+    with pytest.raises(UsageError, match="outside of its folder"):
+        wsemu.check_like(file)
+    monkeypatch.chdir(folder)
+    for words in (["check", file], ["check", "store.ptx", "--like", file]):
+        done = command(*words, cwd=folder)
+        assert (done.returncode, "outside of its folder" in " ".join(done.stdout.split())) == (2, True)
+
+
+def test_files_below_the_folder_are_read(folder: Path) -> None:
+    (folder / "deep er").mkdir()
+    np.save(folder / "deep er" / "x.npy", np.zeros(32, np.uint32))
+    for text in ("x.npy", "deep er/x.npy", "u32[32]:deep er/x.npy"):
+        assert command("check", launch_file(folder, args=[text])).returncode == 0
+    assert command("check", folder / "store.ptx", "--like", folder / "launch.json", "--arg", "u32[32]").returncode == 0
+    words = ["--grid", "1", "--block", "32", "--arg", folder.parent / "outside" / "x.npy"]
+    assert command("check", folder / "store.ptx", *words).returncode == 0, "what the user names may lie anywhere"
+
+
+def test_devices_pipes_and_sockets_are_not_read(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.npy")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(folder / "s.npy"))
+        for name in ("pipe.npy", "s.npy"):
+            with pytest.raises(UsageError, match="cannot be read"):
+                wsemu.check_like(launch_file(folder, args=[name]))
+    for device in ("/dev/zero", folder / "pipe.npy"):
+        for read in (wsemu.load_ptx, load, lambda path: read_regular(path, 10)):
+            with pytest.raises(UsageError, match=r"it is a (device|pipe), no ordinary file"):
+                read(device)
+
+
+def test_arrays_are_never_unpickled_and_no_larger_than_their_file(tmp_path: Path) -> None:
+    class Payload:
+        def __reduce__(self) -> Any:
+            return (open, (str(tmp_path / "PWNED"), "w"))
+
+    np.save(tmp_path / "o.npy", np.array([Payload()], object), allow_pickle=True)
+    np.savez(tmp_path / "z.npz", x=np.zeros(3))
+    (tmp_path / "z.npz").rename(tmp_path / "z.npy")
+    header = (
+        b"\x93NUMPY\1\0\x76\0"
+        + b"{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776,)}".ljust(117)
+        + b"\n"
+    )
+    (tmp_path / "claims.npy").write_bytes(header + bytes(64))
+    (tmp_path / "nested.npy").write_bytes(b"\x93NUMPY\1\0\x76\0" + b"(" * 118)
+    for name in ("o.npy", "z.npy", "claims.npy", "nested.npy"):
+        with pytest.raises(UsageError, match="is no array of numbers"):
+            read_array(tmp_path / name, 1 << 20)
+    assert not (tmp_path / "PWNED").exists()
+    np.save(tmp_path / "large.npy", np.zeros(1 << 17, np.uint8))
+    with pytest.raises(UsageError, match="wsemu reads at most"):
+        read_array(tmp_path / "large.npy", 1 << 10)
+    fortran = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    np.save(tmp_path / "f.npy", fortran)
+    assert np.array_equal(read_array(tmp_path / "f.npy", 1 << 10), fortran)
+
+
+@pytest.mark.parametrize("name", ["", " ", "..", "a/../b", "a\0b", "/a"])
+def test_names_that_lead_out_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"outside of its folder|is no name of a file"):
+        find_below(tmp_path, name, "it")
+
+
+# -- witnesses ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def witness(tmp_path: Path) -> Path:
+    (tmp_path / "racing.py").write_text(RACING, encoding="utf-8")
+    command("check", "racing.py", "--save-witness", "w", cwd=tmp_path)
+    return next((tmp_path / "w").iterdir())
+
+
+def changed(file: Path, **fields: Any) -> Path:
+    file.write_text(json.dumps(json.loads(file.read_text()) | fields), encoding="utf-8")
+    return file
+
+
+def test_a_program_that_has_changed_is_not_run(witness: Path, tmp_path: Path) -> None:
+    assert command("replay", witness, cwd=tmp_path).returncode == 1
+    program = tmp_path / "racing.py"
+    program.write_text(f"open('PWNED', 'w')\n{RACING}", encoding="utf-8")
+    done = command("replay", witness, cwd=tmp_path)
+    assert (done.returncode, "has changed since the witness was written" in " ".join(done.stdout.split())) == (2, True)
+    assert not (tmp_path / "PWNED").exists()
+    changed(witness, program_sha256="")
+    assert "carries no hash of its program" in command("replay", witness, cwd=tmp_path).stdout
+    assert not (tmp_path / "PWNED").exists()
+    assert command("replay", witness, "--program", program, cwd=tmp_path).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [(".hidden/p.py", "hidden folder"), (".p.py", "hidden folder"), ("v/site-packages/p.py", "an installed package"),
+     ("v/dist-packages/x/p.py", "an installed package"), ("p.sh", "neither a .py nor a .ptx"), ("p", "neither a .py")],
+)  # fmt: skip
+def test_no_witness_has_a_program_run_there(
+    witness: Path, tmp_path: Path, place: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / place
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(RACING, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WitnessError, match=why):
+        program_of(load(changed(witness, program=f"../{place}")), witness)
+
+
+def test_the_standard_library_is_not_run(witness: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    with pytest.raises(WitnessError, match="an installed package"):
+        program_of(load(changed(witness, program=os.path.relpath(os.__file__, witness.parent))), witness)
+
+
+def test_a_witness_of_ptx_reads_and_writes_no_file_elsewhere(folder: Path) -> None:
+    words = ["--grid", "2", "--block", "32", "--arg", "x.npy"]
+    assert command("check", "store.ptx", *words, "--save-witness", "w", cwd=folder).returncode == 1
+    witness = next((folder / "w").iterdir())
+    assert command("replay", witness, cwd=folder).returncode == 1
+    given = json.loads(witness.read_text())["arguments"]
+    changed(witness, arguments=[*given, "--out", "out.npz"])
+    assert command("replay", witness, cwd=folder).returncode == 1
+    assert not (folder / "out.npz").exists()
+    for wrong in (
+        [*given, "--link", "../outside/store.ptx"],
+        [*given[:-1], "../outside/x.npy"],
+        [*given[:-1], str(folder.parent / "outside" / "x.npy")],
+        [*given, "--arg-folder", "../outside"],
+    ):
+        changed(witness, arguments=wrong)
+        done = command("replay", witness, cwd=folder)
+        assert (done.returncode, "outside of" in " ".join(done.stdout.split())) == (2, True)
