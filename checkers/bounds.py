@@ -3,11 +3,13 @@
 Detects: an index outside its dimension (also where the address would still lie inside the array), an address outside
 every array of the launch, a store to a constant or read-only array, a computed negative index that wraps to the array's
 end as Numba lets it, an address that is no multiple of the access's size (16 bytes for a `v4` of float32).
-In PTX, an address of one `__shared__` variable that leads into another.
+In PTX, an address of one `__shared__` variable that leads into another; an address that leaves its variable in local
+memory, or its thread's own; a store to a kernel parameter.
 Of asynchronous copies, both sides and the mbarrier.
 Of the heap of the device (`malloc`), an access outside of a block or to one that was freed, `free` of what is no block.
 Bytes moved by `ptx.ld_bytes` and `ptx.st_bytes` may lie outside the view that is named, but not outside the array.
-Does not detect: pointer arithmetic that lands inside another part of the same array.
+Does not detect: pointer arithmetic that lands inside another part of the same array.  The arrays that `nvcc` puts into
+one `__local_depot` are one variable in PTX.
 Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled tests are `integer.index_address`,
 `lane_access.lane_pattern` and `bounds.careful_lane`.
 """
@@ -25,7 +27,7 @@ from wsemu.evidence.readings import culprit
 from wsemu.model.finding import Finding
 from wsemu.model.grid import Grouping
 from wsemu.model.heap import BEYOND, FREED, FREED_ALREADY, NO_BLOCK, mistake
-from wsemu.model.isa import SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import LANES, LOCAL, SEGMENT_SHIFT, SHARED
 from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
@@ -64,6 +66,11 @@ def _explained(raw: RawFinding, places: Places) -> Finding:
         return _of_heap(raw, places, of_heap[0])
     if raw.code == "misaligned":
         return _misaligned(raw, places)
+    if detail["readonly"] and detail["segment"] == LOCAL:
+        message = f"store to the parameter {places.array_name(raw.pc)}, which is read-only"
+        return _finding(
+            raw, places, message, "the store was left out", "copy the parameter to a variable, and store there"
+        )
     if detail["readonly"]:
         message = f"store to {places.array_name(raw.pc)}, which is read-only"
         return _finding(
@@ -268,6 +275,8 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
         message = f"{verb} of `{places.element(raw.detail['address'], raw.pc)}` in the shared memory of {rank}"
         help_ = "`.shared` is the CTA's own memory: write `.shared::cluster`, or give a generic address"
         return _finding(raw, places, message, _left_out(raw, places), help_)
+    if raw.detail["segment"] == LOCAL:
+        return _outside_local(raw, places)
     within = places.within(raw.detail["address"], raw.pc)
     before = within is not None and within[0] < 0
     help_ = "check the index: it lies before the array's start" if before else _BEYOND
@@ -283,6 +292,29 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
         gives = f"the launch gives {words.amount(given)} of dynamic shared memory"
         note, help_ = f"{gives}: {note}", f"{_LARGER}; or check the index"
     return _finding(raw, places, f"{verb} of {size} bytes outside {name}", note, help_)
+
+
+_OWN = "each thread has its own local memory"
+
+
+def _outside_local(raw: RawFinding, places: Places) -> Finding:
+    """An address outside the variable of local memory that it was computed from, or in another thread's."""
+    verb, size, lane = places.verb(raw.pc), raw.detail["size"], raw.lanes.bit_length() - 1
+    name, distance, owner = places.in_local(raw.detail["address"], lane)
+    extent, left_out = raw.detail["bytes"], _left_out(raw, places)
+    what = f"`{name}`" if name else places.array_name(raw.pc)
+    if not extent:
+        message = f"{verb} of {size} bytes in a variable whose function has returned"
+        return _finding(raw, places, message, left_out, "use the address only until its function returns")
+    place = f"the address is byte {distance:,} of {what}, which has {extent:,}"
+    help_ = "check the index against the array's start" if distance < 0 else _BEYOND
+    if what == "memory":
+        what, place = "the thread's local memory", f"the address is byte {distance:,} of the thread's {extent:,}"
+    if 0 <= owner < LANES and owner != lane:
+        place = f"{place}: in the memory of lane {owner}; {_OWN}"
+        if distance % places.program.local_bytes < extent:
+            help_ = "share the value in shared memory, not the address of a local variable; or check the index"
+    return _finding(raw, places, f"{verb} of {size} bytes outside {what}", f"{place}; {left_out}", help_)
 
 
 _LARGER = "launch with more bytes of dynamic shared memory"

@@ -21,11 +21,14 @@ from wsemu.model.isa import (
     FIELDS,
     FIRST_ARRAY,
     LOCAL,
+    LOCAL_SHIFT,
     NAMES,
+    ON_STACK,
     OPERATIONS,
     SEGMENT_SHIFT,
     SERVED,
     SHARED,
+    STACK_UNIT,
     access_shape,
     step_word,
 )
@@ -408,7 +411,7 @@ class Places:
             return self._global_element(segment, offset, pc)
         declared = self.program.shared if segment == SHARED else self.program.locals
         if segment == LOCAL and self.program.local_bytes:
-            offset %= self.program.local_bytes
+            offset = (offset & (1 << LOCAL_SHIFT) - 1) % self.program.local_bytes
         for array in declared:
             index = _position(array, offset)
             if index is not None:
@@ -419,6 +422,18 @@ class Places:
             if name and element:
                 return f"{name}[{offset // np.dtype(element).itemsize}]"
         return f"byte {offset} of {self.space(segment)} memory"
+
+    def in_local(self, address: int, lane: int) -> tuple[str, int, int]:
+        """Return the variable of local memory that an address was computed from (empty if unknown), how many bytes the
+        address is from its start in the lane's memory, and the lane whose memory it reaches."""
+        number, offset = divmod(address & (1 << SEGMENT_SHIFT) - 1, 1 << LOCAL_SHIFT)
+        thread, name, start = self.program.local_bytes, "", 0
+        if number & ON_STACK:
+            start = (number - ON_STACK) * STACK_UNIT
+        elif 0 < number <= len(self.program.locals):
+            name, start = self.program.locals[number - 1].name, self.program.locals[number - 1].offset
+        owner = offset // thread if thread else lane
+        return name, offset - lane * thread - start, owner
 
     def _may_be_of_heap(self, pc: int) -> bool:
         """Whether an access is one of the heap or of any array: no block of the heap is left by its start."""

@@ -37,6 +37,7 @@ from wsemu.machine.state import (
     SEGMENT,
     SHAPE,
     SLOT,
+    VARIABLE,
     WARP,
     WEIGHED,
 )
@@ -54,6 +55,7 @@ def _viewer(dtype: np.dtype[Any]) -> Any:
     return emitted(at)
 
 
+variable_at = _viewer(VARIABLE)
 machine_at, warp_at, barrier_at = _viewer(MACHINE), _viewer(WARP), _viewer(BARRIER)
 segment_at, entry_at, instruction_at = _viewer(SEGMENT), _viewer(ENTRY), _viewer(INSTRUCTION)
 flow_at, access_at, raw_at = _viewer(FLOW), _viewer(ACCESS), _viewer(RAW)

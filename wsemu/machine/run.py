@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import mmap
 import os
 import sys
@@ -205,6 +206,15 @@ def fill(block: Bytes, row: int, type_: str, value: int | float | bool) -> None:
         block[..., row : row + 4] = 255 if value else 0
         return
     block[..., row : row + LANES * SIZE[type_]].view(_DTYPE[type_])[...] = bits(type_, value)
+
+
+def _local_variables(program: Program) -> npt.NDArray[Any]:
+    """Return the extents of a thread's local memory and of each variable in it."""
+    found = layout.table(1 + len(program.locals), layout.VARIABLE)
+    found[0] = 0, program.local_bytes, 1
+    for number, array in enumerate(program.locals, 1):
+        found[number] = array.offset, math.prod(array.shape) * array.dtype.itemsize, array.writable
+    return found
 
 
 @functools.lru_cache(maxsize=512)
@@ -463,6 +473,7 @@ class Machine:
         shared_room, local_room = -(-shared_bytes // 8) * 8, -(-local_bytes // 8) * 8
         self.shared = aligned(2 * (before + shared_room))
         self.local = aligned(2 * local_room * count)
+        self.variables = _local_variables(program)
         self.segments = layout.table(FIRST_ARRAY + len(segments), layout.SEGMENT)
         self._lay_out_segments(segments, before + shared_bytes, local_bytes)
         self._lay_out_warps(local_room, threads)
@@ -684,6 +695,9 @@ class Machine:
             "shared_bytes": shared_room,
             "shared_initialised": address_of(self.shared) + len(self.shared) // 2 if self.watch.initialised else 0,
             "local_bytes": local_room,
+            "thread_bytes": self.program.local_bytes,
+            "variables": address_of(self.variables),
+            "variable_count": len(self.variables),
             "scratch": address_of(self.scratch),
             "lanes_scratch": address_of(self.lanes_scratch),
             "raw": address_of(self.raw),

@@ -15,7 +15,7 @@ import numpy as np
 from wsemu.machine.arithmetic.operations import alu
 from wsemu.machine.divergence import behind, diverge, go_past, go_past_some, meets, park, pop, push, sort_parked, unpark
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.bounds import careful_lane, track_initialised
+from wsemu.machine.memory.bounds import careful_lane, extent_of, track_initialised
 from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, weigh
 from wsemu.machine.memory.lane_access import (
     BAD,
@@ -24,6 +24,7 @@ from wsemu.machine.memory.lane_access import (
     UNIT,
     lane_pattern,
     load_store,
+    own_pattern,
     simple_pattern,
 )
 from wsemu.machine.records import (
@@ -90,11 +91,14 @@ from wsemu.model.isa import (
     FIRST_MATRIX,
     LANES,
     LOCAL,
+    LOCAL_SHIFT,
     N_ALU,
     N_ATOMIC,
     N_CONTROL,
     N_MEMORY,
     N_WARP,
+    OFFSET_MASK,
+    ON_STACK,
     OPCODE,
     READ,
     SEGMENT_SHIFT,
@@ -269,8 +273,27 @@ def judged_as_one(m, registers, i, mask, first, size, writes):
         if segment.writable or not writes:
             bias = i.imm - (number << SEGMENT_SHIFT)
             log_size = (i.aux >> 16) & 255
+            if number == LOCAL:
+                variable = (first & OFFSET_MASK) >> LOCAL_SHIFT
+                bias -= variable << LOCAL_SHIFT
+                return np.int64(BAD if variable & ON_STACK else SCATTERED), bias
             pattern = judge(registers, i.a, mask, first + bias - i.imm, segment.bytes, size, log_size)
     return pattern, bias
+
+
+@compiled
+def looked_at_closer(m, registers, i, mask, first, bias, size, writes):
+    """How the lanes of an access lie whose first one is in a segment; BAD where each lane must be looked at."""
+    number = first >> SEGMENT_SHIFT
+    if number == LOCAL:
+        variable = (first & OFFSET_MASK) >> LOCAL_SHIFT
+        begin, extent, writable = extent_of(m, variable, np.int64(0))
+        if extent < size or (writes and writable == 0):
+            return np.int64(BAD)
+        begin += (LOCAL << SEGMENT_SHIFT) + (variable << LOCAL_SHIFT)
+        return own_pattern(registers, i.a, mask, i.imm, begin, extent - size, m.thread_bytes, size)
+    limit = segment_at(m.segments, number).bytes - size
+    return lane_pattern(registers, i.a, mask, bias, limit, size) if limit >= 0 else np.int64(BAD)
 
 
 @compiled
@@ -331,14 +354,12 @@ TELL, ONE_MORE = 1, 2
 
 
 @compiled
-def tell_sections(m, w, pc, registers, i, mask, pattern, bias, number):
+def tell_sections(m, w, pc, registers, i, mask, pattern, bias, first):
     """Tell them of an access that follows: TELL where it is one to shared memory, of which they are to be told again,
     ONE_MORE where they know what judging it would say; or 0."""
     if pattern == SCATTERED:
-        size = i.aux & 255
-        limit = segment_at(m.segments, number).bytes - size
-        pattern = lane_pattern(registers, i.a, mask, bias, limit, size) if limit >= 0 else np.int64(BAD)
-    if number != SHARED and pattern != BAD:
+        pattern = looked_at_closer(m, registers, i, mask, first, bias, i.aux & 255, i.op >= FIRST_STORE)
+    if first >> SEGMENT_SHIFT != SHARED and pattern != BAD:
         return np.int64(0)
     what = MAKES if pattern != BAD and i.op < N_MEMORY else BREAKS
     return ONE_MORE if call(m.section_entry, m.address, what, w, pc, mask) else TELL
@@ -359,14 +380,13 @@ def access(address, w, pc, registers, mask):
     pattern, bias = judged_as_one(m, registers, i, mask, first, size, writes)
     noted = np.int64(0)
     if m.section:
-        noted = tell_sections(m, w, pc, registers, i, mask, pattern, bias, number)
+        noted = tell_sections(m, w, pc, registers, i, mask, pattern, bias, first)
     host = np.int64(0)
     if pattern == SCATTERED:
         if mask == WHOLE and op < m.planned and m.resumes + m.remote + m.trace == 0 and noted != ONE_MORE:
             host = planned(m, w, pc, registers, i)
         if host == 0:
-            limit = segment_at(m.segments, number).bytes - size
-            pattern = lane_pattern(registers, a, mask, bias, limit, size) if limit >= 0 else np.int64(BAD)
+            pattern = looked_at_closer(m, registers, i, mask, first, bias, size, writes)
     rest = mask & ~m.lanes_done
     if m.resumes == 0 and host == 0:
         m.serial += 1

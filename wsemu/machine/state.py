@@ -63,6 +63,9 @@ SEGMENT = record(
     claims=1,  # host address of int32[2][bytes]: of the first load, and store, of such a byte the number of its CLAIM,
     # from 1, or 0
 )
+VARIABLE = record(begin=1, bytes=1, writable=1)
+"""the variable of local memory whose number an address has: where it begins in a thread's memory, its bytes, and 1 if
+stores are allowed; number 0 is all of that memory"""
 WINDOW, BEFORE = 1 << 15, 1 << 14
 """cells of a window, and those before the one that a CTA touches first"""
 NOWHERE = 1 << 40
@@ -237,7 +240,7 @@ PLAN = record(
     count=1,  # of pieces
     apart=1,  # 1: no two lanes share a cell
     wide=1,  # 1: a piece is four cells side by side, not one
-    low=1,  # the least of the steps
+    low=1,  # the least of the steps; in local memory, of what these are beyond the step from lane to lane
     end=1,  # the byte behind the greatest
     grain=1,  # log2 of the bytes of a cell
     place=1,  # SHARED, LOCAL, or FIRST_ARRAY for any array
@@ -463,6 +466,9 @@ MACHINE = record(
     given_low=1,  # words of the CTA's shared memory that hold values from the start
     given_high=1,
     local_bytes=1,  # of a warp
+    thread_bytes=1,  # of local memory of a thread
+    variables=1,  # host address of VARIABLE[variable_count]
+    variable_count=1,
     scratch=1,  # host address of int64[SCRATCH]
     raw=1,
     raw_count=1,

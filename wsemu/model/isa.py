@@ -38,6 +38,16 @@ ADDRESS_WRAPPED = 1 << 61
 SHARED, LOCAL = 1, 2
 """segments of shared memory and of a thread's local memory; the arrays of a launch follow"""
 FIRST_ARRAY = 3
+LOCAL_SHIFT = 24
+"""bits of an address in local memory that are an offset in the warp's; above them it names the variable that it was
+computed from: 0 none, which is all memory of its thread; `n + 1` for `Program.locals[n]`; or ON_STACK and where the
+variable begins in the thread's memory, in units of STACK_UNIT"""
+MOST_LOCAL = 1 << 19
+"""bytes of a thread's local memory, as on a GPU"""
+ON_STACK = 1 << 15
+STACK_UNIT = 16
+"""a variable on the stack has a word of 64 bits this many bytes before it: where it begins, in the same units, in the
+upper half, and its bytes in the lower"""
 NON_COHERENT = 1 << 16
 """in `aux` of a load: it may go through the read-only cache, so that nothing may write its bytes in the whole launch"""
 NO_STORE = 1 << 17

@@ -87,6 +87,8 @@ class SharedArray(NamedTuple):
     span: int
     alignment: int = 1
     """bytes that the declaration asks for: its own number, or that of an element"""
+    writable: bool = True
+    """whether stores through addresses of it are allowed"""
 
 
 class Raised(NamedTuple):

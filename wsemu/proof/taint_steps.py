@@ -11,6 +11,7 @@ from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     CP_ASYNC,
     LOCAL,
+    LOCAL_SHIFT,
     NAMES,
     OFFSET_MASK,
     OPERATIONS,
@@ -158,6 +159,8 @@ class Regions:
 
     def at(self, space: str, offset: int) -> Bits:
         """The array declared at a byte offset of shared or local memory."""
+        if space == "local":  # without the number of the variable
+            offset &= (1 << LOCAL_SHIFT) - 1
         for n, region in enumerate(self.list):
             if region.space == space and region.offset <= offset < region.offset + region.size:
                 return 1 << self.first + n

@@ -212,7 +212,7 @@ class Emitter(Steps):
 
     def _address(self, place: Place, type_: str) -> Register:
         """Of a variable; as 32 bits it may be a short one."""
-        short = shortened(self, place) if type_ == "b32" and self.reached.short_names else None
+        short = shortened(self, place) if type_ == "b32" else None
         return place.address(self) if short is None else short
 
     def elements(self, operand: Operand, length: int) -> tuple[Operand, ...]:

@@ -21,7 +21,7 @@ from wsemu.frontend.ptx.module import TYPE_BYTES
 from wsemu.frontend.ptx.short_addresses import SPACES as SMALL
 from wsemu.frontend.ptx.short_addresses import extended
 from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand
-from wsemu.frontend.ptx.variables import WINDOW, CallParameter, EntryParameter
+from wsemu.frontend.ptx.variables import WINDOW, CallParameter, EntryParameter, FramePlace, LocalPlace
 from wsemu.model.isa import (
     ACQUIRES,
     AS_LOAD,
@@ -129,6 +129,8 @@ def _address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int
         return e.constant("b64", start + base.value + operand.offset), 0, None
     found = e.lookup(base)
     if not isinstance(found, int):
+        if isinstance(found, (LocalPlace, FramePlace)):
+            return found.at(e, operand.offset)
         register, offset, name = found.direct(e)
         return register, offset + operand.offset, name or None
     bits = e.bits(found)

@@ -24,8 +24,9 @@ from wsemu.frontend.assemble.ways import APART, FACTOR
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
 from wsemu.frontend.ptx.module import size_of
 from wsemu.frontend.ptx.steps import BITS
-from wsemu.frontend.ptx.variables import CallParameter
+from wsemu.frontend.ptx.variables import LARGEST, CallParameter, on_stack
 from wsemu.model.data import dataclass, field
+from wsemu.model.isa import STACK_UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 MOST = 16 << 10
 """bytes of a thread's stack"""
-UNIT = 16
+UNIT = STACK_UNIT
 """bytes that each part of it is a multiple of"""
 Places = Sequence["Place | Register"]
 Body = Callable[["Emitter", "Function"], None]
@@ -79,6 +80,8 @@ class Instance:
     passed: list[tuple[int, str, Register]]
     """(offset, type, register) of its results, each after the other, where they are on the way"""
     local_bytes: int = 0
+    entered: set[int] = field(default_factory=set)
+    """offsets of variables before which their extents are on the stack"""
     callers: list[tuple[int, Block]] = field(default_factory=list)
     """(number, block behind the call)"""
     size: GraphInstruction | None = None
@@ -136,14 +139,14 @@ def allocate(e: Emitter, size: Register, alignment: int) -> Register:
     """Room for some bytes (a b64 register), under the guard."""
     own = stack(e)
     mask = e.constant("b64", -max(alignment, UNIT))
-    begin = e.emit("and.b64", e.emit("add.b64", own.top, e.constant("b64", max(alignment, UNIT) - 1)), mask)
+    begin = e.emit("and.b64", e.emit("add.b64", own.top, e.constant("b64", max(alignment, UNIT) - 1 + UNIT)), mask)
     most = e.emit("min.u64", size, e.constant("b64", 2 * MOST))
     end = e.emit("add.b64", begin, e.emit("and.b64", e.emit("add.b64", most, e.constant("b64", UNIT - 1)),
                                           e.constant("b64", -UNIT)))  # fmt: skip
     e.effect_into("mov.b64", (end,), (own.top,))
     own.largest = max(own.largest, 3 * MOST)
     check(e, "`alloca`")
-    return begin
+    return on_stack(e, begin, most)
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------
@@ -331,6 +334,8 @@ def _end(e: Emitter, region: Region, instance: Instance) -> None:
             at, type_, register = next(passed)
             value = place if isinstance(place, int) else place.load(e, type_, at)  # type: ignore[attr-defined]
             e.assign(register, _move(type_), value)
+    for offset in sorted(instance.entered):  # they end here, whoever keeps their addresses
+        e.effect("st.b64", (own.frame, e.constant("b64", 0)), immediate=offset - UNIT)
     e.assign(own.top, "mov.b64", own.frame)
     for number, back in instance.callers[:-1]:
         e.guard, e.negated = e.emit("setp.eq.b32", region.number, e.constant("b32", number)), False
@@ -371,6 +376,12 @@ def finish(e: Emitter) -> None:
     for instruction, more in own.starts:
         instruction.operands = (instruction.operands[0], e.constant("b64", static + more))
     graph.local_bytes = static + MOST + -(-own.largest // UNIT) * UNIT
+    if graph.local_bytes > LARGEST["local"]:
+        raise e.error(
+            e.frames[0].function.at,
+            f"local memory and stack need {graph.local_bytes:,} bytes: at most {LARGEST['local']:,}",
+            "make the variables smaller",
+        )
 
 
 def _keep(e: Emitter, own: Stack, site: _Site, needed: Sequence[Register], order: Sequence[Block]) -> None:

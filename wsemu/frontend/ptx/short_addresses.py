@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx.variables import EntryParameter, ModulePlace
+from wsemu.frontend.ptx.variables import EntryParameter, FramePlace, LocalPlace, ModulePlace
 from wsemu.model.isa import LOCAL, SEGMENT_SHIFT
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ _MARK, _SHIFT = 1 << 31, 16
 
 def shortened(e: Emitter, place: Place) -> Register | None:
     """The short address of a variable; None of what has none of its own."""
+    if isinstance(place, (LocalPlace, FramePlace)):
+        return place.short_address(e)
+    if not e.reached.short_names:
+        return None
     number = next((number for number, known in _numbered(e) if known is place), None)
     return None if number is None else e.constant("b32", _MARK | number << _SHIFT)
 

@@ -14,7 +14,7 @@ from wsemu.frontend.ptx.literals import bits_of
 from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
 from wsemu.frontend.ptx.syntax import Symbol
 from wsemu.model.data import dataclass, field
-from wsemu.model.isa import OFFSET_MASK, SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import LOCAL_SHIFT, MOST_LOCAL, OFFSET_MASK, ON_STACK, SEGMENT_SHIFT, SHARED, STACK_UNIT
 from wsemu.model.program import ConstantArray, SharedArray
 from wsemu.model.program import Parameter as RegisterParameter
 from wsemu.model.tensor_map import MAP_ALIGNMENT, MAP_BYTES
@@ -24,8 +24,12 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.emit import Emitter
     from wsemu.frontend.ptx.syntax import Variable
 
-LARGEST = {"global": 1 << 28, "const": 1 << 16, "local": 1 << 19, "param": 1 << 15}
+LARGEST = {"global": 1 << 28, "const": 1 << 16, "local": MOST_LOCAL, "param": 1 << 15}
 """space -> the most bytes of a variable; those of local memory together (512 KiB a thread, as on a GPU)"""
+MOST_BYTES = 16
+"""of an access by one lane"""
+_SHORT_NUMBERS = 1 << 32 - LOCAL_SHIFT
+"""numbers of variables that addresses of 32 bits have room for"""
 WINDOW = SHARED << SEGMENT_SHIFT
 """the bits of an address that are an offset"""
 
@@ -78,16 +82,31 @@ class LocalPlace:
 
     variable: Variable
     offset: int
+    number: int
+    """by which its addresses name it, from 1"""
 
     def address(self, e: Emitter) -> Register:
-        """The thread's own copy."""
-        address = e.emit("add.b64", e.special("local"), e.constant("b64", self.offset))
+        """Return the address of the thread's own copy."""
+        return self._at(e, self.number)
+
+    def short_address(self, e: Emitter) -> Register:
+        """Return an address whose low 32 bits are the whole offset."""
+        return self._at(e, self.number if self.number < _SHORT_NUMBERS else 0)
+
+    def _at(self, e: Emitter, number: int) -> Register:
+        offset = self.offset + (number << LOCAL_SHIFT)
+        address = e.emit("add.b64", e.special("local"), e.constant("b64", offset))
         e.origins[address] = self.variable.name
         return address
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
         """Base and constant offset for an access that names the variable."""
         return e.special("local"), self.offset, self.variable.name
+
+    def at(self, e: Emitter, distance: int) -> tuple[Register, int, str]:
+        """Base and constant offset for an access so many bytes from the variable's start."""
+        number = 0 if _is_inside(self.variable, distance) else self.number
+        return e.special("local"), self.offset + distance + (number << LOCAL_SHIFT), self.variable.name
 
 
 @dataclass(slots=True)
@@ -97,12 +116,28 @@ class FramePlace:
     variable: Variable
     frame: Register
     offset: int
+    entered: set[int]
+    """offsets of the variables of the function whose extents are on the stack, before them"""
 
     def address(self, e: Emitter) -> Register:
-        """In the part of the stack that the call has."""
+        """Return the address in the part of the stack that the call has."""
+        self.entered.add(self.offset)
+        start = self.short_address(e)
+        address = on_stack(e, start, e.constant("b64", size_of(self.variable)))
+        e.origins[address] = self.variable.name
+        return address
+
+    def short_address(self, e: Emitter) -> Register:
+        """Return an address that does not name the variable."""
         address = e.emit("add.b64", self.frame, e.constant("b64", self.offset))
         e.origins[address] = self.variable.name
         return address
+
+    def at(self, e: Emitter, distance: int) -> tuple[Register, int, str]:
+        """Base and constant offset for an access so many bytes from the variable's start."""
+        if _is_inside(self.variable, distance):
+            return self.frame, self.offset + distance, self.variable.name
+        return self.address(e), distance, self.variable.name
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
         """Base and constant offset for an access that names the variable."""
@@ -246,15 +281,35 @@ class CallParameter:
 def _copied(parameter: EntryParameter | CallParameter, e: Emitter) -> Register:
     """The address of a copy of a parameter in local memory, made here."""
     size = size_of(parameter.variable)
-    address = local(e, parameter.variable).address(e)
+    place = local(e, parameter.variable, writable=not isinstance(parameter, EntryParameter))
+    start, first, _ = place.direct(e)
     offset = 0
     while offset < size:
         width = next(n for n in (8, 4, 2, 1) if offset % n == 0 and offset + n <= size)
         value = parameter.load(e, f"b{8 * width}", offset)
         if value is not None:
-            e.effect(f"st.b{8 * width}", (address, value), immediate=offset)
+            e.effect(f"st.b{8 * width}", (start, value), immediate=first + offset)
         offset += width
-    return address
+    return place.address(e)
+
+
+def _is_inside(variable: Variable, distance: int) -> bool:
+    """Return whether any access at this distance is inside, whatever its size."""
+    return 0 <= distance <= size_of(variable) - MOST_BYTES
+
+
+def on_stack(e: Emitter, start: Register, size: Register) -> Register:
+    """Enter the extent of a variable on the stack before it, and return an address that names the variable.
+
+    `start` is its address without a name, a multiple of STACK_UNIT; `size` are its bytes, as registers of 64 bits.
+    """
+    begin = e.emit("sub.b64", start, e.special("local"))
+    unit = 1 << 32 - (STACK_UNIT.bit_length() - 1)
+    extent = e.emit("mad.b64", begin, e.constant("b64", unit), size)
+    e.effect("st.b64", (start, extent), immediate=-STACK_UNIT)
+    number = e.emit("mul.b64", begin, e.constant("b64", (1 << LOCAL_SHIFT) // STACK_UNIT))
+    named = e.emit("add.b64", number, e.constant("b64", ON_STACK << LOCAL_SHIFT))
+    return e.emit("add.b64", start, named)
 
 
 # -- allocation ------------------------------------------------------------------------------------------------------
@@ -271,17 +326,19 @@ def shared(graph: Graph, variable: Variable) -> SharedPlace:
     return SharedPlace(variable, offset)
 
 
-def local(e: Emitter, variable: Variable) -> LocalPlace | FramePlace:
+def local(e: Emitter, variable: Variable, *, writable: bool = True) -> LocalPlace | FramePlace:
     """Room in each thread's local memory; for each call of a function that calls itself."""
     instance, graph = e.frames[-1].instance if e.frames else None, e.graph
     if instance is not None and e.stack_memory is not None:
-        offset = -(-instance.local_bytes // alignment(variable)) * alignment(variable)
+        unit = max(alignment(variable), STACK_UNIT)
+        offset = -(-(instance.local_bytes + STACK_UNIT) // unit) * unit
         instance.local_bytes = -(-(offset + size_of(variable)) // 16) * 16
-        return FramePlace(variable, e.stack_memory.frame, offset)
+        return FramePlace(variable, e.stack_memory.frame, offset, instance.entered)
     offset = -(-graph.local_bytes // alignment(variable)) * alignment(variable)
     graph.local_bytes = -(-(offset + size_of(variable)) // 16) * 16
-    graph.locals.append(_array(variable, offset))
-    return LocalPlace(variable, offset)
+    graph.locals.append(_array(variable, offset)._replace(writable=writable))
+    number = len(graph.locals)
+    return LocalPlace(variable, offset, number if number < ON_STACK else 0)
 
 
 def module(graph: Graph, variable: Variable) -> ModulePlace:

@@ -21,6 +21,7 @@ from wsemu.language.markers import Foreign
 from wsemu.language.numbers import int64
 from wsemu.language.promotion import dtype_of, number_type
 from wsemu.model.errors import KernelError, UnsupportedError
+from wsemu.model.isa import MOST_LOCAL
 from wsemu.model.program import SharedArray
 
 
@@ -86,6 +87,9 @@ def _place(b: Builder, space: str, name: str, shape: tuple[int, ...], dtype: np.
         graph.shared.append(SharedArray(name, offset, shape, dtype, b.span, align))
     else:
         graph.local_bytes = -(-end // 16) * 16
+        if graph.local_bytes > MOST_LOCAL:
+            what = f"`{name}` makes the thread's local memory {graph.local_bytes:,} bytes"
+            raise KernelError(f"{what}: at most {MOST_LOCAL:,}", remedy="make the array smaller, or pass a global one")
         graph.locals.append(SharedArray(name, offset, shape, dtype, b.span, align))
     return offset
 

@@ -10,11 +10,23 @@ import numpy as np
 
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import SAME, UNIT
-from wsemu.machine.records import instruction_at, machine_at, raw_at, record_finding, segment_at, slot_at
+from wsemu.machine.records import instruction_at, machine_at, raw_at, record_finding, segment_at, slot_at, variable_at
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, set_bytes, store_u8, unset_bytes
 from wsemu.machine.state import BAD_INDEX, OUTSIDE, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED
 from wsemu.model.codes import CODE_NUMBERS
-from wsemu.model.isa import ADDRESS_OUT, ADDRESS_WRAPPED, INDEX_BIAS, LANES, N_MEMORY, SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import (
+    ADDRESS_OUT,
+    ADDRESS_WRAPPED,
+    INDEX_BIAS,
+    LANES,
+    LOCAL,
+    LOCAL_SHIFT,
+    N_MEMORY,
+    ON_STACK,
+    SEGMENT_SHIFT,
+    SHARED,
+    STACK_UNIT,
+)
 
 ONES, SIGNS = 0x0101010101010101, -0x7F7F7F7F7F7F7F80
 """eight bytes of 1, and of their highest bit"""
@@ -76,6 +88,37 @@ def enter_finding(address, code, pc, warp, lanes, other_pc, other_warp, x0, x1, 
 
 
 @compiled
+def extent_of(m, variable, lane):
+    """Return where a variable begins in a lane's local memory, its bytes, and whether it may be written."""
+    if variable & ON_STACK == 0:
+        if variable >= m.variable_count:
+            return np.int64(0), np.int64(0), np.int64(1)
+        known = variable_at(m.variables, variable)
+        return known.begin, known.bytes, known.writable
+    unit = variable ^ ON_STACK
+    begin = unit * STACK_UNIT
+    if unit == 0 or begin >= m.thread_bytes:
+        return begin, np.int64(0), np.int64(1)
+    word = load_i64(segment_at(m.segments, LOCAL).host + lane * m.thread_bytes + begin - STACK_UNIT)
+    size = word & 0xFFFFFFFF
+    if word >> 32 != unit or begin + size > m.thread_bytes:  # its function has ended
+        size = np.int64(0)
+    return begin, size, np.int64(1)
+
+
+@compiled
+def offset_in_local(m, offset, lane, size, writes):
+    """Return the offset in the warp's local memory that an address names, without the number of its variable; -1 if the
+    lane's access leaves that variable, or must not write it."""
+    begin, extent, writable = extent_of(m, offset >> LOCAL_SHIFT, lane)
+    offset &= (1 << LOCAL_SHIFT) - 1
+    inside = offset - lane * m.thread_bytes - begin
+    if inside < 0 or inside > extent - size or (writes and writable == 0):
+        return np.int64(-1)
+    return offset
+
+
+@compiled
 def careful_lane(m, pc, warp, address, lane, size, writes):
     """Host address minus virtual address of one lane's access, or 0 when it must not be made.  Reports what
     is wrong."""
@@ -101,23 +144,30 @@ def careful_lane(m, pc, warp, address, lane, size, writes):
         )
         return np.int64(0)
     segment = segment_at(m.segments, number)
-    if offset > segment.bytes - size:
+    begin, extent, writable, variable = np.int64(0), segment.bytes, segment.writable, np.int64(0)
+    if number == LOCAL:
+        variable = offset >> LOCAL_SHIFT
+        begin, extent, writable = extent_of(m, variable, lane)
+        begin += lane * m.thread_bytes
+        variable <<= LOCAL_SHIFT
+        offset -= variable
+    if offset < begin or offset - begin > extent - size:
         record_finding(
             m.report_entry,
             m.address,
             (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
-            (address, OUTSIDE, size, number, segment.bytes),
+            (address, OUTSIDE, size, number, extent),
         )
         return np.int64(0)
     if offset & (size - 1):
         record_finding(m.report_entry, m.address, (MISALIGNED, pc, warp, bit, -1, -1), (address, size, size, number, 0))
         return np.int64(0)
-    if writes and not segment.writable:
+    if writes and writable == 0:
         record_finding(
             m.report_entry,
             m.address,
             (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
-            (address, READ_ONLY, size, number, segment.bytes),
+            (address, READ_ONLY, size, number, extent),
         )
         return np.int64(0)
     if flag:
@@ -125,9 +175,9 @@ def careful_lane(m, pc, warp, address, lane, size, writes):
             m.report_entry,
             m.address,
             (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
-            (address, WRAPPED, size, number, segment.bytes),
+            (address, WRAPPED, size, number, extent),
         )
-    return segment.host - (number << SEGMENT_SHIFT) - flag
+    return segment.host - (number << SEGMENT_SHIFT) - flag - variable
 
 
 @compiled

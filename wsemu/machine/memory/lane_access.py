@@ -92,6 +92,23 @@ def lane_pattern(b: Builder, registers: Value, a: Value, mask: Value, bias: Valu
 
 
 @emitted
+def own_pattern(
+    b: Builder, registers: Value, a: Value, mask: Value, imm: Value, begin: Value, limit: Value, stride: Value,
+    size: Value,
+) -> Value:  # fmt: skip
+    """BAD, UNIT or SCATTERED for the addresses in row `a`, to which `imm` is added, if each lane's has to lie from
+    `begin` to `begin + limit` in lane 0's part of local memory, or `stride` bytes further for each lane."""
+    mask = resize(b, mask, I32, False)
+    v = b.add(load_row(b, registers, a, "b64"), splat(b, imm))
+    inside = b.sub(b.sub(v, splat(b, begin)), b.mul(numbers(I64, range(LANES)), splat(b, stride)))
+    low = b.and_(v, splat(b, b.sub(size, I64(1))))
+    wrong = b.or_(b.icmp_unsigned(">", inside, splat(b, limit)), b.icmp_unsigned("!=", low, same(low, 0)))
+    bad = b.icmp_unsigned("!=", b.and_(b.bitcast(wrong, I32), mask), I32(0))
+    unit = b.and_(b.icmp_unsigned("==", stride, size), b.icmp_signed("==", mask, I32(-1)))
+    return b.select(bad, I64(BAD), b.select(unit, I64(UNIT), I64(SCATTERED)))
+
+
+@emitted
 def other_banks(b: Builder, place: Value, bias: Value) -> Value:
     """Whether the numbers at `place`, plus bias, in units of 4, differ in their low five bits: as words of 32 banks."""
     v = b.load(pointer(b, place, ir.VectorType(I64, LANES)), align=8)

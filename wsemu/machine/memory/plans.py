@@ -15,6 +15,7 @@ from llvmlite import ir
 
 from wsemu.machine.arithmetic.codegen import I8, I16, I32, I64, Builder, Value, pointer, resize, same, splat
 from wsemu.machine.lowering import compiled, emitted
+from wsemu.machine.memory.bounds import extent_of
 from wsemu.machine.memory.cell_bits import (
     ACTORS,
     ATOMIC_BIT,
@@ -56,7 +57,7 @@ from wsemu.machine.memory.shadow_cells import gather, highest_of, lowest_of, sca
 from wsemu.machine.records import access_at, machine_at, pattern_at, plan_at, plan_due_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, store_i64
 from wsemu.machine.state import PLAN, READ_SO_FAR, TRACKED, UNTRACKED
-from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
+from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, LOCAL_SHIFT, ON_STACK, READ, SEGMENT_SHIFT, SHARED, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -371,6 +372,20 @@ def judged_here(m, segment, grain):
 
 
 @compiled
+def part_of(m, number, offset):
+    """Return an offset in a segment without the number of a variable, where the memory begins and ends that the first
+    lane's address may reach, and whether it may be written."""
+    segment = segment_at(m.segments, number)
+    if number != LOCAL:
+        return offset, np.int64(0), segment.bytes, segment.writable
+    variable = offset >> LOCAL_SHIFT
+    if variable & ON_STACK:  # whose extent each lane has for itself
+        return offset, np.int64(0), np.int64(-1), np.int64(0)
+    begin, extent, writable = extent_of(m, variable, np.int64(0))
+    return offset & ((1 << LOCAL_SHIFT) - 1), begin, begin + extent, writable
+
+
+@compiled
 def make_planned(m, w, pc, plan, first, log_size, kind):
     """Judge and count an access whose lanes lie as planned; the first lane's host address, or 0."""
     number = first >> SEGMENT_SHIFT
@@ -379,9 +394,10 @@ def make_planned(m, w, pc, plan, first, log_size, kind):
     segment = segment_at(m.segments, number)
     offset = first - (number << SEGMENT_SHIFT)
     size = np.int64(1) << log_size
-    if offset + plan.low < 0 or offset + plan.end > segment.bytes or offset & (size - 1):
+    offset, low, end, writable = part_of(m, number, offset)
+    if offset + plan.low < low or offset + plan.end > end or offset & (size - 1):
         return np.int64(0)
-    if kind == WRITE and (plan.apart == 0 or segment.writable == 0):
+    if kind == WRITE and (plan.apart == 0 or writable == 0):
         return np.int64(0)
     row = access_at(m.accesses, pc)
     cost, ideal = plan.cost, plan.ideal
@@ -524,8 +540,9 @@ def gather_pieces(plan):
 
 
 @compiled
-def lay_out(plan, place, size, grain):
-    """The steps of the lanes, and their cells; False if there is no plan for them."""
+def lay_out(plan, place, size, grain, stride):
+    """The steps of the lanes, and their cells; False if there is no plan for them.  `stride`: from a lane's memory to
+    that of the next one, 0 if they share it."""
     first = load_i64(place)
     keep_steps(place, first, plan_steps(plan))
     plan.of = 0
@@ -537,8 +554,8 @@ def lay_out(plan, place, size, grain):
         step = load_i64(place + 8 * lane) - first
         if step & (size - 1) or step > FARTHEST or step < -FARTHEST:
             return False
-        plan.low = min(plan.low, step)
-        plan.end = max(plan.end, step + size)
+        plan.low = min(plan.low, step - lane * stride)
+        plan.end = max(plan.end, step - lane * stride + size)
         for q in range(size >> grain):
             enter_cell(plan, (step >> grain) + q, np.int64(lane))
     return True
@@ -588,12 +605,12 @@ def lay_plan(m, plan, place, bias, log_size, kind):
     plan.grain = segment.grain if segment.tracked == TRACKED else log_size
     if plan.grain < 0 or plan.grain > log_size or log_size > plan.grain + 2:
         return False
-    if not lay_out(plan, place, size, plan.grain):
+    if not lay_out(plan, place, size, plan.grain, m.thread_bytes if number == LOCAL else np.int64(0)):
         return False
     plan.boundary = first & 31
     plan.how = in_quarters(plan_steps(plan), size)
-    offset = first - (number << SEGMENT_SHIFT)
-    if offset + plan.low < 0 or offset + plan.end > segment.bytes or offset & (size - 1):
+    offset, low, end, _ = part_of(m, number, first - (number << SEGMENT_SHIFT))
+    if offset + plan.low < low or offset + plan.end > end or offset & (size - 1):
         return False
     bias -= number << SEGMENT_SHIFT
     weigh_plan(m, plan, place, bias, number, size, segment.bytes, log_size, kind == WRITE)

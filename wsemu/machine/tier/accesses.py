@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.bounds import offset_in_local
 from wsemu.machine.memory.cell_bits import HIGH_SHIFT, LOW_SHIFT
 from wsemu.machine.memory.costs import shared_cost, weigh
 from wsemu.machine.memory.lane_access import BAD, SAME, SCATTERED, UNIT, lane_pattern, lie_so, simple_pattern
@@ -92,6 +93,8 @@ def side_by_side(address, w, pc, first, log_size, kind):
     offset = first - (number << SEGMENT_SHIFT)
     if offset + (size << 5) > segment.bytes or offset & (size - 1) or (kind == WRITE and segment.writable == 0):
         return np.int64(0)
+    if number == LOCAL and (offset or size != m.thread_bytes):
+        return np.int64(0)
     if number == SHARED and near_mbarriers(m, offset, offset + (size << 5)):
         return np.int64(0)
     row = access_at(m.accesses, pc)
@@ -169,6 +172,10 @@ def some_side_by_side(address, w, pc, place, imm, lanes, kind):
         return np.int64(0)
     segment = segment_at(m.segments, number)
     offset = first - (number << SEGMENT_SHIFT)
+    if number == LOCAL:
+        offset = offset_in_local(m, offset, lane, np.int64(4), kind == WRITE) if n == 1 else np.int64(-1)
+        if offset < 0:
+            return np.int64(0)
     end = offset + 4 * n
     if unit(place, lanes, lane, np.int64(2)) == 0 or end > segment.bytes or offset & 3:
         return np.int64(0)
@@ -200,7 +207,7 @@ def all_at_one(address, w, pc, first, log_size):
     """A load of all lanes from the address `first`."""
     m = machine_at(address, 0)
     number = first >> SEGMENT_SHIFT
-    if number < SHARED or number >= m.segment_count:
+    if number < SHARED or number == LOCAL or number >= m.segment_count:
         return np.int64(0)
     segment = segment_at(m.segments, number)
     size = np.int64(1) << log_size

@@ -26,14 +26,16 @@ from wsemu.machine.memory.cell_bits import (
     WARPS,
     WHEN,
 )
+from wsemu.machine.memory.plans import part_of
 from wsemu.machine.memory.readers import forgettable, is_readers, takes, together, unknown
 from wsemu.machine.memory.shadow import behind, floor_of, happened, note_range, now, touch_known
 from wsemu.machine.records import access_at, machine_at, permit_at, segment_at
+from wsemu.machine.scalars import load_i64
 from wsemu.machine.state import READ_SO_FAR, SEGMENT, UNTRACKED
 from wsemu.machine.sync.clobber import near_mbarriers
 from wsemu.machine.tier.accesses import HOST, KIND, all_lanes
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import FIRST_ARRAY, LANES, OFFSET_MASK, READ, SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, OFFSET_MASK, READ, SEGMENT_SHIFT, SHARED
 
 if TYPE_CHECKING:
     from wsemu.machine.tier.shapes import Steps
@@ -157,13 +159,21 @@ def judged(address, w, written, read, found, floor, kind):
 
 
 @compiled
-def grant(m, permit, first, low, end, log_size, coarsest, finest, kind):
+def grant(m, permit, first, place, low, end, log_size, coarsest, finest, kind):
     """After a usual access by lanes that lie from `low` on to before `end` from the first one's address: where others
-    are as usual."""
+    are as usual.  `place`: host address of the lanes' steps."""
     number = first >> SEGMENT_SHIFT
     segment = segment_at(m.segments, number)
     judges = segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED)
-    start, stop, offset = np.int64(0), segment.bytes, first - (number << SEGMENT_SHIFT)
+    offset, start, stop, _ = part_of(m, number, first - (number << SEGMENT_SHIFT))
+    above = first - offset
+    if number == LOCAL:  # each lane has a part of its own
+        low, end = np.int64(0), np.int64(0)
+        for lane in range(LANES):
+            step = load_i64(place + 8 * lane) - load_i64(place) - lane * m.thread_bytes
+            low = min(low, step)
+            end = max(end, step)
+        end += np.int64(1) << log_size
     grain = segment.grain
     if judges and (grain > coarsest or grain < finest or segment.watched):
         return
@@ -172,7 +182,7 @@ def grant(m, permit, first, low, end, log_size, coarsest, finest, kind):
         return
     mask = max((np.int64(1) << log_size) - 1, np.int64(31 if number >= FIRST_ARRAY else 3))
     lowest = offset - ((offset - lowest) & ~mask)
-    permit.low = (number << SEGMENT_SHIFT) + lowest
+    permit.low = above + lowest
     permit.span = highest - lowest + 1
     permit.mask = mask
     permit.start = lowest
@@ -214,7 +224,7 @@ def ask(address, w, pc, place, first, spot, shape, low, end, coarsest, finest):
     if host:
         permit.shared, permit.ideal_shared = row.shared - shared, row.ideal_shared - ideal_shared
         permit.sectors, permit.ideal_sectors = row.sectors - sectors, row.ideal_sectors - ideal_sectors
-        grant(m, permit, first, low, end, shape & 255, coarsest, finest, shape >> KIND & 1)
+        grant(m, permit, first, place, low, end, shape & 255, coarsest, finest, shape >> KIND & 1)
     return host
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from wsemu.model.isa import (
@@ -15,8 +16,10 @@ from wsemu.model.isa import (
     INDEX_BIAS,
     LANES,
     LOCAL,
+    LOCAL_SHIFT,
     NO_STORE,
     NON_COHERENT,
+    ON_STACK,
     OWN_SHARED,
     READ,
     ROW,
@@ -24,6 +27,7 @@ from wsemu.model.isa import (
     SERVED,
     SHARED,
     SIZE,
+    STACK_UNIT,
     WRITE,
 )
 from wsemu.reference.memory.atomics import atomics
@@ -87,17 +91,16 @@ def locate(
     if segment is None:
         _outside(run, lane, size, address=address, segment=number)
         return None
+    if number == LOCAL:
+        return _locate_in_local(run, address, lane, size, writes, alignment, wrapped, anywhere=shared is None)
     elsewhere = number == SHARED and not _in_window(run, offset, size)
     elsewhere |= own is not None and own != (peers.member_of(run, offset) == run.launch.grouping.of(run.cta.number)[1])
-    elsewhere |= shared is not None and (number != SHARED if shared else number in (SHARED, LOCAL))
+    elsewhere |= shared is not None and shared != (number == SHARED)
     if elsewhere or offset + size > len(segment.data):
         _outside(run, lane, size, address=address, segment=number, bytes=_extent(run, number, segment))
         return None
     if offset % alignment:
-        run.cta.finding(
-            "misaligned", run.group.pc, run.warp.number, 1 << lane,
-            address=address, alignment=alignment, size=size, segment=number,
-        )  # fmt: skip
+        _misaligned(run, lane, address, alignment, size)
         return None
     if wrapped or (writes and not segment.writable):
         known = {"address": address, "segment": number, "bytes": _extent(run, number, segment)}
@@ -106,6 +109,58 @@ def locate(
             return None
         _outside(run, lane, size, wrapped=1, **known)
     return segment, number, offset
+
+
+def _locate_in_local(
+    run: WarpRun, address: int, lane: int, size: int, writes: bool, alignment: int, wrapped: bool, anywhere: bool
+) -> Place | None:
+    """As `locate`, in local memory: each thread has its own, and an address there names the variable that it is for
+    (PTX ISA, "Local State Space": private memory for each thread).  `anywhere`: local memory is allowed."""
+    variable, offset = divmod(address & ((1 << SEGMENT_SHIFT) - 1), 1 << LOCAL_SHIFT)
+    thread = run.launch.program.local_bytes
+    start, length, writable = _variable(run, variable, lane * thread)
+    inside = offset - lane * thread - start
+    found = {"address": address, "segment": LOCAL, "bytes": length}
+    if not anywhere or inside < 0 or inside + size > length:
+        _outside(run, lane, size, **found)
+        return None
+    if offset % alignment:
+        _misaligned(run, lane, address, alignment, size)
+        return None
+    if writes and not writable:
+        _outside(run, lane, size, readonly=1, **found)
+        return None
+    if wrapped:
+        _outside(run, lane, size, wrapped=1, **found)
+    return run.warp.local, LOCAL, offset
+
+
+def _variable(run: WarpRun, number: int, thread: int) -> tuple[int, int, bool]:
+    """(start, length, whether it may be written) of the variable of that number, in the memory of a thread that begins
+    at `thread`; the length is 0 if there is none any more."""
+    program = run.launch.program
+    if not number & ON_STACK:
+        if number == 0:
+            return 0, program.local_bytes, True
+        if number > len(program.locals):
+            return 0, 0, True
+        array = program.locals[number - 1]
+        return array.offset, math.prod(array.shape) * array.dtype.itemsize, array.writable
+    unit = number - ON_STACK
+    start = unit * STACK_UNIT
+    if not STACK_UNIT <= start < program.local_bytes:
+        return start, 0, True
+    at = thread + start - STACK_UNIT
+    length, named = (int.from_bytes(run.warp.local.data[at + k : at + k + 4], "little") for k in (0, 4))
+    alive = named == unit and start + length <= program.local_bytes
+    return start, length if alive else 0, True
+
+
+def _misaligned(run: WarpRun, lane: int, address: int, alignment: int, size: int) -> None:
+    run.cta.finding(
+        "misaligned", run.group.pc, run.warp.number, 1 << lane,
+        address=address, alignment=alignment, size=size, segment=address >> SEGMENT_SHIFT,
+    )  # fmt: skip
 
 
 def _extent(run: WarpRun, number: int, segment: Segment) -> int:
