@@ -23,7 +23,7 @@ def text_of(shape: Mma, *, clamped: bool = False) -> str:
     return f"mma.sync.aligned.m{shape.m}n8k{shape.k}.row.col{'.satfinite' * clamped}.{types}{how}"
 
 
-def kernel(shape: Mma, *, clamped: bool = False) -> str:
+def kernel(shape: Mma, *, clamped: bool = False, target: str = "sm_90a") -> str:
     """A kernel `k(a, b, c, d)`: register r of lane l of CTA i is word (i, r, l) of its array."""
     bits = 64 if shape.a == "f64" else 32
     kind = "d" if bits == 64 else "r"
@@ -41,7 +41,7 @@ def kernel(shape: Mma, *, clamped: bool = False) -> str:
     body = "\n".join(lines)
     return f"""
 .version 9.0
-.target sm_90a
+.target {target}
 .address_size 64
 .visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d)
 {{
@@ -58,7 +58,7 @@ def run(shape: Mma, a: Bits, b: Bits, c: Bits, *, arch: str = "sm_90", clamped: 
     """Bits of d for tiles of elements' bits: a [tiles, m, k], b [tiles, k, 8], c [tiles, m, 8]; `b1` by 32 k."""
     packed = [np.ascontiguousarray(x) for x in (pack_a(shape, a), pack_b(shape, b), pack_c(shape, c))]
     d = np.zeros((len(a), shape.counts[0], 32), packed[0].dtype)
-    module = wsemu.load_ptx(kernel(shape, clamped=clamped))
+    module = wsemu.load_ptx(kernel(shape, clamped=clamped, target="sm_90a" if arch == "sm_90" else arch))
     report = wsemu.check(module["k"], len(a), 32, (*packed, d), arch=arch, **options)
     assert report.verdict == "verified", report
     return unpack_c(shape, d)

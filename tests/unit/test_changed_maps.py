@@ -35,7 +35,7 @@ fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
 @!%p1 mbarrier.init.shared.b64 [%r1], 1;
 bar.sync 0;
 @%p1 bra WAIT; mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 1024;
-cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%rd1, {0, 0}], [%r1];
+cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1, {0, 0}], [%r1];
 WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [%r1], 0; @!%p3 bra WAIT;
 mov.u32 %r7, 0;
 ROWS: add.u32 %r6, %r2, %r7; shl.b32 %r4, %r3, 2; add.u32 %r6, %r6, %r4; ld.shared.u32 %r8, [%r6];

@@ -71,3 +71,14 @@ def test_what_is_old_enough_is_not_asked():
         x[cuda.threadIdx.x] = cuda.shfl_sync(0xFFFFFFFF, x[cuda.threadIdx.x], 0)
 
     assert wsemu.check(shuffled, 1, 32, (np.zeros(32, np.float32),), arch="sm_20").verdict == "verified"
+
+
+@cuda.jit
+def met(x):
+    ptx.cluster_sync()
+
+
+def test_clusters_came_with_hopper():
+    with pytest.raises(KernelError, match="barriers of clusters need sm_90 or later, and this launch is for sm_80"):
+        wsemu.check(met, 1, 32, (np.zeros(4, np.float32),), arch="sm_80")
+    assert wsemu.check(met, 1, 32, (np.zeros(4, np.float32),), arch="sm_90").verdict == "verified"

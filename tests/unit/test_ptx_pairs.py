@@ -10,7 +10,7 @@ import pytest
 import wsemu
 
 HEAD = """
-.version 8.6
+.version 8.8
 .target sm_100a
 .address_size 64
 .visible .entry k(.param .u64 x, .param .u64 y)

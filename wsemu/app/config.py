@@ -152,6 +152,7 @@ class Configuration(_Table):
             raise UsageError("nothing left to look for: `skip` takes away all that `only` names")
         return Settings(
             arch=self.arch,
+            arch_chosen="arch" in self.model_fields_set,
             sms=self.sms,
             heap=self.heap,
             fma=self.fma,

@@ -19,7 +19,8 @@ MOST = 64
 """findings that are put into groups; further ones stand alone"""
 _ORDER = (
     "transfer-duplicated transfer-missed transfer-spilled mbarrier-uninitialized mbarrier-reinit mbarrier-range "
-    "remote-mbarrier invalid-barrier copy-size tensor-map setmaxnreg misaligned out-of-bounds undefined-shuffle "
+    "remote-mbarrier invalid-barrier copy-size tensor-map setmaxnreg misaligned out-of-bounds "
+    "undefined-behavior undefined-shuffle "
     "barrier-divergence cluster-barrier wgmma-divergence wgmma-register wgmma-unfenced count-mismatch oversubscribed "
     "uncovered-expectation tx-mismatch over-arrival mbarrier-clobber mbarrier-lifetime uninitialized-read "
     "dangling-arrive dangling-phase phase-alias phase-unobserved all-arrive barrier-recycling proxy tensormap-proxy "

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from wsemu.frontend.ptx import Entry, Module
+    from wsemu.model.launch_shape import LaunchConfiguration
 
 
 class NumbaKernel(PtxCode):
@@ -39,6 +40,9 @@ class NumbaKernel(PtxCode):
     @functools.cached_property
     def _names(self) -> tuple[str, ...]:
         return self._own
+
+    def _check_target(self, configuration: LaunchConfiguration) -> None:
+        """Accept every architecture: for another one Numba-CUDA compiles it anew."""
 
 
 class Way(NamedTuple):

@@ -40,7 +40,7 @@ from wsemu.model.isa import (
     access_shape,
 )
 from wsemu.model.outcome import MOST_FINDINGS
-from wsemu.model.program import Program
+from wsemu.model.program import UNDEFINED, Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -744,7 +744,11 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
             return [f"a tensor map {what}, is not modelled{where}"]
         return [f"more live mbarriers in a CTA than the {len(outcome.phases) - 1:,} that are modelled{where}"]
     if outcome.status == "trap":
-        return [places.program.traps[int(places.program.code[outcome.fault_pc, 6])] + where]
+        why = places.program.traps[int(places.program.code[outcome.fault_pc, 6])]
+        if why.startswith(UNDEFINED):
+            why = f"{why.removeprefix(UNDEFINED).splitlines()[0]}; its checker is off, or it is suppressed"
+            return [] if failed else [why + where]
+        return [why + where]
     if outcome.status in ("deadlock", "fault") and not failed:
         return [f"the launch ended in a {outcome.status}{where}; its checker is off, or it is suppressed"]
     if outcome.status == "budget":

@@ -10,9 +10,10 @@ from wsemu.model.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Source = Literal["engines", "deadlock", "outcome", "transfer"]
+Source = Literal["engines", "deadlock", "trap", "outcome", "transfer"]
 """what a checker makes its findings of: what the engines note as the launch runs; how a launch stopped that ended in a
-deadlock; what any launch counted; what `check_transfer` moved"""
+deadlock, or at an instruction that the front end has no meaning for; what any launch counted; what `check_transfer`
+moved"""
 
 
 class Code(NamedTuple):
@@ -125,6 +126,9 @@ _CODES = {
     "uninitialized-read": Code("error", "a read of memory that nothing has written", "initialised"),
     "read-only-written": Code(
         "error", "a load through the read-only cache of bytes that the launch writes", "read-only", proves=True
+    ),
+    "undefined-behavior": Code(
+        "error", "an instruction whose operands PTX leaves undefined", "undefined", source="trap"
     ),
     "undefined-shuffle": Code("warning", "a shuffle that reads a lane which takes no part", "shuffle"),
     "bank-conflict": Code("warning", "lanes of a shared access meet in one bank", "bank-conflict", source="outcome"),

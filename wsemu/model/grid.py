@@ -64,6 +64,10 @@ def linear(at: list[int] | Extent, extent: Extent) -> int:
     return at[0] + extent[0] * (at[1] + extent[1] * at[2])
 
 
+FARTHEST = 24
+"""the most that `window` gives: an address so many bits on lies in no CTA's shared memory, and has 32 bits"""
+
+
 def window(shared_bytes: int, *, asynchronous: bool) -> int:
     """log2 of the bytes from one CTA's shared memory to the next one's, in a group of several: there is a gap between
     the two.  Matrix descriptors have 18 bits of an address, patterns of tensor copies go by 10."""

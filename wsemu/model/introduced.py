@@ -1,6 +1,7 @@
 """From which architecture on there are the instructions of a program.
 
-Source: PTX ISA, "Target ISA Notes" of each instruction.  `mma` and `wmma` are not asked: there the architecture says
+Source: PTX ISA, "Target ISA Notes" of each instruction.  Instructions of PTX text are compared with the target of their
+file before (`frontend/ptx/availability.py`).  `mma` and `wmma` are not asked: there the architecture says
 how sums are rounded, whichever types it has.
 """
 
@@ -27,6 +28,9 @@ _FAMILIES: Final = (
     ("setmaxnreg.", 90, "`setmaxnreg`"),
     ("wgmma.", 90, "`wgmma`"),
     ("fence.mbarrier_init", 90, "`fence.mbarrier_init`"),
+    ("cluster.", 90, "barriers of clusters"),
+    ("async.", 90, "`st.async` and `red.async`"),
+    ("collect.", 90, "`stmatrix`"),
     ("redux.", 80, "`redux.sync`"),
     ("match.", 70, "`match.sync`"),
     ("nanosleep", 70, "`nanosleep`"),

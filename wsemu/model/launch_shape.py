@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex
 from wsemu.model import settings
 from wsemu.model.data import dataclass, replace
 from wsemu.model.errors import MistypedError, UsageError
-from wsemu.model.limits import WARP, limits
+from wsemu.model.limits import LATEST, WARP, limits
 
 Dimensions = tuple[int, int, int]
 Size = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
@@ -35,6 +35,8 @@ class LaunchConfiguration:
     arch: str
     cluster: Dimensions = (1, 1, 1)
     """CTAs of a cluster in x, y, z"""
+    arch_chosen: bool = False
+    """whether somebody named the architecture"""
 
     @property
     def threads(self) -> int:
@@ -66,7 +68,9 @@ def configure(
     run one after the other, so that any `stream` will do.  `cluster` counts the CTAs of a cluster.  UsageError names
     what exceeds the limits of `arch`.
     """
-    arch = settings.current().arch if arch is None else arch
+    now = settings.current()
+    chosen = arch is not None or now.arch_chosen or now.arch != LATEST
+    arch = now.arch if arch is None else arch
     limit = limits(arch)
     dimensions = _dimensions(grid, "grid")
     threads = _dimensions(block, "block")
@@ -90,8 +94,8 @@ def configure(
             "lower `dynamic_shared`, of a launch in brackets the fourth number"
         )
     if cluster is None:
-        return LaunchConfiguration(dimensions, threads, size, arch)
-    return clustered(LaunchConfiguration(dimensions, threads, size, arch), cluster)
+        return LaunchConfiguration(dimensions, threads, size, arch, arch_chosen=chosen)
+    return clustered(LaunchConfiguration(dimensions, threads, size, arch, arch_chosen=chosen), cluster)
 
 
 MOST_CTAS = 16

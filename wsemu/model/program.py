@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 GIVES_UP = "the end of the launch by `trap`"
 """of a reason in `Program.traps`: the program says so itself"""
+UNDEFINED = "undefined: "
+"""how a reason in `Program.traps` begins that is undefined behavior; message, note and help follow, a line each"""
 SYSTEM = "%reserved_smem_"
 """how the names of shared arrays begin that the system keeps to itself"""
 _OF_GRID = frozenset((OPCODE["grid.arrive"], OPCODE["grid.wait"]))

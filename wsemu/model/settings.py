@@ -42,6 +42,8 @@ class Settings:
 
     arch: str = "sm_90"
     """whose limits and memory cost model hold; a key of `limits.LIMITS`"""
+    arch_chosen: bool = False
+    """whether somebody named the architecture; any other than the default is one that somebody named"""
     mma: Sums = "hardware"
     """sums of matrix instructions: those of the architecture's tensor cores, or `exact`, rounded once"""
     sms: int = 0

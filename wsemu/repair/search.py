@@ -104,6 +104,7 @@ _BY_CODE = {
     "dsmem-after-exit": "insert move delete call return",
     "remote-mbarrier": "argument call",
     "scope": "argument call insert",
+    "undefined-behavior": "argument constant",
     "undefined-shuffle": "return split unguard move argument",
     "bank-conflict": "pad constant swap index",
     "uncoalesced": "swap index",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wsemu.frontend.ptx import variables
+from wsemu.frontend.ptx.availability import check_available
 from wsemu.frontend.ptx.emit import AXES, COLORS, REGISTER_TYPES, Emitter, Place
 from wsemu.frontend.ptx.excerpt import loc_span
 from wsemu.frontend.ptx.forms import UnhandledForm
@@ -82,7 +83,7 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
         check_ways(e)
     if e.reached.allocates:
         watch(e, instruction)
-    place, guard = (e.span, e.stack), (e.guard, e.negated)
+    place, guard, unmodelled = (e.span, e.stack), (e.guard, e.negated), len(e.graph.traps)
     if instruction.opcode in _WRAPPED and e.located:
         e.span, e.stack = e.called
     try:
@@ -92,6 +93,8 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
             raise
         e.guard, e.negated = guard
         e.unsupported(f"`{'.'.join((instruction.opcode, *instruction.modifiers))}` with these operands")
+    if len(e.graph.traps) == unmodelled:
+        check_available(e, instruction)
     e.span, e.stack = place
 
 

@@ -2,7 +2,8 @@
 another one, and the cluster's barrier; `st.async` and `red.async` (9.7.9.12, 9.7.13.7).
 
 The shared memories of a cluster lie in one segment, `1 << window` bytes apart; a launch without clusters has one CTA in
-each, of rank 0.
+each, of rank 0.  All ranks that the cluster does not have are the first one: its memory lies past the last CTA's, and
+an access there is out of bounds.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
 from wsemu.frontend.ptx.memory import full_address, rank_of
 from wsemu.frontend.ptx.syntax import Vector
+from wsemu.model.grid import FARTHEST
 from wsemu.model.isa import BULK_REDUCTIONS, CLUSTER_ALIGNED, RELAXED
 
 if TYPE_CHECKING:
@@ -33,9 +35,10 @@ def map_form(form: Form) -> Lower:
         destination, address, rank = operands
         value, wide = e.read(address, _ADDRESSES[form.type]), form.type == "u64"
         value = value if wide else e.resized(value, 64)
-        number = e.emit("cvt.b64.u32", e.read(rank, "b32"))
-        moved = e.emit("sub.b64", number, rank_of(e, value))
-        by = e.emit("shl.b64", moved, e.emit("cvt.b64.u32", e.special("window")))
+        known = e.emit("min.u32", e.read(rank, "b32"), e.special("cluster_nctarank"))
+        moved = e.emit("sub.b64", e.emit("cvt.b64.u32", known), rank_of(e, value))
+        apart = e.emit("min.u32", e.special("window"), e.constant("b32", FARTHEST))
+        by = e.emit("shl.b64", moved, e.emit("cvt.b64.u32", apart))
         result = e.emit("add.b64", value, by)
         e.write_register(destination, result if wide else e.emit("cvt.b32.s64", result))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.frontend.assemble.graph import TRUE
 from wsemu.frontend.ptx import tensor_maps
 from wsemu.frontend.ptx.cluster import barrier_form
 from wsemu.frontend.ptx.emit import Emitter
@@ -41,20 +42,25 @@ def branch(e: Emitter, instruction: Instruction) -> None:
 
 
 def indexed_branch(e: Emitter, instruction: Instruction) -> None:
-    """`brx.idx`: a branch for each entry of the table but the last one."""
+    """`brx.idx`: a branch for each entry of the table; an index beyond it is undefined."""
     operands = instruction.operands
     table = e.frames[-1].tables.get(operands[1].text) if len(operands) == 2 and isinstance(operands[1], Name) else None
     if table is None or not table.labels or instruction.guard is not None:
         e.unsupported()
         return
     index = e.read(operands[0], "b32")
-    for n, target in enumerate(table.labels[:-1]):
+    for n, target in enumerate(table.labels):
         e.guard, e.negated = e.emit("setp.eq.b32", index, e.constant("b32", n)), False
         following = e.new_block()
         e.branch(label(e, Name(target, table.at)), following)
         e.place(following)
-    e.jump(label(e, Name(table.labels[-1], table.at)))
-    e.open()
+    e.guard, e.negated = TRUE, False
+    count = len(table.labels)
+    e.undefined(
+        f"`brx.idx` with an index beyond `{table.name}`, which has {count} target{'s' * (count != 1)}",
+        "PTX: the behavior is undefined if the index is not less than the number of targets",
+        f"keep the index below {count}, or add a target",
+    )
 
 
 def return_(e: Emitter, instruction: Instruction) -> None:

@@ -21,6 +21,7 @@ from wsemu.frontend.ptx.steps import BITS, RESULT, Steps
 from wsemu.frontend.ptx.syntax import Address, Both, Instruction, Name, Not, Number, Operand, Sink, Vector
 from wsemu.model.data import dataclass, field
 from wsemu.model.errors import KernelError
+from wsemu.model.program import UNDEFINED
 
 if TYPE_CHECKING:
     from wsemu.frontend.ptx.heap import Heap
@@ -422,6 +423,11 @@ class Emitter(Steps):
         """This instruction ends the run as incomplete when it is reached."""
         assert self.instruction is not None
         self.graph.traps.append(f"{why} ({self.source.place(self.instruction.at)})")
+        self.leave("trap", len(self.graph.traps) - 1)
+
+    def undefined(self, message: str, note: str, remedy: str) -> None:
+        """This instruction ends the run with `undefined-behavior` when it is reached."""
+        self.graph.traps.append(UNDEFINED + "\n".join((message, note, remedy)))
         self.leave("trap", len(self.graph.traps) - 1)
 
     def _trap(self, what: str, at: int) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.encode import assemble
 from wsemu.frontend.assemble.graph import Graph
+from wsemu.frontend.ptx.availability import version_problem
 from wsemu.frontend.ptx.body import check_size, named, walk
 from wsemu.frontend.ptx.confine import confine
 from wsemu.frontend.ptx.emit import Emitter, Frame, Place
@@ -49,6 +50,9 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind], *, blocks: bool =
     function = module.file.functions[entry.name]
     if module.file.address_size != 64:
         raise module.source.error(0, "PTX with addresses of 32 bits is not modelled", "compile it with `-m64`")
+    problem = version_problem(module.file.target, module.file.version)
+    if problem:
+        raise module.source.error(0, problem, "write a later `.version`")
     if function.body is None:
         raise module.source.error(function.at, f"`{entry.name}` has no body", "give the file that defines it")
     graph = Graph(entry.name)

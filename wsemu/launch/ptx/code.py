@@ -10,6 +10,7 @@ from wsemu.launch.code import Code
 from wsemu.launch.ptx.parameter_names import parameter_names, renamed
 from wsemu.model.errors import KernelError, UsageError
 from wsemu.model.launch_shape import clustered
+from wsemu.model.limits import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from wsemu.backends.driver import Entry
     from wsemu.frontend.ptx import Entry as PtxEntry
     from wsemu.frontend.ptx import Module
+    from wsemu.frontend.ptx.availability import Target
     from wsemu.frontend.ptx.module import Kind
     from wsemu.launch.ptx.values import Variables
     from wsemu.model.launch_shape import LaunchConfiguration
@@ -68,8 +70,29 @@ class PtxCode(Code):
             self._programs[key] = program
         return self._variables.given(self._programs[key])
 
+    @functools.cached_property
+    def _target(self) -> Target | None:
+        from wsemu.frontend.ptx.availability import target_of
+
+        return target_of(self._module.file.target)
+
+    def _check_target(self, configuration: LaunchConfiguration) -> None:
+        """UsageError for an architecture whose GPUs do not load the file; one that nobody named is not held against a
+        file for a later one."""
+        target, arch = self._target, configuration.arch
+        if target is None or target.runs_on(_number(arch)):
+            return
+        if configuration.arch_chosen or target.number <= _number(LATEST):
+            later = "" if target.suffix else " or later"
+            raise UsageError(
+                f"`{self.__name__}` is compiled for {target.name} and needs sm_{target.number}{later}: a GPU of {arch} "
+                f"does not load it; compile it for {arch}"
+            )
+
     def admit(self, configuration: LaunchConfiguration) -> None:
-        """UsageError for a CTA that `.maxntid` or `.reqntid` excludes: a GPU refuses the launch, too."""
+        """UsageError for an architecture that is not that of the file, and for a CTA that `.maxntid` or `.reqntid`
+        excludes: a GPU rejects the launch, too."""
+        self._check_target(configuration)
         threads = " x ".join(map(str, configuration.block))
         required, most = (_three(given) for given in (self.entry.reqntid, self.entry.maxntid))
         if required and configuration.block != required:
@@ -127,6 +150,11 @@ class PtxCode(Code):
     def source(self) -> tuple[str, int, int]:
         """Where the kernel stands in the PTX."""
         return self._module.source.path, self.entry.line, self.entry.end_line
+
+
+def _number(arch: str) -> int:
+    """90 of `sm_90`."""
+    return int(arch.removeprefix("sm_"))
 
 
 def _three(extents: tuple[int, ...]) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from wsemu.language import async_names as names
 from wsemu.language.numbers import int32, uint32
 from wsemu.language.promotion import number_type
 from wsemu.model.data import replace
+from wsemu.model.grid import FARTHEST
 from wsemu.model.isa import BULK_REDUCTIONS, DROP, EXPECT, NARROW, OFFSET_MASK, RELAXED, REMOTE
 
 if TYPE_CHECKING:
@@ -64,8 +65,10 @@ def mapped(call: Any, ary: Value, rank: Value) -> Value:
     window = b.emit("cvt.b64.u32", b.special("window"))
     inside = b.emit("and.b64", target.address, b.constant("b64", OFFSET_MASK))
     to = register(b, scalar_cast(b, integer(call, rank, "the rank of `ptx.mapa`"), uint32))
-    moved = b.emit("sub.b64", b.emit("cvt.b64.u32", to), b.emit("shr.u64", inside, window))
-    by = b.emit("shl.b64", moved, window)
+    known = b.emit("min.u32", to, b.special("cluster_nctarank"))  # others lie past the last CTA's memory
+    moved = b.emit("sub.b64", b.emit("cvt.b64.u32", known), b.emit("shr.u64", inside, window))
+    apart = b.emit("min.u32", b.special("window"), b.constant("b32", FARTHEST))
+    by = b.emit("shl.b64", moved, b.emit("cvt.b64.u32", apart))
     start, *rest = target.bounds
     first = Scalar(start.type, b.emit("add.b64", register(b, start), by))
     return replace(target, address=b.emit("add.b64", target.address, by), bounds=(first, *rest))

@@ -1,0 +1,40 @@
+"""`undefined-behavior`: an instruction whose operands PTX leaves undefined, and that no other code names.
+
+Detects: an index of `brx.idx` beyond its list of targets.  The launch ends there.
+Does not detect: values that PTX leaves unspecified; the table of docs/undefined.md says what becomes of each.
+Reference: PTX ISA, the description of the instruction.  The front end emits the test, which ends the run in a trap.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.model.finding import Finding
+from wsemu.model.isa import NAMES
+from wsemu.model.program import UNDEFINED
+
+if TYPE_CHECKING:
+    from wsemu.evidence.places import Places
+    from wsemu.model.settings import Settings
+
+CODES = ("undefined-behavior",)
+
+
+def examine(places: Places, settings: Settings) -> list[Finding]:
+    """The finding of a launch that ended at undefined behavior; nothing for what is not modelled."""
+    outcome, program = places.outcome, places.program
+    fields = program.code[outcome.fault_pc]
+    if NAMES[int(fields[0])] != "trap" or not program.traps[int(fields[6])].startswith(UNDEFINED):
+        return []
+    message, note, remedy = program.traps[int(fields[6])].removeprefix(UNDEFINED).split("\n")
+    pc, cta, warp = outcome.fault_pc, outcome.cta, outcome.fault_warp
+    label = f"executed by {places.who(cta, warp)}"
+    return [
+        Finding(
+            code="undefined-behavior",
+            message=message,
+            sites=[places.site(pc, label, cta=cta, warp=warp), *places.callers(pc)],
+            notes=[note, "this run stopped here"],
+            help=remedy,
+        )
+    ]
