@@ -159,7 +159,8 @@ def test_one_lane_is_elected(engine: str) -> None:
     body = "elect.sync %x|%p, -1;\nselp.u32 %y, 1, 0, %p;"
     assert results(engine, body) == [(0, int(lane == 0)) for lane in LANES]
     body = (
-        "setp.ge.u32 %q, %t, 9;\n@%q elect.sync %x|%p, 0xfffffe00;\n@%q selp.u32 %y, 1, 0, %p;\n@%q activemask.b32 %x;"
+        "setp.ge.u32 %q, %t, 9;\n@%q elect.sync %x|%p, 0xfffffe00;\n@%q selp.u32 %y, 1, 0, %p;\n"
+        "@%q vote.sync.ballot.b32 %x, %q, 0xfffffe00;"
     )
     assert results(engine, body) == [(FULL << 9 & FULL if lane >= 9 else 0, int(lane == 9)) for lane in LANES]
 
