@@ -91,7 +91,8 @@ def test_ptx_lies_below_the_folder_of_its_launch_file(folder: Path, key: str, na
     (folder / "link.ptx").symlink_to(outside / "store.ptx")
     (folder / "linked").symlink_to(outside)
     name = name.format(outside=outside)
-    file = launch_file(folder, **{key: name if key == "ptx" else [name]})
+    more: dict[str, Any] = {key: name if key == "ptx" else [name]}
+    file = launch_file(folder, **more)
     with pytest.raises(UsageError, match=r"outside of its folder|is no name of a file"):
         wsemu.check_like(file)
     done = command("check", file)
@@ -246,3 +247,61 @@ def test_a_witness_of_ptx_reads_and_writes_no_file_elsewhere(folder: Path) -> No
         changed(witness, arguments=wrong)
         done = command("replay", witness, cwd=folder)
         assert (done.returncode, "outside of" in " ".join(done.stdout.split())) == (2, True)
+
+
+# -- sources that PTX names --------------------------------------------------------------------------------------------
+
+OUTSIDE = PTX.replace("st.global", ".loc 1 1 1\nst.global").replace("[%d0]", "[%d0+4096]")
+
+
+def named(folder: Path, name: str) -> Path:
+    """PTX with a finding at line 1 of the source that it names."""
+    file = folder / "named.ptx"
+    file.write_text(f'{OUTSIDE}.file 1 "{name}"\n', encoding="utf-8")
+    return file
+
+
+LAUNCH = ("--grid", 1, "--block", 1, "--arg", "u32[4]:zeros")
+
+
+@pytest.mark.parametrize("format_", ["text", "json", "sarif", "github"])
+@pytest.mark.parametrize(
+    "name",
+    ["{outside}/secret.cu", "../outside/secret.cu", "link.cu", "linked/secret.cu", "secret.env", "secret", "large.cu",
+     "/proc/self/environ", "pipe.cu", "secret.cu/../secret.env", "renamed.cu"],
+)  # fmt: skip
+def test_ptx_has_no_file_shown_that_is_no_source_of_its_own(folder: Path, name: str, format_: str) -> None:
+    outside, text = folder.parent / "outside", "a line of a SECRET\n"
+    for place in (outside / "secret.cu", folder / "secret.env", folder / "secret"):
+        place.write_text(text, encoding="utf-8")
+    with (folder / "large.cu").open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.truncate((16 << 20) + 1)
+    os.mkfifo(folder / "pipe.cu")
+    (folder / "link.cu").symlink_to(outside / "secret.cu")
+    (folder / "renamed.cu").symlink_to(folder / "secret.env")
+    (folder / "linked").symlink_to(outside)
+    file = named(folder, name.format(outside=outside))
+    done = command("check", file, *LAUNCH, "--format", format_, cwd=folder, WSEMU_TEST_VARIABLE="a SECRET")
+    assert done.returncode == 1
+    assert "SECRET" not in done.stdout + done.stderr
+    page = command("trace", file, *LAUNCH, "-o", "page.html", cwd=folder)
+    assert page.returncode == 1
+    assert "SECRET" not in (folder / "page.html").read_text(encoding="utf-8")
+
+
+def test_sources_of_its_own_are_shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside = folder.parent / "outside" / "deep"
+    outside.mkdir()
+    (outside / "shown.cu").write_text("a line that is shown\n", encoding="utf-8")
+    (folder / "shown.cu").write_text("a line that is shown\n", encoding="utf-8")
+
+    def shows(name: str, cwd: Path, *words: object) -> bool:
+        return "a line that is shown" in command("check", named(folder, name), *LAUNCH, *words, cwd=cwd).stdout
+
+    assert shows("shown.cu", ROOT)
+    assert shows(str(outside / "shown.cu"), outside.parent)
+    assert not shows(str(outside / "shown.cu"), folder)
+    assert shows(str(outside / "shown.cu"), folder, "--source-root", folder, "--source-root", outside.parent)
+    monkeypatch.setenv("WSEMU_SOURCE_ROOTS", f"{folder}{os.pathsep}{outside}")
+    assert shows(str(outside / "shown.cu"), folder)

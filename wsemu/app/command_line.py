@@ -47,6 +47,7 @@ from wsemu.app.options import (
     Set,
     Skip,
     Sms,
+    SourceRoot,
     Strict,
     TierOption,
     TimeLimit,
@@ -118,6 +119,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         cluster: Cluster = None,
         set: Set = None,  # noqa: A002
         link: Link = None,
+        source_root: SourceRoot = None,
         out: Out = None,
         like: Like = None,
     ) -> None:
@@ -183,6 +185,7 @@ def crosscheck(
     cluster: Cluster = None,
     set: Set = None,  # noqa: A002
     link: Link = None,
+    source_root: SourceRoot = None,
     out: Out = None,
     like: Like = None,
 ) -> None:
@@ -241,6 +244,7 @@ def trace(
     cluster: Cluster = None,
     set: Set = None,  # noqa: A002
     link: Link = None,
+    source_root: SourceRoot = None,
     out: Out = None,
     like: Like = None,
 ) -> None:
@@ -280,6 +284,7 @@ def debug(
     cluster: Cluster = None,
     set: Set = None,  # noqa: A002
     link: Link = None,
+    source_root: SourceRoot = None,
     out: Out = None,
     like: Like = None,
 ) -> None:
@@ -309,6 +314,7 @@ def lean(
     cluster: Cluster = None,
     set: Set = None,  # noqa: A002
     link: Link = None,
+    source_root: SourceRoot = None,
     out: Out = None,
     like: Like = None,
 ) -> None:

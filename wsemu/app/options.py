@@ -63,6 +63,12 @@ def _set_tier(tier: Tier | None) -> None:
         os.environ["WSEMU_TIER"] = tier.value
 
 
+def _set_source_roots(folders: list[str] | None) -> None:
+    """Tell the front end, here and in processes that this one starts."""
+    if folders:
+        os.environ["WSEMU_SOURCE_ROOTS"] = os.pathsep.join(os.path.abspath(folder) for folder in folders)
+
+
 File = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="A Python program that launches kernels, or a PTX file.", show_default=False),
@@ -216,6 +222,16 @@ Set = Annotated[
         metavar="NAME=VALUE",
         help="PTX: the value of a `__device__` or `__constant__` variable, as of an argument (repeatable).",
         show_default=False,
+    ),
+]
+SourceRoot = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source-root",
+        metavar="DIR",
+        callback=_set_source_roots,
+        expose_value=False,
+        help="PTX: show sources below this folder, too, besides its own and the working folder (repeatable).",
     ),
 ]
 Link = Annotated[

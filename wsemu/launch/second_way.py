@@ -159,8 +159,8 @@ def _named(kernel: Any, texts: Sequence[str], arguments: tuple[Any, ...], error:
     from wsemu.backends import offline
     from wsemu.frontend.ptx import link
 
-    modules = link([read(text) for text in texts])
-    (entry,) = modules[0].entries.values()
     code = kernel.py_func.__code__
+    modules = link([read(text, (os.path.dirname(os.path.abspath(code.co_filename)),)) for text in texts])
+    (entry,) = modules[0].entries.values()
     names = offline.parameter_names(arguments, code.co_varnames[: code.co_argcount])
     return NumbaKernel(modules, entry, kernel.__name__, names, error.message)

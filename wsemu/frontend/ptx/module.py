@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from wsemu.frontend.ptx.parser import parse_file
 from wsemu.frontend.ptx.source import Source
+from wsemu.frontend.ptx.sources import find_source
 from wsemu.frontend.ptx.syntax import Function, Variable
 from wsemu.model.data import dataclass, field, replace
 
@@ -122,22 +123,17 @@ def _define(into: dict[str, tuple[Module, _T]], module: Module, what: _T) -> Non
         raise module.source.error(what.at, f"`{what.name}` is defined in {other}, too", "link one of the two files")
 
 
-def parse(text: str, file: str) -> Module:
-    """The kernels of PTX text; `file` is its path, for messages and to look for sources.
+def parse(text: str, file: str, roots: Sequence[str] = ()) -> Module:
+    """The kernels of PTX text; `file` is its path, for messages and to look for sources, as below the folders `roots`.
 
     KernelError names line and column of what is wrong.
     """
     tree = parse_file(text, file)
     source = Source(text, file)
     folder = os.path.dirname(file)
-    paths = {number: _found(name, folder) for number, name in tree.sources.items()}
+    paths = {number: find_source(name, folder, roots) for number, name in tree.sources.items()}
     entries = {function.name: _entry(function, source) for function in tree.functions.values() if function.is_entry}
     return Module(tree, source, entries, paths)
-
-
-def _found(name: str, folder: str) -> str | None:
-    """Where a source file lies: as it is named, or from the folder of the PTX file."""
-    return next((path for path in (name, os.path.join(folder, name)) if os.path.isfile(path)), None)
 
 
 def _entry(function: Function, source: Source) -> Entry:

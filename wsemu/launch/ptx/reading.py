@@ -12,14 +12,16 @@ from wsemu.model.errors import KernelError, UsageError
 from wsemu.model.own_files import read_regular
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wsemu.frontend.ptx import Module
 
 LARGEST = 64 << 20
 """bytes of a file"""
 
 
-def read(source: str | os.PathLike[str]) -> Module:
-    """The module of PTX text, or of a file of it.
+def read(source: str | os.PathLike[str], roots: Sequence[str] = ()) -> Module:
+    """The module of PTX text, or of a file of it; sources that it names are shown from below the folders `roots`, too.
 
     UsageError for a file that cannot be read, KernelError for what is no PTX, with line and column.
     """
@@ -27,7 +29,7 @@ def read(source: str | os.PathLike[str]) -> Module:
 
     text, file = _text(source)
     try:
-        return parse(text, file)
+        return parse(text, file, roots)
     except RecursionError:
         raise KernelError(f"`{os.path.basename(file)}` nests blocks too deeply") from None
 
