@@ -921,7 +921,7 @@ def test_not_reached(instruction, name):
         ("bar.sync;", "`bar.sync` has too few operands"),
         ("call f, (%r1);", "`f` has 0 arguments, not 1"),
         ("call;", "`call` names no function"),
-        (".reg .b32 %many<99999999>;", "99,999,999 registers"),
+        (".reg .b32 %many<99999999>;", "registers in a kernel with the functions that it calls: at most 1,048,576"),
         (".local .b8 depot[999999];", "`depot` needs 999,999 bytes of .local: at most 524,288"),
         (".param .b8 s[99999];", "`s` needs 99,999 bytes of .param"),
     ],

@@ -282,8 +282,8 @@ BODY = HEADER + ".entry k()\n{\n"
         (BODY + "ret;\n", 5, 0, "this `{` is never closed"),
         (HEADER + ".section .debug_str {\n.b8 1\n", 4, 20, "this `{` is never closed"),
         (HEADER + ".func f { }\n.func f { }", 5, 6, "`f` is defined twice"),
-        (BODY + "{" * 5000, 6, None, "nested too deeply"),
-        (BODY + "mov.u32 %r1, " + "-" * 5000 + "1;\n}", 6, None, "nested too deeply"),
+        (BODY + "{" * 5000, 6, None, "129 levels in braces, parentheses or signs"),
+        (BODY + "mov.u32 %r1, " + "-" * 5000 + "1;\n}", 6, None, "129 levels in braces, parentheses or signs"),
     ],
 )
 def test_errors_name_line_and_column(text, line, column, message):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import os
 import shutil
 from itertools import zip_longest
 from pathlib import Path
@@ -131,7 +132,7 @@ def save_launch(
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_suffix(".ptx")
     if isinstance(ptx, Path) or "\n" not in ptx:
-        if Path(ptx).resolve() != beside.resolve():
+        if os.path.realpath(ptx) != os.path.realpath(beside):
             shutil.copyfile(ptx, beside)
     else:
         beside.write_text(ptx, encoding="utf-8")

@@ -216,7 +216,7 @@ def _as_main(file: Path, arguments: Sequence[str], module: str = "") -> Iterator
     """`sys.argv` and `sys.path` as `python file arguments...`, or `python -m module`, sets them."""
     argv, path = sys.argv, list(sys.path)
     sys.argv = [str(file), *arguments]
-    sys.path[0] = os.getcwd() if module else str(file.resolve().parent)
+    sys.path[0] = os.getcwd() if module else os.path.dirname(os.path.realpath(file))
     try:
         yield
     finally:

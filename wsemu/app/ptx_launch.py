@@ -34,6 +34,7 @@ from wsemu.app.array_file import read_array
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
+from wsemu.model.input_limits import INPUT_LIMITS
 from wsemu.model.own_files import find_below
 from wsemu.model.tensor_map import TensorMap
 from wsemu.model.texture import Surface
@@ -51,8 +52,11 @@ TYPES = {
     "f16": "float16", "f32": "float32", "f64": "float64", "bool": "bool",
 }  # fmt: skip
 """as in PTX -> as in NumPy, which is understood too"""
-LARGEST = 4 << 30
+LARGEST = INPUT_LIMITS["arg-bytes"].most
 """bytes of an array that is made here"""
+_LONGEST, _DEEPEST = INPUT_LIMITS["arg-text"], INPUT_LIMITS["arg-nesting"]
+_SHOWN = 60
+"""characters of an argument that a message about its size shows"""
 RANDOM = 100
 """random integers are below this"""
 _EXTENT = re.compile(r"\d+(?:[,xX]\d+){0,2}$")
@@ -110,8 +114,7 @@ class Arrays(dict[str, "npt.NDArray[Any]"]):
         """the folder below which files are located; None: anywhere"""
 
 
-_DIGITS = 100
-"""of a number, at most"""
+_DIGITS = INPUT_LIMITS["arg-digits"]
 _OF_ARRAYS = (TensorMap, Surface)
 """arguments that are of an array"""
 REPEATED = frozenset(field.name for field in fields(Options) if field.default == ())
@@ -175,8 +178,8 @@ def _extent(text: str, name: str) -> tuple[int, ...]:
 
 def _whole(digits: str, what: str) -> int:
     """A number in full; UsageError where it has more digits than a message can tell."""
-    if len(digits) > _DIGITS:
-        raise UsageError(f"{what} has a number of {len(digits):,} digits: give a smaller one")
+    if len(digits) > _DIGITS.most:
+        raise UsageError(f"{what}: {_DIGITS.excess(len(digits))}; {_DIGITS.remedy}")
     return int(digits)
 
 
@@ -202,6 +205,9 @@ def argument(text: str, number: int = 0, made: Arrays | None = None, way: str = 
     UsageError names the text and what may be written.
     """
     made = Arrays() if made is None else made
+    for limit, count in ((_LONGEST, len(text)), (_DEEPEST, way.count("."))):
+        if count > limit.most:
+            raise UsageError(f"`--arg {text[:_SHOWN]}...`: {limit.excess(count)}; {limit.remedy}")
     value = _argument(text.strip(), number, made, way)
     if isinstance(value, (np.ndarray, *_OF_ARRAYS)):
         made[way] = value.array if isinstance(value, _OF_ARRAYS) else value
@@ -249,6 +255,8 @@ def _dtype(name: str, text: str) -> np.dtype[Any]:
 
 
 def _scalar(dtype: np.dtype[Any], value: str, text: str) -> np.generic:
+    if len(value) > _DIGITS.most:
+        raise UsageError(f"`--arg {text[:_SHOWN]}...`: {_DIGITS.excess(len(value))}; {_DIGITS.remedy}")
     try:
         number: int | float = float(value) if dtype.kind == "f" else int(value.strip(), 0)
     except ValueError:
@@ -286,7 +294,7 @@ def _array(
     if name == "random":
         if rest and not rest.isdecimal():
             raise UsageError(f"`--arg {text}`: the seed `{rest}` is no number; write `random` or `random:5`")
-        return _random(dtype, shape, int(rest) if rest else number)
+        return _random(dtype, shape, _whole(rest, "`--arg`") if rest else number)
     if fill in ("zeros", "ones"):
         return np.full(shape, int(fill == "ones"), dtype)
     if fill == "empty":
@@ -385,8 +393,8 @@ def _parts(text: str, inside: str) -> list[str]:
             parts.append(inside[start:place])
             start = place + 1
     parts.append(inside[start:])
-    if depth or len(text) > 100_000 or text.count("{") > 50:
-        raise UsageError(f"`--arg {text[:60]}`: its brackets do not match, or are too many")
+    if depth:
+        raise UsageError(f"`--arg {text[:_SHOWN]}`: its brackets do not match")
     return parts
 
 

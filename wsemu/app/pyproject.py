@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from pathlib import Path
+from typing import Any
 
 from wsemu.model.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILE = "pyproject.toml"
 LARGEST = 1 << 20
@@ -16,7 +15,7 @@ LARGEST = 1 << 20
 
 def find(program: Path) -> tuple[Path | None, dict[str, Any]]:
     """The nearest pyproject.toml with `[tool.wsemu]`, from the program's folder upwards, and that table."""
-    for folder in program.resolve().parents:
+    for folder in Path(os.path.realpath(program)).parents:
         path = folder / FILE
         if path.is_file():
             table = read(path)

@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import inspect
 import io
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -93,7 +94,7 @@ class Program:
 
     def run(self) -> Failure | None:
         argv, path = sys.argv, [*sys.path]
-        sys.argv, sys.path[:0] = [str(self.file)], [str(self.file.resolve().parent)]
+        sys.argv, sys.path[:0] = [str(self.file)], [os.path.dirname(os.path.realpath(self.file))]
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 runpy.run_path(str(self.file), run_name="__main__")

@@ -178,7 +178,7 @@ def _unpacked(bundle: Bundle) -> str | None:
     folder = Path(tempfile.gettempdir(), f"wsemu-{os.getpid()}-{bundle.digest}")
     for name, text in bundle.files:
         file = folder.joinpath(name)
-        if not file.resolve().is_relative_to(folder.resolve()):
+        if not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
             raise UsageError(f"`{name}` lies outside of the working folder: it is not sent to another machine")
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as stream:  # whole, or not there

@@ -23,7 +23,7 @@ def exists(file: Path) -> None:
 
 def imported(file: Path) -> ModuleType:
     """The module of a file, with its folder and the working folder to import from, as pytest has them."""
-    sys.path[:0] = [str(file.resolve().parent), os.getcwd()]
+    sys.path[:0] = [os.path.dirname(os.path.realpath(file)), os.getcwd()]
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
         raise UsageError(f"`{file}` is no Python file")

@@ -10,6 +10,7 @@ import numpy as np
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError, check_int
 from wsemu.model.heap import DTYPES, GONE, MOST, NUMBER, OUTGROWN, SERIAL_SHIFT, SERIALS, STEP, UNIT, WORDS
+from wsemu.model.input_limits import INPUT_LIMITS
 from wsemu.model.isa import FIRST_ARRAY, SEGMENT_SHIFT
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _FIRST, _LARGER = 1 << 9, 16
 """bytes of a thread's part of the memory at first, and how many times that where it was used up"""
 _ROOM = 1 << 30
 """bytes of the memory of all threads, at most"""
+_LARGEST = INPUT_LIMITS["heap-bytes"]
 _AT_ONCE = 1 << 20
 """words that are looked through together for addresses of blocks"""
 _launches = itertools.count(1)
@@ -65,6 +67,8 @@ def heap_of(program: Program, configuration: LaunchConfiguration, limit: int, pa
         return None
     if check_int(limit, "heap") < 1:
         raise UsageError(f"heap of {limit:,} bytes: give 1 or more")
+    if limit > _LARGEST.most:
+        raise UsageError(f"{_LARGEST.excess(limit)}; {_LARGEST.remedy}")
     threads = configuration.ctas * configuration.threads
     part = part or min(_FIRST, max(_ROOM // threads // UNIT, 1) * UNIT)
     end = UNIT + part * threads

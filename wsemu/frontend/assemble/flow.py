@@ -49,70 +49,87 @@ def predecessors(blocks: Mapping[int, Block]) -> dict[int, list[int]]:
 
 
 def immediate_post_dominators(successors: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Block -> the first block that every way to the end must pass; EXIT where that is the end itself.
+    """Block -> the first block that every path to the end must pass; EXIT where that is the end itself.
 
     A loop that cannot end gets an imagined way out, where a round is over, so that its inner branches still have a
-    place to meet: at its head, at the latest.  (Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm", on the
-    reversed graph.)
+    place to meet: at its head, at the latest.
     """
-    successors = dict(successors)
-    backwards: dict[int, list[int]] = {index: [] for index in successors}
-    backwards[EXIT] = []
+    successors = {index: tuple(following) or (EXIT,) for index, following in successors.items()}
+    backwards: dict[int, list[int]] = {EXIT: [], **{index: [] for index in successors}}
     for index, following in successors.items():
-        for successor in following or (EXIT,):
+        for successor in following:
             backwards[successor].append(index)
     rounds: dict[int, int] = {}
-    order, number = _reverse_post_order(backwards)
-    stuck = [index for index in successors if index not in number]
-    while stuck:
-        head, loop = _endless_loop(stuck, successors, backwards)
+    ending = _reached(EXIT, backwards)
+    stuck = [index for index in successors if index not in ending]
+    for head, loop in _endless_loops(stuck, successors, backwards):
         over = EXIT - 1 - len(rounds)
         rounds[over] = head
         latches = [index for index in backwards[head] if index in loop]
         for index in latches:
             successors[index] = tuple(over if other == head else other for other in successors[index])
         backwards[head] = [*(index for index in backwards[head] if index not in loop), over]
-        successors[over], backwards[over] = (head,), latches
+        successors[over], backwards[over] = (head, EXIT), latches
         backwards[EXIT].append(over)
-        order, number = _reverse_post_order(backwards)
-        stuck = [index for index in stuck if index not in number]
-    # A block's predecessors in the reversed graph are its successors, and the imagined edges.
-    imagined = set(backwards[EXIT])
-    nearest = {EXIT: EXIT}
-    changed = True
-    while changed:
-        changed = False
-        for index in order[1:]:
-            following = [*successors[index], EXIT] if index in imagined else successors[index]
-            best: int | None = None
-            for other in following:
-                if other in nearest:
-                    best = other if best is None else _meet(other, best, nearest, number)
-            if best is not None and nearest.get(index) != best:
-                nearest[index] = best
-                changed = True
+    nearest = _immediate_dominators(EXIT, backwards, successors)
     return {
         index: rounds.get(meets, meets) for index, meets in nearest.items() if index != EXIT and index not in rounds
     }
 
 
-def _endless_loop(
+def _endless_loops(
     stuck: Sequence[int], successors: Mapping[int, Sequence[int]], backwards: Mapping[int, Sequence[int]]
-) -> tuple[int, set[int]]:
-    """Where a loop is entered that nothing leaves, and its blocks; all ways from the `stuck` ones end in such loops."""
-    inside = stuck[0]
-    while True:
-        loop = _reached(inside, successors)
-        before = loop - _reached(inside, backwards)
-        if not before:
-            break
-        inside = min(before)  # from which no way leads back
-    entered = (index for index in stuck if index in loop and not loop.issuperset(backwards[index]))
-    return next(entered, min(loop)), loop
+) -> Iterator[tuple[int, set[int]]]:
+    """Yield the head and the blocks of each loop that nothing leaves; every path from the `stuck` blocks ends in one.
+
+    The head is the first block through which the loop is entered."""
+    place = {index: n for n, index in enumerate(stuck)}
+    for component in strong_components(stuck, successors):
+        loop = set(component)
+        if all(loop.issuperset(successors[index]) for index in component):
+            entered = (index for index in component if not loop.issuperset(backwards[index]))
+            yield min(entered, key=place.__getitem__, default=min(loop)), loop
+
+
+def strong_components(nodes: Iterable[int], edges: Mapping[int, Sequence[int]]) -> list[list[int]]:
+    """Return the strongly connected components of what `nodes` reach, those that edges lead to first.
+
+    Tarjan, "Depth-first search and linear graph algorithms" (1972), without recursion."""
+    number: dict[int, int] = {}
+    lowest: dict[int, int] = {}
+    path: list[int] = []
+    on_path: set[int] = set()
+    components: list[list[int]] = []
+    for start in nodes:
+        stack: list[tuple[int, Iterator[int]]] = [] if start in number else [(start, iter(edges[start]))]
+        while stack:
+            node, following = stack[-1]
+            if node not in number:
+                number[node] = lowest[node] = len(number)
+                path.append(node)
+                on_path.add(node)
+            for other in following:
+                if other not in number:
+                    stack.append((other, iter(edges[other])))
+                    break
+                if other in on_path:
+                    lowest[node] = min(lowest[node], number[other])
+            else:
+                stack.pop()
+                if stack:
+                    above = stack[-1][0]
+                    lowest[above] = min(lowest[above], lowest[node])
+                if lowest[node] == number[node]:
+                    component = [path.pop()]
+                    while component[-1] != node:
+                        component.append(path.pop())
+                    on_path.difference_update(component)
+                    components.append(component)
+    return components
 
 
 def _reached(start: int, edges: Mapping[int, Sequence[int]]) -> set[int]:
-    """The blocks that ways from one lead to, and itself."""
+    """The blocks that paths from one lead to, and itself."""
     found, waiting = {start}, [start]
     while waiting:
         for other in edges[waiting.pop()]:
@@ -122,33 +139,62 @@ def _reached(start: int, edges: Mapping[int, Sequence[int]]) -> set[int]:
     return found
 
 
-def _reverse_post_order(edges: Mapping[int, Sequence[int]]) -> tuple[list[int], dict[int, int]]:
-    """Order of a depth-first search from EXIT, and each block's place in it."""
-    seen = {EXIT}
-    finished: list[int] = []
-    stack: list[tuple[int, Iterator[int]]] = [(EXIT, iter(edges[EXIT]))]
+def _immediate_dominators(
+    root: int, edges: Mapping[int, Sequence[int]], backwards: Mapping[int, Sequence[int]]
+) -> dict[int, int]:
+    """Return the immediate dominator of each node that `root` reaches, and `root` for itself.
+
+    Semi-NCA: Georgiadis, Tarjan, Werneck, "Finding dominators in practice" (2006), section 2.3; nearly linear where
+    control flow is nested deeply.  Nodes are named by their number in a depth-first search.
+    """
+    order, parent = _depth_first(root, edges)
+    number = {node: n for n, node in enumerate(order)}
+    semi = list(range(len(order)))
+    label = list(range(len(order)))
+    ancestor = list(parent)
+    for n in range(len(order) - 1, 0, -1):
+        for other in backwards[order[n]]:
+            if other in number:
+                semi[n] = min(semi[n], semi[_lowest(number[other], n, ancestor, label, semi)])
+    dominator = list(parent)
+    for n in range(1, len(order)):
+        while dominator[n] > semi[n]:
+            dominator[n] = dominator[dominator[n]]
+    return {node: order[dominator[n]] for n, node in enumerate(order)}
+
+
+def _lowest(node: int, linked: int, ancestor: list[int], label: list[int], semi: list[int]) -> int:
+    """Return the node with the lowest semidominator on the path of linked nodes from `node` up; compress the path."""
+    if node <= linked:
+        return node
+    path = [node]
+    while ancestor[path[-1]] > linked:
+        path.append(ancestor[path[-1]])
+    top = path.pop()
+    for below in reversed(path):
+        if semi[label[ancestor[below]]] < semi[label[below]]:
+            label[below] = label[ancestor[below]]
+        ancestor[below] = ancestor[top]
+    return label[node]
+
+
+def _depth_first(root: int, edges: Mapping[int, Sequence[int]]) -> tuple[list[int], list[int]]:
+    """Return the nodes in the order of a depth-first search, and the number of the parent of each."""
+    order, parent = [root], [0]
+    seen = {root}
+    stack = [(0, iter(edges[root]))]
     while stack:
-        index, following = stack[-1]
-        for successor in following:
-            if successor not in seen:
-                seen.add(successor)
-                stack.append((successor, iter(edges[successor])))
+        above, following = stack[-1]
+        for node in following:
+            if node not in seen:
+                seen.add(node)
+                stack.append((len(order), iter(edges[node])))
+                order.append(node)
+                parent.append(above)
                 break
         else:
-            finished.append(index)
             stack.pop()
-    finished.reverse()
-    return finished, {index: place for place, index in enumerate(finished)}
-
-
-def _meet(a: int, b: int, nearest: Mapping[int, int], number: Mapping[int, int]) -> int:
-    """The nearest common ancestor of a and b in the tree so far."""
-    while a != b:
-        while number[a] > number[b]:
-            a = nearest[a]
-        while number[b] > number[a]:
-            b = nearest[b]
-    return a
+    return order, parent
 
 
 class Liveness:

@@ -26,14 +26,16 @@ from wsemu.frontend.ptx.syntax import (
     Variable,
 )
 from wsemu.model.errors import KernelError
+from wsemu.model.input_limits import INPUT_LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wsemu.frontend.assemble.graph import Register
 
-MOST = 1 << 20
-"""registers that one directive may declare"""
+_REGISTERS, _CHAIN, _BYTES = (
+    INPUT_LIMITS[name].most for name in ("ptx-registers", "ptx-inlined-at", "ptx-variables-bytes")
+)
 _TOOLKIT = ("/cuda", "/nvvm/", "/targets/x86_64-linux/include/")
 """parts of the paths of headers that nobody wants to see: what was inlined from there is shown where it was called"""
 _WRAPPED = frozenset(("bar", "barrier", "mbarrier", "cp", "setmaxnreg", "elect", "wgmma", "ldmatrix", "stmatrix"))
@@ -153,8 +155,9 @@ def _unknown(variable: Variable) -> Place:
 
 
 def _declare_range(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) -> None:
-    if variable.count > MOST:
-        raise e.error(variable.at, f"{variable.count:,} registers: at most {MOST:,}", "declare those that are used")
+    count = len(e.graph.types) + variable.count
+    if count > _REGISTERS:
+        raise e.excess("ptx-registers", count, variable.at)
     names = [f"{variable.name}{n}" for n in range(variable.count)]
     if not _is_number(variable):
         scope.update(dict.fromkeys(names, _unknown(variable)))
@@ -235,6 +238,9 @@ def _memory(e: Emitter, variable: Variable) -> Place:
         return variables.UnknownPlace(f"`{variable.name}`, a variable of type .{variable.type},")
     if open_ended or variable.linkage == "extern":
         return variables.UnknownPlace(f"`{variable.name}`, which is defined elsewhere,")
+    e.module_bytes += size_of(variable)
+    if e.module_bytes > _BYTES:
+        raise e.excess("ptx-variables-bytes", e.module_bytes, variable.at)
     return variables.module(e.graph, variable)
 
 
@@ -251,6 +257,8 @@ def _locate(e: Emitter, location: Location) -> None:
     frame.inlined[chain[0]] = outer
     while outer is not None and outer not in chain:
         chain.append(outer)
+        if len(chain) > _CHAIN:
+            raise e.excess("ptx-inlined-at", len(chain), location.at)
         outer = frame.inlined.get(outer)
     found = [(place, number) for place in chain if (number := _span(e, place, len(chain) > 1)) is not None]
     spans = [number for _, number in found]

@@ -13,6 +13,7 @@ from wsemu.frontend.ptx.reach import candidates
 from wsemu.frontend.ptx.recursion import again, allocate, enter, pieces, stack
 from wsemu.frontend.ptx.syntax import Function, Instruction, Name, Number, Operand, Sink, Variable, Vector
 from wsemu.frontend.ptx.variables import CallParameter
+from wsemu.model.input_limits import INPUT_LIMITS
 from wsemu.model.isa import ABORTS
 
 if TYPE_CHECKING:
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 
     from wsemu.frontend.ptx.module import Module
 
-MOST_REGISTERS = 1 << 20
-"""or blocks, of a kernel with everything that it calls: beyond it, the bytecode is too long for the machine"""
+_REGISTERS, _CALLS, _DEPTH = (INPUT_LIMITS[name].most for name in ("ptx-registers", "ptx-calls", "ptx-call-depth"))
 
 
 def call(e: Emitter, instruction: Instruction) -> None:
@@ -161,7 +161,12 @@ def _guarded(e: Emitter, emit: Callable[[], None]) -> None:
 
 
 def _inline(e: Emitter, home: Module, function: Function, results: Operands, arguments: Operands) -> None:
-    """The function's body here, with its parameters bound."""
+    """Emit the function's body in the place of its call, with its parameters bound."""
+    e.calls += 1
+    if e.calls > _CALLS:
+        raise e.excess("ptx-calls", e.calls, function.at)
+    if len(e.frames) > _DEPTH:
+        raise e.excess("ptx-call-depth", len(e.frames), function.at)
     names: dict[str, Register | Place] = {}
     for variable, operand in zip(function.parameters, arguments, strict=True):
         names[variable.name] = _argument(e, variable, operand)
@@ -186,10 +191,8 @@ def _inline(e: Emitter, home: Module, function: Function, results: Operands, arg
         made = names[variable.name]
         if isinstance(made, int):
             e.write_register(operand, made)
-    if max(len(e.graph.types), len(e.graph.blocks)) > MOST_REGISTERS:
-        raise e.error(
-            function.at, f"`{e.graph.name}` with the functions that it calls is too long", "call fewer, or write loops"
-        )
+    if len(e.graph.types) > _REGISTERS:
+        raise e.excess("ptx-registers", len(e.graph.types), function.at)
 
 
 def _argument(e: Emitter, variable: Variable, operand: Operand) -> Register | Place:

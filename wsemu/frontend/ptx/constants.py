@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.cursor import Cursor
 from wsemu.frontend.ptx.syntax import Number
+from wsemu.model.input_limits import INPUT_LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 WARP_SIZE = "WARP_SZ"
+_NESTING = INPUT_LIMITS["ptx-nesting"]
 
 
 def _quotient(a: int, b: int) -> int:
@@ -78,9 +80,11 @@ class Constants(Cursor):
                 self.fail("a divisor other than 0")
             left = Number(_result(self.texts[at], left.value, right), 0, left.at)
         if least == _ANY and self.accept("?"):
+            self.deepen()
             yes = self.expression(wanted)
             self.take(":")
             no = self.expression(wanted)
+            self.deepen(-1)
             return yes if left.value else no
         return left
 
@@ -119,8 +123,13 @@ class Constants(Cursor):
             if (to := self.texts[self.i]) in _CASTS:
                 self.i += 1
                 self.take(")")
-                return Number(_cast(self._operand(wanted).value, signed=to == ".s64"), 0, at)
+                self.deepen()
+                inner = self._operand(wanted)
+                self.deepen(-1)
+                return Number(_cast(inner.value, signed=to == ".s64"), 0, at)
+            self.deepen()
             inner = self.expression(wanted)
+            self.deepen(-1)
             self.take(")")
             return Number(inner.value, inner.is_float_bits, at)
         if text == WARP_SIZE:
@@ -128,11 +137,15 @@ class Constants(Cursor):
             return Number(32, 0, at)
         if text in _UNARY and not self._is_plain(i + 1):
             self.i += 1
-            return Number(_cast(_UNARY[text](self._operand(wanted).value), signed=True), 0, at)
+            self.deepen()
+            inner = self._operand(wanted)
+            self.deepen(-1)
+            return Number(_cast(_UNARY[text](inner.value), signed=True), 0, at)
         return self.number(wanted)
 
     def _is_plain(self, i: int) -> bool:
         """Whether a literal, with signs before it, stands at a token."""
-        while self.texts[i] in _UNARY:
+        end = i + _NESTING.most
+        while self.texts[i] in _UNARY and i < end:
             i += 1
         return self.texts[i] not in ("(", WARP_SIZE)

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, NoReturn
 from wsemu.frontend.ptx.literals import literal
 from wsemu.frontend.ptx.syntax import Number
 from wsemu.frontend.ptx.tokens import END, NUMBER, tokens
+from wsemu.model.input_limits import INPUT_LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wsemu.frontend.ptx.source import Source
     from wsemu.model.errors import KernelError
+
+_DIGITS, _NESTING = INPUT_LIMITS["ptx-digits"], INPUT_LIMITS["ptx-nesting"]
 
 
 class Cursor:
@@ -22,6 +25,8 @@ class Cursor:
         self.source = source
         self.kinds, self.texts, self.starts = tokens(source)
         self.i = 0
+        self.depth = 0
+        """of braces, parentheses and signs around the token"""
 
     def fail(self, wanted: str, remedy: str = "") -> NoReturn:
         """The token at hand is not what belongs there."""
@@ -82,14 +87,29 @@ class Cursor:
         if self.texts[self.i] in ("-", "~", "+", "!"):
             sign = self.texts[self.i]
             self.i += 1
+            self.deepen()
             inner = self.number(wanted)
+            self.deepen(-1)
             if inner.is_float_bits:
                 flip = 1 << inner.is_float_bits - 1 if sign == "-" else 0
                 return Number(inner.value ^ flip, inner.is_float_bits, at)
             value = {"-": -inner.value, "~": ~inner.value, "+": inner.value, "!": int(not inner.value)}[sign]
             return Number(value, 0, at)
-        value, bits = literal(self.word(NUMBER, wanted))
+        text = self.word(NUMBER, wanted)
+        if len(text) > _DIGITS.most:
+            raise self.excess("ptx-digits", len(text), at)
+        value, bits = literal(text)
         return Number(value, bits, at)
+
+    def excess(self, limit: str, count: int, at: int) -> KernelError:
+        """Return the error for an input beyond a row of INPUT_LIMITS."""
+        return self.source.excess(limit, count, at)
+
+    def deepen(self, by: int = 1) -> None:
+        """Note that braces, parentheses or signs are nested one deeper; `by` is negative where they end."""
+        self.depth += by
+        if self.depth > _NESTING.most:
+            raise self.excess("ptx-nesting", self.depth, self.starts[self.i])
 
     def listed(self, item: Callable[[], None], close: str) -> None:
         """Items with commas between them, up to `close`."""

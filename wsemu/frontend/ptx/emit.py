@@ -117,6 +117,10 @@ class Emitter(Steps):
         self.clusters: Clusters = "none"
         self.frames: list[Frame] = []
         """the functions that are being inlined"""
+        self.calls = 0
+        """calls that were inlined"""
+        self.module_bytes = 0
+        """of the variables that live in global and constant memory"""
         self.located = False
         """whether `span` is from line information; else it is the instruction in the PTX"""
         self.places: dict[tuple[str, int, int, int], int] = {}
@@ -183,6 +187,10 @@ class Emitter(Steps):
     def error(self, at: int, message: str, remedy: str = "") -> KernelError:
         """An error of the PTX text at an offset."""
         return self.source.error(at, message, remedy)
+
+    def excess(self, limit: str, count: int, at: int) -> KernelError:
+        """Return the error for a kernel that is beyond a row of INPUT_LIMITS."""
+        return self.source.excess(limit, count, at)
 
     # -- operands -----------------------------------------------------------------------------------------------------
     def read(self, operand: Operand, type_: str) -> Register:

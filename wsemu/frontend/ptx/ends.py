@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def part_ends(graph: Graph) -> None:
     """Give each branch to a block that does nothing but end the thread an end of its own."""
     blocks = {block.index: block for block in graph.blocks}
-    ends = {index: _end(blocks, block) for index, block in blocks.items()}
+    ends = _ends(blocks)
     new = max(blocks) + 1
     for block in blocks.values():
         ways = list(block.successors)
@@ -30,14 +30,17 @@ def part_ends(graph: Graph) -> None:
                 block.successors = (ways[0], ways[1])
 
 
-def _end(blocks: dict[int, Block], block: Block) -> Block | None:
-    """The end of the kernel that a block leads to without doing anything."""
-    seen = set()
-    while not block.instructions and block.index not in seen:
-        if block.end == "exit":
-            return block
-        if block.end != "jump":
-            return None
-        seen.add(block.index)
-        block = blocks[block.successors[0]]
-    return None
+def _ends(blocks: dict[int, Block]) -> dict[int, Block | None]:
+    """Map each block to the end of the kernel that it leads to without doing anything, or to None."""
+    ends: dict[int, Block | None] = {}
+    for index in blocks:
+        path = []
+        while index not in ends:
+            block = blocks[index]
+            is_empty_jump = block.end == "jump" and not block.instructions
+            ends[index] = block if block.end == "exit" and not block.instructions else None
+            if is_empty_jump:
+                path.append(index)
+                index = block.successors[0]
+        ends.update(dict.fromkeys(path, ends[index]))
+    return ends

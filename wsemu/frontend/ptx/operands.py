@@ -32,7 +32,9 @@ class Operands(Constants):
         elif text == "{" or (text == "(" and self.opcode == "call"):
             self.i = i + 1
             items: list[Operand] = []
+            self.deepen()
             self.listed(lambda: items.append(self.operand()), _CLOSING[text])
+            self.deepen(-1)
             return Vector(tuple(items), at)
         elif text == "!" and self.kinds[i + 1] == NAME:
             self.i = i + 2
@@ -46,7 +48,10 @@ class Operands(Constants):
             raise self.unexpected("an operand")
         if self.texts[self.i] == "|":
             self.i += 1
-            return Both(operand, self.operand(), at)
+            self.deepen()
+            other = self.operand()
+            self.deepen(-1)
+            return Both(operand, other, at)
         return operand
 
     def _address(self) -> Operand:

@@ -34,6 +34,7 @@ from wsemu.frontend.ptx.syntax import (
 )
 from wsemu.frontend.ptx.tokens import DIRECTIVE, END, NAME, NUMBER, STRING
 from wsemu.model.data import replace
+from wsemu.model.input_limits import INPUT_LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,21 +50,14 @@ TYPES = frozenset(
 MEANINGLESS = frozenset({".section", ".pragma", ".loc", ".file", ".alias"})
 """directives for debuggers and compilers, that have no meaning for a run; an alias is declared as a function without a
 body besides"""
-MOST_ELEMENTS = 1 << 24
-"""of an array with an initializer"""
-_USED_BYTES = re.compile(r'"used_bytes_mask\s+(0[xX][0-9a-fA-F]+|[1-9]\d*|0)"')
+_ELEMENTS, _EXTENTS = INPUT_LIMITS["ptx-initial"].most, INPUT_LIMITS["ptx-extents"].most
+_TARGETS = INPUT_LIMITS["ptx-targets"].most
+_USED_BYTES = re.compile(r'"used_bytes_mask\s+(0[xX][0-9a-fA-F]{1,64}|[1-9]\d{0,63}|0)"')
 
 
 def parse_file(text: str, path: str) -> File:
     """The tree of a PTX file; KernelError says what is wrong, with its place."""
-    parser = _Parser(Source(text, path))
-    try:
-        return parser.file()
-    except RecursionError as error:
-        at = parser.starts[parser.i]
-        raise parser.source.error(
-            at, "braces or signs are nested too deeply", "is this what a compiler wrote?", at + 1
-        ) from error
+    return _Parser(Source(text, path)).file()
 
 
 class _Parser(Operands):
@@ -214,6 +208,8 @@ class _Parser(Operands):
         while self.accept("["):
             shape.append(0 if self.texts[self.i] == "]" else self.extent("an extent or `]`"))
             self.take("]")
+            if len(shape) > _EXTENTS:
+                raise self.excess("ptx-extents", len(shape), at)
         initial: list[Number | Symbol] = []
         if self.accept("="):
             self._initial(initial, tuple(shape))
@@ -225,9 +221,11 @@ class _Parser(Operands):
             into.append(self._initial_value())
             return
         before, at = len(into), self.starts[self.i]
+        self.deepen()
         self.listed(lambda: self._initial(into, shape[1:], inner=True), "}")
-        if math.prod(shape) > MOST_ELEMENTS:
-            raise self.source.error(at, f"more than {MOST_ELEMENTS:,} elements", "initialize a smaller array")
+        self.deepen(-1)
+        if math.prod(shape) > _ELEMENTS:
+            raise self.excess("ptx-initial", math.prod(shape), at)
         if inner:
             into.extend([Number(0, 0, at)] * (math.prod(shape) - (len(into) - before)))
 
@@ -244,7 +242,9 @@ class _Parser(Operands):
         if number.is_float_bits:
             return number
         if self.accept("("):
+            self.deepen()
             masked = self._initial_value()
+            self.deepen(-1)
             self.take(")")
             return replace(masked, mask=number.value) if isinstance(masked, Symbol) else masked
         return Number(number.value, 0, at)
@@ -317,6 +317,7 @@ class _Parser(Operands):
         opened = self.i
         at = self.starts[opened]
         self.take("{")
+        self.deepen()
         statements: list[Statement] = []
         append = statements.append
         kinds, texts = self.kinds, self.texts
@@ -326,6 +327,7 @@ class _Parser(Operands):
                 append(self._labelled() if texts[self.i + 1] == ":" else self._instruction(None, False))
             elif text == "}":
                 self.i += 1
+                self.deepen(-1)
                 return Block(tuple(statements), at)
             elif text == "@":
                 append(self._guarded())
@@ -363,6 +365,8 @@ class _Parser(Operands):
             labels = [self.word(NAME, "a name")]
             while self.accept(","):
                 labels.append(self.word(NAME, "a name"))
+                if len(labels) > _TARGETS:
+                    raise self.excess("ptx-targets", len(labels), at)
             self.take(";")
             return Targets(name, tuple(labels), at)
         if self.accept(".callprototype"):

@@ -7,8 +7,10 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
+from wsemu.frontend.assemble.flow import strong_components
 from wsemu.frontend.ptx.module import size_of
 from wsemu.frontend.ptx.syntax import Address, Block, Function, Instruction, Label, Name, Symbol, Vector
+from wsemu.model.input_limits import INPUT_LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -25,6 +27,7 @@ _QUIET = frozenset(
 )
 """what a loop that polls may do besides"""
 ON_HEAP = "malloc", "free"
+_RECURSION = INPUT_LIMITS["ptx-recursion"].most
 FIRST, STEP = 0x1000, 0x10
 """addresses of functions: where there is no memory"""
 
@@ -57,7 +60,6 @@ class Reached:
         self._symbols: dict[int, tuple[Module, Function]] = {}
         self._calls: dict[int, set[int]] = {}
         self._numbers: dict[int, int] | None = None
-        self._beyond: dict[int, set[int]] = {}
         self.copies_tiles = False
         """whether there are tensor copies"""
         self.short_names: set[str] = set()
@@ -138,26 +140,27 @@ class Reached:
 
     # -- recursion ----------------------------------------------------------------------------------------------------
     def together(self, function: Function, other: Function) -> bool:
-        """Whether two functions may come to call each other, or one itself."""
-        return id(other) in self._from(function) and id(function) in self._from(other)
+        """Return whether two functions may call each other, directly or through others; one function: itself."""
+        cycle = self._cycles.get(id(function))
+        return cycle is not None and cycle == self._cycles.get(id(other))
 
-    @functools.cached_property
+    @property
     def recursive(self) -> bool:
         """Whether a function that is reached may come to call itself."""
-        return any(self.together(function, function) for _, function in self.functions)
+        return bool(self._cycles)
 
-    def _from(self, function: Function) -> set[int]:
-        """The functions that one may come to call."""
-        found = self._beyond.get(id(function))
-        if found is None:
-            found = self._beyond[id(function)] = set()
-            pending = list(self._called(id(function)))
-            while pending:
-                one = pending.pop()
-                if one not in found:
-                    found.add(one)
-                    pending.extend(self._called(one))
-        return found
+    @functools.cached_property
+    def _cycles(self) -> dict[int, int]:
+        """id of a function that may call itself -> number of its group of functions that may call each other."""
+        calls = {number: sorted(self._called(number)) for number in self._found}
+        groups = strong_components(calls, calls)
+        for group in groups:
+            if len(group) > _RECURSION:
+                home, function = self._found[min(group, key=lambda number: self._found[number][1].at)]
+                raise home.source.excess("ptx-recursion", len(group), function.at)
+        return {
+            number: n for n, group in enumerate(groups) for number in group if len(group) > 1 or number in calls[number]
+        }
 
     def _called(self, number: int) -> set[int]:
         calls = self._calls.get(number, set())

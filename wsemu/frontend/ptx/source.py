@@ -6,6 +6,7 @@ import os
 from bisect import bisect_right
 
 from wsemu.model.errors import KernelError
+from wsemu.model.input_limits import INPUT_LIMITS
 from wsemu.model.program import Span
 
 
@@ -45,3 +46,8 @@ class Source:
     def error(self, at: int, message: str, remedy: str = "", end: int = 0) -> KernelError:
         """An error at an offset, with its place in the text."""
         return KernelError(message, self.span(at, end), remedy)
+
+    def excess(self, limit: str, count: int, at: int) -> KernelError:
+        """Return the error for an input that is beyond a row of INPUT_LIMITS, with its place in the text."""
+        row = INPUT_LIMITS[limit]
+        return self.error(at, row.excess(count), row.remedy, at + 1)

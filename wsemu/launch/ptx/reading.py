@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsemu.model.errors import KernelError, UsageError
+from wsemu.model.input_limits import INPUT_LIMITS
 from wsemu.model.own_files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wsemu.frontend.ptx import Module
-
-LARGEST = 64 << 20
-"""bytes of a file"""
 
 
 def read(source: str | os.PathLike[str], roots: Sequence[str] = ()) -> Module:
@@ -43,7 +41,7 @@ def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
     if not isinstance(source, (str, os.PathLike)):
         raise UsageError(f"load_ptx got a {type(source).__name__}: give PTX text, or the path of a file")
     path = Path(source)
-    data = read_regular(path, LARGEST)
+    data = read_regular(path, INPUT_LIMITS["ptx-bytes"].most)
     if b"\0" in data:
         what = "a cubin or an object file" if data.startswith(b"\x7fELF") else "no text"
         raise UsageError(f"`{path}` is {what}: give PTX text, as `nvcc -ptx` writes it")
