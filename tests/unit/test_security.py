@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ import pytest
 
 import wsemu
 from tests.commands import wsemu as command
+from wsemu.app import doctor
 from wsemu.app.array_file import read_array
+from wsemu.campaign import spread
 from wsemu.launch.replay.witness_file import WitnessError, load, program_of
+from wsemu.machine import cache
 from wsemu.model.errors import UsageError
 from wsemu.model.own_files import find_below, read_regular
 
@@ -305,3 +309,81 @@ def test_sources_of_its_own_are_shown(folder: Path, monkeypatch: pytest.MonkeyPa
     assert shows(str(outside / "shown.cu"), folder, "--source-root", folder, "--source-root", outside.parent)
     monkeypatch.setenv("WSEMU_SOURCE_ROOTS", f"{folder}{os.pathsep}{outside}")
     assert shows(str(outside / "shown.cu"), folder)
+
+
+# -- machine code ------------------------------------------------------------------------------------------------------
+
+PART = ("block_1", "needed", b"\x7fELF" + bytes(300))
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder with one block."""
+    place = tmp_path / "cache"
+    monkeypatch.setenv("WSEMU_CACHE_DIR", str(place))
+    cache.write_block("block_1", PART)
+    assert cache.read_block("block_1") == PART
+    return place
+
+
+def test_a_block_is_loaded_under_its_own_name_alone(kept: Path) -> None:
+    os.replace(kept / "vm-block_1.bin", kept / "vm-block_2.bin")
+    assert cache.read_block("block_2") is None
+    assert cache.write("run", PART)
+    os.replace(next(kept.glob("vm-run-*")), cache.path("bits") or "")
+    assert cache.read("bits") is None
+
+
+def test_what_was_changed_in_a_file_of_machine_code_is_found(kept: Path) -> None:
+    file = kept / "vm-block_1.bin"
+    whole = file.read_bytes()
+    for at in range(0, len(whole), 7):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        assert cache.read_block("block_1") is None
+    for fields in ((), (b"",) * 4, (b"",) * 6, (b"block_1", cache._of_blocks(), b"\xff", b"", b"")):
+        body = cache.MAGIC + b"".join(struct.pack("<Q", len(field)) + field for field in fields)
+        for data in (body, body + b"\x01", cache.MAGIC + struct.pack("<Q", 1 << 63)):
+            file.write_bytes(data + cache._sha256(data))
+            assert cache.read_block("block_1") is None
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="users have no numbers here")
+@pytest.mark.parametrize("mode", [0o777, 0o757, 0o1777])
+def test_no_machine_code_is_taken_from_a_folder_where_others_may_write(kept: Path, mode: int) -> None:
+    kept.chmod(mode)
+    assert cache.folder() is None
+    assert cache.read_block("block_1") is None
+    assert not cache.write("run", PART)
+    item = doctor._cache()
+    assert item.state == "bad"
+    assert "others may write to" in item.text
+    assert "no machine code is loaded from there" in item.text
+    kept.chmod(0o755)
+    assert cache.read_block("block_1") == PART
+    (kept / "vm-block_1.bin").chmod(0o666)
+    assert cache.read_block("block_1") is None
+    (kept / "vm-block_1.bin").chmod(0o600)
+    kept.parent.chmod(mode)
+    assert (cache.folder() is None) == (mode != 0o1777), "above it a sticky folder will do"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="users have no numbers here")
+def test_no_machine_code_is_taken_from_a_folder_of_another_user(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 4_000_000)
+    if os.stat(kept).st_uid == 0:  # root's may always be used
+        os.chown(kept, 3_999_999, -1)
+    assert cache.folder() is None
+    assert "belongs to another user" in doctor._cache().text
+
+
+def test_sources_of_other_machines_go_to_a_folder_that_nobody_guesses() -> None:
+    bundle = spread.Bundle("sweep", "a.py", "f", (("a.py", b"A = 1\n"), ("p/b.py", b"B = 2\n")))
+    folder = Path(spread._unpacked(bundle) or "")
+    assert spread._unpacked(bundle) == str(folder)
+    assert (folder / "p" / "b.py").read_bytes() == b"B = 2\n"
+    assert str(os.getpid()) not in folder.name
+    assert bundle.digest not in folder.name
+    if os.name == "posix":
+        assert folder.stat().st_mode & 0o077 == 0
+    with pytest.raises(UsageError, match="lies outside"):
+        spread._unpacked(spread.Bundle("sweep", "a.py", "f", (("../a.py", b""),)))

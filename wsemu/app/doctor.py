@@ -97,8 +97,10 @@ def _cache() -> Item:
         return Item("good", "cache", f"{len(files)} of {len(PARTS)} parts in {folder} ({size:,} bytes)")
     if folder is not None and _can_be_made(folder):
         return Item("note", "cache", f"nothing for this version in {folder}: it was cleared, or the source was edited")
-    place = f"{folder} cannot be written" if folder else "this user has no cache folder"
-    return Item("bad", "cache", f"{place}: set WSEMU_CACHE_DIR to a folder that can be written")
+    if folder is not None:
+        return Item("bad", "cache", f"{folder} cannot be written: set WSEMU_CACHE_DIR to a folder that can be written")
+    remedy = "make it yours alone (`chown`, `chmod go-w`), or set WSEMU_CACHE_DIR to a folder of your own"
+    return Item("bad", "cache", f"{cache.problem()}, and no machine code is loaded from there: {remedy}")
 
 
 def _blocks() -> Item:

@@ -16,11 +16,13 @@ Hypothesis, and load the same sources: each answer says so.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -175,16 +177,28 @@ def _unpacked(bundle: Bundle) -> str | None:
     """The folder that the sources of a bundle lie in; None: the working folder."""
     if not bundle.files:
         return None
-    folder = Path(tempfile.gettempdir(), f"wsemu-{os.getpid()}-{bundle.digest}")
+    with _unpacking:
+        if (bundle.digest, os.getpid()) not in _folders:
+            folder = tempfile.mkdtemp(prefix="wsemu-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            _write(bundle, Path(folder))
+            _folders[bundle.digest, os.getpid()] = folder
+        return _folders[bundle.digest, os.getpid()]
+
+
+_folders: dict[tuple[str, int], str] = {}
+"""digest of a bundle, process -> the folder of its sources, which no other user can enter"""
+_unpacking = threading.Lock()
+
+
+def _write(bundle: Bundle, folder: Path) -> None:
+    """Write the sources of a bundle into a folder of its own."""
     for name, text in bundle.files:
         file = folder.joinpath(name)
         if not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
             raise UsageError(f"`{name}` lies outside of the working folder: it is not sent to another machine")
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as stream:  # whole, or not there
-            stream.write(text)
-        os.replace(stream.name, file)
-    return str(folder)
+        file.write_bytes(text)
 
 
 # -- who asks ----------------------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def _compiled_now(names: list[str]) -> dict[str, Part]:
     now = cache.current_keys()
     unedited = {name: part for name, part in made.items() if now[name] == cache.keys()[name]}
     if not all(cache.write(name, part) for name, part in unedited.items()):
-        place = cache.folder() or "this user has no cache folder"
+        place = cache.folder() or cache.problem()
         print(f"{CANNOT_KEEP} ({place})", file=sys.stderr, flush=True)
     return made
 

@@ -3,6 +3,9 @@
 A file is named after its part and a hash of everything that its code depends on: the text of every module that the part
 is compiled from, the compiler's version, the CPU.  Which modules those are is read off their own imports.  No file lies
 beside the package: it would outlive it there, and a folder without modules hides those of the next installation.
+
+A file has its own name, the key and a digest of all that it holds, which are compared before it is loaded; nothing is
+taken from a folder where others may write (`private_folder`).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsemu.machine.parts import ALL_PARTS, PARTS, roots
+from wsemu.machine.private_folder import find_problem, is_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,7 +39,7 @@ ABANDONED = 3600.0
 """seconds after which a half-written file has lost its writer"""
 SETTLED = 2_000_000_000
 """nanoseconds after which a file that is written again gets another time"""
-MAGIC = b"wsemu object code 4\n"
+MAGIC = b"wsemu object code 5\n"
 BLOCK_ROOTS = tuple(f"{PACKAGE}.machine.{name}" for name in ("parts", "lowering", "tier.block"))
 """the modules that blocks are compiled from and with"""
 Sources = dict[str, bytes]
@@ -234,7 +238,19 @@ def _states(paths: Iterable[str]) -> dict[str, list[int]]:
 
 
 def folder() -> Path | None:
-    """The folder that WSEMU_CACHE_DIR names, else the user's cache folder; None for a user without one."""
+    """Return the folder that WSEMU_CACHE_DIR names, else the user's cache folder; None for a user without one, and for
+    one where others may write."""
+    place = _chosen()
+    return None if place is None or find_problem(place) else place
+
+
+def problem() -> str:
+    """Return why there is no folder to keep machine code in; nothing if there is one."""
+    place = _chosen()
+    return "this user has no cache folder" if place is None else find_problem(place)
+
+
+def _chosen() -> Path | None:
     chosen = os.environ.get("WSEMU_CACHE_DIR")
     if chosen:
         return Path(chosen)
@@ -261,13 +277,20 @@ def read(part: str) -> Part | None:
     if file is None:
         return None
     try:
-        found = unpacked(part, file.read_bytes())
+        found = unpacked(part, _read(file))
     except OSError:
         return None
     if found:
         with contextlib.suppress(OSError):
             os.utime(file)  # was used
     return found
+
+
+def _read(file: Path) -> bytes:
+    """Read a file of machine code; nothing of one that others may have written, or that is too large."""
+    with file.open("rb") as stream:
+        state = os.fstat(stream.fileno())
+        return stream.read() if is_trusted(state) and state.st_size <= BLOCK_BYTES else b""
 
 
 def write(part: str, made: Part) -> bool:
@@ -285,7 +308,7 @@ def write(part: str, made: Part) -> bool:
 
 def _put(file: Path, data: bytes) -> None:
     """Write a file as a whole, or OSError."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     import tempfile
 
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix="vm-", suffix=".tmp")
@@ -326,7 +349,7 @@ def read_block(symbol: str) -> Part | None:
     """A compiled block; None if no file has it, or one that is torn or of another version."""
     place = folder()
     try:
-        found = _unpacked(_of_blocks(), (place / f"vm-{symbol}.bin").read_bytes()) if place else None
+        found = _unpacked(symbol, _of_blocks(), _read(place / f"vm-{symbol}.bin")) if place else None
         if found and place:
             os.utime(place / f"vm-{symbol}.bin")  # was used
     except OSError:
@@ -349,7 +372,7 @@ def write_block(symbol: str, made: Part) -> None:
     if place is None:
         return
     with contextlib.suppress(OSError):
-        _put(place / f"vm-{symbol}.bin", _packed(_of_blocks(), made))
+        _put(place / f"vm-{symbol}.bin", _packed(symbol, _of_blocks(), made))
         room = BLOCK_BYTES
         for number, (file, state) in enumerate(sorted(kept_blocks().items(), key=lambda one: -one[1].st_mtime)):
             room -= state.st_size
@@ -361,35 +384,49 @@ def write_block(symbol: str, made: Part) -> None:
 
 
 def packed(part: str, made: Part) -> bytes:
-    """The bytes of a file: the key, what was made, and a checksum of both."""
-    return _packed(keys()[part].encode(), made)
+    """Pack a part into the bytes of its file: the part's name, its key, the object code, and a digest of all three."""
+    return _packed(part, keys()[part].encode(), made)
 
 
-def _packed(key: bytes, made: Part) -> bytes:
+def _packed(name: str, key: bytes, made: Part) -> bytes:
     symbol, needed, code = made
-    fields = (key, symbol.encode(), needed.encode(), code)
+    fields = (name.encode(), key, symbol.encode(), needed.encode(), code)
     body = MAGIC + b"".join(struct.pack("<Q", len(field)) + field for field in fields)
-    return body + _checksum(body)
+    return body + _sha256(body)
 
 
 def unpacked(part: str, data: bytes) -> Part | None:
-    """What `packed` made bytes of; None if it did not, or with another key."""
-    return _unpacked(keys()[part].encode(), data)
+    """Return the part that `packed` made these bytes of; None if it did not, or with another name or key."""
+    return _unpacked(part, keys()[part].encode(), data)
 
 
-def _unpacked(wanted: bytes, data: bytes) -> Part | None:
-    body, checksum = data[:-4], data[-4:]
-    if not data.startswith(MAGIC) or _checksum(body) != checksum:
+def _unpacked(name: str, key: bytes, data: bytes) -> Part | None:
+    body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
+    if not data.startswith(MAGIC) or _sha256(body) != digest:
         return None
     fields, at = [], len(MAGIC)
-    while at < len(body):
-        (size,) = struct.unpack_from("<Q", body, at)
-        fields.append(body[at + 8 : at + 8 + size])
-        at += 8 + size
-    key, symbol, needed, code = fields
-    return (symbol.decode(), needed.decode(), code) if key == wanted else None
+    with contextlib.suppress(struct.error, ValueError):
+        while at < len(body):
+            (size,) = struct.unpack_from("<Q", body, at)
+            fields.append(body[at + 8 : at + 8 + size])
+            at += 8 + size
+        own_name, own_key, symbol, needed, code = fields
+        if (own_name, own_key, at) == (name.encode(), key, len(body)):
+            return symbol.decode(), needed.decode(), code
+    return None
 
 
-def _checksum(body: bytes) -> bytes:
-    """Tells a torn file from a whole one."""
-    return struct.pack("<I", binascii.crc32(body))
+_DIGEST_BYTES = 32
+
+
+def _sha256(body: bytes) -> bytes:
+    """Return the digest of a file's content; `hashlib` takes longer to load than a small launch has."""
+    try:
+        from _sha2 import sha256  # type: ignore[import-not-found]
+    except ImportError:
+        try:
+            from _sha256 import sha256  # type: ignore[import-not-found, no-redef, unused-ignore]
+        except ImportError:
+            from hashlib import sha256
+    made: bytes = sha256(body).digest()
+    return made
