@@ -58,7 +58,8 @@ def test_a_kernel_does_what_the_host_computes(case: Case, path: Path) -> None:
     report, given, passed = launch(case, path)
     assert report.verdict == case.verdict, said(report)
     if case.says:
-        assert any(case.says in note for note in report.notes), said(report)
+        notes = [*report.notes, *(note for finding in report.errors for note in finding.notes)]
+        assert any(case.says in note for note in notes), said(report)
         return
     for number, (argument, got) in enumerate(zip(given, passed, strict=True)):
         if isinstance(argument, Out):

@@ -767,8 +767,9 @@ def test_a_failed_assertion_ends_the_thread():
     for engine in ("vm", "reference"):
         out = np.zeros(32, np.int32)
         report = run(INDEX + body, out, outside=EXTERNAL, engine=engine)
-        assert (report.verdict, report.reasons) == ("incomplete", ["failed assertion"])
-        assert "lanes 30-31 fail an assertion, and end there; on a GPU the launch would end" in report.notes[0]
+        assert (report.verdict, [finding.code for finding in report.errors]) == ("failed", ["failed-assertion"])
+        assert report.errors[0].sites[0].text == "failed by warp 0, lanes 30-31"
+        assert report.errors[0].notes == ["on a GPU the launch ends with an error here"]
         assert out.tolist() == [1] * 30 + [0] * 2
 
 
@@ -781,7 +782,17 @@ def test_a_failed_assertion_where_the_kernel_ends_is_told():
     $good:
     ret;
     """
-    assert run(INDEX + body, np.zeros(32, np.int32), outside=EXTERNAL).reasons == ["failed assertion"]
+    (finding,) = run(INDEX + body, np.zeros(32, np.int32), outside=EXTERNAL).errors
+    assert finding.code == "failed-assertion"
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_trap_ends_the_launch_with_an_error(engine):
+    body = "setp.lt.u32 %p1, %r1, 30; @%p1 bra $good; trap; $good: st.global.u32 [%rd3], 1;"
+    report = run(INDEX + body, np.zeros(32, np.int32), engine=engine)
+    (finding,) = report.errors
+    assert (report.verdict, finding.code) == ("failed", "failed-assertion")
+    assert (finding.message, finding.sites[0].text) == ("warp 0 executes `trap`", "executed by warp 0, lanes 30-31")
 
 
 ADDRESSES = """
@@ -884,7 +895,6 @@ UNSUPPORTED = [
     ("barrier.cluster.sync;", "`barrier.cluster.sync`"),
     ("mov.u64 %rd4, table;", "the initial value of `table`, which holds an address,"),
     ("ld.global.u32 %r2, [far];", "`far`, which is defined elsewhere,"),
-    ("trap;", "the end of the launch by `trap`"),
     ("frobnicate.f32 %f1;", "`frobnicate.f32`"),
 ]  # fmt: skip
 TABLE = ".extern .global .u32 far;\n.global .u64 table[2] = {far, 0};\n"

@@ -539,14 +539,16 @@ def asserts(o, limit, bound):
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_an_assertion_that_fails_is_told(way: dict[str, Any]) -> None:
-    def notes(*arguments: int) -> list[str]:
+def test_an_assertion_that_fails_is_an_error_and_an_exception_a_note(way: dict[str, Any]) -> None:
+    def found(*arguments: int) -> tuple[list[str], list[str]]:
         report = wsemu.check(asserts, 1, 64, (integers(), *arguments), **way)
-        assert (report.verdict, report.findings) == ("verified", [])
-        return [note.partition(": ")[2] for note in report.notes]
+        assert report.verdict == ("failed" if report.findings else "verified")
+        notes = [note.partition(": ")[2] for note in report.notes if "raise" in note]
+        return [f"{finding.message}: {finding.sites[0].text}" for finding in report.findings], notes
 
-    ends = "fail an assertion or raise, and end there, as in Numba's code without `debug`"
-    assert notes(64, 64) == []
-    assert notes(40, 64) == [f"warp 1: lanes 8-31 {ends}"]
-    assert notes(64, 30) == [f"warp 0: lane 31 {ends}"]
-    assert notes(40, 20) == [f"warp 1: lanes 8-31 {ends}", f"warp 0: lanes 21-31 {ends}"]
+    raises = "warp 0: lane {} raise an exception, and end there, as in Numba's code without `debug`"
+    fails = "warp 1 fails an assertion: failed by warp 1, lanes 8-31"
+    assert found(64, 64) == ([], [])
+    assert found(40, 64) == ([fails], [])
+    assert found(64, 30) == ([], [raises.format("31")])
+    assert found(40, 20) == ([fails], [raises.replace("lane {}", "lanes 21-31")])

@@ -20,7 +20,7 @@ MOST = 64
 _ORDER = (
     "transfer-duplicated transfer-missed transfer-spilled mbarrier-uninitialized mbarrier-reinit mbarrier-range "
     "remote-mbarrier invalid-barrier copy-size tensor-map setmaxnreg misaligned out-of-bounds "
-    "undefined-behavior undefined-shuffle "
+    "undefined-behavior undefined-shuffle failed-assertion "
     "barrier-divergence cluster-barrier wgmma-divergence wgmma-register wgmma-unfenced count-mismatch oversubscribed "
     "uncovered-expectation tx-mismatch over-arrival mbarrier-clobber mbarrier-lifetime uninitialized-read "
     "dangling-arrive dangling-phase phase-alias phase-unobserved all-arrive barrier-recycling proxy tensormap-proxy "

@@ -70,7 +70,7 @@ def exception(bound: Bound, outcome: Outcome) -> BaseException | None:
     program = bound.program
     raised = [
         raw for raw in outcome.findings
-        if raw.code == "failed-assertion" and int(program.code[raw.pc, 7]) >> RAISES
+        if raw.code == "raised-exception" and int(program.code[raw.pc, 7]) >> RAISES
     ]  # fmt: skip
     if not raised:
         return None

@@ -21,11 +21,13 @@ from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.suppressions import accepted
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
+from wsemu.model.control_flow import loop_numbers
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Unused, Verdict
 from wsemu.model.isa import (
     ABORTS,
     ADDRESS_WRAPPED,
+    ASSERTS,
     ATOMIC,
     ATOMICS,
     LANES,
@@ -141,18 +143,23 @@ def judge(
     of_parts = functools.partial(_by_parts, program, trace_of) if mixed else trace_of
     wanted, orders = _without_atomics(wanted, places, of_parts, bool(steered))
     wanted, loads = _without_loads(wanted, places, trace_of)
+    wanted, failing = _without_assertions(wanted, bool(steered))
     found = _found(wanted, places, trace_of, settings, bool(steered), more)
     stopped = _stopped(places, settings, found.failed)
     if found.untold and not found.failed:  # all that were kept are accepted, of the others nobody has said that
         stopped.append(_too_many(found.untold))
     unmodelled = [*program.unmodelled, *apart, *mixed]
-    doubts = _Doubts(stopped, unmodelled, undefined, _asserted(places, aborts=True), orders, loads, steered)
+    asserted = [] if found.failed else _assertion_texts(places, failing)
+    doubts = _Doubts(stopped, unmodelled, undefined, asserted, orders, loads, steered)
     # orders that go through an element of a vector are not followed there: what is found may be ordered
     asks = found.failed or not _has_parts(program)
     decided = _decided(found, doubts, places, settings, decide) if decide is not None and asks else None
     if decided is not None:
         found, doubts = _in_all_orders(found, doubts, places, settings, decided)
         loose = [*decided.notes, *(() if decided.proven else loose)]
+    if failing and not found.failed and _is_up_to_atomics(outcome, doubts) and not _may_poll(program):
+        found = _with_assertions(found, failing, places, settings)
+        doubts = doubts._replace(stopped=[], asserted=[], orders=[], steered={}, tried=())
     doubts = doubts._replace(unpromised=program.unpromised)
     verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
     return Report.made(
@@ -213,7 +220,7 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
     if found.untold and found.failed:
         yield _too_many(found.untold)
     yield from doubts.reasons()
-    yield from _asserted(places, aborts=False)
+    yield from _exception_notes(places, settings)
     yield from loose
     yield from _lucky_alignment_notes(places)
     yield from (*places.program.doubts, *_same_values(places)) if settings.strict else ()
@@ -226,11 +233,7 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
 def _count_overflow(places: Places, wanted: list[RawFinding], settings: Settings) -> int:
     """How many findings there are, at places of their own in the source, beyond those that a launch keeps."""
     known = {_source_of(raw, places) for raw in wanted}
-    chosen = (
-        raw
-        for raw in places.outcome.overflow
-        if CHECKER_OF.get(raw.code) in settings.checkers or raw.code == "failed-assertion"
-    )
+    chosen = (raw for raw in places.outcome.overflow if CHECKER_OF.get(raw.code) in settings.checkers)
     return len({_source_of(raw, places) for raw in chosen} - known)
 
 
@@ -253,9 +256,10 @@ def _may_be_fenced(program: Program, findings: list[Finding]) -> bool:
 def _is_up_to_atomics(outcome: Outcome, doubts: _Doubts) -> bool:
     """Whether nothing but the order of atomics stands between a run and a proof."""
     atomics = sum(word == "atomics" for word in doubts.steered.values())
-    endless = len(doubts.stopped) if outcome.status == "budget" else 0
+    ended = outcome.status == "budget" or (outcome.status == "trap" and bool(doubts.asserted))
+    endless = len(doubts.stopped) if ended else 0
     hangs = atomics + len(doubts.orders)
-    return hangs > 0 and len(doubts.reasons()) == hangs + endless
+    return hangs > 0 and len(doubts.reasons()) == hangs + endless + len(doubts.asserted) + len(doubts.tried)
 
 
 def _decided(
@@ -279,7 +283,9 @@ def _in_all_orders(
     told = [finding for finding in decided.findings if CHECKER_OF[finding.code] in settings.checkers]
     more, suppressed, _ = accepted([_promoted_to(finding, settings) for finding in told], places, settings)
     found = found._replace(kept=[*more, *kept], suppressed=[*found.suppressed, *suppressed])
-    if decided.proven or found.failed:
+    if found.failed:
+        return found, doubts._replace(stopped=[], orders=[], steered={}, asserted=[])
+    if decided.proven:
         return found, doubts._replace(stopped=[], orders=[], steered={})
     tried = list(decided.reasons)
     if any(finding.severity == "error" for finding in decided.findings) and not found.failed:
@@ -450,21 +456,60 @@ def _undefined(places: Places) -> list[str]:
     return [f"{where}: {what}" for where, what in reversed(said.items())]
 
 
-def _asserted(places: Places, *, aborts: bool) -> list[str]:
-    """What is said of assertions that fail, and exceptions that are raised: of those that end the launch on a GPU, or
-    of those that end their thread."""
-    what = (
-        "fail an assertion, and end there; on a GPU the launch would end with an error"
-        if aborts
-        else "fail an assertion or raise, and end there, as in Numba's code without `debug`"
+_ENDS_THREAD = "and end there, as in Numba's code without `debug`"
+
+
+def _assertion_texts(places: Places, failing: list[RawFinding]) -> list[str]:
+    """Return one text for each assertion that fails, or `trap` that is executed, and would end the launch on a GPU, or
+    that is `failing` in a launch whose schedule decides which instructions run."""
+    marks = _marks(places.outcome, "failed-assertion")
+    aborting = [raw for raw in marks if places.program.code[raw.pc, 7] == ABORTS]
+    what = "fail an assertion, and end there; on a GPU the launch would end with an error"
+    others = [raw for raw in failing if raw not in aborting]
+    return _texts_by_place(aborting, what, places) + _texts_by_place(
+        others, f"fail an assertion, {_ENDS_THREAD}", places
     )
-    exits = places.program.code[:, 7]
+
+
+def _exception_notes(places: Places, settings: Settings) -> list[str]:
+    """Return one note for each place where threads end by an exception, or by an assertion that is not checked."""
+    notes = _texts_by_place(_marks(places.outcome, "raised-exception"), f"raise an exception, {_ENDS_THREAD}", places)
+    if CHECKER_OF["failed-assertion"] in settings.checkers:
+        return notes
+    failed = _marks(places.outcome, "failed-assertion")
+    marks = [raw for raw in failed if places.program.code[raw.pc, 7] == ASSERTS]
+    return [*notes, *_texts_by_place(marks, f"fail an assertion, {_ENDS_THREAD}", places)]
+
+
+def _texts_by_place(marks: list[RawFinding], what: str, places: Places) -> list[str]:
+    """Return one text for each source line of some marks, which names the first warp there."""
     said = {
         places.where(raw.pc): f"{places.who(raw.cta, raw.warp)}: {lanes_text(raw.lanes)} {what}"
-        for raw in reversed(_marks(places.outcome, "failed-assertion"))
-        if (exits[raw.pc] == ABORTS) == aborts
+        for raw in reversed(marks)
     }
     return [f"{where}: {text}" for where, text in reversed(said.items())]
+
+
+def _without_assertions(wanted: list[RawFinding], steered: bool) -> tuple[list[RawFinding], list[RawFinding]]:
+    """Separate failed assertions from other raw findings if the schedule decides which instructions run: all orders of
+    the atomics are tried for these first."""
+    failing = [raw for raw in wanted if steered and raw.code == "failed-assertion"]
+    return [raw for raw in wanted if raw not in failing], failing
+
+
+def _may_poll(program: Program) -> bool:
+    """Return whether a loop contains a strong access: a watchdog may count its rounds, and bite in this run alone."""
+    loops = loop_numbers(program)
+    return any(loops[pc] >= 0 and NAMES[op] in ATOMICS for pc, op in enumerate(program.code[:, 0].tolist()))
+
+
+def _with_assertions(found: _Findings, failing: list[RawFinding], places: Places, settings: Settings) -> _Findings:
+    """Add the assertions that fail in the initial run, which is one of the schedules."""
+    told = [_promoted_to(registry.explain(raw, places, None), settings) for raw in _by_source(failing, places)]
+    note = "it fails in the initial run, in which each CTA runs to its end before the next one begins"
+    told = [f.model_copy(update={"holds_in": "some schedules", "notes": [*f.notes, note]}) for f in told]
+    more, suppressed, _ = accepted(told, places, settings)
+    return found._replace(kept=[*more, *found.kept], suppressed=[*found.suppressed, *suppressed])
 
 
 _ORDERS = frozenset(
@@ -743,6 +788,8 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
             what = "of im2col mode, interleaved with element strides, or written by an atomic or a copy of the launch"
             return [f"a tensor map {what}, is not modelled{where}"]
         return [f"more live mbarriers in a CTA than the {len(outcome.phases) - 1:,} that are modelled{where}"]
+    if outcome.status == "trap" and failed and int(places.program.code[outcome.fault_pc, 7]) == ABORTS:
+        return []
     if outcome.status == "trap":
         why = places.program.traps[int(places.program.code[outcome.fault_pc, 6])]
         if why.startswith(UNDEFINED):

@@ -1205,6 +1205,7 @@ _DETAIL = {
     "barrier-recycling": ("barrier", "generation", "interval", "other_interval"),
     "undefined-shuffle": ("source",),
     "failed-assertion": (),
+    "raised-exception": (),
     "same-value": (),
     "race": _CONFLICT,
     "intra-warp-race": _CONFLICT,

@@ -87,6 +87,7 @@ from wsemu.model.control_flow import CTA_COST, TURN
 from wsemu.model.isa import (
     AS_LOAD,
     AS_STORE,
+    ERRORS,
     FIRST_ARRAY,
     FIRST_MATRIX,
     LANES,
@@ -109,7 +110,7 @@ from wsemu.model.isa import (
 )
 
 BRA, JUMP, JOIN, EXIT, TRAP_OP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
-FAILED = CODE_NUMBERS["failed-assertion"]
+FAILED, RAISED = CODE_NUMBERS["failed-assertion"], CODE_NUMBERS["raised-exception"]
 FIRST_BARRIER, LAST_BARRIER, ARRIVE = (OPCODE[name] for name in ("bar.sync", "bar.red.or", "bar.arrive"))
 FIRST_FENCE, LAST_FENCE = OPCODE["fence.cta"], OPCODE["fence.sys"]
 PROXY, INIT_FENCE = OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]
@@ -721,10 +722,17 @@ def end_turn(m, warp):
 
 
 @compiled
-def exit_lanes(m, warp, w, pc, failed, lanes):
-    """Some lanes of a warp exit, at an assertion that `failed` or not."""
-    if failed and lanes:
-        record_finding(m.report_entry, m.address, (FAILED, pc, w, lanes, -1, -1), (0, 0, 0, 0, 0))
+def note_end(m, w, pc, how, lanes):
+    """Record that lanes end by an error of their own; `how` is the `aux` of an exit or trap."""
+    if how and lanes:
+        code = FAILED if how & ERRORS else RAISED
+        record_finding(m.report_entry, m.address, (code, pc, w, lanes, -1, -1), (0, 0, 0, 0, 0))
+
+
+@compiled
+def exit_lanes(m, warp, w, pc, how, lanes):
+    """End some lanes of a warp; `how` is the `aux` of their exit."""
+    note_end(m, w, pc, how, lanes)
     warp.alive &= ~lanes
     warp.last_pc = pc
     if m.cluster_entry and lanes:
@@ -841,6 +849,7 @@ def run_warp(address, w):
             mask = warp.mask
             continue
         elif op == TRAP_OP:
+            note_end(m, w, pc, i.aux, x)
             m.fault_pc = pc
             m.fault_warp = w
             return np.int64(TRAP)

@@ -124,6 +124,7 @@ _CODES = {
     ),
     "misaligned": Code("error", "an address that is not a multiple of the access's size", "bounds"),
     "uninitialized-read": Code("error", "a read of memory that nothing has written", "initialised"),
+    "failed-assertion": Code("error", "an assertion that fails, or a `trap` that is executed", "assertion"),
     "read-only-written": Code(
         "error", "a load through the read-only cache of bytes that the launch writes", "read-only", proves=True
     ),
@@ -144,7 +145,7 @@ _CODES = {
     ),
 }  # fmt: skip
 """in the order in which checkers are named and findings of several checkers stand"""
-MARKS = ("failed-assertion", "same-value")
+MARKS = ("raised-exception", "same-value")
 """what an engine records besides findings: `verdict` makes reasons and notes of it"""
 
 CODES: dict[str, Code] = {}

@@ -115,6 +115,8 @@ class Step(Record):
     """`(1)` or `(2)`, of the two operations that the finding is about"""
     shown: bool = True
     """in the text of the schedule; the others lead there"""
+    lane: Annotated[int, Field(ge=0, lt=32)] | None = None
+    """of a schedule of atomics: the lane that performs its access, alone"""
 
 
 MOST_SHOWN = 20

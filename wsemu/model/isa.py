@@ -71,8 +71,11 @@ OF_CTA_ALONE = 1
 """`aux` of a `map.release` or `map.acquire`: of CTA scope"""
 CONVERGED = 1
 """`aux` of an `activemask` among lanes that run in lockstep: no other mask is possible"""
-FAILS, ABORTS = 1, 2
-"""`aux` of the exit of a thread whose assertion fails, or that raises: on a GPU it ends alone, or ends the launch"""
+FAILS, ABORTS, ASSERTS = 1, 2, 4
+"""`aux` of the exit of a thread: it raises an exception; it fails an assertion of C++, or executes `trap`, which ends
+the launch on a GPU; it fails an assertion of Python, which ends it alone in Numba's code"""
+ERRORS = ABORTS | ASSERTS
+"""in the `aux` of an exit or trap that is an error in itself"""
 RAISES = 8
 """bits of that `aux` below the number, from 1, of what the host raises: of `Program.raises`"""
 STOPS = 1
@@ -462,8 +465,11 @@ _define(
 )
 _define("jump", ({},), "", "", "to imm", "control", "branch")
 _define("join", ({},), "", "", "lanes that parted at a branch meet here", "control", "branch")
-_define("exit", ({},), "", "", "the thread ends; aux: 0, FAILS or ABORTS", "control", "branch")
-_define("trap", ({},), "", "", "stop: Program.traps[imm] says what is not supported here", "control", "branch")
+_define("exit", ({},), "", "", "the thread ends; aux: 0, FAILS, ABORTS or ASSERTS", "control", "branch")
+_define(
+    "trap", ({},), "", "", "stop: Program.traps[imm] says why; aux: ABORTS, if it is a `trap` of the kernel", "control",
+    "branch",
+)  # fmt: skip
 
 # -- asynchronous: mbarriers (address in a, constant byte offset in imm), copies, groups of them ----------------------
 N_CONTROL = len(OPERATIONS)
@@ -584,7 +590,7 @@ def step_word(name: str) -> str:
         if name.startswith(("wgmma.r", "wgmma.s")):
             return "wgmma"
         return name.removesuffix(".parity").partition(".b")[0]
-    return "exit" if name == "exit" else kind
+    return name if name in ("exit", "trap") else kind
 
 
 CP_ASYNC = {"cp.async.b32": 4, "cp.async.b64": 8, "cp.async.b128": 16}

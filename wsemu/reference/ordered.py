@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from wsemu.model.outcome import RawFinding
 
+    Look = Callable[["OrderedWarp", int], Callable[[], None] | None]
+    """called before an instruction with the lanes that perform it; what it returns is called after the instruction"""
+
 _KEPT = ("program", "code", "lengths", "arrays", "outcome", "fixed", "grid", "block")
 """of a launch, what its copies have in common"""
 
@@ -40,7 +43,10 @@ class OrderedWarp(WarpRun):
         """Until the warp waits, has ended, or stands before an ordered access."""
         self.resume()
         while self.warp.ready and not self._stops():
+            seen = self.own.look(self, -1) if self.own.look else None
             self.step()
+            if seen:
+                seen()
 
     def asks(self) -> int:
         """The lanes of the group that runs which stand before an ordered access."""
@@ -64,7 +70,10 @@ class OrderedWarp(WarpRun):
             return True
         self.group = self.warp.ready[-1]
         fields = self.launch.code[self.group.pc]
+        seen = self.own.look(self, 1 << self.lane) if self.own.look else None
         atomic(self, NAMES[fields[0]], fields, 1 << self.lane)
+        if seen:
+            seen()
         rest, self.lane = lanes & ~(1 << self.lane), -1
         served = self.own.served
         served[self.warp.number] = served.get(self.warp.number, 0) | (lanes & ~rest)
@@ -80,11 +89,15 @@ class OrderedWarp(WarpRun):
 class OrderedCta(Cta):
     """A CTA that stops before ordered accesses."""
 
-    def __init__(self, launch: Launch, number: int, ordered: frozenset[int]) -> None:
+    def __init__(self, launch: Launch, number: int, ordered: frozenset[int], look: Look | None = None) -> None:
         super().__init__(CtaGroup(launch, number), number)
-        self.ordered = ordered
+        self.ordered, self.look = ordered, look
         self.served: dict[int, int] = {}
         """warp -> lanes that have made the access before which it stands"""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy is for states to come back to, which nobody looks at."""
+        return {**vars(self), "look": None}
 
     def go_on(self, warp: int = -1, lane: int = -1) -> str:
         """Run all warps until none can go on, one of them with a lane that is let go: `done`, `stands`, or why not."""
@@ -124,6 +137,8 @@ class OrderedRun:
         """the CTA that each is"""
         self.arrays = first.arrays
         self.ctas: list[OrderedCta] = []
+        self.look: Look | None = None
+        """what sees the accesses of a launch that is replayed"""
         self.parted = 0
         """states in which parts of warps had met barriers"""
 
@@ -133,7 +148,7 @@ class OrderedRun:
         for number in self.numbers:
             launch = self.make()
             launch.arrays = self.arrays
-            self.ctas.append(OrderedCta(launch, number, self.ordered))
+            self.ctas.append(OrderedCta(launch, number, self.ordered, self.look))
 
     def trace(self, cta: int) -> Trace:
         """What a CTA has done since it was asked last."""

@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from wsemu.model.control_flow import TURN
-from wsemu.model.isa import LANES, NAMES, OPERATIONS, PROXIES, READ, STOPS
+from wsemu.model.isa import ERRORS, LANES, NAMES, OPERATIONS, PROXIES, READ, STOPS
 from wsemu.model.outcome import EventKind, RawFinding
 from wsemu.reference.arithmetic import semantics
 from wsemu.reference.asynchronous import STANDING, execute
@@ -171,7 +171,8 @@ class WarpRun:
     def _exit(self, fields: list[int], lanes: int) -> None:
         warp, group = self.warp, self.group
         if fields[7] and lanes:
-            self.cta.finding("failed-assertion", group.pc, warp.number, lanes)
+            code = "failed-assertion" if fields[7] & ERRORS else "raised-exception"
+            self.cta.finding(code, group.pc, warp.number, lanes)
         warp.alive &= ~lanes
         if lanes and self.launch.program.asynchronous:
             cluster_barrier.exits(self, group.pc)
@@ -184,6 +185,8 @@ class WarpRun:
             warp_exits(self.cta, warp, warp.last_pc)
 
     def _trap(self, fields: list[int], lanes: int) -> None:
+        if fields[7]:
+            self.cta.finding("failed-assertion", self.group.pc, self.warp.number, lanes)
         raise StopError("trap", self.group.pc, self.warp.number)
 
     # -- barriers -------------------------------------------------------------------------------------------------

@@ -41,6 +41,9 @@ def _outcome(finding: Finding, replay: Replay) -> Iterator[str]:
         same = "the values are the same in both orders, with these arguments: nothing says that they stay so"
         yield same if len(values) == 1 else f"the order decides what `{replay.element}` gives"
         return
+    if any(step.lane is not None for step in replay.steps):
+        yield from _in_order_of_atomics(finding, replay)
+        return
     swapped = finding.code == "barrier-recycling"
     if replay.end == "deadlock" and finding.code in replay.codes:
         yield f"run in order, the CTA meets `{finding.code}` there"
@@ -58,6 +61,14 @@ def _outcome(finding: Finding, replay: Replay) -> Iterator[str]:
         yield f"run in order, the CTA meets `{finding.code}` there"
     else:
         yield f"run on in order, {_ENDS.get(replay.end, f'it ends: {replay.end}')}, with generations swapped"
+
+
+def _in_order_of_atomics(finding: Finding, replay: Replay) -> Iterator[str]:
+    if replay.end == "deadlock":
+        yield "in this order of atomics, the launch ends in a deadlock:"
+        yield from (f"warp {w.warp} waits at line {w.line} for {w.place}" for w in replay.phases)
+    else:
+        yield f"in this order of atomics, the launch meets `{finding.code}` there"
 
 
 def _order(order: Order, element: str) -> str:

@@ -69,7 +69,8 @@ class Case:
     warnings: tuple[str, ...] = ()
     """codes of the warnings that there must be"""
     says: str = ""
-    """what a remark must name; where this is given, what is left in the arrays does not matter"""
+    """what a note of the report, or of an error, must name; if it is given, the contents of the arrays do not
+    matter"""
 
     @property
     def name(self) -> str:

@@ -37,9 +37,9 @@ from wsemu.frontend.assemble.simplify import (
     vectors,
 )
 from wsemu.model.data import replace
-from wsemu.model.isa import FIELDS, OPCODE, OPERATIONS, ROW, WAITS, first_element
+from wsemu.model.isa import ABORTS, FIELDS, OPCODE, OPERATIONS, ROW, WAITS, first_element
 from wsemu.model.matrix import VECTORS, vector_counts
-from wsemu.model.program import Constant, Program
+from wsemu.model.program import GIVES_UP, Constant, Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -85,7 +85,7 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
         index: [(i.span, i.stack, i.array, i.element) for i in block.instructions] for index, block in blocks.items()
     }
     _phi_moves(blocks, rows, sections, places)
-    layout = _Layout(blocks, sections, places, rows.offset)
+    layout = _Layout(blocks, sections, places, rows.offset, graph.traps)
     return _program(graph, rows, layout)
 
 
@@ -258,8 +258,9 @@ class _Layout:
         sections: dict[int, list[Fields]],
         places: dict[int, list[Place]],
         offset: dict[Register, int],
+        traps: list[str],
     ) -> None:
-        self._blocks = blocks
+        self._blocks, self._traps = blocks, traps
         self._offset = offset
         self._forward = {index: self._through(index, sections) for index in blocks}
         self._ends = self._returns(sections)
@@ -347,6 +348,11 @@ class _Layout:
             return (taken if other in self._ends else other,)
         return targets
 
+    def _stop(self, block: Block) -> list[int]:
+        """Return the trap that ends a block: one of the kernel itself, or of what is not modelled."""
+        own = GIVES_UP in self._traps[block.trap]
+        return [_TRAP, 0, 0, 0, 0, 0, block.trap, ABORTS if own else 0]
+
     def _emit(self, index: int, following: int, section: list[Fields], places: list[Place]) -> None:
         """Append one block; `following` is the block laid out after it."""
         block = self._blocks[index]
@@ -358,8 +364,7 @@ class _Layout:
         self.places.extend(places)
         successors = self._successors[index]
         if not successors:
-            trap = [_TRAP, 0, 0, 0, 0, 0, block.trap, 0]
-            self._append(trap if block.end == "trap" else [_EXIT, 0, 0, 0, 0, 0, 0, block.trap], place)
+            self._append(self._stop(block) if block.end == "trap" else [_EXIT, 0, 0, 0, 0, 0, 0, block.trap], place)
         elif len(successors) == 1:
             if index in self._leaving:
                 negated, end = self._leaving[index]

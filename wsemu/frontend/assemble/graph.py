@@ -60,7 +60,7 @@ class Block:
     end: str = "jump"
     """jump, bra, exit or trap"""
     trap: int = 0
-    """of a trap: its index in `Graph.traps`; of an exit: `FAILS` or `ABORTS` of `bytecode`, if it is one of these"""
+    """of a trap: its index in `Graph.traps`; of an exit: its `aux`, such as `ABORTS`"""
 
 
 @dataclass(slots=True)

@@ -33,7 +33,7 @@ from wsemu.frontend.python.values import (
 )
 from wsemu.language.numbers import boolean, int64
 from wsemu.model.errors import KernelError
-from wsemu.model.isa import FAILS, RAISES
+from wsemu.model.isa import ASSERTS, FAILS, RAISES
 from wsemu.model.program import Raised
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Statements:
     def failing(self: Walker, kind: type[BaseException], message: ast.expr | None = None, text: str = "") -> int:
         """How a thread ends that fails by an exception of this kind."""
         if not self.debug:
-            return FAILS
+            return ASSERTS if kind is AssertionError else FAILS
         arguments: tuple[Any, ...] = (text,) if text else ()
         if message is not None:
             known, said = self.to_host(self.evaluate(message))

@@ -10,6 +10,7 @@ import numpy as np
 
 from wsemu.checkers import registry
 from wsemu.evidence.places import Places
+from wsemu.evidence.readings import numbered
 from wsemu.launch.explore.nodes import Reached, Result
 from wsemu.launch.explore.polls import Polls, polled
 from wsemu.launch.explore.replays import DiffersError, Replays, followed
@@ -21,8 +22,8 @@ from wsemu.launch.explore.threads_apart import Whole, few, make_threads, suits
 from wsemu.launch.explore.together import Together, together
 from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.model.control_flow import successors
-from wsemu.model.data import NamedTuple
-from wsemu.model.finding import Finding, Residency
+from wsemu.model.data import NamedTuple, replace
+from wsemu.model.finding import Finding, Residency, Step
 from wsemu.model.grid import Grouping
 from wsemu.model.isa import (
     ATOMICS,
@@ -37,6 +38,7 @@ from wsemu.model.isa import (
     SCOPES,
     SEGMENT_SHIFT,
     UNWATCHED,
+    step_word,
 )
 from wsemu.model.outcome import Outcome, RawFinding, Trace
 from wsemu.model.residency import residency
@@ -49,7 +51,7 @@ from wsemu.proof.names import Named, named
 from wsemu.proof.threads import Excused, Knowledge, Made, Race, Shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from wsemu.model.bound import Bound
 
@@ -70,8 +72,10 @@ _ALONE = (
 _FOUND = "this access is made in L2, where GPUs that are known have what was written: PTX does not promise that"
 _BY_BARRIERS = frozenset("race intra-warp-race mbarrier-lifetime mbarrier-uninitialized".split())
 """codes that say that nothing orders two operations, of launches with asynchronous ones"""
+_HOLDS_IN_SOME = frozenset("race intra-warp-race deadlock barrier-recycling failed-assertion".split())
+"""codes that say in which schedules they hold"""
 _SHOWN = 12
-"""accesses of an order that are told"""
+"""accesses of an order that are shown"""
 
 
 class Decided(NamedTuple):
@@ -203,6 +207,23 @@ def _of_kinds(bound: Bound, kinds: Iterable[str]) -> list[int]:
     return [pc for pc, op in enumerate(bound.program.code[:, 0].tolist()) if OPERATIONS[NAMES[op]].kind in kinds]
 
 
+def _polling_session(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> Polls:
+    """Return a session in which lanes that poll one location together count as one."""
+    alone = bound.settings.lockstep or bound.program.asynchronous  # an mbarrier may tell which lanes have gone on
+    return Polls(make_session(bound, ordered, logged), {} if alone else polled(bound.program, ordered))
+
+
+def replay_sessions(bound: Bound, places: Places) -> Iterator[Any]:
+    """Yield the sessions in which an order of atomics may have been found, as `decide` tries them."""
+    logged = frozenset(_of_kinds(bound, _ACCESSES))
+    ordered = _ordered(bound, places, frozenset(_of_kinds(bound, ("atomic",))))
+    data = taint.like_data(bound.program, ordered, places.segment_of.get)
+    for chosen in dict.fromkeys((ordered - data, ordered)):
+        yield _polling_session(bound, chosen, logged)
+    if suits(bound):
+        yield make_threads(bound, ordered, logged)
+
+
 class _Attempt:
     """To try all orders of some strong accesses."""
 
@@ -216,9 +237,7 @@ class _Attempt:
 
     def decided(self, left: list[Any] | None) -> Decided | None:
         bound, ordered = self.bound, self.ordered
-        alone = bound.settings.lockstep or bound.program.asynchronous  # an mbarrier may tell which lanes have gone on
-        loops = {} if alone else polled(bound.program, ordered)
-        self.polls = Polls(make_session(bound, ordered, self.logged), loops)
+        self.polls = _polling_session(bound, ordered, self.logged)
         session = cast("Session", self.polls)
         (x, y, z), uncounted = bound.configuration.block, uncounted_barriers(bound.program)
         self.options: dict[str, Any] = {
@@ -493,6 +512,13 @@ def _trace(made: Iterable[Made]) -> Trace:
     return Trace(events, addresses=addresses)
 
 
+def _worst(findings: list[RawFinding]) -> RawFinding:
+    """Return the first error of some raw findings, else the first; an exception counts as a failed assertion."""
+    errors = (raw for raw in findings if raw.code in CODES and CODES[raw.code].severity == "error")
+    found = next(errors, findings[0])
+    return replace(found, code="failed-assertion") if found.code == "raised-exception" else found
+
+
 def _rounded(number: float) -> str:
     """A number of which the order of magnitude counts."""
     return f"{round(number):,}" if number < 1e5 else f"{number:.0e}".replace("e+0", "e").replace("e+", "e")
@@ -512,7 +538,7 @@ class _Told:
         if result.race:
             return self._race(result.race)
         if result.findings:
-            return self._finding(result.findings[0])
+            return self._finding(_worst(result.findings))
         if result.stuck:
             return self._deadlock()
         if result.why == "barriers":
@@ -626,9 +652,26 @@ class _Told:
         asks = self.result.reached.asks
         if not asks:
             return []
-        told = [f"{self.places.who(a.cta, a.warp)} line {self.places.line(a.pc)}" for a in asks[-_SHOWN:]]
+        apart = len({ask[:2] for ask in asks}) < len({ask[:3] for ask in asks})
+        told = [
+            f"lane {a.lane} of " * apart + f"{self.places.who(a.cta, a.warp)} line {self.places.line(a.pc)}"
+            for a in asks[-_SHOWN:]
+        ]
         first = f"the last {_SHOWN} of {len(asks):,}, " if len(asks) > _SHOWN else ""
         return [f"in this order of atomics: {first}{', '.join(told)}"]
+
+    def _steps(self, *last: Step) -> list[Step]:
+        """Return the order of atomics as steps of a schedule, before those that show what is wrong."""
+        asks = self.result.reached.asks
+        hidden = len(asks) - _SHOWN
+        made = [self._step(ask, shown=number >= hidden) for number, ask in enumerate(asks)]
+        return [*made, *last]
+
+    def _step(self, ask: Ask, **fields: Any) -> Step:
+        """Return the step in which a lane performs its ordered access."""
+        does = step_word(NAMES[self.code[ask.pc][0]])
+        what = self.places.element(ask.place[1], ask.pc)
+        return self.places.step(ask.pc, ask.cta, ask.warp, does, what=what, lane=ask.lane, **fields)
 
     def _outcome(self, raw: list[RawFinding]) -> Outcome:
         base = self.places.outcome
@@ -641,13 +684,15 @@ class _Told:
         )  # fmt: skip
         finding = registry.explain(raw, places, _trace(self.result.reached.made))
         changes: dict[str, Any] = {"notes": [*finding.notes, *self._order()], "holds_in": self._holds(raw.code)}
+        if raw.code not in ("race", "intra-warp-race"):
+            changes["steps"] = self._steps(*finding.steps)
         copies = raw.detail.get("async") or raw.detail.get("other_async")
         if raw.code == "race" and not (copies and raw.detail["other_cta"] == raw.cta):  # copies are waited for as ever
             changes["help"] = _SEEN
         return finding.model_copy(update=changes)
 
     def _holds(self, code: str) -> str | None:
-        return "some schedules" if code in ("race", "intra-warp-race", "deadlock", "barrier-recycling") else None
+        return "some schedules" if code in _HOLDS_IN_SOME else None
 
     def _race(self, race: Race) -> Decided:
         raw = self._raw(race, self.result.reached.made)
@@ -656,7 +701,19 @@ class _Told:
             alone = not self.bound.settings.lockstep and not self._races_as_warps()
             help_ = _ALONE if alone else self._fences(race, self.result.reached.made)
             told = told.model_copy(update={"help": help_ or told.help})
+        if not race.earlier.agent and not race.later.agent:
+            steps = self._steps(*self._accesses(race))
+            shown = {"schedule": numbered(steps), "schedule_steps": len(steps)}
+            told = told.model_copy(update={"steps": steps, **shown})
         return Decided(findings=(told, *self._excused()))
+
+    def _accesses(self, race: Race) -> Iterator[Step]:
+        """Yield the two accesses of a race as the last steps of its schedule."""
+        made, places = self.result.reached.made, self.places
+        for entry, mark in ((race.earlier, "(1)"), (race.later, "(2)")):
+            event = made[entry.number].event
+            what = places.accessed(event.pc, race.address)
+            yield places.step(event.pc, event.cta, event.warp, places.verb(event.pc), what=what, mark=mark)
 
     def _races_as_warps(self) -> bool:
         """Whether the order races even if a fence or an atomic of one lane counts for its whole warp."""
@@ -771,6 +828,7 @@ class _Told:
             notes=[*notes, *self._order()],
             help="let some warp write there, in every order, before it waits itself",
             holds_in="some schedules" if self.result.reached.asks else "every schedule",
+            steps=self._steps(*(self._step(ask, mark="waits") for ask in asks)),
         )
 
     def _at_barriers(self) -> Finding:
@@ -793,7 +851,12 @@ class _Told:
             notes=["all warps that have not ended wait at barriers or for phases of mbarriers", *self._order()],
             help="let as many arrive there in every order",
             holds_in="some schedules",
+            steps=self._steps(*(self._waiting(pc, *who) for pc, who in sorted(first.items()))),
         )
+
+    def _waiting(self, pc: int, cta: int, warp: int) -> Step:
+        """Return the step in which a warp waits at a barrier, for a phase, or at a join."""
+        return self.places.step(pc, cta, warp, step_word(NAMES[self.code[pc][0]]), mark="waits")
 
     def _writers(self, ask: Ask) -> str:
         """Who could write where a lane waits."""

@@ -77,11 +77,12 @@ class AccessRecord:
         return None
 
 
-def look(run: WarpRun) -> Callable[[], AccessRecord] | None:
-    """Look at an access that a warp is about to make; what is returned completes it afterwards."""
+def look(run: WarpRun, only: int = -1) -> Callable[[], AccessRecord] | None:
+    """Look at an access that lanes of a warp, `only` these, are about to make; what is returned completes it
+    afterwards."""
     group, launch = run.warp.ready[-1], run.launch
     fields = launch.code[group.pc]
-    lanes = group.lanes
+    lanes = group.lanes & only
     if fields[1]:
         holds = run.warp.predicates.get(fields[1] >> 1, 0)
         lanes &= ~holds if fields[1] & 1 else holds

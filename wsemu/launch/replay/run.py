@@ -158,6 +158,8 @@ def replay(witness: Witness | str | os.PathLike[str], kernel: Any, args: Sequenc
 def follow(bound: Bound, code: str, steps: Sequence[Step], budget: int = BUDGET) -> Replay:
     """Execute the schedule of a finding with this code; ReplayError where the launch does not follow it."""
     _check(bound, steps)
+    if any(step.lane is not None for step in steps):
+        return _in_order_of_atomics(bound, code, steps, budget)
     room = _stuck if all(step.mark == "waits" for step in steps) else _ROOMS.get(code, _reached)
     first = min(linear(step, bound.configuration.grid) for step in steps)
     for earlier in dict.fromkeys((0, first)):  # alone, then after all CTAs before it
@@ -278,6 +280,37 @@ def _within_a_warp(bound: Bound, code: str, steps: Sequence[Step], budget: int, 
     orders = [[(first.mark, early), (second.mark, late)], [(second.mark, other[1]), (first.mark, other[0])]]
     element, made = _compared(orders, run.machine, apart=True)
     return Replay(steps=[*run.steps, *steps[marked[0] :]], orders=made, element=element)
+
+
+def _in_order_of_atomics(bound: Bound, code: str, steps: Sequence[Step], budget: int) -> Replay:
+    """What an order of atomics leads to: a race, lanes that wait for ever, or an error of an instruction."""
+    from wsemu.launch.replay.orders import Followed, follow_order, racing_accesses
+
+    grid, marked = bound.configuration.grid, [step for step in steps if step.mark]
+    if code in ("race", "intra-warp-race") and len(marked) == 2:
+        found, _ = follow_order(bound, steps, budget, lambda followed: racing_accesses(followed, marked, grid))
+        marks = marked[0].mark, marked[1].mark
+        orders = [[*zip(marks, found[0], strict=True)], [*zip(marks[::-1], found[1][::-1], strict=True)]]
+        apart = (linear(marked[0], grid), marked[0].warp) == (linear(marked[1], grid), marked[1].warp)
+        element, made = _compared(orders, Machine(bound, steps, budget), apart)
+        made[1] = made[1].model_copy(update={"why_not": "the order of atomics has them as above"})
+        return Replay(steps=[*steps], orders=made, element=element)
+    if code == "deadlock":
+        stuck, followed = follow_order(bound, steps, budget, Followed.stuck)
+        waiting = [
+            WaitingForPhase(warp=warp, line=followed.places.line(pc), place=what)
+            for warp, pc, what in dict.fromkeys(stuck)
+        ]
+        return Replay(steps=[*steps], end="deadlock", phases=waiting)
+
+    def reached(followed: Followed) -> bool | None:
+        at = {(raw.code, raw.pc, raw.cta, raw.warp) for raw in followed.findings}
+        where = steps[-1].instruction, linear(steps[-1], grid), steps[-1].warp
+        own = ("raised-exception", code) if code == "failed-assertion" else (code,)
+        return True if any((name, *where) in at for name in own) else None
+
+    follow_order(bound, steps, budget, reached)
+    return Replay(steps=[*steps], codes=[code])
 
 
 def _lanes_disagree(machine: Machine, step: Step) -> tuple[Step, list[tuple[str, AccessRecord]]]:

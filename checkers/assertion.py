@@ -1,0 +1,61 @@
+"""`failed-assertion`: a thread fails an assertion of the kernel, or executes `trap`.
+
+Detects: a C++ `assert` (`__assertfail`), a PTX `trap`, a Python `assert`: in the initial run, and in every order of the
+atomics that is tried if these decide what runs.  There it also detects an exception that a kernel in Python raises.
+Does not detect: an assertion that only other arguments violate.  With `debug=True` the host raises the exception, as
+Numba-CUDA does, and there is no finding.  If a clock, or a loop that counts its rounds, leads to it, the launch is
+`incomplete`: a watchdog that bites here need not bite on a GPU.
+Reference: CUDA C++ Programming Guide, "Assertion"; PTX ISA, "trap".  The engines record it as the thread ends:
+`note_end` in `machine/scheduler.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.evidence.places import lanes_text
+from wsemu.evidence.readings import culprit
+from wsemu.model.finding import Finding
+from wsemu.model.isa import ABORTS, ASSERTS
+from wsemu.model.outcome import Detail
+
+if TYPE_CHECKING:
+    from wsemu.evidence.places import Places
+    from wsemu.model.outcome import RawFinding
+
+CODES = ("failed-assertion",)
+DETAIL = {"failed-assertion": Detail({})}
+
+
+def explain(raw: RawFinding, places: Places) -> Finding:
+    """Return the finding of an assertion that lanes of a warp fail."""
+    what, did, note = _WORDS[_kind(raw, places)]
+    who = places.who(raw.cta, raw.warp)
+    label = f"{did} by {who}, {lanes_text(raw.lanes)}"
+    return Finding(
+        code=raw.code,
+        message=f"{who} {what}",
+        sites=[places.site(raw.pc, label, cta=raw.cta, warp=raw.warp), *places.callers(raw.pc)],
+        notes=[note],
+        count=raw.count,
+        steps=[culprit(raw, places)],
+    )
+
+
+def _kind(raw: RawFinding, places: Places) -> str:
+    """Return which of `_WORDS` an exit or trap is."""
+    if places.operation(raw.pc) == "trap":
+        return "trap"
+    ends = int(places.program.code[raw.pc, 7])
+    return {ABORTS: "abort", ASSERTS: "assert"}.get(ends, "raise")
+
+
+_ENDS_LAUNCH = "on a GPU the launch ends with an error here"
+_ENDS_THREAD = "the thread ends here, as in Numba's code without `debug`, and the launch continues"
+_WORDS = {
+    "trap": ("executes `trap`", "executed", _ENDS_LAUNCH),
+    "abort": ("fails an assertion", "failed", _ENDS_LAUNCH),
+    "assert": ("fails an assertion", "failed", _ENDS_THREAD),
+    "raise": ("raises an exception", "raised", _ENDS_THREAD),
+}
+"""message, label and note by what a thread does"""
