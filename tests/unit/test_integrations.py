@@ -82,7 +82,16 @@ def test_the_action_installs_what_it_is_part_of():
     steps = loaded("action.yml")["runs"]["steps"]
     (install,) = (step for step in steps if "pip install" in step.get("run", ""))
     assert '"$GITHUB_ACTION_PATH"' in install["run"]
-    assert all(re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step["uses"]) for step in steps if "uses" in step)
+    assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step["uses"]) for step in steps if "uses" in step)
+
+
+def test_the_action_saves_machine_code_before_a_program_runs_and_never_after():
+    steps = loaded("action.yml")["runs"]["steps"]
+    used = [step.get("uses", "").partition("@")[0] for step in steps]
+    check = next(n for n, step in enumerate(steps) if step.get("id") == "check")
+    assert "actions/cache" not in used
+    assert used.index("actions/cache/restore") < used.index("actions/cache/save") < check
+    assert check == len(steps) - 1
 
 
 def hook(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -102,7 +111,7 @@ def test_the_hook_checks_the_files_that_are_named_and_have_kernels(project):
 
 
 @pytest.mark.parametrize(
-    ("codes", "worst"), [([0, 3], 3), ([3, 1], 1), ([1, 2], 2), ([2, 4, 0], 4), ([0], 0), ([], 0), ([-9, 0], 4)]
+    ("codes", "worst"), [([0, 3], 3), ([3, 1], 1), ([1, 2], 2), ([2, 4, 0], 4), ([0], 0), ([], 2), ([-9, 0], 4)]
 )
 def test_the_worst_exit_code_counts(codes, worst, monkeypatch, tmp_path):
     files = [tmp_path / f"{n}.py" for n in range(len(codes))]
@@ -213,3 +222,53 @@ def test_the_conda_recipe_wants_what_the_package_wants():
     assert recipe["build"]["entry_points"] == [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
     assert recipe["about"]["doc_url"] == PROJECT["urls"]["Documentation"]
     assert f'version = "{__version__}"' in (ROOT / "integrations" / "conda" / "meta.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "no file is given"),
+        (["--"], "no file is given"),
+        (["--fail-on", "bank-conflict"], "no file is given"),
+        (["nothing.py"], "does not exist"),
+        (["--limit", "3", "nothing.py"], "does not exist"),
+        (["kernels/good.py", "nothing.py"], "does not exist"),
+        (["none/**/*.py"], "no file matches `none/**/*.py`"),
+        (["kernels/good.py", "none/*.py"], "no file matches `none/*.py`"),
+        (["setup.py"], "no file names a kernel"),
+        (["--sarif", "x.sarif", "setup.py"], "no file names a kernel"),
+        (["launches"], "has no launch files"),
+        (["none.ptx"], "does not exist"),
+        (["none.json"], "cannot be read"),
+    ],
+)
+def test_a_check_of_nothing_does_not_pass(project, words, said):
+    (project / "launches").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "wsemu.app.each", *words], check=False, capture_output=True, text=True, cwd=project
+    )
+    assert (done.returncode, said in " ".join((done.stdout + done.stderr).split())) == (2, True)
+
+
+def test_files_of_any_name_are_files(project):
+    shutil.copy(BROKEN, project / "--strict.py")
+    shutil.copy(GOOD, project / "[a].py")
+    for words in (["--", "--strict.py"], ["./--strict.py"], ["*.py"], ["--limit", "9", "--", "--strict.py", "[a].py"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "wsemu.app.each", *words], check=False, capture_output=True, text=True, cwd=project
+        )
+        assert (done.returncode, "error[race]" in done.stdout) == (1, True), done.stdout + done.stderr
+
+
+def test_launch_files_and_ptx_are_checked(project):
+    shutil.copy(ROOT / "docs" / "programs" / "sums.ptx", project / "kernels")
+    launch = {"ptx": "sums.ptx", "entry": "sums<true>", "grid": [1], "block": [64]}
+    (project / "kernels" / "a.json").write_text(
+        json.dumps(launch | {"args": ["f32[3,32]:ones", "f32[32]:empty", "i32:3"]})
+    )
+    for words in (["kernels/a.json", "--format", "json"], ["--format=json", "kernels"], ["kernels/*.json"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "wsemu.app.each", *words], check=False, capture_output=True, text=True, cwd=project
+        )
+        assert done.returncode in (0, 1), done.stdout + done.stderr
+        assert "sums" in done.stdout

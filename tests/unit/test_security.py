@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import struct
 from pathlib import Path
@@ -387,3 +388,52 @@ def test_sources_of_other_machines_go_to_a_folder_that_nobody_guesses() -> None:
         assert folder.stat().st_mode & 0o077 == 0
     with pytest.raises(UsageError, match="lies outside"):
         spread._unpacked(spread.Bundle("sweep", "a.py", "f", (("../a.py", b""),)))
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+COMMAND = "\n::error::OWNED\r::warning::OWNED\n##[error]OWNED\x1b[31mOWNED"
+"""what becomes a command of GitHub, and of a terminal, wherever a newline or an escape gets through"""
+NAMED = {
+    "no such file": (["none{0}.py"], {}),
+    "a program": (["a{0}.py"], {"a{0}.py": RACING}),
+    "a kernel": (["a.py", "--kernel", "{0}"], {"a.py": RACING}),
+    "a checker": (["a.py", "--only", "{0}"], {"a.py": RACING}),
+    "an architecture": (["a.py", "--arch", "{0}"], {"a.py": RACING}),
+    "a message": (["a.py"], {"a.py": "raise ValueError({0!r})"}),
+    "an exit": (["a.py"], {"a.py": "import sys; sys.exit({0!r})"}),
+    "a kernel's name": (["a.py"], {"a.py": RACING.replace("racing[1", "racing.__name__ = {0!r}\nracing[1")}),
+    "an argument": (["a.ptx", "--grid", "1", "--block", "1", "--arg", "{0}"], {"a.ptx": PTX}),
+    "ptx": (["a{0}.ptx"], {"a{0}.ptx": "no PTX"}),
+    "a launch file": (["a{0}.json"], {"a{0}.json": "{{"}),
+    "a key": (["a.json"], {"a.json": '{{"grid": [1], {1}: 1}}'}),
+    "ptx of a launch file": (["a.json"], {"a.json": '{{"grid": [1], "ptx": {1}}}'}),
+    "an argument of a launch file": (
+        ["a.json"],
+        {"a.ptx": PTX, "a.json": '{{"grid": [1], "block": [1], "ptx": "a.ptx", "args": [{1}]}}'},
+    ),
+    "a witness": (["--save-witness", "w{0}", "a{0}.py"], {"a{0}.py": RACING}),
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of files have no newlines")
+@pytest.mark.parametrize("format_", ["text", "github", "json", "sarif"])
+@pytest.mark.parametrize("what", NAMED)
+def test_names_and_messages_start_no_line_and_no_command(tmp_path: Path, what: str, format_: str) -> None:
+    words, files = NAMED[what]
+    for name, text in files.items():
+        text = text.format(COMMAND, json.dumps(COMMAND)) if "{" in text and text != PTX else text
+        (tmp_path / name.format(COMMAND)).write_text(text, encoding="utf-8")
+    done = command("check", "--format", format_, *(word.format(COMMAND) for word in words), cwd=tmp_path)
+    assert "OWNED" in done.stdout or what in ("a kernel's name", "a program", "a witness"), "it is named"
+    for line in re.split("[\r\n]", done.stdout + done.stderr):
+        assert not line.lstrip().startswith(("::error::OWNED", "::warning::OWNED"))
+        assert "##[" not in line or line.startswith("::error")
+        assert "\x1b" not in line
+
+
+def test_what_python_prints_of_an_error_holds_no_command() -> None:
+    for text in (f"`{COMMAND}`", "::error::x", "a\n  ::error::x", "x ##[group]"):
+        for line in str(UsageError(text)).split("\n"):
+            assert not line.lstrip().startswith("::")
+            assert "##[" not in line

@@ -1,75 +1,150 @@
-"""`python -m wsemu.app.each [OPTIONS] FILE...`: `wsemu check OPTIONS FILE` for each file, as hooks and CI ask for it.
+"""`python -m wsemu.app.each [OPTIONS] FILE...`: `wsemu check OPTIONS -- FILE` for each file, for hooks and CI.
 
-Files that name no kernel (`cuda.jit`) are passed over.  Ends with the worst exit code: 4, 2, 1, 3, 0; with
-`--allow-incomplete` 3 counts as 0.  `--sarif FILE` writes one SARIF file in place of text, with a run for each program.
+A file may be a program, PTX, a launch file, a folder of these, or a pattern (`kernels/**/*.py`).  Options are those of
+`wsemu check`, anywhere before `--`.  Programs that name no kernel (`cuda.jit`) are skipped.  The exit code is the worst
+one: 4, 2, 1, 3, 0.  A pattern without a file, no file at all and no file with a kernel are wrong usage, 2: nothing was
+checked.
+
+--sarif FILE         write one SARIF file in place of text, with a run for each program
+--allow-incomplete   3 counts as 0
+--allow-no-kernels   no file with a kernel counts as 0, as for a hook that gets the files that changed
 """
 
 from __future__ import annotations
 
+import glob
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from wsemu.app.exit_codes import INTERNAL, USAGE
+from wsemu.report.terminal import Printer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WORST = (0, 3, 1, 2, 4)
 """exit codes, ascending"""
 _KERNEL = re.compile(r"\bcuda\b(?s:.*)\bjit\b|\bload_ptx\b")
+_FLAGS, _VALUED = ("--allow-incomplete", "--allow-no-kernels"), ("--sarif",)
+"""options of this command, without a value and with one"""
 
 
 def split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Options and files: files are the words from the first on that is one, or behind `--`."""
-    if "--" in words:
-        at = words.index("--")
-        return words[:at], words[at + 1 :]
-    first = next((n for n, word in enumerate(words) if not word.startswith("-") and Path(word).is_file()), len(words))
-    return words[:first], words[first:]
+    """Return the options and the files: what follows `--` is files, and so is each word before it that is neither an
+    option nor the value of one."""
+    at = words.index("--") if "--" in words else len(words)
+    options, files, valued = list[str](), list[str](), _valued()
+    rest = iter(words[:at])
+    for word in rest:
+        if word.startswith("-"):
+            options += [word, *([value] if word in valued and (value := next(rest, None)) is not None else ())]
+        else:
+            files.append(word)
+    return options, files + words[at + 1 :]
+
+
+def _valued() -> frozenset[str]:
+    """Return the options that take a value, of this command and of `wsemu check`."""
+    import typer
+
+    from wsemu.app.command_line import app
+
+    check: Any = typer.main.get_command(app).commands["check"]  # type: ignore[attr-defined]
+    options = (p for p in check.params if p.param_type_name == "option" and not p.is_flag)
+    return frozenset((*_VALUED, *(name for option in options for name in option.opts)))
+
+
+def expand(word: str) -> list[str]:
+    """Return the files that a word names: itself, or those that match it as a pattern; none if nothing does."""
+    if Path(word).exists() or not glob.has_magic(word):
+        return [word]
+    return sorted(glob.glob(word, recursive=True))
 
 
 def has_kernels(file: str) -> bool:
-    """Whether the text of a program names a kernel; what cannot be read is for `wsemu check` to say."""
+    """Return whether a file is to be checked: not a program whose text names no kernel."""
+    if not file.endswith(".py"):
+        return True
     try:
         return bool(_KERNEL.search(Path(file).read_text(encoding="utf-8", errors="replace")))
-    except OSError:
+    except (OSError, ValueError):  # for `wsemu check` to report
         return True
 
 
 def run(options: list[str], file: str, *, captured: bool) -> tuple[int, str]:
-    """The exit code of `wsemu check`, and what it wrote where that is `captured`."""
-    command = [sys.executable, "-m", "wsemu.cli", "check", *options, file]
+    """Return the exit code of `wsemu check`, and its output if that is `captured`."""
+    command = [sys.executable, "-m", "wsemu.cli", "check", *options, "--", file]
     sys.stdout.flush()
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE if captured else None, encoding="utf-8")
-    return (done.returncode if done.returncode in WORST else 4), done.stdout or ""
+    return (done.returncode if done.returncode in WORST else INTERNAL), done.stdout or ""
 
 
 def main(words: list[str]) -> int:
-    """Check each file; returns the worst exit code."""
-    options, files = split(words)
-    allow, sarif = "--allow-incomplete" in options, _taken(options, "--sarif")
-    options = [option for option in options if option != "--allow-incomplete"]
+    """Check each file; return the worst exit code."""
+    options, names = split(words)
+    own = {flag: flag in options for flag in _FLAGS}
+    sarif = _taken(options, "--sarif")
+    options = [option for option in options if option not in _FLAGS]
     if sarif:
         options += ["--format", "sarif"]
-    codes, runs = [0], []
-    for file in filter(has_kernels, files):
+    found = {name: expand(name) for name in names}
+    files = [*dict.fromkeys(file for files in found.values() for file in files)]
+    checked = [*filter(has_kernels, files)]
+    codes = [*_mistakes(found, checked, allowed=own["--allow-no-kernels"])]
+    runs: list[dict[str, Any]] = []
+    for file in checked:
         code, text = run(options, file, captured=bool(sarif))
-        codes.append(0 if allow and code == 3 else code)
-        if text:
-            runs += [_named(made, file) for made in json.loads(text)["runs"]]
+        codes.append(0 if own["--allow-incomplete"] and code == 3 else code)
+        if sarif:
+            codes += _added(runs, text, file)
     if sarif:
         document = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": runs}
         Path(sarif).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    return max(codes, key=WORST.index)
+    return max(codes, key=WORST.index, default=0)
+
+
+def _mistakes(found: dict[str, list[str]], checked: list[str], *, allowed: bool) -> Iterator[int]:
+    """Report on standard error what would have a check pass in which nothing is checked; yield the exit codes."""
+    printer = Printer(sys.stderr)
+    for name, files in found.items():
+        if not files:
+            printer.text(f"error: no file matches `{name}`", "error")
+            yield USAGE
+    if not found:
+        printer.text("error: no file is given: name programs that launch kernels, or a pattern", "error")
+        yield USAGE
+    elif not checked and not allowed and all(found.values()):
+        printer.text(
+            "error: no file names a kernel, so nothing was checked: name programs that launch kernels, or give "
+            "`--allow-no-kernels`",
+            "error",
+        )
+        yield USAGE
+
+
+def _added(runs: list[dict[str, Any]], text: str, file: str) -> Iterator[int]:
+    """Add the runs of a SARIF log; yield an exit code if it is none."""
+    try:
+        runs += [_named(made, file) for made in json.loads(text)["runs"]]
+    except (ValueError, KeyError, TypeError):
+        yield INTERNAL
 
 
 def _taken(options: list[str], name: str) -> str:
-    """The value of an option, which is taken out."""
-    if name not in options:
-        return ""
-    at = options.index(name)
-    value = options[at + 1] if at + 1 < len(options) else ""
-    del options[at : at + 2]
-    return value
+    """Return the value of an option, and take both out."""
+    for at, option in enumerate(options):
+        if option == name:
+            value = options[at + 1] if at + 1 < len(options) else ""
+            del options[at : at + 2]
+            return value
+        if option.startswith(f"{name}="):
+            del options[at]
+            return option.partition("=")[2]
+    return ""
 
 
 def _named(run: dict[str, Any], file: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from wsemu.launch.hooks import advancing, hooked, observers, refused, starting
 from wsemu.model.data import dataclass, field
 from wsemu.model.errors import MistypedError, UnsupportedError
 from wsemu.model.finding import MOST_SHOWN
-from wsemu.report.diagnostic import plural
+from wsemu.report.diagnostic import clean, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +104,7 @@ class Launches:
             if self._is_new(report.kernel, *places, *report.notes):
                 self.show(report.of_errors())
         for path in self.saver.save(report) if self.saver else ():
-            self.printer.text(f"replay: wsemu replay {path}")
+            self.printer.text(f"replay: wsemu replay {clean(str(path))}")
 
     def show(self, report: Report) -> None:
         """A launch, with as many findings as the limit allows; an interrupt takes the edits away, not the findings."""

@@ -12,11 +12,20 @@ if TYPE_CHECKING:
     from wsemu.model.program import Span
 
 
+_COMMAND = re.compile(r"^(\s*)(?=::[^:])", re.MULTILINE)
+"""where a line begins that GitHub takes for a command"""
+
+
 def printable(text: str) -> str:
-    """`text` without characters that could move a terminal's cursor; its lines stay lines."""
-    if text.isprintable():  # the usual case
-        return text
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    """`text` without characters that could move a terminal's cursor, and without commands; its lines stay lines."""
+    if not text.isprintable():  # seldom
+        text = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return inert(text)
+
+
+def inert(text: str) -> str:
+    """Return text of which CI services take no line for a command: `::error ...` at the start, `##[error]` anywhere."""
+    return _COMMAND.sub(r"\1| ", text.replace("##[", "## [")) if "::" in text or "##[" in text else text
 
 
 class WsemuError(Exception):

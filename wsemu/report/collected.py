@@ -87,5 +87,6 @@ _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\x7f"}
 
 
 def dumped(document: dict[str, Any]) -> str:
-    """JSON in ASCII, without a character that means something to a terminal or to HTML."""
-    return json.dumps(document, indent=2).translate(_ESCAPES) + "\n"
+    """Return JSON in ASCII, without a character that means something to a terminal or to HTML, and without commands of
+    CI services."""
+    return json.dumps(document, indent=2).translate(_ESCAPES).replace("##[", "#\\u0023[") + "\n"

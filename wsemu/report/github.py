@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import IO, TYPE_CHECKING
 
+from wsemu.model.errors import inert
 from wsemu.report import diagnostic
 from wsemu.report.collected import LEVELS, cleaned, message_of
 from wsemu.report.terminal import WIDTH, plain
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _PROPERTY = _DATA | str.maketrans({":": "%3A", ",": "%2C"})
-_COMMANDS = ("::", "##[")
-"""what a line starts with that GitHub takes for a command"""
 
 
 class Commands:
@@ -54,8 +53,8 @@ class Commands:
         if style in LEVELS:
             self._command(LEVELS[style], text)
             return
-        for line in cleaned(text).split("\n"):
-            self._write(f"| {line}" if line.lstrip().startswith(_COMMANDS) else line)
+        for line in inert(cleaned(text)).split("\n"):
+            self._write(line)
 
     def notice(self, text: str, file: str, line: int) -> None:
         self._command("warning", text, _line(file, line))
@@ -91,7 +90,8 @@ def _suggestion(cure: Cure) -> str:
     blocks = []
     for first, last, new in cure.blocks():
         lines = f"line {first}" if first == last else f"lines {first}-{last}"
-        blocks.append("\n".join([f"{lines} of {diagnostic.display_path(cure.file)}:", "```suggestion", *new, "```"]))
+        name = diagnostic.clean(diagnostic.display_path(cure.file))
+        blocks.append("\n".join([f"{lines} of {name}:", "```suggestion", *new, "```"]))
     return "\n".join(blocks)
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
+from wsemu.model.errors import inert
 from wsemu.report import diagnostic
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def summary(report: Report, width: int = WIDTH) -> str:
 
 def plain(lines: Iterable[diagnostic.Line]) -> str:
     """Lines without their styles, no blanks at their ends, no empty last line."""
-    return "\n".join("".join(text for text, _ in line).rstrip() for line in lines).rstrip("\n")
+    return inert("\n".join("".join(text for text, _ in line).rstrip() for line in lines).rstrip("\n"))
 
 
 class Printer:
@@ -83,7 +84,8 @@ class Printer:
 
     def text(self, text: str, style: diagnostic.Style = "") -> None:
         """Lines of text of our own; those with a style are sentences, which are wrapped."""
-        cleaned = (diagnostic.clean(line.expandtabs(4)) for line in text.split("\n"))
+        lines = [text] if style else text.split("\n")  # a newline in a sentence is in a name
+        cleaned = (diagnostic.clean(line.expandtabs(4)) for line in lines)
         self.lines([(part, style)] for line in cleaned for part in (self._wrapped(line) if style else [line]))
 
     def _wrapped(self, line: str) -> list[str]:
