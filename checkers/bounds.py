@@ -4,7 +4,8 @@ Detects: an index outside its dimension (also where the address would still lie 
 every array of the launch, a store to a constant or read-only array, a computed negative index that wraps to the array's
 end as Numba lets it, an address that is no multiple of the access's size (16 bytes for a `v4` of float32).
 In PTX, an address of one `__shared__` variable that leads into another; an address that leaves its variable in local
-memory, or its thread's own; a store to a kernel parameter.
+memory, or its thread's own; a store to a kernel parameter; an access in another state space than it names, or at a
+number that is no address.
 Of asynchronous copies, both sides and the mbarrier.
 Of the heap of the device (`malloc`), an access outside of a block or to one that was freed, `free` of what is no block.
 Bytes moved by `ptx.ld_bytes` and `ptx.st_bytes` may lie outside the view that is named, but not outside the array.
@@ -27,7 +28,17 @@ from wsemu.evidence.readings import culprit
 from wsemu.model.finding import Finding
 from wsemu.model.grid import Grouping
 from wsemu.model.heap import BEYOND, FREED, FREED_ALREADY, NO_BLOCK, mistake
-from wsemu.model.isa import LANES, LOCAL, SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import (
+    ANYWHERE,
+    IN_ARRAY,
+    IN_CONSTANT,
+    IN_LOCAL,
+    IN_SHARED,
+    LANES,
+    LOCAL,
+    SEGMENT_SHIFT,
+    SHARED,
+)
 from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
@@ -43,7 +54,11 @@ DETAIL = {
             "wrapped": "1: a negative index that wraps to the end of its axis",
             "readonly": "1: a store to memory that is read-only",
         },
-        {"address": "that is accessed", "index": "that lies outside its axis, where it is known: then no address"},
+        {
+            "address": "that is accessed",
+            "index": "that lies outside its axis, where it is known: then no address",
+            "elsewhere": "1: memory of another state space than the access names, or at a number that is no address",
+        },
     ),
     "misaligned": Detail(
         {"address": "that is accessed", "alignment": "bytes that it should be a multiple of", **_ACCESS}
@@ -66,6 +81,8 @@ def _explained(raw: RawFinding, places: Places) -> Finding:
         return _of_heap(raw, places, of_heap[0])
     if raw.code == "misaligned":
         return _misaligned(raw, places)
+    if detail.get("elsewhere"):
+        return _elsewhere(raw, places)
     if detail["readonly"] and detail["segment"] == LOCAL:
         message = f"store to the parameter {places.array_name(raw.pc)}, which is read-only"
         return _finding(
@@ -294,6 +311,23 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
     return _finding(raw, places, f"{verb} of {size} bytes outside {name}", note, help_)
 
 
+def _elsewhere(raw: RawFinding, places: Places) -> Finding:
+    """An address in memory that the access must not reach: of another state space, or a number."""
+    verb, size, address = places.verb(raw.pc), raw.detail["size"], raw.detail["address"]
+    left_out, forbidden = _left_out(raw, places), places.forbidden(raw.pc)
+    if forbidden == ANYWHERE:
+        message = f"{verb} of {size} bytes at a number that is no address"
+        note = f"the number is {address:#x}, computed from no variable's and no argument's address; {left_out}"
+        return _finding(raw, places, message, note, "compute the address from that of an array or variable")
+    space = next(name for name, kind in _KINDS.items() if not forbidden & kind)
+    message = f"{verb} of {size} bytes in {space} memory at an address of {places.space(raw.detail['segment'])} memory"
+    note = f"an access that names a state space goes to that alone; {left_out}"
+    help_ = f"give it an address of {space} memory, or a generic address to an access that names no state space"
+    return _finding(raw, places, message, note, help_)
+
+
+_KINDS = {"global": IN_ARRAY, "shared": IN_SHARED, "local": IN_LOCAL, "constant": IN_CONSTANT}
+"""memory -> its bit"""
 _OWN = "each thread has its own local memory"
 
 

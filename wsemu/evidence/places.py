@@ -15,11 +15,13 @@ from wsemu.model.file_names import short
 from wsemu.model.finding import Site, Step, with_role
 from wsemu.model.grid import Grouping
 from wsemu.model.isa import (
+    ANYWHERE,
     AS_LOAD,
     AS_STORE,
     CP_ASYNC,
     FIELDS,
     FIRST_ARRAY,
+    FORBIDS_SHIFT,
     LOCAL,
     LOCAL_SHIFT,
     NAMES,
@@ -363,6 +365,10 @@ class Places:
         """How an access to shared memory is served, see `isa.SERVED`."""
         verb = self.verb(pc)
         return int(self.program.code[pc, 7]) & SERVED if verb == "atomic" else AS_STORE if verb == "store" else AS_LOAD
+
+    def forbidden(self, pc: int) -> int:
+        """Return the kinds of memory that an access must not reach."""
+        return int(self.program.code[pc, 7]) >> FORBIDS_SHIFT & ANYWHERE
 
     def space(self, segment: int) -> str:
         if segment in (SHARED, LOCAL):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -93,6 +93,11 @@ class Packed:
     """tensor maps that stand in it, likewise; they are encoded when their arrays have addresses"""
     blocks: tuple[tuple[int, Way, Block], ...] = ()
     """memory whose address stands in it, and that holds such bytes itself: a table of pointers"""
+
+    @property
+    def kind(self) -> Literal["value", "number"]:
+        """`value` if addresses or tensor maps are in it."""
+        return "value" if self.arrays or self.maps or self.blocks else "number"
 
     def all_blocks(self) -> Iterator[tuple[Way, Block]]:
         """Those, and the ones whose addresses stand in these."""

@@ -23,7 +23,7 @@ from wsemu.machine.memory.read_only_claims import Claims, written_bytes
 from wsemu.machine.memory.shadow_planes import POOL, ROOM, WINDOWS_FROM, Planes, collide, joined, overlapping
 from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
-from wsemu.machine.state import BAD_INDEX, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
+from wsemu.machine.state import BAD_INDEX, ELSEWHERE, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
 from wsemu.machine.tier import hot
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.control_flow import CTA_COST, flow_lengths
@@ -32,10 +32,16 @@ from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.grid import Grouping, window
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
+    ANYWHERE,
     BULK_REDUCTIONS,
     FIRST_ARRAY,
     FIRST_GROUP_OPERATION,
     FIRST_MATRIX,
+    FORBIDS_SHIFT,
+    IN_ARRAY,
+    IN_CONSTANT,
+    IN_LOCAL,
+    IN_SHARED,
     LANES,
     LOCAL,
     N_MEMORY,
@@ -239,6 +245,7 @@ def _image_of(key: ProgramKey) -> Image:
         fill(registers, row, type_, value)
     accesses = np.zeros(n + 1, layout.ACCESS)
     accesses["pattern"][:n] = access_numbers(code[:, 0].tolist())
+    accesses["forbids"][:n] = np.where(auxiliary >= 0, program.code[:, 7] >> FORBIDS_SHIFT & ANYWHERE, 0)
     has_atomics = not opcodes.isdisjoint(_CONTENDED)
     asynchronous = program.asynchronous
     multiplies = any(
@@ -511,11 +518,14 @@ class Machine:
             address_of(self.shared), shared_bytes, 1,
         )  # fmt: skip
         table[LOCAL]["bytes"], table[LOCAL]["writable"] = local_bytes, 1
+        table["kind"], table[SHARED]["kind"], table[LOCAL]["kind"] = IN_ARRAY, IN_SHARED, IN_LOCAL
         if watch.races:
             table[SHARED]["tracked"] = layout.TRACKED
         for number, (data, writable) in enumerate(segments, FIRST_ARRAY):
             segment = table[number]
             segment["host"], segment["bytes"], segment["writable"] = address_of(data), data.nbytes, writable
+            if not writable:
+                segment["kind"] = IN_CONSTANT
             if watch.races and writable and writable != UNWATCHED:
                 expected = watch.stored is None or number in watch.stored
                 segment["tracked"] = layout.TRACKED if expected else layout.READ_SO_FAR
@@ -1161,6 +1171,8 @@ def _index_detail(code: str, detail: dict[str, int]) -> None:
     if code == "out-of-bounds":
         kind = detail.pop("kind")
         detail["wrapped"], detail["readonly"] = int(kind == WRAPPED), int(kind == READ_ONLY)
+        if kind == ELSEWHERE:
+            detail["elsewhere"] = 1
         if kind == BAD_INDEX:
             detail["index"] = detail.pop("address")
 

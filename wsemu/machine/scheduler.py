@@ -264,14 +264,14 @@ def log_access(m, w, pc, registers, a, imm, mask, op):
 
 
 @compiled
-def judged_as_one(m, registers, i, mask, first, size, writes):
+def judged_as_one(m, pc, registers, i, mask, first, size, writes):
     """How the lanes of an access lie in the segment of the first one's address, as `judge` has it, and what from a
     lane's address to its offset there; BAD where each lane must be looked at."""
     number = first >> SEGMENT_SHIFT
     pattern, bias = np.int64(BAD), np.int64(0)
     if number >= SHARED and number < m.segment_count:
         segment = segment_at(m.segments, number)
-        if segment.writable or not writes:
+        if (segment.writable or not writes) and segment.kind & access_at(m.accesses, pc).forbids == 0:
             bias = i.imm - (number << SEGMENT_SHIFT)
             log_size = (i.aux >> 16) & 255
             if number == LOCAL:
@@ -378,7 +378,7 @@ def access(address, w, pc, registers, mask):
         log_access(m, w, pc, registers, a, imm, mask, op)
     first = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
     number = first >> SEGMENT_SHIFT
-    pattern, bias = judged_as_one(m, registers, i, mask, first, size, writes)
+    pattern, bias = judged_as_one(m, pc, registers, i, mask, first, size, writes)
     noted = np.int64(0)
     if m.section:
         noted = tell_sections(m, w, pc, registers, i, mask, pattern, bias, first)

@@ -42,6 +42,7 @@ SEGMENT = record(
     host=1,  # host address
     bytes=1,
     writable=1,  # 1 if stores are allowed
+    kind=1,  # of memory, a bit: IN_SHARED, ...
     initialised=1,  # address of a byte map of what was written (0: everything is)
     unwritten=1,  # bytes not yet written
     tracked=1,  # see UNTRACKED
@@ -230,9 +231,12 @@ GROUPS = record(first=1, last=1, read=1, since=1, committed=1)
 for, the first of those that a `cp.async.mbarrier.arrive` would tell of, and how many groups it has made"""
 FLOW = record(count=1, lanes=1, length=1)
 """per pc: how often control came here, with how many lanes, and the instructions up to the next change of control"""
-ACCESS = record(executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, ideal_sectors=1, uncounted=1, pattern=1)
+ACCESS = record(
+    executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, ideal_sectors=1, uncounted=1, pattern=1, forbids=1
+)  # fmt: skip
 """per pc of a memory access: executions, lane accesses, shared wavefronts, global sectors, what these were at best;
-executions that no rule tells the wavefronts of; and which pair of PATTERNs is its own"""
+executions that no rule tells the wavefronts of; which pair of PATTERNs is its own; and the kinds of memory that it must
+not reach"""
 MOST_PIECES = 128
 PLAN = record(
     steps=32,  # of each lane's address from the first one's
@@ -621,7 +625,7 @@ REFINE, SWEEP, WRITTEN, GROW, UNNAMED, LOOK = range(6, 12)
 with a segment that was taken to be never written, start anew with more room for what `wanted` says, start anew
 without cells of READERS, look why rows lie otherwise than a block takes them to"""
 GROW_AGENTS, GROW_BITS, GROW_MBARRIERS, GROW_MAPS, GROW_WINDOW = range(5)
-OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX = range(4)
+OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX, ELSEWHERE = range(5)
 """detail[1] of an out-of-bounds finding"""
 
 

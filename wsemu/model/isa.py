@@ -65,6 +65,12 @@ BY_TEXTURE = 1 << 23
 """in `aux` of a load or store: it is a part of an access to a texture or surface, whose sectors are not counted"""
 PARTS_SHIFT = 25
 """in `aux` of an atomic that is the strong access of a vector, above this: as a power of 2, how many parts it has"""
+IN_SHARED, IN_LOCAL, IN_ARRAY, IN_CONSTANT = 1, 2, 4, 8
+"""kinds of memory: shared, local, arrays of the launch, and those of them that are read-only"""
+ANYWHERE = IN_SHARED | IN_LOCAL | IN_ARRAY | IN_CONSTANT
+FORBIDS_SHIFT = 28
+"""in `aux` of an access, above this: the kinds of memory that it must not reach, as it names another state space; all
+of them if its address is computed from numbers alone"""
 UNWATCHED = cast("bool", 2)
 """what is said of whether a segment may be written, for memory of the system: it may, and nothing races there"""
 OF_CTA_ALONE = 1

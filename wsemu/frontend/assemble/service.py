@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.assemble.flow import EXIT, immediate_post_dominators
 from wsemu.frontend.assemble.simplify import assignments, used_registers
 from wsemu.model.data import replace
-from wsemu.model.isa import AS_LOAD, ATOMICS, NO_STORE, OPERATIONS, OWN_SHARED, SCOPES, SERVICE, UNCOUNTED
+from wsemu.model.isa import (
+    ANYWHERE,
+    AS_LOAD,
+    ATOMICS,
+    FORBIDS_SHIFT,
+    NO_STORE,
+    OPERATIONS,
+    OWN_SHARED,
+    SCOPES,
+    SERVICE,
+    UNCOUNTED,
+)
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Graph, Instruction, Register
@@ -26,6 +37,8 @@ _SAME_IN_A_WARP = ("ctaid", "nctaid", "ntid", "shared", "dynamic", "dynamic_byte
 """special values"""
 
 
+_OF_PLACE = OWN_SHARED | SCOPES | ANYWHERE << FORBIDS_SHIFT
+"""bits of `aux` that say where an atomic goes and whom it orders"""
 _NEUTRAL = {"add": (0,), "or": (0,), "xor": (0,), "and": (-1, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)}
 """integer operation -> the operands, 32 or 64 bits wide, that leave a value as it is"""
 
@@ -60,7 +73,7 @@ def choose_services(graph: Graph, blocks: Blocks) -> None:
     one = graph.constants.get(("b32", 1))
     for block in blocks.values():
         for at, instruction in enumerate(block.instructions):
-            if instruction.operation in SERVICE and not instruction.auxiliary & ~(OWN_SHARED | SCOPES):
+            if instruction.operation in SERVICE and not instruction.auxiliary & ~_OF_PLACE:
                 service = _service(instruction, different, used.isdisjoint(instruction.results), one)
                 block.instructions[at] = replace(instruction, auxiliary=instruction.auxiliary | service)
 

@@ -110,6 +110,8 @@ class Emitter(Steps):
         """of a kernel that allocates memory, or may get addresses of what was allocated"""
         self.origins: dict[Register, str] = {}
         """registers with the address of a variable -> its name"""
+        self.windowed: list[Register] = []
+        """registers with generic addresses made of offsets in shared memory"""
         self.dynamic: dict[str, None] = {}
         """names of dynamic shared memory"""
         self.workspace: set[Register] = set()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.matrix import SHAPE_OF, SHARED, members, multiply_tiles, read_all, targets
-from wsemu.frontend.ptx.memory import address_of, own_shared
+from wsemu.frontend.ptx.memory import address_of, space_bits
 from wsemu.frontend.ptx.syntax import Sink
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _load(e: Emitter, instruction: Instruction) -> None:
     destination, source, *given = instruction.operands
     base = _base(e, source, space)
     elements = _Elements(e, found, matrix, layout, base, _stride(e, found, matrix, layout, given))
-    own = own_shared(e, space)
+    own = space_bits(e, space)
     values = [_value(e, addresses, elements.bits, own) for addresses in elements.pieces()]
     count, type_of = found.registers(matrix), found.part.register
     values += [e.constant(type_of, 0)] * (count - len(values))
@@ -182,7 +182,7 @@ def _base(e: Emitter, operand: Operand, space: list[str]) -> Register:
 
 
 def _value(e: Emitter, addresses: list[Register], bits: int, own: int) -> Register:
-    """A register of a fragment from memory; `own` as of `own_shared`."""
+    """A register of a fragment from memory; `own` as of `space_bits`."""
     whole = max(bits, 32)
     if len(addresses) == 1:
         element = _ELEMENT[max(bits, 8)]
@@ -206,7 +206,7 @@ def _store(e: Emitter, instruction: Instruction) -> None:
     base = _base(e, destination, space)
     elements = _Elements(e, found, "c", layout, base, _stride(e, found, "c", layout, given))
     values = read_all(e, source, found.registers("c"), found.part.register)
-    own = own_shared(e, space)
+    own = space_bits(e, space)
     _converge(e)
     for addresses, value in zip(elements.pieces(), values, strict=True):
         whole = max(elements.bits, 32)

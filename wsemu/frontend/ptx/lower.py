@@ -19,6 +19,7 @@ from wsemu.frontend.ptx.grid import mark_grid_barriers
 from wsemu.frontend.ptx.handlers import HANDLERS
 from wsemu.frontend.ptx.provenance import name_accesses
 from wsemu.frontend.ptx.reach import Reached
+from wsemu.frontend.ptx.reachable_memory import forbid_by_origin
 from wsemu.frontend.ptx.recursion import finish
 from wsemu.frontend.ptx.ssa import assign_once
 from wsemu.frontend.ptx.variables import EntryParameter
@@ -84,6 +85,7 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind], *, blocks: bool =
     graph.unmodelled += found.values()
     part_ends(graph)
     assign_once(graph)
+    forbid_by_origin(graph, kinds, e.windowed)
     name_accesses(graph, function, e.origins)
     if not reached.maps_addresses:
         confine(graph, e.origins, e.dynamic)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.graph import TRUE
 from wsemu.frontend.ptx.forms import UnhandledForm, picked
-from wsemu.frontend.ptx.memory import address_of, own_shared, refuse_unless_shared
+from wsemu.frontend.ptx.memory import address_of, refuse_unless_shared, space_bits
 from wsemu.model.matrix import (
     MMA,
     SATURATES,
@@ -131,7 +131,7 @@ def load_matrix(e: Emitter, instruction: Instruction) -> None:
     address, offset, array = address_of(e, source, space)
     with _Lanes(e, count):
         refuse_unless_shared(e, instruction, address, offset)
-        own = own_shared(e, SHARED)
+        own = space_bits(e, SHARED)
         rows = e.effect("ld.v4.b32", (address,), ("b32",) * 4, offset, own, array=array, element="uint16")
     results = targets(e, destination, count, "b32")
     e.effect_into(f"spread.x{count}{trans}", (*rows, members(e)), results)
@@ -148,7 +148,7 @@ def store_matrix(e: Emitter, instruction: Instruction) -> None:
     rows = e.effect(name, (*values, members(e)), ("b32",) * move_counts(name)[0])
     with _Lanes(e, count):
         refuse_unless_shared(e, instruction, address, offset)
-        own = own_shared(e, SHARED)
+        own = space_bits(e, SHARED)
         e.effect("st.v4.b32", (address, *rows), (), offset, own, array=array, element="uint16")
 
 

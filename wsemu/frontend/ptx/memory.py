@@ -24,10 +24,16 @@ from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operan
 from wsemu.frontend.ptx.variables import WINDOW, CallParameter, EntryParameter, FramePlace, LocalPlace
 from wsemu.model.isa import (
     ACQUIRES,
+    ANYWHERE,
     AS_LOAD,
     AS_STORE,
     CLUSTER_WIDE,
+    FORBIDS_SHIFT,
     FRESH,
+    IN_ARRAY,
+    IN_CONSTANT,
+    IN_LOCAL,
+    IN_SHARED,
     LOCAL,
     NO_STORE,
     NON_COHERENT,
@@ -95,10 +101,23 @@ def space_of(instruction: Instruction) -> str:
 _OWN = frozenset({"shared", "shared::cta"})
 
 
-def own_shared(e: Emitter, modifiers: Iterable[str]) -> int:
-    """OWN_SHARED where an access says that it goes to the CTA's own shared memory, and the program has addresses of
-    other CTAs' (PTX ISA, "State spaces": `.shared` is `.shared::cta`)."""
-    return OWN_SHARED if e.reached.maps_addresses and not _OWN.isdisjoint(modifiers) else 0
+FORBIDDEN = {
+    "shared": ANYWHERE & ~IN_SHARED,
+    "local": ANYWHERE & ~IN_LOCAL,
+    "global": IN_SHARED | IN_LOCAL,
+    "const": ANYWHERE & ~IN_CONSTANT,
+    "param": IN_SHARED | IN_ARRAY,
+}
+"""state space of an access -> kinds of memory that it must not reach; parameters are in local memory, or read-only"""
+
+
+def space_bits(e: Emitter, modifiers: Iterable[str]) -> int:
+    """Return what an access says of the memory that it goes to: the kinds that it excludes, and OWN_SHARED if it goes
+    to the CTA's own shared memory, and the program has addresses of other CTAs' (PTX ISA, "State spaces": `.shared` is
+    `.shared::cta`)."""
+    names = [m for m in modifiers if m in SPACES]
+    own = OWN_SHARED if e.reached.maps_addresses and not _OWN.isdisjoint(names) else 0
+    return own | (FORBIDDEN[SPACES[names[0]]] << FORBIDS_SHIFT if names else 0)
 
 
 def scope_of(instruction: Instruction) -> int:
@@ -108,7 +127,7 @@ def scope_of(instruction: Instruction) -> int:
 
 def strong_bits(e: Emitter, instruction: Instruction) -> int:
     """What a strong access says of whom it goes to."""
-    return own_shared(e, instruction.modifiers) | scope_of(instruction)
+    return space_bits(e, instruction.modifiers) | scope_of(instruction)
 
 
 def address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
@@ -186,7 +205,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
         element = element_name(type_)
         constant = NON_COHERENT if instruction.opcode == "ldu" or "nc" in instruction.modifiers else 0
         fresh = 0 if _FRESH.isdisjoint(instruction.modifiers) else FRESH
-        auxiliary = e.unused | constant | fresh | own_shared(e, instruction.modifiers)
+        auxiliary = e.unused | constant | fresh | space_bits(e, instruction.modifiers)
         e.effect_into(operation, (address,), registers, offset, auxiliary=auxiliary, array=array, element=element)
         for target, register in zip(targets, registers, strict=True):
             e.write_register(target, register, _sign(type_))
@@ -219,7 +238,7 @@ def store(e: Emitter, instruction: Instruction) -> None:
         e.effect(f"atom.exch.{width}", (address, whole), (width,), offset, how, array=array, element=element)
         return
     operation = f"st.{width}" if length == 1 else f"st.v{length}.{width}"
-    how = own_shared(e, instruction.modifiers)
+    how = space_bits(e, instruction.modifiers)
     e.effect(operation, (address, *values), (), offset, how, array=array, element=element_name(type_))
 
 
@@ -402,7 +421,9 @@ def convert_address(e: Emitter, instruction: Instruction) -> None:
     elif "to" in instruction.modifiers:
         e.write(destination, "and.b64", value, e.constant("b64", OFFSET_MASK))
     else:
-        e.write(destination, "or.b64", value, e.constant("b64", WINDOW))
+        address = e.emit("or.b64", value, e.constant("b64", WINDOW))
+        e.windowed.append(address)
+        e.write_register(destination, address)
 
 
 _SEGMENTS: dict[str, Callable[[Emitter, Register], Register]] = {

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from wsemu.frontend.ptx.syntax import File
 
-Kind = Literal["address", "value"]
-"""what a parameter is bound to: an array, whose address it is, or bytes"""
+Kind = Literal["address", "value", "number"]
+"""what a parameter is bound to: an array, whose address it is, or bytes; bytes in which no address stands are a
+number"""
 TYPE_BYTES = {
     **{f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64, 128)},
     "f16": 2, "bf16": 2, "f16x2": 4, "bf16x2": 4, "tf32": 4, "f32": 4, "f64": 8,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.forms import UnhandledForm
-from wsemu.frontend.ptx.memory import full_address, own_shared
+from wsemu.frontend.ptx.memory import full_address, space_bits
 from wsemu.frontend.ptx.syntax import Number
 from wsemu.model.isa import OF_CTA_ALONE, PROXIES, PUBLISHED, PUBLISHED_IN_CTA
 from wsemu.model.tensor_map import MAP_BYTES, MOST_RANK
@@ -51,7 +51,7 @@ def _replace(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) ->
     space = _SPACES[rest.pop(0)] if rest[0] in _SPACES else ""
     if mode != "tile" or rest not in (["b1024", "b32"], ["b1024", "b64"]):
         raise UnhandledForm
-    own = own_shared(e, modifiers)
+    own = space_bits(e, modifiers)
     place = full_address(e, operands[0], space)
     if field in _NARROW:
         _extent_of_box(e, place, field, operands, own)
@@ -77,7 +77,7 @@ def _replace(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) ->
 
 
 def _put(e: Emitter, place: Register, word: int, first: int, bits: int, value: Register, own: int) -> None:
-    """Bits of a word of the map; `own` as of `own_shared`."""
+    """Bits of a word of the map; `own` as of `space_bits`."""
     (old,) = e.effect("ld.b32", (place,), ("b32",), immediate=4 * word, auxiliary=own)
     mask = (1 << bits) - 1
     kept = e.emit("and.b32", old, e.constant("b32", ~(mask << first)))
@@ -134,7 +134,7 @@ def _copy(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) -> No
         raise UnhandledForm
     lane = e.emit("cvt.b64.u32", e.emit("shl.b32", e.special("laneid"), e.constant("b32", 2)))
     source, target = (full_address(e, operands[n], space) for n, space in ((1, "shared"), (0, "global")))
-    (word,) = e.effect("ld.b32", (e.emit("add.b64", source, lane),), ("b32",), auxiliary=own_shared(e, modifiers))
+    (word,) = e.effect("ld.b32", (e.emit("add.b64", source, lane),), ("b32",), auxiliary=space_bits(e, modifiers))
     published = PUBLISHED_IN_CTA if scope == "cta" else PUBLISHED
     e.effect("st.b32", (e.emit("add.b64", target, lane), word), auxiliary=published)
     e.effect("syncwarp", (e.constant("b32", 0xFFFFFFFF),))

@@ -55,7 +55,7 @@ class PtxCode(Code):
         from wsemu.launch.binding import Packed
 
         kinds: tuple[Kind, ...] = tuple(
-            "value" if isinstance(argument, Packed) else "address" for argument in arguments
+            argument.kind if isinstance(argument, Packed) else "address" for argument in arguments
         )
         key = kinds, fma, blocks
         if key not in self._programs:

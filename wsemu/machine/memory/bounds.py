@@ -10,9 +10,18 @@ import numpy as np
 
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import SAME, UNIT
-from wsemu.machine.records import instruction_at, machine_at, raw_at, record_finding, segment_at, slot_at, variable_at
+from wsemu.machine.records import (
+    access_at,
+    instruction_at,
+    machine_at,
+    raw_at,
+    record_finding,
+    segment_at,
+    slot_at,
+    variable_at,
+)
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, set_bytes, store_u8, unset_bytes
-from wsemu.machine.state import BAD_INDEX, OUTSIDE, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED
+from wsemu.machine.state import BAD_INDEX, ELSEWHERE, OUTSIDE, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
     ADDRESS_OUT,
@@ -144,6 +153,14 @@ def careful_lane(m, pc, warp, address, lane, size, writes):
         )
         return np.int64(0)
     segment = segment_at(m.segments, number)
+    if segment.kind & access_at(m.accesses, pc).forbids:
+        record_finding(
+            m.report_entry,
+            m.address,
+            (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
+            (address, ELSEWHERE, size, number, segment.bytes),
+        )
+        return np.int64(0)
     begin, extent, writable, variable = np.int64(0), segment.bytes, segment.writable, np.int64(0)
     if number == LOCAL:
         variable = offset >> LOCAL_SHIFT

@@ -397,9 +397,9 @@ def make_planned(m, w, pc, plan, first, log_size, kind):
     offset, low, end, writable = part_of(m, number, offset)
     if offset + plan.low < low or offset + plan.end > end or offset & (size - 1):
         return np.int64(0)
-    if kind == WRITE and (plan.apart == 0 or writable == 0):
-        return np.int64(0)
     row = access_at(m.accesses, pc)
+    if (kind == WRITE and (plan.apart == 0 or writable == 0)) or segment.kind & row.forbids:
+        return np.int64(0)
     cost, ideal = plan.cost, plan.ideal
     if number >= FIRST_ARRAY and plan.boundary != first & 31:
         return np.int64(0)
@@ -461,7 +461,7 @@ def make_spread(m, w, pc, place, bias, kind):
     segment = segment_at(m.segments, SHARED)
     if first >> SEGMENT_SHIFT != SHARED or not all_inside(place, bias, segment.bytes - 4, np.int64(4)):
         return np.int64(0)
-    if not other_banks(place, bias):
+    if not other_banks(place, bias) or segment.kind & access_at(m.accesses, pc).forbids:
         return np.int64(0)
     unset = segment.initialised and some_lane_unset(segment.initialised + bias, place, np.int64(4))
     if unset and kind == READ:

@@ -98,6 +98,8 @@ def side_by_side(address, w, pc, first, log_size, kind):
     if number == SHARED and near_mbarriers(m, offset, offset + (size << 5)):
         return np.int64(0)
     row = access_at(m.accesses, pc)
+    if segment.kind & row.forbids:
+        return np.int64(0)
     ideal = size if number > LOCAL else (size + 3) >> 2
     cost = ideal + np.int64(number > LOCAL and first & 31 != 0)
     if cost > ideal and dearer(m, row, number, cost):
@@ -182,6 +184,8 @@ def some_side_by_side(address, w, pc, place, imm, lanes, kind):
     if (kind == WRITE and segment.writable == 0) or (number == SHARED and near_mbarriers(m, offset, end)):
         return np.int64(0)
     row = access_at(m.accesses, pc)
+    if segment.kind & row.forbids:
+        return np.int64(0)
     cost = ideal = np.int64(1)
     if number > LOCAL:
         cost, ideal = ((end - 1) >> 5) - (offset >> 5) + 1, (4 * n + 31) >> 5
@@ -217,6 +221,8 @@ def all_at_one(address, w, pc, first, log_size):
     if number == SHARED and near_mbarriers(m, offset, offset + size):
         return np.int64(0)
     row = access_at(m.accesses, pc)
+    if segment.kind & row.forbids:
+        return np.int64(0)
     cost = ideal = np.int64(1)
     if size > 4 and number == SHARED:
         cost, ideal = shared_cost(m, np.int64(0), np.int64(0), np.int64(FULL), np.int64(SAME), size, False)
@@ -258,6 +264,8 @@ def load_apart(m, pc, place, imm, size):
     if pattern == BAD:
         return np.int64(0)
     row = access_at(m.accesses, pc)
+    if segment.kind & row.forbids:
+        return np.int64(0)
     cost, ideal = weigh(m, row, place, bias, all_lanes, pattern, size, False, False)
     if cost > ideal and dearer(m, row, number, cost):
         return np.int64(0)

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING
 from wsemu.model.isa import (
     ADDRESS_OUT,
     ADDRESS_WRAPPED,
+    ANYWHERE,
     AS_LOAD,
     AS_STORE,
     ATOMIC,
     ATOMICS,
     FIRST_ARRAY,
+    FORBIDS_SHIFT,
+    IN_ARRAY,
+    IN_CONSTANT,
+    IN_LOCAL,
+    IN_SHARED,
     INDEX_BIAS,
     LANES,
     LOCAL,
@@ -70,11 +76,13 @@ def locate(
     alignment: int = 0,
     shared: bool | None = None,
     own: bool | None = None,
+    forbidden: int = 0,
 ) -> Place | None:
     """(segment, its number, offset) of one lane's access, or None after reporting why it cannot be made.
 
     `alignment` is that of the size unless given; `shared`: it has to lie in shared memory, or in an array; `own`: in
     that of its CTA, or of another one (PTX ISA, "cp.async.bulk": `.shared::cta`, and from there to `.shared::cluster`).
+    `forbidden`: kinds of memory other than the state space that the access names.
     """
     alignment = alignment or size
     if ADDRESS_OUT <= address < 1 << 63:
@@ -90,6 +98,9 @@ def locate(
     segment = find_segment(run, number)
     if segment is None:
         _outside(run, lane, size, address=address, segment=number)
+        return None
+    if forbidden & _kind(number, segment):
+        _outside(run, lane, size, address=address, segment=number, bytes=len(segment.data), elsewhere=1)
         return None
     if number == LOCAL:
         return _locate_in_local(run, address, lane, size, writes, alignment, wrapped, anywhere=shared is None)
@@ -109,6 +120,13 @@ def locate(
             return None
         _outside(run, lane, size, wrapped=1, **known)
     return segment, number, offset
+
+
+def _kind(number: int, segment: Segment) -> int:
+    """Which kind of memory a segment is."""
+    if number in (SHARED, LOCAL):
+        return IN_SHARED if number == SHARED else IN_LOCAL
+    return IN_ARRAY if segment.writable else IN_CONSTANT
 
 
 def _locate_in_local(
@@ -196,9 +214,10 @@ def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -
     bases = run.values(fields[3], "b64")
     addresses = {lane: bases[lane] + fields[6] & _ALL_BITS for lane in lanes_of(lanes)}
     own = True if fields[7] & OWN_SHARED else None
+    forbidden = fields[7] >> FORBIDS_SHIFT & ANYWHERE
     run.launch.watch.executes(run, kind, addresses)
     for lane, address in addresses.items():
-        place = locate(run, address, lane, size, kind != READ, own=own)
+        place = locate(run, address, lane, size, kind != READ, own=own, forbidden=forbidden)
         if place is not None:
             places[lane] = place
     peers.touch(run, places)

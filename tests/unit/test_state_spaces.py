@@ -1,0 +1,132 @@
+"""An access that names a state space goes to that alone, and a number is no address (PTX ISA, "State Spaces", "Generic
+Addressing")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu.machine import run
+
+HEAD = """
+.version 8.8
+.target sm_90
+.address_size 64
+.const .align 8 .b8 constant[64];
+.global .align 8 .b8 variable[64];
+.visible .entry k(.param .u64 x, .param .u64 y, .param .u64 n, .param .align 8 .b8 s[16])
+{
+.reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %rd<32>;
+.local .align 8 .b8 own[64]; .shared .align 8 .b8 tile[64];
+ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; ld.param.u64 %rd3, [n]; mov.u32 %r1, %tid.x; mov.u32 %r9, 0;
+mov.u64 %rd4, own; mov.u64 %rd5, tile; mov.u64 %rd6, constant; mov.u64 %rd7, variable; setp.eq.u32 %p1, %r1, 99;
+cvta.local.u64 %rd8, %rd4; cvta.shared.u64 %rd9, %rd5; cvta.const.u64 %rd10, %rd6; ld.param.u64 %rd11, [s];
+st.local.u32 [own], %r9; st.shared.u32 [tile], %r9; bar.sync 0; cvt.u64.u32 %rd12, %r1; mov.b64 %rd13, s;
+"""
+TAIL = "\nst.global.u32 [%rd2], %r9; ret;\n}\n"
+WRONG = [
+    "ld.global.u32 %r9, [%rd8];",
+    "ld.global.u32 %r9, [%rd9];",
+    "st.global.u32 [%rd9], %r9;",
+    "atom.global.add.u32 %r9, [%rd9], 0;",
+    "ld.relaxed.gpu.global.u32 %r9, [%rd9];",
+    "ld.global.v2.u32 {%r9, %r10}, [%rd8];",
+    "ld.local.u32 %r9, [%rd1];",
+    "st.local.u32 [%rd2], %r9;",
+    "ld.local.u32 %r9, [%rd9];",
+    "ld.shared.u32 %r9, [%rd1];",
+    "ld.shared.u32 %r9, [%rd8];",
+    "st.shared.u32 [%rd9], %r9;",  # an offset is wanted, this is a generic address
+    "ld.const.u32 %r9, [%rd1];",
+    "ld.const.u32 %r9, [%rd7];",
+    "ld.const.u32 %r9, [%rd9];",
+    "ld.param.u32 %r9, [%rd1];",
+    "selp.b64 %rd20, %rd8, %rd1, %p1; st.local.u32 [%rd20], %r9;",
+    # differences
+    "add.s64 %rd20, %rd1, -1099511627776; st.global.u32 [%rd20], %r9;",
+    "add.s64 %rd20, %rd1, -2199023255552; ld.global.u32 %r9, [%rd20];",
+    "add.s64 %rd20, %rd1, -1099511627776; st.u32 [%rd20], %r9;",
+    "add.s64 %rd20, %rd1, -2199023255552; ld.u32 %r9, [%rd20];",
+    "add.s64 %rd20, %rd9, 1099511627776; ld.u32 %r9, [%rd20];",
+    "add.s64 %rd20, %rd9, 2199023255552; ld.u32 %r9, [%rd20];",
+    "add.s64 %rd20, %rd8, 1099511627776; ld.u32 %r9, [%rd20];",
+    # numbers
+    "mov.u64 %rd20, 1099511627776; st.u32 [%rd20], %r9;",
+    "mov.u64 %rd20, 1099511627776; ld.global.u32 %r9, [%rd20];",
+    "st.u32 [1099511627776], %r9;",
+    "ld.u32 %r9, [%rd3];",
+    "add.s64 %rd20, %rd3, %rd12; sub.s64 %rd20, %rd20, %rd12; st.global.u32 [%rd20], %r9;",
+    "shr.u64 %rd20, %rd3, 40; mul.lo.s64 %rd20, %rd20, 3298534883328; ld.global.u32 %r9, [%rd20];",
+    "atom.add.u32 %r9, [%rd3], 1;",
+    "@!%p1 ld.u32 %r9, [%rd11];",
+    "ld.u32 %r9, [0];",
+]
+RIGHT = [
+    "ld.u32 %r9, [%rd8];",
+    "ld.u32 %r9, [%rd9];",
+    "ld.u32 %r9, [%rd10];",
+    "ld.global.u32 %r9, [%rd7];",
+    "ld.const.u32 %r9, [%rd6];",
+    "ld.const.u32 %r9, [constant+4];",
+    "ld.param.u32 %r9, [%rd13+4];",
+    "cvta.param.u64 %rd20, %rd13; ld.u32 %r9, [%rd20+8];",
+    "ld.shared.u32 %r9, [%rd5];",
+    "cvta.to.shared.u64 %rd20, %rd9; ld.shared.u32 %r9, [%rd20];",
+    "cvta.to.local.u64 %rd20, %rd8; ld.local.u32 %r9, [%rd20];",
+    "selp.b64 %rd20, %rd8, %rd1, %p1; ld.u32 %r9, [%rd20];",
+    "selp.b64 %rd20, %rd9, %rd8, %p1; ld.u32 %r9, [%rd20];",
+    "st.shared.u64 [tile+8], %rd1; ld.shared.u64 %rd20, [tile+8]; ld.global.u32 %r9, [%rd20];",
+    "sub.s64 %rd20, %rd1, %rd2; add.s64 %rd20, %rd2, %rd20; ld.global.u32 %r9, [%rd20];",
+    "xor.b64 %rd20, %rd1, %rd3; xor.b64 %rd20, %rd20, %rd3; ld.u32 %r9, [%rd20];",
+    "mov.b64 {%r2, %r3}, %rd1; mov.b64 %rd20, {%r2, %r3}; ld.global.u32 %r9, [%rd20];",
+    "shfl.sync.idx.b32 %r2, %r1, 0, 31, -1; ld.global.u32 %r9, [%rd1];",
+    "@%p1 ld.u32 %r9, [%rd3];",
+    "@%p1 ld.global.u32 %r9, [%rd8];",
+]
+
+
+def _codes(body: str, engine: Any) -> list[str]:
+    given = (
+        np.zeros(4, np.uint32),
+        np.zeros(4, np.uint32),
+        np.uint64(1 << 40),
+        (1 << 40).to_bytes(8, "little") + bytes(8),
+    )
+    report = wsemu.check(wsemu.load_ptx(HEAD + body + TAIL)["k"], 1, 1, given, engine=engine)
+    return [finding.code for finding in report.findings if finding.severity == "error"]
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("body", WRONG)
+def test_an_access_stays_in_the_state_space_that_it_names(body: str, engine: Any) -> None:
+    assert _codes(body, engine) == ["out-of-bounds"]
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("body", RIGHT)
+def test_an_address_of_the_space_is_right(body: str, engine: Any) -> None:
+    assert _codes(body, engine) == []
+
+
+def test_a_pointer_in_a_structure_is_an_address() -> None:
+    body = "ld.global.u32 %r9, [%rd11];"
+    given = np.zeros(4, np.uint32), np.zeros(4, np.uint32), np.uint64(0), (np.ones(4, np.uint32), np.uint64(0))
+    wsemu.check(wsemu.load_ptx(HEAD + body + TAIL)["k"], 1, 1, given).assert_clean()
+
+
+def test_blocks_look_at_the_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "_kept", {})
+    monkeypatch.setenv("WSEMU_TIER", "always")
+    head = HEAD.replace("tile[64]", "tile[128]").replace(
+        "st.shared.u32 [tile], %r9;",
+        "shl.b32 %r2, %r1, 2; mov.u32 %r3, tile; add.u32 %r2, %r2, %r3; st.shared.u32 [%r2], %r9;",
+    )
+    text = f"{head} mul.wide.u32 %rd14, %r1, 4; add.s64 %rd15, %rd9, %rd14; add.s64 %rd2, %rd2, %rd14;"
+    for space, expected in (("", set()), (".global", {"out-of-bounds"})):
+        body = f"ld{space}.u32 %r9, [%rd9]; ld{space}.u32 %r9, [%rd15];"
+        given = np.zeros(4, np.uint32), np.zeros(32, np.uint32), np.uint64(0), bytes(16)
+        report = wsemu.check(wsemu.load_ptx(text + body + TAIL)["k"], 1, 32, given)
+        assert {finding.code for finding in report.findings if finding.severity == "error"} == expected

@@ -1,0 +1,81 @@
+"""What memory a generic address can lead to, by what it is computed from: variables and arrays, or numbers alone.
+
+A GPU has some memory at some numbers, and PTX does not say which.  An address that is computed from constants, special
+registers and numbers that the launch gives is the address of nothing, and one that is computed from the addresses of
+arrays leads to no shared memory, whatever their distance here.  An address from memory may be any.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from wsemu.frontend.ptx.memory import FORBIDDEN
+from wsemu.model.isa import ANYWHERE, FORBIDS_SHIFT, IN_ARRAY, IN_CONSTANT, IN_LOCAL, IN_SHARED, OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wsemu.frontend.assemble.graph import Graph, Register
+    from wsemu.frontend.ptx.module import Kind
+
+_BASES = {"shared": IN_SHARED, "dynamic": IN_SHARED, "local": IN_LOCAL}
+"""special values that are addresses"""
+_ACCESSES = ("load", "store", "atomic")
+_ANY_SPACE = frozenset({0, FORBIDDEN["global"]})
+"""what accesses forbid by a generic address, or by one of global memory"""
+
+
+def forbid_by_origin(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Register]) -> None:
+    """Forbid the memory to each access that its address cannot lead to.
+
+    `windowed` are registers with generic addresses made of offsets in shared memory.
+    """
+    held = _origins(graph, kinds, windowed)
+    for block in graph.blocks:
+        for instruction in block.instructions:
+            operation = OPERATIONS.get(instruction.operation)
+            if operation is None or operation.kind not in _ACCESSES:
+                continue
+            if instruction.auxiliary >> FORBIDS_SHIFT & ANYWHERE in _ANY_SPACE:
+                forbidden = ANYWHERE & ~held.get(instruction.operands[0], 0)
+                instruction.auxiliary |= forbidden << FORBIDS_SHIFT
+
+
+def _origins(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Register]) -> dict[Register, int]:
+    """Return the kinds of memory that each register may hold an address of."""
+    leads: dict[Register, list[Register]] = defaultdict(list)
+    held = _sources(graph, kinds)
+    held.update(dict.fromkeys(windowed, IN_SHARED))
+    for block in graph.blocks:
+        for phi in block.phis:
+            for operand in phi.incoming.values():
+                leads[operand].append(phi.result)
+        for instruction in block.instructions:
+            operation = OPERATIONS.get(instruction.operation)
+            if operation is None or operation.kind != "alu":
+                held.update(dict.fromkeys(instruction.results, ANYWHERE))
+                continue
+            for operand in instruction.operands:
+                leads[operand].extend(instruction.results)
+    pending = list(held)
+    while pending:
+        register = pending.pop()
+        for result in leads.get(register, ()):
+            kinds_ = held.get(result, 0) | held[register]
+            if kinds_ != held.get(result, 0):
+                held[result] = kinds_
+                pending.append(result)
+    return held
+
+
+def _sources(graph: Graph, kinds: Sequence[Kind]) -> dict[Register, int]:
+    """Return the registers that hold addresses at the start."""
+    found = {graph.specials[name]: kind for name, kind in _BASES.items() if name in graph.specials}
+    found.update(dict.fromkeys(graph.constant_arrays, IN_ARRAY | IN_CONSTANT))
+    for register, parameter in graph.parameters.items():
+        if parameter.part != "bytes":
+            found[register] = IN_ARRAY | IN_CONSTANT
+        elif kinds[parameter.argument] != "number":
+            found[register] = ANYWHERE
+    return found
