@@ -998,3 +998,17 @@ def test_lowering_leaves_the_module_as_it_was():
     module = parse(text(INDEX + "st.global.u32 [%rd3], 1;"), "k.ptx")
     first, second = (compile_entry(module, module.entries["k"], ("address",)) for _ in range(2))
     assert first.listing() == second.listing()
+
+
+@pytest.mark.parametrize("kind", ["u64", "b64", "f64"])
+def test_a_float_converted_into_a_wider_register_is_extended_with_zeros(kind: str) -> None:
+    text = (
+        ".version 8.4\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
+        f".reg .b64 %rd<3>;\n.reg .{kind} %w;\n"
+        "ld.param.u64 %rd1, [out];\ncvta.to.global.u64 %rd1, %rd1;\n"
+        "cvt.rn.f16.f32 %w, 0fBF800000;\nmov.b64 %rd2, %w;\nst.global.b64 [%rd1], %rd2;\nret;\n}\n"
+    )
+    for engine in ("vm", "reference"):
+        out = np.full(1, -1, np.int64)
+        assert wsemu.check(wsemu.load_ptx(text)["k"], 1, 1, (out,), engine=engine).verdict == "verified"
+        assert out[0] == 0xBC00

@@ -51,6 +51,11 @@ _CONTRACTED = frozenset({"add", "sub", "mul", "neg"})
 _ROUNDINGS = frozenset({"rn", "rz", "rm", "rp"})
 
 
+def _extension(have: int, bits: int, sign: str) -> str:
+    """Return how bits become more or fewer: by sign for signed integers, else with zeros (table 30 of the PTX ISA)."""
+    return "s" if have > bits or sign == "s" else "u"
+
+
 class Place(Protocol):
     """A variable or function: what its name stands for as an operand."""
 
@@ -265,7 +270,7 @@ class Emitter(Steps):
         have = BITS[self.graph.types[register]]
         if have == bits:
             return register
-        return self.emit(f"cvt.b{bits}.{'s' if have > bits else sign}{have}", register)
+        return self.emit(f"cvt.b{bits}.{_extension(have, bits, sign)}{have}", register)
 
     def special(self, name: str) -> Register:
         """A special register of the bytecode: `tid.x`, `laneid`, `shared`, ..."""
@@ -356,7 +361,7 @@ class Emitter(Steps):
             kind = "predicate" if have == 1 else "number"
             raise self.error(operand.at, f"the result is a {kind}, `{operand.text}` is not", "give another register")
         if have != want:
-            operation = f"cvt.b{want}.{'s' if have > want else sign}{have}"
+            operation = f"cvt.b{want}.{_extension(have, want, sign)}{have}"
         else:
             operation = "mov.pred" if have == 1 else f"mov.b{have}"
         self.effect_into(operation, (register,), (found,))
