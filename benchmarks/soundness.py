@@ -1,7 +1,7 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
-    python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion]
-            [--programs 100000] [--seed 0] [--workers N] [--warps N]
+    python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
+            undefined] [--programs 100000] [--seed 0] [--workers N] [--warps N]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
 (tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
@@ -21,7 +21,8 @@ masks that are right or not, under independent thread scheduling (mate_programs.
 accesses whose threads are such lanes. Every eighth or sixteenth there. With `--kind heap` threads share blocks of the
 device's heap (heap_programs.py); every second there. With `--kind vectors` some loads and stores of programs of atomics
 are of vectors; every sixteenth there. With `--kind recursion` programs of lanes stand in a function that calls itself;
-every eighth there.
+every eighth there. With `--kind undefined` threads have undefined registers, shared memory and shuffles
+(undefined_programs.py), and all choices of their bits are enumerated; every eighth there.
 With `--warps` programs of barriers, phases or clusters run in groups of as many warps, at places of their own
 (wide_programs.py), the reference interpreter in those of at most 128 alone.
 Prints the programs of each family by verdict and by what can go wrong in them, and every disagreement, with a smaller
@@ -58,6 +59,12 @@ from tests.properties.phase_programs import PHASE_FAMILIES, check_program, judge
 from tests.properties.programs import FAMILIES, check_interpreted, smaller
 from tests.properties.steered_programs import STEERED_FAMILIES, judged_steered, smaller_steered
 from tests.properties.strong_programs import STRONG_FAMILIES, counting, judged_strong, space_for
+from tests.properties.undefined_programs import (
+    UNDEFINED_FAMILIES,
+    judged_undefined,
+    smaller_undefined,
+    undefined_program,
+)
 from tests.properties.wide_programs import MOST_REFERENCE, WARPS, Wide
 
 if TYPE_CHECKING:
@@ -83,6 +90,7 @@ SHARES = {
     "heap": {"heap": 1},
     "vectors": {"vectors": 1},
     "recursion": {"recursive": 1},
+    "undefined": {"trees": 1, "graphs": 1},
 }
 """kind -> family -> its weight"""
 HARMLESS = "refused for a harmless expectation"
@@ -171,6 +179,8 @@ def work(part: Part) -> Result:
         return work_mates(part)
     if part.family in HEAP_FAMILIES:
         return work_heap(part)
+    if part.family in UNDEFINED_FAMILIES:
+        return work_undefined(part)
     if part.family == "maps":
         return work_maps(part)
     if part.family in STEERED_FAMILIES:
@@ -287,6 +297,24 @@ def work_heap(part: Part) -> Result:
         if found.complaint:
             fails = lambda p: judged_heap(p, engines).complaint == found.complaint  # noqa: B023, E731
             less = f"\n    smaller: {smaller_heap(found.program, fails)}" if len(result.complaints) < SHRUNK else ""
+            result.complaints.append(f"{part.family}: {found}{less}")
+    return result
+
+
+def work_undefined(part: Part) -> Result:
+    """Compare programs with undefined values."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        engine: Engine = "reference" if k % REFERENCE_LANES == 1 else "vm"
+        found = judged_undefined(undefined_program(source, part.family), engine)
+        result.found.update([found.verdict, f"{found.verdict} and the result {'differs' * found.depends or 'is one'}"])
+        result.checks[engine] += 1
+        if found.complaint:
+            fails = lambda p: bool(judged_undefined(p, engine).complaint)  # noqa: B023, E731
+            less = (
+                f"\n    smaller: {smaller_undefined(found.program, fails)}" if len(result.complaints) < SHRUNK else ""
+            )
             result.complaints.append(f"{part.family}: {found}{less}")
     return result
 

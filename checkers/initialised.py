@@ -1,13 +1,16 @@
-"""`uninitialized-read`: shared or local memory read before anything wrote it.
+"""`uninitialized-read` and `undefined-copy`: shared or local memory read before anything wrote it.
 
 Detects: byte by byte, a load or atomic of shared memory that no warp of the CTA has stored to, and of local memory
 that this thread has not stored to; of an array that the launch takes as `uninitialized`, what no warp of the
 launch has stored to; also of what an asynchronous copy reads.
+A second run follows the bytes: it is an error if they reach something observable, `undefined-copy` if they are stored
+to where nothing reads them, and nothing if everything discards them.
 A read that races with what writes these bytes later is reported with that race.
 Does not detect: reads of other global memory (arguments count as initialised); a store that some other schedule would
-order after the read, which is a race; what an atomic exchange returns, since it is also a way to set memory up.
+order after the read, which is a race.  In a launch too long to be followed each such read is an error, but for what an
+atomic exchange returns, since it is also a way to set memory up.
 Reference: CUDA C++ Programming Guide, "Shared Memory": contents are undefined at the start of a CTA.  The compiled test
-is `bounds.track_initialised`.
+is `bounds.track_initialised`; what the bytes reach is found by `reference.undefined`.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from wsemu.checkers import words
+from wsemu.checkers import observed, words
 from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.readings import culprit, reading
 from wsemu.model.data import replace
@@ -29,12 +32,10 @@ if TYPE_CHECKING:
     from wsemu.evidence.schedule import Witness
     from wsemu.model.outcome import Event, RawFinding, Trace
 
-CODES = ("uninitialized-read",)
-DETAIL = {
-    "uninitialized-read": Detail({
-        "address": "of the lowest lane's access", "size": "bytes a lane", "segment": "of the memory that is read",
-    })
-}  # fmt: skip
+CODES = ("uninitialized-read", "undefined-copy")
+_READ = {"address": "of the lowest lane's access", "size": "bytes a lane", "segment": "of the memory that is read"}
+DETAIL = {"uninitialized-read": Detail(_READ, observed.FIELDS), "undefined-copy": Detail(_READ)}
+"""of a copy, pc is the read and other_pc the store"""
 TRACED = True
 
 
@@ -52,6 +53,8 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     label = f"`{element}` read by {_reader(raw, places)}{places.who(raw.cta, raw.warp)}, {lanes_text(raw.lanes)}, "
     label += f"{never if later is None else 'not yet'} written"
     note, help_ = _ADVICE[space]
+    if raw.code == "undefined-copy":
+        return _copy(raw, places, label)
     notes = [note.format(array=_array(raw, places))]
     if later is not None:
         by = places.who(later.cta, later.warp)
@@ -61,9 +64,27 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     return Finding(
         code=raw.code,
         message=f"{space} {_array(raw, places)} is read before it is written",
-        sites=[places.site(raw.pc, label, cta=raw.cta, warp=raw.warp), *places.callers(raw.pc)],
+        sites=[
+            places.site(raw.pc, label, cta=raw.cta, warp=raw.warp),
+            *observed.sites(raw, places),
+            *places.callers(raw.pc),
+        ],
         notes=notes,
         help=help_.format(element=element),
+        count=raw.count,
+        steps=[culprit(raw, places)],
+    )
+
+
+def _copy(raw: RawFinding, places: Places, label: str) -> Finding:
+    """Return the finding of bytes that nothing has written, and that are stored to where nothing reads them."""
+    copied = places.site(raw.other_pc, f"copied to {places.array_name(raw.other_pc)}", cta=raw.cta, warp=raw.warp)
+    return Finding(
+        code=raw.code,
+        message=f"bytes of {_array(raw, places)} that nothing has written are copied",
+        sites=[places.site(raw.pc, label, cta=raw.cta, warp=raw.warp), copied, *places.callers(raw.pc)],
+        notes=["nothing in this launch uses the copy"],
+        help=f"write {_array(raw, places)} before it is read, or copy only what was written",
         count=raw.count,
         steps=[culprit(raw, places)],
     )

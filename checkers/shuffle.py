@@ -1,16 +1,18 @@
-"""`undefined-shuffle`: a shuffle that reads the register of a lane which takes no part in it.
+"""`undefined-shuffle`: a shuffle that reads the register of a lane which does not participate in it.
 
 Detects: by the lanes that execute a shuffle together, one whose source lane is not among them, or not named by their
-mask.  Where the mask names a live lane that is elsewhere, that is `barrier-divergence` already.
-Does not detect: whether the value that is read so is ever used.  So it is a warning, and the launch `incomplete`.
+mask.  Where the mask names a live lane that is elsewhere, that is `barrier-divergence` already.  A second run follows
+the value: it is an error if the value reaches something observable, and a warning if everything discards it.
+Does not detect: what the value reaches in a launch too long to be followed, which is then `incomplete`.
 Reference: PTX ISA, "shfl.sync": reading from an inactive thread, or one that is not in the mask, is undefined.  The
-compiled test is in `warp_operations`.
+compiled test is in `warp_operations`; what the value reaches is found by `reference.undefined`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.checkers import observed
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.readings import culprit
 from wsemu.model.finding import Finding
@@ -18,11 +20,17 @@ from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
+    from wsemu.model.finding import Severity
     from wsemu.model.outcome import RawFinding
 
 CODES = ("undefined-shuffle",)
-DETAIL = {"undefined-shuffle": Detail({"source": "lane that the lowest of `lanes` reads"})}
-"""`lanes` are those that read lanes which take no part"""
+DETAIL = {"undefined-shuffle": Detail({"source": "lane that the lowest of `lanes` reads"}, observed.FIELDS)}
+"""`lanes` are those that read lanes which do not participate"""
+
+
+def severity(raw: RawFinding, places: Places) -> Severity | None:
+    """Return `error` for a value that reaches something observable."""
+    return "error" if observed.is_reached(raw) else None
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
@@ -32,11 +40,16 @@ def explain(raw: RawFinding, places: Places) -> Finding:
     label = f"executed by {who}; {lanes_text(raw.lanes)}: lane {first} reads lane {source}"
     return Finding(
         code=raw.code,
-        message=f"a shuffle reads lane {source}, which takes no part in it",
-        sites=[places.site(raw.pc, label, cta=raw.cta, warp=raw.warp), *places.callers(raw.pc)],
+        severity=severity(raw, places) or "warning",
+        message=f"a shuffle reads lane {source}, which does not participate",
+        sites=[
+            places.site(raw.pc, label, cta=raw.cta, warp=raw.warp),
+            *observed.sites(raw, places),
+            *places.callers(raw.pc),
+        ],
         notes=["on a GPU the value is undefined; here it is the reader's own"],
-        help=f"let lane {source} execute the shuffle, too: no early return and no condition before it, and a mask that "
-        "names the lane; or read no lane beyond those that take part",
+        help=f"let lane {source} execute the shuffle: no early return and no condition before it, and a mask that "
+        "names the lane; or use no value of a lane that does not participate",
         count=raw.count,
         steps=[culprit(raw, places)],
     )

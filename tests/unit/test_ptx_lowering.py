@@ -300,6 +300,7 @@ PADDED = """
     ld.local.v2.u32 {{%r2, %r3}}, [depot];
     st.global.u32 [%rd3], %r2;
     """
+BOTH = PADDED + "st.global.u32 [%rd3], %r3;"
 
 
 @pytest.mark.parametrize("mask", ["15", "0xF", "1"])
@@ -308,15 +309,14 @@ def test_bytes_that_are_not_used_may_be_unwritten(mask):
 
 
 @pytest.mark.parametrize("pragma", ["", '.pragma "used_bytes_mask 31";', '.pragma "nounroll", "used_bytes_mask 0xF0";'])
-def test_bytes_that_are_used_must_be_written(pragma):
+def test_bytes_that_reach_memory_must_be_written(pragma):
     for engine in ("vm", "reference"):
-        assert codes(run(INDEX + PADDED.format(pragma), np.zeros(32, np.int32), engine=engine)) == {
-            "uninitialized-read"
-        }
+        assert codes(run(INDEX + BOTH.format(pragma), np.zeros(32, np.int32), engine=engine)) == {"uninitialized-read"}
+        assert result(PADDED.format(pragma)) == list(range(32))  # nothing uses what it loads
 
 
 def test_used_bytes_are_those_of_the_next_instruction():
-    body = PADDED.format('.pragma "used_bytes_mask 15";') + "ld.local.u32 %r4, [depot+4];"
+    body = PADDED.format('.pragma "used_bytes_mask 15";') + "ld.local.u32 %r4, [depot+4];st.global.u32 [%rd3], %r4;"
     assert codes(run(INDEX + body, np.zeros(32, np.int32))) == {"uninitialized-read"}
 
 
@@ -329,6 +329,7 @@ def test_a_bank_conflict_of_accesses_through_pointers_is_explained():
     shl.b32 %r3, %r1, 6;
     cvt.u64.u32 %rd5, %r3;
     add.s64 %rd4, %rd4, %rd5;
+    setp.ge.u32 %p1, %r1, 32;
     {.reg .b64 %other; selp.b64 %other, %rd3, %rd4, 0; st.u32 [%other], %r1;}
     """
     (found,) = run(INDEX + body.replace(", 0;", ", %p1;"), np.zeros(32, np.int32)).findings

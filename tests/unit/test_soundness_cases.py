@@ -300,13 +300,13 @@ def half_reads_the_other(o, exits):
 def test_a_shuffle_from_a_lane_that_takes_no_part_is_undefined(way: dict[str, Any]) -> None:
     wsemu.check(sum_of_a_warp, 1, 64, (integers(),), **way).assert_clean()
     report = wsemu.check(sum_of_a_warp, 1, 70, (integers(96),), **way)
-    assert (report.verdict, report.reasons) == ("incomplete", ["undefined value"])
+    assert report.verdict == "failed"
     (finding,) = report.findings
-    assert finding.code == "undefined-shuffle"
-    (note,) = report.notes
-    assert "warp 2: lanes 0-5 shuffle from a lane that takes no part, such as 16" in note
+    assert (finding.code, finding.severity) == ("undefined-shuffle", "error")
+    assert "executed by warp 2; lanes 0-5: lane 0 reads lane 16" in finding.sites[0].text
+    assert "is stored to `o`: warp 2, lane 0" in finding.sites[1].text
     for exits in (0, 1):
-        assert wsemu.check(half_reads_the_other, 1, 32, (integers(), exits), **way).verdict == "incomplete"
+        assert wsemu.check(half_reads_the_other, 1, 32, (integers(), exits), **way).verdict == "failed"
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------

@@ -135,7 +135,10 @@ NumbaPtx = Annotated[
 ]
 Strict = Annotated[
     bool | None,
-    typer.Option("--strict/--no-strict", help="Note what is right, and looks like a mistake; `proxy-war` is an error."),
+    typer.Option(
+        "--strict/--no-strict",
+        help="Note what is right, and looks like a mistake; `proxy-war` and `undefined-copy` are errors.",
+    ),
 ]
 Every = Annotated[
     bool | None,

@@ -20,12 +20,12 @@ MOST = 64
 _ORDER = (
     "transfer-duplicated transfer-missed transfer-spilled mbarrier-uninitialized mbarrier-reinit mbarrier-range "
     "remote-mbarrier invalid-barrier copy-size tensor-map setmaxnreg misaligned out-of-bounds "
-    "undefined-behavior undefined-shuffle failed-assertion "
+    "undefined-behavior undefined-shuffle undefined-register failed-assertion "
     "barrier-divergence cluster-barrier wgmma-divergence wgmma-register wgmma-unfenced count-mismatch oversubscribed "
     "uncovered-expectation tx-mismatch over-arrival mbarrier-clobber mbarrier-lifetime uninitialized-read "
     "dangling-arrive dangling-phase phase-alias phase-unobserved all-arrive barrier-recycling proxy tensormap-proxy "
     "scope race intra-warp-race read-only-written async-outlives-cta dsmem-before-start dsmem-after-exit deadlock "
-    "proxy-war dsmem-relaxed-exit missing-fence".split()
+    "proxy-war dsmem-relaxed-exit missing-fence undefined-copy".split()
 )
 """codes: what explains others comes before them; costs explain nothing, and come last"""
 _RANK = {code: n for n, code in enumerate(_ORDER)}

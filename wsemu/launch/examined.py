@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.model.finding import Finding
     from wsemu.model.launch_shape import LaunchConfiguration
-    from wsemu.model.outcome import Outcome, Tracer
+    from wsemu.model.outcome import Outcome, RawFinding, Tracer
     from wsemu.model.settings import Settings
+    from wsemu.model.undefined import Followed
 
 
 class Examined(NamedTuple):
@@ -103,13 +104,14 @@ def judged(
     `orders` decide what one run does not; of one that is only `tried`, nobody asks for a witness."""
     from wsemu.evidence.fingerprint import inputs
     from wsemu.launch.binding import address_rows
-    from wsemu.launch.verdict import judge
+    from wsemu.launch.verdict import ARISING, judge
 
     outcome, trace, initial = run
     program, configuration = bound.program, bound.configuration
     rows = address_rows(program, bound.rows, bound.names, bound.arrays) if orders is None else orders.segment_of
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
     alone = bound.heap is None and more is None and orders is not None and not orders.may_decide()
+    alone = alone and not program.undefined
     known = said(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None
     if known is not None:
         return Examined(bound, places, trace, known, initial() if (known.findings or keeping) and not tried else [])
@@ -118,13 +120,17 @@ def judged(
         decide = functools.partial(orders.decide, places, initial)
         gives_places = functools.partial(orders.gives_places, places, trace, initial)
     begun = started + compiling()
-    report = judge(configuration, places, notes, trace, bound.settings, begun, more, decide, gives_places)
+    report = judge(
+        configuration, places, notes, trace, bound.settings, begun, more, decide, gives_places,
+        functools.partial(_follow, bound, outcome, initial, tried=tried),
+    )  # fmt: skip
     needed = together(program, configuration, bound.settings.sms) or (orders.needed if orders is not None else None)
     if bound.heap is not None:
         report = told(report, bound.heap)
     if needed is not None:
         report = report.model_copy(update={"residency": needed})
-    if bound.settings.every and bound.heap is None:
+    followed = program.undefined or any(raw.code in ARISING for raw in outcome.findings)
+    if bound.settings.every and bound.heap is None and not followed:  # what an undefined value reaches depends on data
         from wsemu.launch.every import extended
 
         again = functools.partial(_again, initial=initial())
@@ -139,6 +145,15 @@ def judged(
     if alone:
         keep(bound, outcome, notes, report)
     return Examined(bound, places, trace, report, before, initial)
+
+
+def _follow(
+    bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], arisen: Sequence[RawFinding], *, tried: bool
+) -> Followed | None:
+    """Return what the undefined values of a launch reach; `tried`: it is of an edit."""
+    from wsemu.launch.undefined import follow
+
+    return follow(bound, outcome, initial, arisen, tried=tried)
 
 
 def _again(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Event, FindingKey, Outcome, RawFinding, Trace, Tracer
     from wsemu.model.settings import Settings
+    from wsemu.model.undefined import Followed
     from wsemu.proof.taint import Analysis
 
 
@@ -61,6 +62,8 @@ STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "faul
 RACES = ("race", "intra-warp-race")
 AT_ONCE = (5, 6)
 """`what` of an `mbarrier-range` that is one if all of a phase is outstanding at once: bytes, arrivals"""
+ARISING = ("uninitialized-read", "undefined-shuffle")
+"""codes of what the engines note where an undefined value arises"""
 DECIDED = ("deadlock", *RACES)
 """codes that say in which schedules they hold"""
 
@@ -126,15 +129,21 @@ def judge(
     more: Callable[[Places], list[Finding]] | None = None,
     decide: Callable[[], Decided | None] | None = None,
     gives_places: Callable[[Analysis], bool] | None = None,
+    follow: Callable[[Sequence[RawFinding]], Followed | None] | None = None,
 ) -> Report:
     """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
     looks for what only this launch should do, `decide` tries all orders of the atomics that steer it, `gives_places`
-    tells whether these only give out places."""
+    tells whether these only give out places, `follow` finds what undefined values reach."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _without_meetings(wanted, places)
     wanted, mixed = _without_parts(wanted, places)
-    undefined = [] if apart else _undefined(places)
+    undefined: list[str] = []
+    arisen = [raw for raw in outcome.findings if raw.code in ARISING] if not apart else []
+    if arisen or (program.undefined and not apart):
+        from wsemu.launch.undefined import settle
+
+        wanted, undefined = settle(wanted, arisen, places, settings.checkers, follow(arisen) if follow else None)
     analysis = _analysis(places, settings.lockstep, trace_of)
     given = False
     if gives_places is not None and not wanted and analysis is not None and _by_atomics_alone(analysis, program):
@@ -149,6 +158,8 @@ def judge(
     if found.untold and not found.failed:  # all that were kept are accepted, of the others nobody has said that
         stopped.append(_too_many(found.untold))
     unmodelled = [*program.unmodelled, *apart, *mixed]
+    if arisen:  # other orders may bring about other undefined values, and use them
+        decide = None
     asserted = [] if found.failed else _assertion_texts(places, failing)
     doubts = _Doubts(stopped, unmodelled, undefined, asserted, orders, loads, steered)
     # orders that go through an element of a vector are not followed there: what is found may be ordered
@@ -444,16 +455,6 @@ def _by_parts(program: Program, trace_of: Tracer, accesses: frozenset[int]) -> T
 
 def _marks(outcome: Outcome, code: str) -> list[RawFinding]:
     return [raw for raw in outcome.findings if raw.code == code]
-
-
-def _undefined(places: Places) -> list[str]:
-    """Why the proof does not apply, where a shuffle reads a lane that takes no part."""
-    said = {
-        places.where(raw.pc): f"{places.who(raw.cta, raw.warp)}: {lanes_text(raw.lanes)} shuffle from a lane that "
-        f"takes no part, such as {raw.detail['source']}: on a GPU the value is undefined, here it is the reader's own"
-        for raw in reversed(_marks(places.outcome, "undefined-shuffle"))
-    }
-    return [f"{where}: {what}" for where, what in reversed(said.items())]
 
 
 _ENDS_THREAD = "and end there, as in Numba's code without `debug`"

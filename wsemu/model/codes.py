@@ -125,13 +125,21 @@ _CODES = {
     "misaligned": Code("error", "an address that is not a multiple of the access's size", "bounds"),
     "uninitialized-read": Code("error", "a read of memory that nothing has written", "initialised"),
     "failed-assertion": Code("error", "an assertion that fails, or a `trap` that is executed", "assertion"),
+    "undefined-register": Code(
+        "error", "a value that depends on a register which nothing has written", "undefined-register"
+    ),
     "read-only-written": Code(
         "error", "a load through the read-only cache of bytes that the launch writes", "read-only", proves=True
     ),
     "undefined-behavior": Code(
         "error", "an instruction whose operands PTX leaves undefined", "undefined", source="trap"
     ),
-    "undefined-shuffle": Code("warning", "a shuffle that reads a lane which takes no part", "shuffle"),
+    "undefined-shuffle": Code(
+        "warning", "a shuffle that reads a lane which takes no part; an error if its value reaches anything", "shuffle"
+    ),
+    "undefined-copy": Code(
+        "warning", "bytes that nothing has written, copied to where nothing reads them", "initialised", strict=True
+    ),
     "bank-conflict": Code("warning", "lanes of a shared access meet in one bank", "bank-conflict", source="outcome"),
     "uncoalesced": Code(
         "warning", "a global access touches more sectors than its bytes need", "coalescing", source="outcome"

@@ -131,6 +131,9 @@ class Program:
     register_bytes: int
     """of a warp; a multiple of ROW"""
     constants: list[Constant] = field(default_factory=list)
+    undefined: list[tuple[int, str, str]] = field(default_factory=list)
+    """(row, type, name in the source) of registers that are read, on some path, before any instruction writes them;
+    their rows are constants, too"""
     parameters: list[Parameter] = field(default_factory=list)
     constant_arrays: list[ConstantArray] = field(default_factory=list)
     specials: dict[str, int] = field(default_factory=dict)

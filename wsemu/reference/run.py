@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import TraceRequest
     from wsemu.model.program import Program
     from wsemu.reference.sync.thread_clocks import Mark, ThreadOrder
+    from wsemu.reference.undefined import Undefined
 
 Rows = dict[int, tuple[str, int | float | bool]]
 """register row -> (type, value): what a launch puts into parameter rows"""
@@ -87,6 +88,7 @@ def run(
     shape: Extent = (1, 1, 1),
     clusters: bool = False,
     stopped: Callable[[WarpRun, list[int], int], None] | None = None,
+    undefined: Undefined | None = None,
 ) -> Outcome:
     """Run a launch, group of CTAs after group; arrays in `segments` (bytes, writable?) are changed in place.
 
@@ -98,12 +100,13 @@ def run(
     local memory, and the arrays with the segment numbers `uninitialized`, `read_only` for writes to what is loaded
     through the read-only cache.  `trace` asks for the events of the run.  Groups of CTAs of this `shape` are alive at
     once; in `clusters` they access each other's shared memory; `stopped` is called with each value that a debugger's
-    stop shows: the warp, the instruction, its lanes.
+    stop shows: the warp, the instruction, its lanes.  `undefined` follows undefined values.
     """
     options = Options(races, lockstep, recycling, initialised, read_only, uninitialized, trace, strict)
     groups = Grouping(grid, shape)
     launch = Launch(program, groups, block, rows, segments, dynamic_shared, budget, options, clusters=clusters)
     launch.stopped = stopped
+    launch.undefined = undefined
     outcome = launch.outcome
     outcome.arch = arch
     outcome.window = launch.window
@@ -167,6 +170,7 @@ class Launch:
         self.fixed.update(rows)
         self.outcome = Outcome("done", executions=[0] * len(self.code))
         self.stopped: Callable[[WarpRun, list[int], int], None] | None = None
+        self.undefined: Undefined | None = None
         self.found: dict[tuple[str, int, int], RawFinding] = {}
         """by code and places; of a copy of a CTA what was found in it, not in others"""
         self.watch = self._watch(options)
@@ -352,6 +356,8 @@ class Cta:
                 warp.registers[row] = [encoded(type_, value)] * LANES
         for name, row in launch.program.specials.items():
             warp.registers[row] = [launch.special(name, self.number, first + lane) for lane in range(LANES)]
+        if launch.undefined is not None:
+            launch.undefined.start_warp(warp)
         warp.ready.append(Group(0, alive, None))
         return warp
 

@@ -64,6 +64,8 @@ class Segment:
     data: bytearray | memoryview
     writable: bool = True
     written: bytearray | None = None
+    undefined: dict[int, int] = field(default_factory=dict)
+    """offset of a byte that holds an undefined value -> what `Undefined` keeps of it"""
 
 
 @dataclass(slots=True)
@@ -86,6 +88,8 @@ class Warp:
     """that there have been"""
     whole: int = 0
     """the lanes that it has had"""
+    undefined: dict[int, list[int]] = field(default_factory=dict)
+    """register or predicate with undefined bits -> what `Undefined` keeps of each lane"""
 
     def __post_init__(self) -> None:
         self.whole = self.alive

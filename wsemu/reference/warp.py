@@ -69,6 +69,8 @@ class WarpRun:
         if fields[1]:
             holds = warp.predicates.get(fields[1] >> 1, 0)
             lanes &= ~holds if fields[1] & 1 else holds
+        if self.launch.undefined is not None:
+            self.launch.undefined.before(self, name, operation, fields, lanes)
         if operation.kind == "control":
             getattr(self, f"_{name}")(fields, lanes)
             if not warp.ready:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 
 def exchange(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    undefined = run.launch.undefined
+    if undefined is not None and name.split(".")[0] not in _EXCHANGE and name != "syncwarp":
+        undefined.other(run, fields, lanes, compares=name == "alike.b64")
     if name == "activemask":
         for lane in lanes_of(lanes):
             run.write(fields[2], "b32", lane, lanes)
@@ -66,6 +69,7 @@ def shuffle(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, 
     values = [run.read(fields[3], type_, lane) for lane in range(LANES)]
     missed = members & run.warp.alive & ~lanes  # which is reported already
     undefined: dict[int, int] = {}
+    sources: dict[int, int] = {}
     for lane in lanes_of(lanes):
         clamp, segment = fields[6] & 31, fields[6] >> 8 & 31
         source, inside = shuffle_source(mode, lane, run.read(fields[4], "b32", lane) & 31, clamp, segment)
@@ -73,9 +77,12 @@ def shuffle(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, 
             if source != lane and not missed >> source & 1:
                 undefined[lane] = source
             source = lane
+        sources[lane] = source
         run.write(fields[2], type_, lane, values[source])
         if fields[7]:
             run.write(fields[7], "p", lane, inside)
+    if run.launch.undefined is not None:
+        run.launch.undefined.shuffle(run, type_, fields, sources, undefined)
     if undefined:
         reading = sum(1 << lane for lane in undefined)
         source = undefined[min(undefined)]
@@ -83,6 +90,8 @@ def shuffle(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, 
 
 
 def match(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:
+    if run.launch.undefined is not None:
+        run.launch.undefined.match(run, fields, lanes, there)
     values = {lane: run.read(fields[3], type_, lane) for lane in lanes_of(there)}
     equal = len(set(values.values())) == 1
     for lane in lanes_of(lanes):
@@ -96,6 +105,8 @@ def match(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, th
 
 
 def vote(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:
+    if run.launch.undefined is not None:
+        run.launch.undefined.vote(run, mode, fields, lanes, there)
     votes = run.warp.predicates.get(fields[3], 0) & there
     answers = {"all": votes == there, "any": votes != 0, "uni": votes in (0, there), "ballot": votes}
     for lane in lanes_of(lanes):
@@ -103,6 +114,8 @@ def vote(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, the
 
 
 def reduction(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:
+    if run.launch.undefined is not None:
+        run.launch.undefined.reduction(run, mode, fields, there)
     values = [run.read(fields[3], "b32", lane) for lane in lanes_of(there)]
     if type_[0] == "s":
         total = {"min": min, "max": max}[mode](signed(value, 32) for value in values)

@@ -105,6 +105,8 @@ _BY_CODE = {
     "remote-mbarrier": "argument call",
     "scope": "argument call insert",
     "undefined-behavior": "argument constant",
+    "undefined-register": "insert move guard unguard",
+    "undefined-copy": "insert move call compare bound fill index argument constant guard",
     "undefined-shuffle": "return split unguard move argument",
     "bank-conflict": "pad constant swap index",
     "uncoalesced": "swap index",

@@ -403,11 +403,13 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
     """Put code, rows and tables together."""
     offset = rows.offset
     used = set(rows.fixed)
+    undefined = [(offset[r], graph.types[r], name) for r, name in graph.undefined.items() if r in used]
     return Program(
         name=graph.name,
         code=np.array(layout.code, dtype=np.int64).reshape(-1, len(FIELDS)),
         register_bytes=rows.bytes,
-        constants=list(_constants(graph, offset, used)),
+        constants=[*_constants(graph, offset, used), *(Constant(row, type_, 0) for row, type_, _ in undefined)],
+        undefined=undefined,
         parameters=[p._replace(row=offset[r]) for r, p in graph.parameters.items() if r in used],
         constant_arrays=[
             a._replace(row=offset[r], addresses=tuple((at, offset[other], more) for at, other, more in a.addresses))

@@ -75,6 +75,13 @@ class Graph:
     parameters: dict[Register, Parameter] = field(default_factory=dict)
     """row is filled in by the assembler"""
     specials: dict[str, Register] = field(default_factory=dict)
+    undefined: dict[Register, str] = field(default_factory=dict)
+    """registers that no instruction writes, and that stand for what another one holds before anything writes it -> the
+    name of that one in the source; here they hold 0"""
+    zeros: set[Register] = field(default_factory=set)
+    """registers that hold 0 before anything writes them"""
+    declared: list[tuple[Register, int, str]] = field(default_factory=list)
+    """registers of the source: the first one of a range, how many (0: one without a number), its name"""
     constant_arrays: dict[Register, ConstantArray] = field(default_factory=dict)
     """rows, also those in `addresses`, are registers until the assembler gives them out"""
     shared: list[SharedArray] = field(default_factory=list)

@@ -21,8 +21,10 @@ Blocks = dict[int, Block]
 
 
 def fixed_registers(graph: Graph) -> set[Register]:
-    """Registers whose rows nobody writes: constants, parameters, special values, addresses of constant arrays."""
-    return {TRUE, *graph.constants.values(), *graph.parameters, *graph.specials.values(), *graph.constant_arrays}
+    """Registers whose rows nobody writes: constants, parameters, special values, addresses of constant arrays, and
+    those that stand for undefined values."""
+    named = (*graph.specials.values(), *graph.constant_arrays, *graph.undefined)
+    return {TRUE, *graph.constants.values(), *graph.parameters, *named}
 
 
 def simplified(graph: Graph) -> Blocks:

@@ -164,13 +164,16 @@ def _declare_range(e: Emitter, variable: Variable, scope: dict[str, Register | P
         return
     types = e.graph.types
     first = len(types)
+    e.graph.declared.append((first, variable.count, variable.name))
     types.extend([REGISTER_TYPES[variable.type]] * variable.count)
     scope.update(zip(names, range(first, first + variable.count), strict=True))
 
 
 def registers_of(e: Emitter, variable: Variable) -> Register:
     """The graph's register for a declared one."""
-    return e.graph.new(REGISTER_TYPES[variable.type])
+    register = e.graph.new(REGISTER_TYPES[variable.type])
+    e.graph.declared.append((register, 0, variable.name))
+    return register
 
 
 def _static(e: Emitter, variable: Variable) -> Place:

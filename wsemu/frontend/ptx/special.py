@@ -74,6 +74,7 @@ def _clock(e: Emitter) -> Register:
     ticks = e.names[0].get(_TICKS)
     if not isinstance(ticks, int):
         ticks = e.names[0][_TICKS] = e.graph.new("b64")
+        e.graph.zeros.add(ticks)
     e.assign(ticks, "add.b64", ticks, e.constant("b64", _STEP))
     return e.emit("varying.b64", ticks)
 

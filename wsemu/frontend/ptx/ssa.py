@@ -5,7 +5,7 @@ assigned once, before each of its uses.  Phis stand on the iterated dominance fr
 where it is needed.
 
 Registers written under a guard keep their old value in the lanes without it, and stay as they are.  What may be read
-before it is written is 0.
+before it is written is undefined (`Graph.undefined`), and 0 here.
 (Cytron et al., "Efficiently computing static single assignment form and the control dependence graph", TOPLAS 1991.)
 """
 
@@ -34,8 +34,6 @@ def assign_once(graph: Graph, given: Iterable[Register] = ()) -> None:
     graph.blocks[:] = [block for block in graph.blocks if block.index in kept]
     blocks = {block.index: block for block in graph.blocks}
     again = {register for register, count in assignments(graph.blocks).items() if count > 1}
-    liveness = Liveness(graph.blocks, fixed_registers(graph) | set(given), again)
-    undefined = liveness.before(0)
     guarded = {
         register
         for block in graph.blocks
@@ -43,11 +41,13 @@ def assign_once(graph: Graph, given: Iterable[Register] = ()) -> None:
         if instruction.guard
         for register in instruction.results
     }
+    liveness = Liveness(graph.blocks, fixed_registers(graph) | set(given), again | guarded)
+    undefined = liveness.before(0)
     candidates = (again | set(undefined)) - guarded
     if candidates:
         _Renaming(graph, blocks, liveness, candidates).run()
     graph.blocks[0].instructions[:0] = [
-        Instruction(_move(graph.types[register]), (register,), (_zero(graph, register),))
+        Instruction(_move(graph.types[register]), (register,), (_undefined(graph, register),))
         for register in undefined
         if register in guarded
     ]
@@ -57,9 +57,22 @@ def _move(type_: str) -> str:
     return "mov.pred" if type_ == "p" else f"mov.{type_}"
 
 
-def _zero(graph: Graph, register: Register) -> Register:
+def _undefined(graph: Graph, register: Register) -> Register:
+    """Return the register that stands for what a register holds before anything writes it."""
     type_ = graph.types[register]
-    return graph.constant(type_, False if type_ == "p" else 0)
+    if register in graph.zeros:
+        return graph.constant(type_, False if type_ == "p" else 0)
+    made = graph.new(type_)
+    graph.undefined[made] = _name(graph, register)
+    return made
+
+
+def _name(graph: Graph, register: Register) -> str:
+    """Return the name of a register in the source; empty for one that the source does not declare."""
+    for first, count, name in graph.declared:
+        if first <= register < first + max(count, 1):
+            return f"{name}{register - first}" if count else name
+    return ""
 
 
 class _Renaming:
@@ -82,7 +95,7 @@ class _Renaming:
             block = self.blocks[index]
             made = phis.get(index, {})
             if index == 0:
-                values = {register: _zero(self.graph, register) for register in self.needed[index]}
+                values = {register: _undefined(self.graph, register) for register in self.needed[index]}
             else:
                 source = self.after[self.dominator[index]]
                 values = {

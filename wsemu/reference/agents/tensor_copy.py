@@ -363,6 +363,8 @@ class _Copies:
     def _judge_written(self, lane: int, runs: Sequence[tuple[Place, int]]) -> None:
         """Report the first run of bytes of which nobody wrote some."""
         for (segment, number, offset), size in runs:
+            if segment.undefined and self._run.launch.undefined is not None:
+                self._run.launch.undefined.consume(self._run, lane, segment, offset, size)
             if segment.written is not None and 0 in segment.written[offset : offset + size]:
                 self._run.cta.finding(
                     "uninitialized-read", self._run.group.pc, self._run.warp.number, 1 << lane,

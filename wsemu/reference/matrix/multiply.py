@@ -5,7 +5,7 @@ PTX ISA, "Matrix multiply-accumulate operation using mma instruction", "ldmatrix
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from wsemu.model.isa import LANES, ROW
 from wsemu.model.matrix import COLLECT, MMA, MOVES, SPREAD, TENSOR_CORES, move_counts
@@ -21,11 +21,21 @@ Matrix = dict[tuple[int, int], int]
 """(row, column) -> bits"""
 
 
+class Registers(Protocol):
+    """The registers of a warp, or the masks of their undefined bits."""
+
+    def read(self, row: int, type_: str, lane: int, /) -> int: ...
+
+    def write(self, row: int, type_: str, lane: int, value: int, /) -> None: ...
+
+
 def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """Let some lanes of a warp, which should be all, execute a matrix operation."""
     gather_lanes(run, lanes)
+    if run.launch.undefined is not None:
+        run.launch.undefined.multiply(run, name, fields, lanes)
     if name in MOVES:
-        _move(run, name, fields, lanes)
+        move_elements(run, name, fields, lanes)
         return
     shape = MMA[name]
     a, b = _of_a(run, shape, fields[3]), _of_b(run, shape, fields[4])
@@ -42,6 +52,17 @@ def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     _write(run, shape, fields[2], result, lanes)
 
 
+def mark_elements(masks: Registers, name: str, fields: list[int], lanes: int) -> None:
+    """Write the masks of undefined bits of a product: those of its row, its column, or what it is added to."""
+    shape = MMA[name]
+    rows = {i for (i, _), mask in _of_a(masks, shape, fields[3]).items() if mask}
+    columns = {j for (_, j), mask in _of_b(masks, shape, fields[4]).items() if mask}
+    before = _accumulators(masks, shape, fields[6])
+    every = (1 << int(shape.d[1:])) - 1
+    result = {place: every if mask or place[0] in rows or place[1] in columns else 0 for place, mask in before.items()}
+    _write(masks, shape, fields[2], result, lanes)
+
+
 def gather_lanes(run: WarpRun, lanes: int) -> None:
     """All lanes must be here; they are ordered, as by a shuffle."""
     warp = run.warp
@@ -56,13 +77,13 @@ def gather_lanes(run: WarpRun, lanes: int) -> None:
 # -- fragments -------------------------------------------------------------------------------------------------------
 
 
-def _parts(run: WarpRun, shape: Mma, row: int, lane: int) -> list[int]:
+def _parts(run: Registers, shape: Mma, row: int, lane: int) -> list[int]:
     """The elements that a lane has in a register."""
     value = run.read(row, shape.register, lane)
     return [value >> shape.width * n & ((1 << shape.width) - 1) for n in range(shape.parts)]
 
 
-def _of_a(run: WarpRun, shape: Mma, first: int) -> Matrix:
+def _of_a(run: Registers, shape: Mma, first: int) -> Matrix:
     found: Matrix = {}
     for lane in range(LANES):
         g, t = lane >> 2, lane & 3
@@ -73,7 +94,7 @@ def _of_a(run: WarpRun, shape: Mma, first: int) -> Matrix:
     return found
 
 
-def _of_b(run: WarpRun, shape: Mma, first: int) -> Matrix:
+def _of_b(run: Registers, shape: Mma, first: int) -> Matrix:
     found: Matrix = {}
     for lane in range(LANES):
         g, t = lane >> 2, lane & 3
@@ -88,7 +109,7 @@ def _place(shape: Mma, lane: int, number: int) -> tuple[int, int]:
     return (lane >> 2) + 8 * (number >> 1), 2 * (lane & 3) + (number & 1)
 
 
-def _accumulators(run: WarpRun, shape: Mma, first: int) -> Matrix:
+def _accumulators(run: Registers, shape: Mma, first: int) -> Matrix:
     found: Matrix = {}
     for lane in range(LANES):
         for number in range(2 * shape.halves):
@@ -100,7 +121,7 @@ def _accumulators(run: WarpRun, shape: Mma, first: int) -> Matrix:
     return found
 
 
-def _write(run: WarpRun, shape: Mma, first: int, result: Matrix, lanes: int) -> None:
+def _write(run: Registers, shape: Mma, first: int, result: Matrix, lanes: int) -> None:
     for lane in lanes_of(lanes):
         values = [result[_place(shape, lane, number)] for number in range(2 * shape.halves)]
         if shape.d == "f16":
@@ -112,7 +133,7 @@ def _write(run: WarpRun, shape: Mma, first: int, result: Matrix, lanes: int) -> 
 # -- moves -----------------------------------------------------------------------------------------------------------
 
 
-def _move(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+def move_elements(run: Registers, name: str, fields: list[int], lanes: int) -> None:
     """Rows of 8 x 8 matrices to fragments (lane 4 g + t has row g, columns 2 t and 2 t + 1; transposed, column g), or
     back; lane 8 m + r has row r of matrix m."""
     what, count, turned = MOVES[name]

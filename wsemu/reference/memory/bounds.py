@@ -26,6 +26,7 @@ from wsemu.model.isa import (
     NO_STORE,
     NON_COHERENT,
     ON_STACK,
+    OPERATIONS,
     OWN_SHARED,
     READ,
     ROW,
@@ -196,6 +197,9 @@ def check_written(run: WarpRun, places: dict[int, Place], size: int, unused: int
     matter = [] if all_matter else [q for q in range(size) if not unused >> q & 1]
     bad = {}
     for lane, (segment, number, offset) in places.items():
+        if segment.undefined and OPERATIONS[run.launch.name_of(run.group.pc)].kind == "async":
+            assert run.launch.undefined is not None
+            run.launch.undefined.consume(run, lane, segment, offset, size)
         if segment.written is not None:
             written = segment.written[offset : offset + size]
             if 0 in (written if all_matter else [written[q] for q in matter]):
@@ -234,6 +238,8 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         run.launch.watch.read_only.note(run, places, element * count, stores=False, unused=fields[7])
     check_written(run, places, element * count, fields[7])
     charge(run, places, element * count, "load", AS_LOAD)
+    if run.launch.undefined is not None:
+        run.launch.undefined.load(run, fields, lanes, places, element, count)
     for k in range(count):
         values = [0] * LANES
         for lane, (segment, _, offset) in places.items():
@@ -251,6 +257,8 @@ def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     run.launch.watch.stores(run, places, values)
     for lane, (segment, _, offset) in places.items():
         put(segment, offset, values[lane])
+    if run.launch.undefined is not None:
+        run.launch.undefined.store(run, fields, places, element, count)
 
 
 def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
@@ -262,11 +270,16 @@ def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     if not name.startswith("atom.exch"):  # it may set memory up: what it returns need not be used
         check_written(run, places, size)
     charge(run, places, size, "atomic", fields[7] & SERVED)
+    kept: dict[int, int] = {}
+    if run.launch.undefined is not None:
+        kept = run.launch.undefined.atomic(run, name, fields, lanes, places)
     for lane, (segment, _, offset) in places.items():
         old = int.from_bytes(segment.data[offset : offset + size], "little")
         new = atomics[name](old, run.read(fields[4], type_, lane), run.read(fields[5], type_, lane))
         put(segment, offset, new.to_bytes(size, "little"))
         run.write(fields[2], type_, lane, old)
+    if kept and run.launch.undefined is not None:
+        run.launch.undefined.keep(run, places, size, kept)
 
 
 def _shape(name: str) -> tuple[int, int]:
@@ -282,5 +295,8 @@ def _value(run: WarpRun, row: int, lane: int, element: int, count: int) -> bytes
 
 def put(segment: Segment, offset: int, value: bytes) -> None:
     segment.data[offset : offset + len(value)] = value
+    if segment.undefined:
+        for at in range(offset, offset + len(value)):
+            segment.undefined.pop(at, None)
     if segment.written is not None:
         segment.written[offset : offset + len(value)] = b"\1" * len(value)

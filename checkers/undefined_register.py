@@ -1,0 +1,40 @@
+"""`undefined-register`: a value that depends on a register before anything has written it.
+
+Detects: by a second run that follows undefined values bit by bit, registers of PTX which the thread has not written on
+its path, whose bits reach something observable: global memory, control flow, an address, an operand.
+Does not detect: registers whose value only instructions read that discard it; in a launch too long to be followed,
+those whose other contents give the same results.  Variables of a Python kernel are 0 before their assignment, as in
+Numba-CUDA.
+Reference: PTX ISA, "Register State Space": registers are not initialized.  The rule is in `reference.undefined`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.checkers import observed
+from wsemu.evidence.places import lanes_text
+from wsemu.model.finding import Finding
+from wsemu.model.outcome import Detail
+
+if TYPE_CHECKING:
+    from wsemu.evidence.places import Places
+    from wsemu.model.outcome import RawFinding
+
+CODES = ("undefined-register",)
+DETAIL = {"undefined-register": Detail({"row": "of the register", **observed.FIELDS})}
+
+
+def explain(raw: RawFinding, places: Places) -> Finding:
+    """Return the finding of a register and of what its value reaches."""
+    named = {row: name for row, _, name in places.program.undefined}
+    register = f"`{named[raw.detail['row']]}`" if named.get(raw.detail["row"]) else "a register"
+    label = f"{observed.text(raw, places)}: {places.who(raw.cta, raw.warp)}, {lanes_text(raw.lanes)}"
+    return Finding(
+        code=raw.code,
+        message=f"{register} is used before anything writes it",
+        sites=[places.site(raw.pc, label, cta=raw.cta, warp=raw.warp), *places.callers(raw.pc)],
+        notes=["a register holds an arbitrary value until an instruction writes it; 0 was used here"],
+        help=f"write {register} on every path that leads here",
+        count=raw.count,
+    )

@@ -1,0 +1,216 @@
+"""What undefined values reach: each way in which one arises, and each thing that it may reach, in PTX and in Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.unit.test_ptx_lowering import INDEX, text
+from wsemu import cuda
+from wsemu.launch import undefined
+
+ENGINES = ("vm", "reference")
+REGISTER, READ, SHUFFLE = {"undefined-register"}, {"uninitialized-read"}, {"undefined-shuffle"}
+SHARED = ".shared .b32 s[32]; mov.u32 %r4, s; mad.lo.u32 %r4, %r1, 4, %r4;"
+"""%r4 is the address of the thread's word, which nothing writes"""
+TO = "st.global.u32 [%rd3], {};"
+SOURCES = {
+    "a register": ("", "%r9", REGISTER),
+    "a register under a guard": ("setp.lt.u32 %p1, %r1, 16; @%p1 mov.u32 %r9, 5;", "%r9", REGISTER),
+    "a half of a pair": ("mov.u16 %rs1, 3; mov.b32 %r8, {%rs1, %rs2};", "%r8", REGISTER),
+    "an upper word": ("mov.b64 %rd8, {%r1, %r9}; shr.u64 %rd8, %rd8, 8; cvt.u32.u64 %r8, %rd8;", "%r8", REGISTER),
+    "a path": ("setp.lt.u32 %p1, %r1, 9; @%p1 bra L; mov.u32 %r9, 5; L: add.u32 %r8, %r9, 1;", "%r8", REGISTER),
+    "a float": ("add.f32 %f1, %f2, 0f00000000; mov.b32 %r8, %f1;", "%r8", REGISTER),
+    "a predicate": ("selp.u32 %r8, 1, 2, %p4;", "%r8", REGISTER),
+    "shared memory": (SHARED + "ld.shared.u32 %r8, [%r4];", "%r8", READ),
+    "volatile shared memory": (SHARED + "ld.volatile.shared.u32 %r8, [%r4];", "%r8", READ),
+    "local memory": (".local .b32 q[4]; ld.local.u32 %r8, [q+4];", "%r8", READ),
+    "a byte of shared memory": (SHARED + "st.shared.u16 [%r4], 0; ld.shared.u32 %r8, [%r4];", "%r8", READ),
+    "a copy in shared memory": (SHARED + "st.shared.u32 [%r4], %r9; ld.shared.u32 %r8, [%r4];", "%r8", REGISTER),
+    "a copy in local memory": (".local .b32 q[4]; st.local.u32 [q], %r9; ld.local.u32 %r8, [q];", "%r8", REGISTER),
+    "a lane that is not named": ("shfl.sync.bfly.b32 %r8, %r1, 16, 31, 0xFFFFFFFF;", "%r8", SHUFFLE),
+    "another lane": ("setp.ne.u32 %p1, %r1, 3; @%p1 mov.u32 %r9, 5; shfl.sync.idx.b32 %r8, %r9, 3, 31, -1;", "%r8",
+                     REGISTER),
+    "a vote": ("setp.eq.u32 %p2, %r9, 1; vote.sync.ballot.b32 %r8, %p2, -1;", "%r8", REGISTER),
+    "a match": ("match.any.sync.b32 %r8, %r9, -1;", "%r8", REGISTER),
+    "a reduction": ("redux.sync.add.u32 %r8, %r9, -1;", "%r8", REGISTER),
+}  # fmt: skip
+DISCARDED = {
+    "a mask": "and.b32 %r8, %r9, 0;" + TO.format("%r8"),
+    "a mask of ones": "or.b32 %r8, %r9, -1;" + TO.format("%r8"),
+    "itself": "xor.b32 %r8, %r9, %r9;" + TO.format("%r8"),
+    "a select": "setp.lt.u32 %p1, %r1, 64; selp.u32 %r8, %r1, %r9, %p1;" + TO.format("%r8"),
+    "the other half": "mov.u16 %rs1, 3; mov.b32 %r8, {%rs1, %rs2}; mov.b32 {%rs3, %rs4}, %r8; cvt.u32.u16 %r7, %rs3;"
+    + TO.format("%r7"),
+    "the lower word": "mov.b64 %rd8, {%r1, %r9}; cvt.u32.u64 %r8, %rd8;" + TO.format("%r8"),
+    "the same guard": "setp.lt.u32 %p1, %r1, 16; @%p1 mov.u32 %r9, 5; @%p1 " + TO.format("%r9"),
+    "a product": "mul.lo.u32 %r8, %r9, 0;" + TO.format("%r8"),
+    "a shift": "shl.b32 %r8, %r9, 32;" + TO.format("%r8"),
+    "a range": "and.b32 %r8, %r9, 15; setp.lt.u32 %p1, %r8, 16; @!%p1 bra L;" + TO.format("%r1") + "L: ret;",
+    "a vote decided by others": "setp.eq.u32 %p2, %r9, 1; setp.eq.u32 %p1, %r1, 3; or.pred %p2, %p2, %p1; "
+    "vote.sync.any.pred %p3, %p2, -1; selp.u32 %r8, 1, 0, %p3;" + TO.format("%r8"),
+    "another store": ".local .b32 q[4]; st.local.u32 [q], %r9; st.local.u32 [q], %r1; ld.local.u32 %r8, [q];"
+    + TO.format("%r8"),
+    "nobody": SHARED + "ld.shared.u32 %r8, [%r4]; add.u32 %r8, %r8, 1;",
+    "a vector's other element": SHARED
+    + "shl.b32 %r5, %r1, 2; add.u32 %r4, %r5, 0; mov.u32 %r6, s; and.b32 %r5, %r5, 8;"
+    "add.u32 %r6, %r6, %r5; st.shared.u32 [%r6], 7; bar.warp.sync -1; ld.shared.v2.u32 {%r7, %r8}, [%r6];"
+    + TO.format("%r7"),
+}
+SINKS = {
+    "store": TO.format("%r9"),
+    "branch": "setp.eq.u32 %p1, %r9, 0; @%p1 bra L; st.global.u32 [%rd3], 1; L: st.global.u32 [%rd3], 2;",
+    "exit": "setp.eq.u32 %p1, %r9, 0; @%p1 exit; st.global.u32 [%rd3], 1;",
+    "guard": "setp.eq.u32 %p1, %r9, 0; @%p1 st.global.u32 [%rd3], 1;",
+    "address": "cvt.u64.u32 %rd7, %r9; and.b64 %rd7, %rd7, 4; add.u64 %rd3, %rd3, %rd7; ld.global.u32 %r8, [%rd3+-4];",
+    "barrier operand": "and.b32 %r8, %r9, 1; bar.sync %r8;",
+    "operand": ".shared .b64 m; mov.u32 %r4, m; and.b32 %r8, %r9, 1; add.u32 %r8, %r8, 1; setp.eq.u32 %p1, %r1, 0;"
+    "@%p1 mbarrier.init.shared.b64 [%r4], %r8;",
+    "atomic": "red.global.add.u32 [%rd3], %r9;",
+}
+
+
+def checked(body: str, engine: str, block: int = 32) -> wsemu.Report:
+    """The report of a kernel of one warp."""
+    kernel = wsemu.load_ptx(text(INDEX + body))["k"]
+    return wsemu.check(kernel, 1, block, (np.zeros(32, np.int32),), engine=engine)
+
+
+def codes(report: wsemu.Report) -> set[str]:
+    return {finding.code for finding in report.findings if finding.severity == "error"}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_value_that_is_stored_is_an_error(source, engine):
+    body, register, expected = SOURCES[source]
+    block = 24 if expected is SHUFFLE else 32
+    report = checked(body + TO.format(register), engine, block)
+    assert (report.verdict, codes(report)) == ("failed", expected), report.notes
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_value_that_nothing_uses_is_no_error(source, engine):
+    body, register, expected = SOURCES[source]
+    block = 24 if expected is SHUFFLE else 32
+    report = checked(f"{body} add.u32 %r8, {register}, 1;" + TO.format("%r1"), engine, block)
+    assert report.verdict == "verified", (report.findings, report.notes)
+    assert {finding.code for finding in report.findings} <= SHUFFLE
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("use", DISCARDED)
+def test_a_value_that_is_discarded_is_no_finding(use, engine):
+    report = checked(DISCARDED[use], engine)
+    assert (report.verdict, report.findings) == ("verified", []), report.notes
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("sink", SINKS)
+def test_each_thing_that_a_value_reaches_is_named(sink, engine):
+    report = checked(SINKS[sink], engine)
+    assert report.verdict == "failed"
+    found = [finding for finding in report.findings if finding.code == "undefined-register"]
+    assert len(found) == 1, report.findings
+    assert "`%r9` is used before anything writes it" in found[0].message
+    assert "warp 0, lane 0" in found[0].sites[0].text
+
+
+@cuda.jit
+def prefix_sums(x, y, n):
+    """CUB's scan of a warp: what comes from below the first lane is added nowhere."""
+    t = cuda.threadIdx.x
+    if t >= n:
+        return
+    total = x[t]
+    k = 1
+    while k < 32:
+        other = cuda.shfl_up_sync(0xFFFFFFFF, total, k)
+        if t >= k:
+            total += other
+        k *= 2
+    y[t] = total
+
+
+@cuda.jit
+def sum_of_a_warp(x, y, n, root):
+    t = cuda.threadIdx.x
+    if t >= n:
+        return
+    total = x[t]
+    k = 16
+    while k > 0:
+        other = cuda.shfl_down_sync(0xFFFFFFFF, total, k)
+        if t + k < n:
+            total += other
+        k //= 2
+    if t <= root:
+        y[t] = total
+
+
+@cuda.jit
+def sum_without_a_bound(x, y, n, root):
+    t = cuda.threadIdx.x
+    if t >= n:
+        return
+    total = x[t]
+    k = 4
+    while k > 0:
+        total += cuda.shfl_down_sync(0xFFFFFFFF, total, k)
+        k //= 2
+    if t <= root:
+        y[t] = total
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_partial_warps(engine):
+    x, y = np.arange(32, dtype=np.int32), np.zeros(32, np.int32)
+    assert wsemu.check(prefix_sums, 1, 32, (x, y, 20), engine=engine).verdict == "verified"
+    assert wsemu.check(sum_of_a_warp, 1, 32, (x, y, 20, 31), engine=engine).verdict == "verified"
+    for root, verdict in ((0, "verified"), (1, "failed")):
+        report = wsemu.check(sum_without_a_bound, 1, 32, (x, y, 8, root), engine=engine)
+        assert report.verdict == verdict
+        assert [finding.severity for finding in report.findings] == ["warning" if root == 0 else "error"]
+        if root == 0:
+            assert not report.notes
+
+
+@cuda.jit
+def sum_of_one_lane(x, y):
+    t = cuda.threadIdx.x
+    other = cuda.shfl_down_sync(0xFFFFFFFF, x[t], 1)
+    if t == 0:
+        y[0] = other
+
+
+def test_a_launch_too_long_to_be_followed(monkeypatch):
+    """An unwritten read stays an error, a shuffle leaves the launch undecided; registers get other contents."""
+    monkeypatch.setattr(undefined, "MAX_FOLLOWED", 8)
+    monkeypatch.setattr(undefined, "MAX_FOLLOWED_REGISTERS", 8)
+    body = SHARED + "ld.shared.u32 %r8, [%r4]; add.u32 %r8, %r8, 1;" + TO.format("%r1")
+    assert codes(checked(body, "vm")) == READ
+    report = wsemu.check(sum_of_one_lane, 1, 20, (np.zeros(32, np.int32), np.zeros(1, np.int32)))
+    assert (report.verdict, report.reasons) == ("incomplete", ["undefined value"])
+    assert codes(checked(TO.format("%r9"), "vm")) == REGISTER
+    assert checked(DISCARDED["the lower word"], "vm").verdict == "verified"
+
+
+def test_a_copy_is_a_warning_and_with_strict_an_error():
+    body = SHARED + ".shared .b32 o[32]; ld.shared.u32 %r8, [%r4]; mov.u32 %r5, o; st.shared.u32 [%r5], %r8;"
+    kernel = wsemu.load_ptx(text(INDEX + body))["k"]
+    for strict in (False, True):
+        report = wsemu.check(kernel, 1, 1, (np.zeros(32, np.int32),), strict=strict)
+        assert [(f.code, f.severity) for f in report.findings] == [("undefined-copy", "error" if strict else "warning")]
+        assert report.verdict == ("failed" if strict else "verified")
+    assert "but 1 undefined-copy" in wsemu.check(kernel, 1, 1, (np.zeros(32, np.int32),)).proof
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_another_launch_may_reach_more(engine):
+    """What values reach depends on data: the second launch does what the first one did, and more with the value."""
+    body = "ld.global.u32 %r2, [%rd3]; and.b32 %r8, %r9, %r2; st.global.u32 [%rd3], %r8;"
+    kernel = wsemu.load_ptx(text(INDEX + body))["k"]
+    for mask, verdict in ((0, "verified"), (1, "failed"), (0, "verified")):
+        assert wsemu.check(kernel, 1, 32, (np.full(32, mask, np.int32),), engine=engine).verdict == verdict

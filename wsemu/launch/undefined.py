@@ -1,0 +1,181 @@
+"""What a launch's undefined values reach: found by a second run of it, on the reference engine, which follows them.
+
+The first run notes only that such a value arose: a load of bytes that nothing has written, a shuffle that reads a lane
+which does not participate; that the program has registers which some path reads before anything writes them, its
+program says.  The second run decides what becomes of that:
+
+    reaches something observable    the finding is an error
+    a copy in memory, and no more   `undefined-copy` for a load; the warning for a shuffle
+    nothing                         no finding for a load or a register; the warning for a shuffle
+
+A launch that is too long to be followed keeps what the first run found; its undefined registers are given other
+contents, and results that differ are what they reach.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.evidence.places import lanes_text
+from wsemu.model.codes import CHECKER_OF
+from wsemu.model.data import replace
+from wsemu.model.errors import UnsupportedError
+from wsemu.model.isa import SEGMENT_SHIFT
+from wsemu.model.outcome import RawFinding
+from wsemu.model.undefined import SINKS, Followed, Reach, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from wsemu.evidence.places import Places
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import Outcome
+
+KINDS = {"uninitialized-read": "load", "undefined-shuffle": "shuffle"}
+"""codes of what the engines note -> kind of the source"""
+MAX_FOLLOWED = 50_000
+"""warp instructions of a launch in which an undefined value was seen to arise, to which it is followed"""
+MAX_FOLLOWED_EDIT = 5_000
+"""the same of an edit that is tried"""
+MAX_FOLLOWED_REGISTERS = 4_000
+"""the same of one of which only the program says that it may have one"""
+_OTHER_CONTENTS: dict[str, int | float | bool] = {
+    "p": True, "b8": 0x5A, "b16": 0x5AA5, "b32": 0x5AA5C33C, "b64": 0x5AA5C33C_69960FF0, "f32": -7.5e9, "f64": -7.5e9,
+}  # fmt: skip
+
+
+def follow(
+    bound: Bound,
+    outcome: Outcome,
+    initial: Callable[[], list[Any]],
+    findings: Sequence[RawFinding],
+    *,
+    tried: bool = False,
+) -> Followed | None:
+    """Return what the undefined values of a launch that ended so reach; None if it is too long for that; `tried`:
+    it is of an edit."""
+    shuffled = any(raw.code == "undefined-shuffle" for raw in findings)
+    most = MAX_FOLLOWED if findings else MAX_FOLLOWED_REGISTERS
+    most = min(most, MAX_FOLLOWED_EDIT) if tried else most
+    if outcome.warp_instructions > most and not shuffled:
+        return _compared(bound, outcome, initial) if bound.program.undefined else None
+    from wsemu.reference import run as reference
+    from wsemu.reference.undefined import Undefined
+
+    configuration = bound.configuration
+    undefined = Undefined(bound.program, frozenset(source for raw in findings if (source := _source(raw))))
+    sizes: dict[str, Any] = {"dynamic_shared": configuration.dynamic_shared, "arch": configuration.arch}
+    if bound.group != (1, 1, 1):
+        sizes |= {"shape": bound.group, "clusters": configuration.cluster != (1, 1, 1)}
+    try:
+        ended = reference.run(
+            bound.program, configuration.grid, configuration.block, bound.rows, _copies(bound, initial), **sizes,
+            budget=min(most, bound.settings.budget), races=False, recycling=False, read_only=False,
+            lockstep=bound.settings.lockstep, uninitialized=bound.uninitialized, undefined=undefined,
+        )  # fmt: skip
+    except UnsupportedError:
+        return None
+    return undefined.followed()._replace(complete=ended.status == outcome.status)
+
+
+def _copies(bound: Bound, initial: Callable[[], list[Any]]) -> list[tuple[Any, bool]]:
+    """Return the segments of a launch as they were before it."""
+    return [(np.array(data), writable) for data, (_, writable) in zip(initial(), bound.segments, strict=True)]
+
+
+def _compared(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) -> Followed:
+    """Return what undefined registers with other contents change: as far as two runs show that."""
+    from wsemu.launch.running import ran
+
+    program = bound.program
+    rows = {row for row, *_ in program.undefined}
+    constants = [
+        c._replace(value=_OTHER_CONTENTS[c.type]) if c.row in rows else c
+        for c in program.constants
+    ]
+    segments = _copies(bound, initial)
+    other, *_ = ran(bound._replace(program=replace(program, constants=constants), segments=segments), None)
+    same = other.executions == outcome.executions and all(
+        np.array_equal(mine, own) for (mine, _), (own, _) in zip(segments, bound.segments, strict=True)
+    )
+    if same:
+        return Followed({}, {}, {})
+    pc = _first_read(bound, rows)
+    reached = {Source("register", row): Reach("store", pc, 0, 0, 0) for row in sorted(rows)[:1]}
+    return Followed({}, reached, {})
+
+
+def _first_read(bound: Bound, rows: set[int]) -> int:
+    """Return the first instruction that reads one of some registers, or 0."""
+    code = bound.program.code
+    return next((pc for pc, fields in enumerate(code[:, 3:7].tolist()) if not rows.isdisjoint(fields)), 0)
+
+
+def settle(
+    wanted: list[RawFinding],
+    arisen: Sequence[RawFinding],
+    places: Places,
+    checkers: frozenset[str],
+    followed: Followed | None,
+) -> tuple[list[RawFinding], list[str]]:
+    """Return the findings of a launch with what their values reach, and why the proof does not apply if that is not
+    known, or not looked for; `arisen`: all findings of undefined values."""
+    if followed is None:
+        return wanted, list(_reasons(arisen, places))
+    kept = [settled for raw in wanted if (settled := _settled(raw, followed)) is not None]
+    reported = {_source(raw) for raw in kept if "sink" in raw.detail}
+    unknown = [
+        raw for raw in arisen
+        if _source(raw) not in reported and (not followed.complete or _source(raw) in followed.reached)
+    ]  # fmt: skip
+    known = {_source(raw) for raw in arisen}
+    new = [_arisen(source, reach, followed) for source, reach in followed.reached.items() if source not in known]
+    return [*kept, *(raw for raw in new if CHECKER_OF[raw.code] in checkers)], list(_reasons(unknown, places))
+
+
+def _source(raw: RawFinding) -> Source | None:
+    return Source(KINDS[raw.code], raw.pc) if raw.code in KINDS else None  # type: ignore[arg-type]
+
+
+def _settled(raw: RawFinding, followed: Followed) -> RawFinding | None:
+    """Return a finding as the values that it is about decide it; None if they reach nothing."""
+    source = _source(raw)
+    if source is None or source not in followed.arisen:
+        return raw
+    if reach := followed.reached.get(source):
+        return replace(raw, detail=raw.detail | _detail(reach))
+    if source.kind == "shuffle" or not followed.complete:
+        return raw
+    if source in followed.copied:
+        return replace(raw, code="undefined-copy", other_pc=followed.copied[source], other_warp=raw.warp)
+    return None
+
+
+def _detail(reach: Reach) -> dict[str, int]:
+    return {
+        "sink": SINKS.index(reach.sink), "sink_pc": reach.pc, "sink_cta": reach.cta, "sink_warp": reach.warp,
+        "sink_lane": reach.lane,
+    }  # fmt: skip
+
+
+def _arisen(source: Source, reach: Reach, followed: Followed) -> RawFinding:
+    """Return the finding of a source that the engines do not note: a register, or what an exchange returns."""
+    if source.kind == "register":
+        detail = {"row": source.place} | _detail(reach)
+        return RawFinding("undefined-register", reach.pc, reach.cta, reach.warp, 1 << reach.lane, detail=detail)
+    cta, warp, lane, address, size = followed.arisen[source]
+    detail = {"address": address, "size": size, "segment": address >> SEGMENT_SHIFT} | _detail(reach)
+    return RawFinding("uninitialized-read", source.place, cta, warp, 1 << lane, detail=detail)
+
+
+def _reasons(findings: Sequence[RawFinding], places: Places) -> Iterator[str]:
+    """Say why the proof does not apply where a shuffle reads a lane that does not participate."""
+    said = {
+        places.where(raw.pc): f"{places.who(raw.cta, raw.warp)}: {lanes_text(raw.lanes)} shuffle from a lane that "
+        f"takes no part, such as {raw.detail['source']}: on a GPU the value is undefined, here it is the reader's own"
+        for raw in reversed(findings)
+        if raw.code == "undefined-shuffle"
+    }
+    return (f"{where}: {what}" for where, what in reversed(said.items()))

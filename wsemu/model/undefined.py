@@ -1,0 +1,62 @@
+"""What became of the undefined values of a launch: where they arose, and what they reached.  Data only."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from wsemu.model.data import NamedTuple
+
+Sink = Literal[
+    "store",
+    "branch",
+    "exit",
+    "guard",
+    "address",
+    "member mask",
+    "barrier operand",
+    "operand",
+    "atomic",
+    "copy",
+    "print",
+]
+SINKS: tuple[Sink, ...] = get_args(Sink)
+
+
+class Source(NamedTuple):
+    """Where undefined values arise: at an instruction, or in a register that no instruction writes."""
+
+    kind: Literal["load", "shuffle", "register"]
+    place: int
+    """the instruction, or the row of the register"""
+
+
+class Arisen(NamedTuple):
+    """The first lane that got an undefined value of a source."""
+
+    cta: int
+    warp: int
+    lane: int
+    address: int = -1
+    """of the bytes that it loads, and how many these are; -1: it loads none"""
+    size: int = 0
+
+
+class Reach(NamedTuple):
+    """The first use of an undefined value by which its bits can be observed."""
+
+    sink: Sink
+    pc: int
+    cta: int
+    warp: int
+    lane: int
+
+
+class Followed(NamedTuple):
+    """The undefined values of a launch, or of its beginning, by source."""
+
+    arisen: dict[Source, Arisen]
+    reached: dict[Source, Reach]
+    copied: dict[Source, int]
+    """-> the first instruction that stored one to shared or local memory"""
+    complete: bool = False
+    """the launch was followed to its end"""

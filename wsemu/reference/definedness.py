@@ -1,0 +1,213 @@
+"""Which bits of a result are undefined: one operation at a time, on masks of undefined bits.
+
+`undefined_result(name, values, masks)` takes the operands of an arithmetic operation as bit patterns and, of each, the
+mask of its undefined bits; it returns that of the result.  A bit of the result is defined if it has one value for all
+values of the undefined bits, as far as the rules below see it: they are exact for moves, bitwise operations, sums,
+shifts, fields, conversions between integers and comparisons by range, follow carries of products upward, and take all
+bits of everything else, such as floating-point arithmetic, as undefined as soon as one bit of an operand is.  Two
+operands of which one is the other (`x ^ x`, `x - x`) have a defined result if `same` says so.
+
+Reference: J. Seward, N. Nethercote, "Using Valgrind to detect undefined value errors with bit-precision", USENIX 2005.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+from wsemu.model.isa import OPERATIONS, SIZE
+from wsemu.reference.arithmetic import semantics, signed
+
+Masks = Sequence[int]
+Rule = Callable[[Sequence[int], Masks, int], int]
+"""(values of the operands, their undefined bits, bits of the result) -> undefined bits of the result"""
+
+_MOVED: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("mov", "varying", "not", "brev"), ()), **dict.fromkeys(("shl", "shr"), (1,)),
+    "bfe": (1, 2), "bfi": (2, 3), "prmt": (2,),
+}  # fmt: skip
+"""operations that move bits -> the operands that say where; a result's bit is undefined as its bit of an operand is"""
+
+
+def width(type_: str) -> int:
+    """Return the number of bits of a register type."""
+    return 1 if type_ == "p" else 8 * SIZE[type_]
+
+
+def undefined_result(name: str, values: Sequence[int], masks: Masks, *, same: bool = False) -> int:
+    """Return the undefined bits of the result of an operation; `same`: both of its operands are one register."""
+    rule = _rule_of(name)
+    if same and name.split(".")[0] in ("xor", "sub") and ".f" not in name:
+        return 0
+    return rule(values, masks, width(OPERATIONS[name].result))
+
+
+def _all_bits(values: Sequence[int], masks: Masks, bits: int) -> int:
+    return (1 << bits) - 1 if any(masks) else 0
+
+
+def _moved(name: str, controls: tuple[int, ...]) -> Rule:
+    """Return the rule of an operation that moves bits: it moves those of the masks the same way."""
+    meaning = (lambda mask: mask) if name.startswith("not.") else semantics[name]
+
+    def rule(values: Sequence[int], masks: Masks, bits: int) -> int:
+        if any(masks[n] for n in controls):
+            return _all_bits(values, masks, bits)
+        return meaning(*(values[n] if n in controls else int(mask) for n, mask in enumerate(masks)))
+
+    return rule
+
+
+def _upward(mask: int, bits: int) -> int:
+    """Return all bits from the lowest one of a mask on."""
+    return -(mask & -mask) & (1 << bits) - 1
+
+
+def _added(values: Sequence[int], masks: Masks, bits: int) -> int:
+    """Return the undefined bits of a sum: those of the summands, and those that another carry changes."""
+    (a, b), (of_a, of_b) = values, masks
+    carries = (a & ~of_a) + (b & ~of_b) ^ (a | of_a) + (b | of_b)
+    return (of_a | of_b | carries) & (1 << bits) - 1
+
+
+def _subtracted(values: Sequence[int], masks: Masks, bits: int) -> int:
+    """Return the undefined bits of a difference, as of a sum."""
+    (a, b), (of_a, of_b) = values, masks
+    borrows = (a & ~of_a) - (b | of_b) ^ (a | of_a) - (b & ~of_b)
+    return (of_a | of_b | borrows) & (1 << bits) - 1
+
+
+def _negated(values: Sequence[int], masks: Masks, bits: int) -> int:
+    return _subtracted((0, values[0]), (0, masks[0]), bits)
+
+
+def _multiplied(values: Sequence[int], masks: Masks, bits: int) -> int:
+    """Return the undefined bits of a product, and of one with a summand."""
+    (a, b), (of_a, of_b) = values[:2], masks[:2]
+    rest = 0
+    for one, other, by in ((of_a, of_b, b), (of_b, of_a, a)):
+        may_be = other | by
+        if one and may_be:  # the lowest bit that may differ times the lowest bit that may be set
+            rest |= (one & -one) * (may_be & -may_be)
+    return _upward(rest | (masks[2] if len(masks) > 2 else 0), bits)
+
+
+def _both(values: Sequence[int], masks: Masks, bits: int) -> int:
+    (a, b), (of_a, of_b) = map(int, values), masks
+    return of_a & of_b | of_a & b | of_b & a
+
+
+def _either(values: Sequence[int], masks: Masks, bits: int) -> int:
+    (a, b), (of_a, of_b) = map(int, values), masks
+    return of_a & of_b | of_a & ~b | of_b & ~a
+
+
+def _differing(values: Sequence[int], masks: Masks, bits: int) -> int:
+    return masks[0] | masks[1]
+
+
+def _and_not(values: Sequence[int], masks: Masks, bits: int) -> int:
+    return _both((values[0], not values[1]), masks, bits)
+
+
+def _selected(values: Sequence[int], masks: Masks, bits: int) -> int:
+    if masks[2]:
+        return masks[0] | masks[1] | int(values[0]) ^ int(values[1])
+    return masks[0] if values[2] else masks[1]
+
+
+def _compared(name: str) -> Rule:
+    """Return the rule of a comparison of integers: equality by bits that differ for sure, order by ranges."""
+    _, how, type_ = name.split(".")
+    bits, is_signed = int(type_[1:]), type_[0] == "s"
+    if how in ("eq", "ne"):
+        return lambda values, masks, _: int(
+            (masks[0] | masks[1]) != 0 and not (values[0] ^ values[1]) & ~(masks[0] | masks[1])
+        )
+
+    def rule(values: Sequence[int], masks: Masks, _: int) -> int:
+        (least, most), (low, high) = (
+            value_range(value, mask, bits, is_signed=is_signed) for value, mask in zip(values, masks, strict=True)
+        )
+        if how in ("lt", "ge"):
+            decided = most < low or least >= high
+        else:
+            decided = most <= low or least > high
+        return int(not decided and any(masks))
+
+    return rule
+
+
+def value_range(value: int, mask: int, bits: int, *, is_signed: bool) -> tuple[int, int]:
+    """Return the least and the greatest integer that a pattern with these undefined bits may be."""
+    if not is_signed:
+        return value & ~mask, value | mask
+    sign = mask & 1 << bits - 1
+    rest = mask ^ sign
+    low, high = value & ~rest, value | rest
+    return signed(low | sign, bits), signed(high & ~sign, bits)
+
+
+def _extreme(name: str) -> Rule:
+    """Return the rule of the smaller or larger of two integers: that of one operand if it is chosen for sure."""
+    what, type_ = name.split(".")
+    bits, is_signed = int(type_[1:]), type_[0] == "s"
+
+    def rule(values: Sequence[int], masks: Masks, _: int) -> int:
+        (least, most), (low, high) = (
+            value_range(value, mask, bits, is_signed=is_signed) for value, mask in zip(values, masks, strict=True)
+        )
+        if most <= low:
+            return masks[0] if what == "min" else masks[1]
+        if high <= least:
+            return masks[1] if what == "min" else masks[0]
+        return (1 << bits) - 1 if any(masks) else 0
+
+    return rule
+
+
+def _unless_nan(rule: Rule) -> Rule:
+    """Return a rule on the sign of a float, which a nan may not have: its bits are then those of any nan."""
+
+    def guarded(values: Sequence[int], masks: Masks, bits: int) -> int:
+        exponent = ((1 << bits - 1) - 1) & -(1 << _FRACTION[bits])
+        may_be_nan = (values[0] | masks[0]) & exponent == exponent
+        return _all_bits(values, masks, bits) if may_be_nan else rule(values, masks, bits)
+
+    return guarded
+
+
+_FRACTION = {16: 10, 32: 23, 64: 52}
+"""bits of a float -> those of its fraction"""
+
+
+def _with_sign(values: Sequence[int], masks: Masks, bits: int) -> int:
+    sign = 1 << bits - 1
+    return masks[0] & ~sign | masks[1] & sign
+
+
+_BITWISE: dict[str, Rule] = {
+    "and": _both, "or": _either, "xor": _differing, "andn": _and_not, "selp": _selected, "add": _added,
+    "sub": _subtracted, "neg": _negated, "mul": _multiplied, "mad": _multiplied,
+}  # fmt: skip
+_OF_FLOATS: dict[str, Rule] = {
+    "neg": _unless_nan(lambda values, masks, bits: masks[0]),
+    "abs": _unless_nan(lambda values, masks, bits: masks[0] & (1 << bits - 1) - 1),
+    "copysign": _with_sign, "selp": _selected,
+}  # fmt: skip
+
+
+@functools.cache
+def _rule_of(name: str) -> Rule:
+    """Return the rule of an operation."""
+    what, *rest = name.split(".")
+    operands = OPERATIONS[name].operands
+    if any(type_[0] == "f" for type_ in (*operands, OPERATIONS[name].result)):
+        return _OF_FLOATS.get(what, _all_bits) if len(rest) == 1 else _all_bits
+    if what in _MOVED or (what == "cvt" and len(rest) == 2):
+        return _moved(name, _MOVED.get(what, ()))
+    if what == "setp":
+        return _compared(name)
+    if what in ("min", "max"):
+        return _extreme(name)
+    return _BITWISE.get(what, _all_bits)
