@@ -91,10 +91,7 @@ def _compared(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) 
 
     program = bound.program
     rows = {row for row, *_ in program.undefined}
-    constants = [
-        c._replace(value=_OTHER_CONTENTS[c.type]) if c.row in rows else c
-        for c in program.constants
-    ]
+    constants = [c._replace(value=_OTHER_CONTENTS[c.type]) if c.row in rows else c for c in program.constants]
     segments = _copies(bound, initial)
     other, *_ = ran(bound._replace(program=replace(program, constants=constants), segments=segments), None)
     same = other.executions == outcome.executions and all(
