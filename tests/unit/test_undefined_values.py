@@ -214,3 +214,9 @@ def test_another_launch_may_reach_more(engine):
     kernel = wsemu.load_ptx(text(INDEX + body))["k"]
     for mask, verdict in ((0, "verified"), (1, "failed"), (0, "verified")):
         assert wsemu.check(kernel, 1, 32, (np.full(32, mask, np.int32),), engine=engine).verdict == verdict
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_launch_that_stops_may_have_used_the_value_later(engine):
+    body = SHARED + "ld.shared.u32 %r8, [%r4]; barrier.sync 1, 64;" + TO.format("%r8")
+    assert codes(checked(body, engine)) == READ | {"deadlock", "oversubscribed"}

@@ -77,7 +77,7 @@ def follow(
         )  # fmt: skip
     except UnsupportedError:
         return None
-    return undefined.followed()._replace(complete=ended.status == outcome.status)
+    return undefined.followed()._replace(complete=ended.status == outcome.status == "done")
 
 
 def _copies(bound: Bound, initial: Callable[[], list[Any]]) -> list[tuple[Any, bool]]:

@@ -59,4 +59,4 @@ class Followed(NamedTuple):
     copied: dict[Source, int]
     """-> the first instruction that stored one to shared or local memory"""
     complete: bool = False
-    """the launch was followed to its end"""
+    """the launch was followed to its end, which it reached: a value of one that stops may still be on its way"""
