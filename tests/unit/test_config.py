@@ -110,7 +110,10 @@ def test_the_keys_are_the_options():
     for name in ("check", "run"):
         options = {p.opts[0].removeprefix("--") for p in commands.commands[name].params if p.opts[0].startswith("--")}
         keys = {field.replace("_", "-") for field in Configuration.model_fields}
-        assert keys - {"suppress"} == options - {"help", "fix", "write", "like", "progress", "tier"} - launch
+        assert (
+            keys - {"suppress"}
+            == options - {"help", "fix", "write", "like", "progress", "tier", "source-root"} - launch
+        )
 
 
 def test_the_keys_are_those_of_the_pytest_plugin():

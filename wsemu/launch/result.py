@@ -15,6 +15,7 @@ from wsemu.model.finding import (
     Residency,
     Scope,
     Suppressed,
+    Unreached,
     Unused,
     Verdict,
 )
@@ -56,6 +57,8 @@ class Report(Record):
     """why it is incomplete in a word each, for the sum over many launches: `atomics`, `step budget`"""
     proof: str = ""
     """what a `verified` launch was shown to be: `deadlock-free and race-free in every schedule`"""
+    unreached: Unreached | None = None
+    """synchronization that a completed launch never executed, of which it says nothing; None: all was executed"""
     scope: Scope | None = None
     """for which other launches a verified one speaks, where that is asked for (`every`)"""
     residency: Residency | None = None
@@ -69,6 +72,8 @@ class Report(Record):
     _launched: Launched | None = None
     """what the launch can be made again with"""
     _trials: Trials | None = None
+    _whole: Report | None = None
+    """the report that this one has the errors of, where it has warnings, too"""
 
     def _checked(self) -> None:
         if (self.verdict == "failed") != bool(self.errors) and not self.left_out:
@@ -89,6 +94,8 @@ class Report(Record):
         """
         if self.trials is not None or not self.findings:
             return self
+        if self._whole is not None:
+            return self._whole.helped(budget)._errors_alone()
         launched = self._launched
         seconds = budget if budget is not None or launched is None else launched.settings.fix_budget
         if self._trials is None or budget is not None:
@@ -107,10 +114,16 @@ class Report(Record):
         return self.model_copy(update={"trials": trials, "findings": findings})
 
     def of_errors(self) -> Report:
-        """This report without its warnings."""
+        """This report without its warnings; edits are tried for the whole one."""
         made = self.model_copy(update={"findings": self.errors, "trials": None})
-        made._trials = None
+        made._trials, made._whole = None, self if self.warnings else None
         return made
+
+    def _errors_alone(self) -> Report:
+        """This report as it is shown, without its warnings and the edits that cure nothing else."""
+        kept = [number for number, finding in enumerate(self.findings) if finding.severity == "error"]
+        trials = self.trials.of_findings(kept) if self.trials is not None else None
+        return self.model_copy(update={"findings": self.errors, "trials": trials})
 
     def cures(self, *, expected: dict[str, Any] | None = None, budget: float | None = None) -> list[Cure]:
         """Edits of the kernel with which this launch is verified, the best one first: each was run.

@@ -19,6 +19,7 @@ import numpy as np
 from wsemu.checkers import registry
 from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.suppressions import accepted
+from wsemu.evidence.unreached import find_unreached, unreached_note
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
 from wsemu.model.control_flow import loop_numbers
@@ -173,6 +174,7 @@ def judge(
         doubts = doubts._replace(stopped=[], asserted=[], orders=[], steered={}, tried=())
     doubts = doubts._replace(unpromised=program.unpromised)
     verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
+    unreached = find_unreached(places)
     return Report.made(
         kernel=program.name,
         grid=configuration.grid,
@@ -186,7 +188,12 @@ def judge(
         untold=found.untold,
         costliest=found.costliest,
         counters=count(program, outcome),
-        notes=[*notes, *_notes(places, settings, found, doubts, loose)],
+        unreached=unreached,
+        notes=[
+            *notes,
+            *_notes(places, settings, found, doubts, loose),
+            *([unreached_note(unreached)] if unreached and verdict != "failed" else []),
+        ],
         reasons=doubts.words(outcome.status) if verdict == "incomplete" else [],
         proof=_proof(places, settings, found, decided, given) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
@@ -317,7 +324,8 @@ def _proof(places: Places, settings: Settings, found: _Findings, tried: Decided 
 
 
 def _shown(places: Places, settings: Settings, suppressed: list[Suppressed]) -> str:
-    if any(entry.finding.severity == "error" for entry in suppressed):
+    promoted = _promoted(settings)  # of costs that count as errors nothing is said of schedules
+    if any(entry.finding.severity == "error" and entry.finding.code not in promoted for entry in suppressed):
         return "no error in this schedule besides the suppressed ones"
     off = [name for name in CHECKERS if name not in settings.checkers]
     included = "the barrier of the grid" if places.program.meets_alone else "phases and copies"

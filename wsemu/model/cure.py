@@ -184,6 +184,14 @@ class Trials(Record):
         groups = [[place[n] for n in group] for group in self.groups]
         return self.model_copy(update={"cures": cures, "groups": groups}), [findings[n] for n in order]
 
+    def of_findings(self, kept: list[int]) -> Self:
+        """Return what was tried for some of the findings alone, which are counted from 0 again."""
+        place = {number: k for k, number in enumerate(kept)}
+        mine = ((cure, [place[n] for n in cure.findings if n in place]) for cure in self.cures)
+        cures = [cure.model_copy(update={"findings": findings}) for cure, findings in mine if findings]
+        groups = [[place[n] for n in group if n in place] for group in self.groups]
+        return self.model_copy(update={"cures": cures, "groups": [group for group in groups if group]})
+
     @property
     def cure(self) -> Cure | None:
         """The best one."""

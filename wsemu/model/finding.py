@@ -226,6 +226,29 @@ class Unused(Record):
     message: str
 
 
+class UnreachedPlace(Record):
+    """Synchronization instructions of one line of the source, some of which a launch never executed."""
+
+    operation: str
+    file: str
+    line: int
+    instructions: int
+    """that were never executed"""
+    of: int
+    """that the line has: a loop that the compiler unrolled has several"""
+
+
+class Unreached(Record):
+    """The synchronization instructions of a kernel that a launch never executed."""
+
+    instructions: int
+    """that were never executed"""
+    of: int
+    """that the kernel has"""
+    places: list[UnreachedPlace] = []
+    """where, the first 20 lines"""
+
+
 class Scope(Record):
     """For which other launches a verified one speaks: those that differ in this alone."""
 

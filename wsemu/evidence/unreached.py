@@ -1,0 +1,98 @@
+"""Synchronization that a launch never executed: its silence says nothing of that.
+
+A loop that the compiler unrolled has copies that a small size does not reach, and a branch that no thread takes may
+hold a barrier that is missing for others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from wsemu.model.file_names import short
+from wsemu.model.finding import Unreached, UnreachedPlace
+from wsemu.model.isa import NAMES, OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.evidence.places import Places
+
+WAITS = frozenset(("mbarrier.wait", "mbarrier.wait.parity"))
+_FENCES = ("fence.cta", "fence.gpu", "fence.sys", "fence.mbarrier_init", "fence.proxy")
+_ASYNCHRONOUS = (
+    "mbarrier.init", "mbarrier.inval", "mbarrier.arrive", "mbarrier.expect_tx", "mbarrier.complete_tx", "cp.async.wait",
+    "cp.async.arrive", "bulk.wait", "map.release", "map.acquire", "cluster.arrive", "cluster.wait", "grid.arrive",
+    "grid.wait", "wgmma.fence", "wgmma.wait",
+)  # fmt: skip
+SYNCHRONIZATION = frozenset(
+    (
+        *(name for name, entry in OPERATIONS.items() if entry.kind == "barrier"),
+        *_FENCES,
+        *_ASYNCHRONOUS,
+        *WAITS,
+        "syncwarp",
+    )
+)
+"""operations that order threads, warps or asynchronous operations"""
+_CODES = frozenset(code for code, name in enumerate(NAMES) if name in SYNCHRONIZATION)
+MAX_PLACES = 20
+"""places that a report has"""
+_MAX_NAMED = 3
+"""places that a note names"""
+
+
+def find_unreached(places: Places) -> Unreached | None:
+    """Return the synchronization instructions that a completed launch never executed; None if it executed all."""
+    program, outcome = places.program, places.outcome
+    if "synchronization" not in program.derived:
+        program.derived["synchronization"] = [n for n, code in enumerate(program.code[:, 0].tolist()) if code in _CODES]
+    found: list[int] = program.derived["synchronization"]
+    if outcome.status != "done" or all(outcome.executions[pc] for pc in found):
+        return None
+    missed = [*_missed(places, found)]
+    if not missed:
+        return None
+    copies = Counter(_place(places, pc) for pc in found)
+    counts = Counter(_place(places, pc) for pc in missed)
+    listed = [
+        UnreachedPlace(operation=place[0], file=place[1], line=place[2], instructions=count, of=copies[place])
+        for place, count in counts.items()
+    ]
+    return Unreached(instructions=len(missed), of=len(found), places=listed[:MAX_PLACES])
+
+
+def _missed(places: Places, found: list[int]) -> Iterator[int]:
+    """Yield the instructions that no warp executed, but for the retry of a wait whose first try succeeded."""
+    executions, before = places.outcome.executions, -1
+    for pc in found:
+        is_retry = before >= 0 and executions[before] and _place(places, before)[0] == _place(places, pc)[0]
+        if not executions[pc] and not (is_retry and _name(places, pc) in WAITS):
+            yield pc
+        before = pc
+
+
+def _name(places: Places, pc: int) -> str:
+    return NAMES[int(places.program.code[pc, 0])]
+
+
+def _place(places: Places, pc: int) -> tuple[str, str, int]:
+    span = places.span(pc)
+    return places.operation(pc), span.file, span.line
+
+
+def unreached_note(unreached: Unreached) -> str:
+    """Return the note of a report that says so."""
+    named = []
+    for place in unreached.places[:_MAX_NAMED]:
+        copies = ""
+        if place.of > 1:
+            copies = f", {place.instructions:,} of {place.of:,} copies"
+        named.append(f"`{place.operation}` ({short(place.file)}:{place.line}{copies})")
+    told = sum(place.instructions for place in unreached.places[:_MAX_NAMED])
+    more = f" and {unreached.instructions - told:,} more" if told < unreached.instructions else ""
+    verb = "was" if unreached.instructions == 1 else "were"
+    return (
+        f"{unreached.instructions:,} of {unreached.of:,} synchronization instructions {verb} never executed in this "
+        f"launch: {', '.join(named)}{more}"
+    )
