@@ -69,12 +69,9 @@ bar.sync 0;
 rest:
 bar.sync 0;
 @%q mbarrier.arrive.shared.b64 _, [full];
+again:
 mbarrier.try_wait.parity.shared.b64 %p, [full], 0;
-@%p bra done;
-mbarrier.try_wait.parity.shared.b64 %p, [full], 0;
-@%p bra done;
-trap;
-done:
+@!%p bra again;
 ret;
 }
 """
