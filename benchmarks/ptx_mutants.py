@@ -1,0 +1,82 @@
+"""Mutated PTX through all tiers of the compiled engine and the reference engine.
+
+    python benchmarks/ptx_mutants.py [--mutants 1000] [--seed 0] [--workers N] [--keep FOLDER]
+
+Changes kernels of tests/ptx (tests/ptx_mutants.py) and runs each mutant in a process of its own with limits of time and
+memory.  Prints how many ended with which verdict, and each one that ended otherwise than it must: by a signal, with a
+traceback, with bytes beside an array changed, or differently on two engines; its text is kept in a folder.  Exit code 1
+if there is any.  The mutants depend on the seed alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import multiprocessing
+import os
+import random
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.ptx_mutants import Ending, Mutant, mutants, run_apart, warm
+
+CHUNK = 25
+"""mutants that a worker makes of one seed"""
+
+
+def run_chunk(job: tuple[int, int, int]) -> list[tuple[int, str, str, Ending]]:
+    """Run the mutants of a seed; each with its number, what was changed, its text if it is wrong, and its end."""
+    seed, chunk, count = job
+    drawn = itertools.islice(mutants(random.Random(f"{seed}:{chunk}")), count)
+    return [_result(CHUNK * chunk + n, mutant) for n, mutant in enumerate(drawn)]
+
+
+def _result(number: int, mutant: Mutant) -> tuple[int, str, str, Ending]:
+    ending = run_apart(mutant)
+    return number, mutant.what, mutant.text if ending.wrong else "", ending
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Runs mutated PTX on all engines.")
+    parser.add_argument("--mutants", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--keep", type=Path, default=Path("build/ptx_mutants"), help="folder of the failures")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no more after this long")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the campaign; returns the exit code."""
+    options, started = parse_options(), time.monotonic()
+    warm()
+    verdicts: Counter[str] = Counter()
+    wrong: list[str] = []
+    count = 0
+    jobs = [
+        (options.seed, chunk, min(CHUNK, options.mutants - CHUNK * chunk))
+        for chunk in range(-(-options.mutants // CHUNK))
+    ]
+    with multiprocessing.get_context("fork").Pool(options.workers) as pool:
+        for results in pool.imap_unordered(run_chunk, jobs):
+            for number, what, text, ending in results:
+                count += 1
+                verdicts[ending.verdicts.get("off", "none")] += 1
+                if ending.wrong:
+                    wrong.append(f"{number}: {what}\n    {ending.wrong.strip()}")
+                    print(wrong[-1], flush=True)
+                    options.keep.mkdir(parents=True, exist_ok=True)
+                    (options.keep / f"{options.seed}-{number}.ptx").write_text(text, encoding="utf-8")
+            if time.monotonic() - started > options.seconds:
+                pool.terminate()
+                break
+    ends = ", ".join(f"{name} {number:,}" for name, number in verdicts.most_common())
+    print(f"{count:,} mutants in {time.monotonic() - started:.0f} s, seed {options.seed}: {ends}; {len(wrong)} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

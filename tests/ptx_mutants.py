@@ -1,0 +1,328 @@
+"""PTX with a small change of its structure, and what must hold of every such text.
+
+A mutant is a kernel of `tests/ptx` in which a statement was removed, repeated or moved, or had a register, a number, a
+modifier, a type, a label, a guard or an opcode replaced by another one of its kind.  Whatever it does, wsemu ends with
+a report or an error of its own, leaves the bytes around its arrays alone, and reports the same on every tier of the
+compiled engine and on the reference engine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import re
+import resource
+import signal
+import sys
+import traceback
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import wsemu
+from tests.ptx import build
+from tests.ptx.expected.launches import BROKEN, CASES, Case, Out
+from wsemu.model.errors import WsemuError
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterator
+
+FOLDER = Path(__file__).parent / "ptx"
+GUARD = 4096
+"""bytes before and behind each array, which nothing may change"""
+PATTERN = 0x5C
+BUDGET = 400_000
+"""warp instructions of a launch"""
+SMALL = 60_000
+"""warp instructions up to which the reference engine runs a mutant, too"""
+COMPILED = 4
+"""one in so many mutants runs as compiled blocks, too, which take longer to make than to run"""
+SECONDS, MEMORY = 120, 8 << 30
+"""that a mutant may take"""
+NUMBERS = (
+    0, 1, -1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 33, 63, 64, 127, 128, 255, 256, 1023, 1024, 4096, 65535, 65536,
+    2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40, 2**63 - 1, 2**63, 2**64 - 1,
+)  # fmt: skip
+_STATEMENT = re.compile(r"(?:@!?%\w+\s+)?[a-z][\w.:]*\s[^;{}]*;|ret;|trap;|exit;")
+_REGISTER = re.compile(r"%(?:rs|rd|fd|r|f|p|h)\d+")
+_NUMBER = re.compile(r"(?<![\w%.$])-?\d+(?![\w.])")
+_TYPE = re.compile(r"\.(?:[bus](?:8|16|32|64)|f16|bf16|f32|f64)\b")
+_LABEL = re.compile(r"\$L\w+")
+_MODIFIER = re.compile(r"\.\w+(?:::\w+)*")
+_FAMILIES = (
+    ("add", "sub", "min", "max", "and", "or", "xor"), ("shl", "shr"), ("div", "rem"), ("mul.lo", "mul.hi", "mul.wide"),
+    (".eq", ".ne", ".lt", ".le", ".gt", ".ge"), (".global", ".shared", ".local", ".const"), ("ld", "st"),
+    (".relaxed", ".acquire", ".release", ".acq_rel", ".volatile"), (".cta", ".gpu", ".sys", ".cluster"),
+    (".sync", ".arrive"), (".v2", ".v4"), ("shfl.sync.idx", "shfl.sync.up", "shfl.sync.down", "shfl.sync.bfly"),
+    (".rn", ".rz", ".rm", ".rp"), (".exch", ".add", ".cas", ".inc"), ("ex2", "lg2", "sin", "cos", "rcp", "sqrt"),
+    ("mbarrier.arrive", "mbarrier.test_wait", "mbarrier.inval"), ("cp.async.commit_group", "cp.async.wait_all"),
+)  # fmt: skip
+"""words of PTX that may stand where another one of their group does"""
+
+
+class Mutant(NamedTuple):
+    """A launch of changed PTX."""
+
+    case: Case
+    text: str
+    what: str
+    """what was changed, on one line"""
+
+
+class Ending(NamedTuple):
+    """What a mutant came to."""
+
+    verdicts: dict[str, str]
+    """engine and tier -> verdict, or the kind of error"""
+    wrong: str
+    """what must not be; empty if all is well"""
+
+
+def mutants(random_: random.Random) -> Iterator[Mutant]:
+    """Yield mutants without end."""
+    cases = [*CASES, *BROKEN]
+    texts: dict[str, str] = {}
+    while True:
+        case = random_.choice(cases)
+        variant = random_.choice(build.variants(case.source)).suffix
+        name = f"{case.source}.{variant}.ptx"
+        text = texts.setdefault(name, (FOLDER / name).read_text(encoding="utf-8"))
+        changed, what = text, []
+        for _ in range(random_.choice((1, 1, 1, 2, 3))):
+            found = _change(changed, _extent(changed, case), random_)
+            if found is not None:
+                changed, told = found
+                what.append(told)
+        if what:
+            yield Mutant(case, changed, f"{name}: {'; '.join(what)}")
+
+
+def _extent(text: str, case: Case) -> tuple[int, int]:
+    """Return where the text of the kernel stands, or of the whole file where its name is not plain."""
+    local = case.kernel.partition("<")[0]
+    found = [m.start() for m in re.finditer(rf"\.entry\s+\w*{local}\w*", text)]
+    start = found[0] if found else text.index(".entry")
+    end = text.find("\n}", start)
+    return start, end if end > 0 else len(text)
+
+
+def _change(text: str, extent: tuple[int, int], random_: random.Random) -> tuple[str, str] | None:
+    """Return the text with one change and what it is; None where the place drawn has nothing to change."""
+    places = list(_STATEMENT.finditer(text, *extent))
+    if not places:
+        return None
+    place, other = random_.choice(places), random_.choice(places)
+    one = place[0]
+    kind = random_.choice(("remove", "repeat", "swap", *_REPLACED, *_REPLACED))
+    if kind == "remove":
+        new = ""
+    elif kind == "repeat":
+        new = f"{one}\n{one}"
+    elif kind == "swap":
+        new = other[0]
+        if place.start() != other.start():
+            first, second = sorted((place, other), key=lambda match: match.start())
+            middle = text[first.end() : second.start()]
+            return (
+                text[: first.start()] + second[0] + middle + first[0] + text[second.end() :],
+                f"`{first[0]}` and `{second[0]}` swapped",
+            )
+    else:
+        new = _REPLACED[kind](one, text, extent, random_)
+        if new == one:
+            return None
+    return text[: place.start()] + new + text[place.end() :], f"{kind}: `{one}` -> `{new}`"
+
+
+def _replace(pattern: re.Pattern[str], one: str, random_: random.Random, by: Callable[[str], str]) -> str:
+    found = list(pattern.finditer(one))
+    if not found:
+        return one
+    match = random_.choice(found)
+    return one[: match.start()] + by(match[0]) + one[match.end() :]
+
+
+def _register(one: str, text: str, extent: tuple[int, int], random_: random.Random) -> str:
+    def another(name: str) -> str:
+        kind = name.rstrip("0123456789")
+        names: list[str] = _REGISTER.findall(text, *extent)
+        return random_.choice([other for other in names if other.startswith(kind)])
+
+    return _replace(_REGISTER, one, random_, another)
+
+
+def _number(one: str, text: str, extent: tuple[int, int], random_: random.Random) -> str:
+    def another(written: str) -> str:
+        near = int(written) + random_.choice((-16, -4, -1, 1, 4, 16))
+        return str(random_.choice((near, near, random_.choice(NUMBERS))))
+
+    return _replace(_NUMBER, one, random_, another)
+
+
+def _type(one: str, text: str, extent: tuple[int, int], random_: random.Random) -> str:
+    types = (".b8 .b16 .b32 .b64 .u8 .u16 .u32 .u64 .s8 .s16 .s32 .s64 .f16 .f32 .f64").split()
+    return _replace(_TYPE, one, random_, lambda _: random_.choice(types))
+
+
+def _label(one: str, text: str, extent: tuple[int, int], random_: random.Random) -> str:
+    return _replace(_LABEL, one, random_, lambda _: random_.choice(_LABEL.findall(text, *extent)))
+
+
+def _guard(one: str, text: str, extent: tuple[int, int], random_: random.Random) -> str:
+    if one.startswith("@!"):
+        return "@" + one[2:]
+    if one.startswith("@"):
+        return random_.choice(("@!" + one[1:], one.partition(" ")[2].lstrip()))
+    predicates: list[str] = re.findall(r"%p\d+", text[slice(*extent)])
+    return f"@{random_.choice(predicates)} {one}" if predicates else one
+
+
+def _modifier(one: str, text: str, extent: tuple[int, int], random_: random.Random) -> str:
+    head, space, rest = one.partition(" ")
+    if head.startswith("@"):
+        head, space, rest = one.split(" ", 1)[0] + " " + rest.partition(" ")[0], " ", rest.partition(" ")[2]
+    return _replace(_MODIFIER, head, random_, lambda _: "") + space + rest
+
+
+def _word(one: str, text: str, extent: tuple[int, int], random_: random.Random) -> str:
+    fitting = [(word, family) for family in _FAMILIES for word in family if re.search(rf"{re.escape(word)}\b", one)]
+    if not fitting:
+        return one
+    word, family = random_.choice(fitting)
+    return re.sub(rf"{re.escape(word)}\b", random_.choice(family), one, count=1)
+
+
+_REPLACED: dict[str, Callable[[str, str, tuple[int, int], random.Random], str]] = {
+    "register": _register, "number": _number, "type": _type, "label": _label, "guard": _guard, "modifier": _modifier,
+    "word": _word,
+}  # fmt: skip
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+class _Run(NamedTuple):
+    report: dict[str, Any] | None
+    """None: an error of the kernel or the launch"""
+    error: str
+    left: list[bytes]
+    """the arrays after the launch"""
+    instructions: int
+
+
+def run(mutant: Mutant) -> Ending:
+    """Run a mutant on all tiers and, if it is small, on the reference engine, in this process."""
+    runs = {"off": _run(mutant, "off")}
+    if zlib.crc32(mutant.text.encode()) % COMPILED == 0:
+        runs |= {tier: _run(mutant, tier) for tier in ("always", "restless")}
+    if runs["off"].report is None or runs["off"].instructions <= SMALL:
+        runs["reference"] = _run(mutant, "off", engine="reference")
+    wrong = next((text for name in runs if name != "off" and (text := _difference(runs["off"], runs[name], name))), "")
+    return Ending(
+        {name: r.report["verdict"] if r.report else r.error.partition(":")[0] for name, r in runs.items()}, wrong
+    )
+
+
+def _run(mutant: Mutant, tier: str, **options: Any) -> _Run:
+    os.environ["WSEMU_TIER"] = tier
+    given = mutant.case.arguments()
+    guarded = [with_guards(a.start if isinstance(a, Out) else a) for a in given]
+    arrays = [array for array, _ in guarded if array is not None]
+    passed = [a if array is None else array for a, (array, _) in zip(given, guarded, strict=True)]
+    try:
+        kernel = wsemu.load_ptx(mutant.text)[mutant.case.kernel]
+        with np.errstate(all="ignore"):
+            report = wsemu.check(
+                kernel, mutant.case.grid, mutant.case.block, passed,
+                dynamic_shared=mutant.case.shared, budget=BUDGET, **options,
+            )  # fmt: skip
+    except WsemuError as error:
+        return _Run(None, f"{type(error).__name__}: {error}", [], 0)
+    finally:
+        for array, whole in guarded:
+            if array is not None and whole is not None:
+                check_guards(whole)
+    instructions = report.counters.warp_instructions
+    return _Run(report.model_dump(exclude={"seconds"}), "", [array.tobytes() for array in arrays], instructions)
+
+
+def with_guards(value: Any) -> tuple[Any, Any]:
+    """Return a copy of an array between bytes of a pattern, and all of these bytes; (None, None) of anything else."""
+    if not isinstance(value, np.ndarray):
+        return None, None
+    whole = np.full(value.nbytes + 2 * GUARD, PATTERN, np.uint8)
+    inner = whole[GUARD : GUARD + value.nbytes].view(value.dtype).reshape(value.shape)
+    inner[...] = value
+    return inner, whole
+
+
+class GuardChanged(Exception):
+    """Bytes beside an array were changed."""
+
+
+def check_guards(whole: Any) -> None:
+    if (whole[:GUARD] != PATTERN).any() or (whole[-GUARD:] != PATTERN).any():
+        raise GuardChanged("bytes beside an array were changed")
+
+
+def _difference(one: _Run, other: _Run, name: str) -> str:
+    """Return what two engines do not agree on."""
+    if one.error != other.error:
+        return f"{name}: `{one.error}` and `{other.error}`"
+    if one.report is None or other.report is None:
+        return ""
+    for field, value in one.report.items():
+        if value != other.report[field]:
+            return f"{name}: {field} differs: {_short(value)} and {_short(other.report[field])}"
+    if one.report["verdict"] != "failed" and one.left != other.left:
+        return f"{name}: the arrays differ"
+    return ""
+
+
+def _short(value: object) -> str:
+    return repr(value)[:400]
+
+
+# -- processes ---------------------------------------------------------------------------------------------------------
+def run_apart(mutant: Mutant) -> Ending:
+    """Run a mutant in a process of its own, with limits of time and memory."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            os.close(read)
+            resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+            with contextlib.suppress(ValueError, OSError):
+                resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            with os.fdopen(write, "wb") as pipe:
+                pickle.dump(tuple(_run_or_traceback(mutant)), pipe)
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        data = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return Ending({}, f"ended by {signal.Signals(number).name}" + " (time)" * (number == signal.SIGXCPU))
+    if os.WEXITSTATUS(status) or not data:
+        return Ending({}, f"ended with exit code {os.WEXITSTATUS(status)}")
+    return Ending(*pickle.loads(data))
+
+
+def _run_or_traceback(mutant: Mutant) -> Ending:
+    try:
+        return run(mutant)
+    except BaseException:
+        return Ending({}, traceback.format_exc())
+
+
+def warm() -> None:
+    """Compile what mutants need, so that children need not."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), 1000))
+    case = next(case for case in CASES if case.source == "integers")
+    run(Mutant(case, (FOLDER / "integers.sm_90.ptx").read_text(encoding="utf-8"), ""))
