@@ -58,6 +58,7 @@ DETAIL = {
             "address": "that is accessed",
             "index": "that lies outside its axis, where it is known: then no address",
             "elsewhere": "1: memory of another state space than the access names, or at a number that is no address",
+            "gap": "1: a store between the elements of an array whose address alone was passed",
         },
     ),
     "misaligned": Detail(
@@ -83,6 +84,8 @@ def _explained(raw: RawFinding, places: Places) -> Finding:
         return _misaligned(raw, places)
     if detail.get("elsewhere"):
         return _elsewhere(raw, places)
+    if detail.get("gap"):
+        return _in_gap(raw, places)
     if detail["readonly"] and detail["segment"] == LOCAL:
         message = f"store to the parameter {places.array_name(raw.pc)}, which is read-only"
         return _finding(
@@ -324,6 +327,15 @@ def _elsewhere(raw: RawFinding, places: Places) -> Finding:
     note = f"an access that names a state space goes to that alone; {left_out}"
     help_ = f"give it an address of {space} memory, or a generic address to an access that names no state space"
     return _finding(raw, places, message, note, help_)
+
+
+def _in_gap(raw: RawFinding, places: Places) -> Finding:
+    """A store to the bytes between the elements of a strided argument."""
+    size, address = raw.detail["size"], raw.detail["address"]
+    _, where = places.beyond(address)
+    message = f"store of {size} bytes between the elements of {places.array_name(raw.pc)}"
+    note = f"{where}, and belongs to none of its elements; the store was made there"
+    return _finding(raw, places, message, note, "pass the whole array, or a contiguous copy")
 
 
 _KINDS = {"global": IN_ARRAY, "shared": IN_SHARED, "local": IN_LOCAL, "constant": IN_CONSTANT}

@@ -184,3 +184,41 @@ def test_both_engines_store_the_same(engine: Any) -> None:
     kernel = wsemu.load_ptx(HEAD + body + TAIL)["k"]
     wsemu.check(kernel, 1, 32, (np.zeros(32, np.uint32), y, np.int32(5), bytes(16)), engine=engine).assert_clean()
     assert y.tolist() == list(range(1, 33))
+
+
+BLOCKS = """
+.version 8.8
+.target sm_90
+.address_size 64
+.visible .func (.param .u32 r) f(.param .u32 a, .param .align 4 .b8 b[8])
+{
+.reg .b32 %r<5>; ld.param.u32 %r1, [FROM]; st.param.u32 [RESULT], %r1; ret;
+}
+.visible .entry k(.param .u64 y, .param .u32 n)
+{
+.reg .b32 %r<9>; .reg .b64 %rd<9>; ld.param.u64 %rd1, [y]; mov.u32 %r1, 5;
+{ .param .u32 x; .param .align 4 .b8 s[8]; .param .u32 q;
+st.param.u32 [TO], 4; st.param.u32 [s], 4; st.param.u32 [s+4], %r1; st.param.u32 [x], %r1;
+call (q), f, (x, s); ld.param.u32 %r2, [BACK]; }
+ld.param.u32 %r3, [OWN]; add.u32 %r2, %r2, %r3; st.global.u32 [%rd1], %r2; ret;
+}
+"""
+PLACES = {"FROM": "b+4", "RESULT": "r", "TO": "s", "BACK": "q", "OWN": "n"}
+BEYOND = {"FROM": ("a+4", "b+8", "b+6", "b+-4"), "RESULT": ("r+4", "r+2"), "TO": ("x+4", "s+6", "s+-4"),
+          "BACK": ("q+4",), "OWN": ("n+4", "n+-4")}  # fmt: skip
+
+
+def _blocks(places: dict[str, str], engine: Any) -> list[str]:
+    text = BLOCKS
+    for name, place in places.items():
+        text = text.replace(name, place)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 1, (np.zeros(1, np.uint32), np.uint32(3)), engine=engine)
+    return [finding.code for finding in report.findings if finding.severity == "error"]
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_each_block_of_parameters_has_its_bounds(engine: Any) -> None:
+    assert _blocks(PLACES, engine) == []
+    for name, places in BEYOND.items():
+        for place in places:
+            assert _blocks(PLACES | {name: place}, engine) == ["out-of-bounds"], place

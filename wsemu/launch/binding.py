@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from wsemu.model.bound import BoundArray
+from wsemu.model.bound import BoundArray, InElements
 from wsemu.model.data import NamedTuple, dataclass
 from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS, SEGMENT_SHIFT, SIZE, UNWATCHED
 from wsemu.model.program import Program
@@ -69,6 +69,12 @@ class Memory:
         """Nothing races in a segment."""
         number = segment - FIRST_ARRAY
         self.segments[number] = self.segments[number][0], UNWATCHED
+
+    def keep_gaps(self, segment: int, covered: npt.NDArray[np.uint8]) -> None:
+        """Allow stores to a segment that can be written at these bytes alone."""
+        data, writable = self.segments[segment - FIRST_ARRAY]
+        if writable and writable != UNWATCHED:
+            self.segments[segment - FIRST_ARRAY] = data, cast("bool", InElements(covered))
 
     def place(self, n: int) -> tuple[int, int]:
         """(segment, offset of the first element) of array n."""
@@ -184,6 +190,8 @@ def bind(
         blocks[n - first][:] = np.frombuffer(_contents(_packed(arguments, key), key, places, names), np.uint8)
         rows[row] = ("b64", _address(memory.place(n)))
         bound.append(BoundArray(f"{names[key[0]]}.bytes", *memory.place(n), (arrays[n].size,), (1,), arrays[n].dtype))
+    for segment in _with_gaps(program, wanted, places):
+        _keep_gaps(memory, segment, [array for array in bound if array.segment == segment])
     for n, constant in enumerate(program.constant_arrays, len(wanted)):
         for at, row, more in constant.addresses:
             address = np.array([int(rows[row][1]) + more], np.int64)
@@ -194,6 +202,29 @@ def bind(
         name = f"*{program.constant_arrays[n].name}"
         bound.append(BoundArray(name, *place, array.shape, array.strides, array.dtype))
     return rows, memory, bound
+
+
+def _with_gaps(program: Program, wanted: _Arrays, places: _Places) -> set[int]:
+    """Return the segments of arrays with bytes between their elements, of which the program knows no strides: it gets
+    the address alone, and a store may go anywhere."""
+    strides = {(p.argument, p.component) for p in program.parameters if p.part not in ("address", "memory", "bytes")}
+    return {places[key][0] for key, array in wanted.items() if key not in strides and _has_gaps(array)}
+
+
+def _has_gaps(array: npt.NDArray[Any]) -> bool:
+    if array.flags.c_contiguous or array.flags.f_contiguous or not array.size:
+        return False
+    low, high = np.lib.array_utils.byte_bounds(array)
+    return high - low > array.nbytes
+
+
+def _keep_gaps(memory: Memory, segment: int, arrays: Sequence[BoundArray]) -> None:
+    covered = np.zeros(memory.segments[segment - FIRST_ARRAY][0].nbytes, np.uint8)
+    for array in arrays:
+        shape, strides = (*array.shape, array.dtype.itemsize), (*array.strides, 1)
+        np.ndarray(shape, np.uint8, covered, array.offset, strides)[...] = 1
+    if not covered.all():
+        memory.keep_gaps(segment, covered)
 
 
 def _of_launch(c: ConstantArray) -> npt.NDArray[Any]:

@@ -23,8 +23,19 @@ from wsemu.machine.memory.read_only_claims import Claims, written_bytes
 from wsemu.machine.memory.shadow_planes import POOL, ROOM, WINDOWS_FROM, Planes, collide, joined, overlapping
 from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
-from wsemu.machine.state import BAD_INDEX, ELSEWHERE, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED, address_of, aligned
+from wsemu.machine.state import (
+    BAD_INDEX,
+    ELSEWHERE,
+    GAP,
+    PC_BITS,
+    READ_ONLY,
+    UNUSED_SHIFT,
+    WRAPPED,
+    address_of,
+    aligned,
+)
 from wsemu.machine.tier import hot
+from wsemu.model.bound import InElements
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.control_flow import CTA_COST, flow_lengths
 from wsemu.model.data import dataclass, replace
@@ -518,14 +529,18 @@ class Machine:
             address_of(self.shared), shared_bytes, 1,
         )  # fmt: skip
         table[LOCAL]["bytes"], table[LOCAL]["writable"] = local_bytes, 1
+        table[SHARED]["open"] = table[LOCAL]["open"] = 1
         table["kind"], table[SHARED]["kind"], table[LOCAL]["kind"] = IN_ARRAY, IN_SHARED, IN_LOCAL
         if watch.races:
             table[SHARED]["tracked"] = layout.TRACKED
         for number, (data, writable) in enumerate(segments, FIRST_ARRAY):
             segment = table[number]
             segment["host"], segment["bytes"], segment["writable"] = address_of(data), data.nbytes, writable
+            segment["open"] = bool(writable)
             if not writable:
                 segment["kind"] = IN_CONSTANT
+            elif isinstance(writable, InElements):
+                segment["open"], segment["covered"] = 0, address_of(writable.covered)
             if watch.races and writable and writable != UNWATCHED:
                 expected = watch.stored is None or number in watch.stored
                 segment["tracked"] = layout.TRACKED if expected else layout.READ_SO_FAR
@@ -1173,6 +1188,8 @@ def _index_detail(code: str, detail: dict[str, int]) -> None:
         detail["wrapped"], detail["readonly"] = int(kind == WRAPPED), int(kind == READ_ONLY)
         if kind == ELSEWHERE:
             detail["elsewhere"] = 1
+        elif kind == GAP:
+            detail["gap"] = 1
         if kind == BAD_INDEX:
             detail["index"] = detail.pop("address")
 

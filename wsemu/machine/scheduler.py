@@ -271,7 +271,7 @@ def judged_as_one(m, pc, registers, i, mask, first, size, writes):
     pattern, bias = np.int64(BAD), np.int64(0)
     if number >= SHARED and number < m.segment_count:
         segment = segment_at(m.segments, number)
-        if (segment.writable or not writes) and segment.kind & access_at(m.accesses, pc).forbids == 0:
+        if (segment.open or not writes) and segment.kind & access_at(m.accesses, pc).forbids == 0:
             bias = i.imm - (number << SEGMENT_SHIFT)
             log_size = (i.aux >> 16) & 255
             if number == LOCAL:

@@ -42,6 +42,8 @@ SEGMENT = record(
     host=1,  # host address
     bytes=1,
     writable=1,  # 1 if stores are allowed
+    open=1,  # 1 if they are, wherever they go
+    covered=1,  # else host address of a byte for each byte: 1 where they are; 0: nowhere, or at all of them
     kind=1,  # of memory, a bit: IN_SHARED, ...
     initialised=1,  # address of a byte map of what was written (0: everything is)
     unwritten=1,  # bytes not yet written
@@ -625,7 +627,7 @@ REFINE, SWEEP, WRITTEN, GROW, UNNAMED, LOOK = range(6, 12)
 with a segment that was taken to be never written, start anew with more room for what `wanted` says, start anew
 without cells of READERS, look why rows lie otherwise than a block takes them to"""
 GROW_AGENTS, GROW_BITS, GROW_MBARRIERS, GROW_MAPS, GROW_WINDOW = range(5)
-OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX, ELSEWHERE = range(5)
+OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX, ELSEWHERE, GAP = range(6)
 """detail[1] of an out-of-bounds finding"""
 
 

@@ -8,6 +8,7 @@ from wsemu.model.data import NamedTuple, dataclass
 
 if TYPE_CHECKING:
     import numpy as np
+    import numpy.typing as npt
 
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.program import Program
@@ -24,6 +25,23 @@ class BoundArray:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
+
+
+class InElements:
+    """That a segment may be written, but not between the elements of its arrays; in the place of `True`."""
+
+    __slots__ = ("covered",)
+
+    def __init__(self, covered: npt.NDArray[np.uint8]) -> None:
+        self.covered = covered
+        """1 for each byte of an element"""
+
+    def __index__(self) -> int:
+        return 1
+
+    def allows(self, offset: int, size: int) -> bool:
+        """Return whether bytes are all those of elements."""
+        return bool(self.covered[offset : offset + size].all())
 
 
 class Bound(NamedTuple):

@@ -17,7 +17,7 @@ from wsemu.frontend.assemble.graph import TRUE, Register
 from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.forms import UnhandledForm, picked
 from wsemu.frontend.ptx.heap import place_of
-from wsemu.frontend.ptx.module import TYPE_BYTES
+from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
 from wsemu.frontend.ptx.short_addresses import SPACES as SMALL
 from wsemu.frontend.ptx.short_addresses import extended
 from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand
@@ -378,12 +378,14 @@ def _parameter(e: Emitter, operand: Operand) -> tuple[EntryParameter | CallParam
 def _load_parameter(
     e: Emitter, instruction: Instruction, type_: str, targets: tuple[Operand, ...], source: Operand
 ) -> bool:
-    """Whether the load named a parameter; one through a register is a load from memory."""
+    """Whether the load named bytes of a parameter; one through a register is a load from memory."""
     named = _parameter(e, source)
     if named is None:
         return False
     parameter, offset = named
     size = TYPE_BYTES[type_]
+    if _leaves(parameter, offset, size * len(targets)):
+        return False
     for k, target in enumerate(targets):
         value = parameter.load(e, f"b{8 * size}", offset + k * size)
         if value is None:
@@ -391,6 +393,12 @@ def _load_parameter(
             return True
         e.write_register(target, value, _sign(type_))
     return True
+
+
+def _leaves(parameter: EntryParameter | CallParameter, offset: int, size: int) -> bool:
+    """Return whether an access leaves the bytes of a parameter: then it is one of memory, and is reported there."""
+    whole = size_of(parameter.variable)
+    return bool(whole) and not 0 <= offset <= whole - size
 
 
 def _store_parameter(e: Emitter, type_: str, values: tuple[Register, ...], destination: Operand) -> bool:
@@ -401,6 +409,8 @@ def _store_parameter(e: Emitter, type_: str, values: tuple[Register, ...], desti
     if isinstance(parameter, EntryParameter):
         raise e.error(destination.at, f"`{parameter.variable.name}` is read-only", "store to memory")
     size = TYPE_BYTES[type_]
+    if _leaves(parameter, offset, size * len(values)):
+        return False
     for k, value in enumerate(values):
         into = parameter.store(e, f"b{8 * size}", offset + k * size)
         e.effect_into(f"mov.b{8 * size}", (value,), (into,))

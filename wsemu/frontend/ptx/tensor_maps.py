@@ -134,9 +134,9 @@ def _copy(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) -> No
         raise UnhandledForm
     lane = e.emit("cvt.b64.u32", e.emit("shl.b32", e.special("laneid"), e.constant("b32", 2)))
     source, target = (full_address(e, operands[n], space) for n, space in ((1, "shared"), (0, "global")))
-    (word,) = e.effect("ld.b32", (e.emit("add.b64", source, lane),), ("b32",), auxiliary=space_bits(e, modifiers))
+    (word,) = e.effect("ld.b32", (e.emit("add.b64", source, lane),), ("b32",), auxiliary=space_bits(e, (origin,)))
     published = PUBLISHED_IN_CTA if scope == "cta" else PUBLISHED
-    e.effect("st.b32", (e.emit("add.b64", target, lane), word), auxiliary=published)
+    e.effect("st.b32", (e.emit("add.b64", target, lane), word), auxiliary=published | space_bits(e, (to,)))
     e.effect("syncwarp", (e.constant("b32", 0xFFFFFFFF),))
 
 

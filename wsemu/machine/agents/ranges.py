@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.bounds import MISALIGNED, OUT_OF_BOUNDS, UNINITIALIZED
+from wsemu.machine.memory.bounds import MISALIGNED, OUT_OF_BOUNDS, UNINITIALIZED, in_gap
 from wsemu.machine.memory.cell_bits import (
     ACTORS,
     ANYONE,
@@ -46,6 +46,7 @@ from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, set_bytes, stor
 from wsemu.machine.state import (
     BAD_INDEX,
     DONE,
+    GAP,
     OUTSIDE,
     READ_ONLY,
     READ_SO_FAR,
@@ -130,6 +131,8 @@ def host_place(m, w, pc, lane, address, size, alignment, writes, shared, report)
         return np.int64(0)
     if writes and not segment.writable:
         return outside(m, w, pc, lane, address, np.int64(READ_ONLY), size, number, segment.bytes, report)
+    if writes and in_gap(segment, offset, size):
+        outside(m, w, pc, lane, address, np.int64(GAP), size, number, segment.bytes, report)
     if flag:
         outside(m, w, pc, lane, address, np.int64(WRAPPED), size, number, segment.bytes, report)
     return segment.host + offset

@@ -21,7 +21,7 @@ from wsemu.machine.records import (
     variable_at,
 )
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, set_bytes, store_u8, unset_bytes
-from wsemu.machine.state import BAD_INDEX, ELSEWHERE, OUTSIDE, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED
+from wsemu.machine.state import BAD_INDEX, ELSEWHERE, GAP, OUTSIDE, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
     ADDRESS_OUT,
@@ -128,6 +128,16 @@ def offset_in_local(m, offset, lane, size, writes):
 
 
 @compiled
+def in_gap(segment, offset, size):
+    """Return whether a store would go between the elements of a segment's arrays."""
+    if segment.covered:
+        for q in range(size):
+            if load_u8(segment.covered + offset + q) == 0:
+                return True
+    return False
+
+
+@compiled
 def careful_lane(m, pc, warp, address, lane, size, writes):
     """Host address minus virtual address of one lane's access, or 0 when it must not be made.  Reports what
     is wrong."""
@@ -187,6 +197,13 @@ def careful_lane(m, pc, warp, address, lane, size, writes):
             (address, READ_ONLY, size, number, extent),
         )
         return np.int64(0)
+    if writes and in_gap(segment, offset, size):
+        record_finding(
+            m.report_entry,
+            m.address,
+            (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
+            (address, GAP, size, number, extent),
+        )
     if flag:
         record_finding(
             m.report_entry,

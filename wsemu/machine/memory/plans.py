@@ -377,7 +377,7 @@ def part_of(m, number, offset):
     lane's address may reach, and whether it may be written."""
     segment = segment_at(m.segments, number)
     if number != LOCAL:
-        return offset, np.int64(0), segment.bytes, segment.writable
+        return offset, np.int64(0), segment.bytes, segment.open
     variable = offset >> LOCAL_SHIFT
     if variable & ON_STACK:  # whose extent each lane has for itself
         return offset, np.int64(0), np.int64(-1), np.int64(0)

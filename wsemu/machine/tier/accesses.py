@@ -91,7 +91,7 @@ def side_by_side(address, w, pc, first, log_size, kind):
     segment = segment_at(m.segments, number)
     size = np.int64(1) << log_size
     offset = first - (number << SEGMENT_SHIFT)
-    if offset + (size << 5) > segment.bytes or offset & (size - 1) or (kind == WRITE and segment.writable == 0):
+    if offset + (size << 5) > segment.bytes or offset & (size - 1) or (kind == WRITE and segment.open == 0):
         return np.int64(0)
     if number == LOCAL and (offset or size != m.thread_bytes):
         return np.int64(0)
@@ -181,7 +181,7 @@ def some_side_by_side(address, w, pc, place, imm, lanes, kind):
     end = offset + 4 * n
     if unit(place, lanes, lane, np.int64(2)) == 0 or end > segment.bytes or offset & 3:
         return np.int64(0)
-    if (kind == WRITE and segment.writable == 0) or (number == SHARED and near_mbarriers(m, offset, end)):
+    if (kind == WRITE and segment.open == 0) or (number == SHARED and near_mbarriers(m, offset, end)):
         return np.int64(0)
     row = access_at(m.accesses, pc)
     if segment.kind & row.forbids:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from wsemu.model.bound import InElements
 from wsemu.model.isa import (
     ADDRESS_OUT,
     ADDRESS_WRAPPED,
@@ -114,6 +115,8 @@ def locate(
     if offset % alignment:
         _misaligned(run, lane, address, alignment, size)
         return None
+    if writes and isinstance(segment.writable, InElements) and not segment.writable.allows(offset, size):
+        _outside(run, lane, size, address=address, segment=number, bytes=len(segment.data), gap=1)
     if wrapped or (writes and not segment.writable):
         known = {"address": address, "segment": number, "bytes": _extent(run, number, segment)}
         if writes and not segment.writable:
