@@ -165,6 +165,15 @@ def test_another_threads_variable_is_out_of_bounds(way: str) -> None:
     assert "in the memory of lane 5" in finding.notes[0]
 
 
+@pytest.mark.parametrize(("threads", "verdict"), [(32, "failed"), (1, "verified"), (64, "incomplete")])
+def test_an_address_for_another_warp_is_not_verified(threads: int, verdict: str) -> None:
+    body = """mov.u32 %r3, shared; setp.eq.u32 %p2, %r2, 0; @%p2 st.shared.u64 [%r3], %rd6; bar.sync 0;
+    setp.eq.u32 %p3, %r2, MINE; @!%p3 bra $end; ld.shared.u64 %rd9, [%r3]; ld.u32 %r9, [%rd9];\n$end:"""
+    text = HEAD + body.replace("MINE", "32" if threads == 64 else str(threads // 2)) + TAIL
+    given = np.arange(32, dtype=np.uint32), np.zeros(64, np.uint32), np.int32(0), bytes(16)
+    assert wsemu.check(wsemu.load_ptx(text)["k"], 1, threads, given).verdict == verdict
+
+
 def test_a_variable_ends_with_its_function(way: str) -> None:
     (finding,) = [finding for finding in _report(GONE, way).findings if finding.severity == "error"]
     assert finding.message == "load of 4 bytes in a variable whose function has returned"

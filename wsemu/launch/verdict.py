@@ -9,6 +9,7 @@ verified     neither: what `proof` says holds
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import time
 from collections import Counter
@@ -172,7 +173,10 @@ def judge(
     if failing and not found.failed and _is_up_to_atomics(outcome, doubts) and not _may_poll(program):
         found = _with_assertions(found, failing, places, settings)
         doubts = doubts._replace(stopped=[], asserted=[], orders=[], steered={}, tried=())
-    doubts = doubts._replace(unpromised=program.unpromised)
+    shared_locals = (
+        program.shared_locals if math.prod(configuration.block) > LANES else []
+    )  # each lane of a warp is checked
+    doubts = doubts._replace(unpromised=[*program.unpromised, *shared_locals])
     verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
     unreached = find_unreached(places)
     return Report.made(

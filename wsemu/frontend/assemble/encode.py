@@ -432,6 +432,7 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         raises=list(graph.raises),
         stops=list(graph.stops),
         unmodelled=list(graph.unmodelled),
+        shared_locals=list(graph.shared_locals),
         unpromised=list(graph.unpromised),
         doubts=list(graph.doubts),
         registers=graph.registers,

@@ -101,6 +101,8 @@ class Graph:
     """as `Program` has it"""
     unmodelled: list[str] = field(default_factory=list)
     """what of the kernel as a whole is not modelled, with its place"""
+    shared_locals: list[str] = field(default_factory=list)
+    """see `Program.shared_locals`"""
     unpromised: list[str] = field(default_factory=list)
     """as `Program` has it"""
     doubts: dict[str, None] = field(default_factory=dict)

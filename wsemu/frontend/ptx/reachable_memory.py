@@ -8,6 +8,7 @@ arrays leads to no shared memory, whatever their distance here.  An address from
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.memory import FORBIDDEN
@@ -16,11 +17,12 @@ from wsemu.model.isa import ANYWHERE, FORBIDS_SHIFT, IN_ARRAY, IN_CONSTANT, IN_L
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from wsemu.frontend.assemble.graph import Graph, Register
+    from wsemu.frontend.assemble.graph import Graph, Instruction, Register
     from wsemu.frontend.ptx.module import Kind
 
 _BASES = {"shared": IN_SHARED, "dynamic": IN_SHARED, "local": IN_LOCAL}
 """special values that are addresses"""
+_SHARES = "an address of local memory is stored where another warp may load it, to which it means its own memory"
 _ACCESSES = ("load", "store", "atomic")
 _ANY_SPACE = frozenset({0, FORBIDDEN["global"]})
 """what accesses forbid by a generic address, or by one of global memory"""
@@ -32,14 +34,31 @@ def forbid_by_origin(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Reg
     `windowed` are registers with generic addresses made of offsets in shared memory.
     """
     held = _origins(graph, kinds, windowed)
+    places: dict[str, None] = {}
+    loads = False
     for block in graph.blocks:
         for instruction in block.instructions:
             operation = OPERATIONS.get(instruction.operation)
             if operation is None or operation.kind not in _ACCESSES:
                 continue
+            if _shares_local(instruction, held):
+                span = graph.spans[instruction.span]
+                places[f"line {span.line} of {PurePath(span.file).name}"] = None
             if instruction.auxiliary >> FORBIDS_SHIFT & ANYWHERE in _ANY_SPACE:
                 forbidden = ANYWHERE & ~held.get(instruction.operands[0], 0)
                 instruction.auxiliary |= forbidden << FORBIDS_SHIFT
+            loads |= held.get(instruction.operands[0], 0) == ANYWHERE
+    if loads:
+        graph.shared_locals += [f"{_SHARES} ({place})" for place in places]
+
+
+def _shares_local(instruction: Instruction, held: dict[Register, int]) -> bool:
+    """Return whether a store puts an address of local memory where other warps may load it."""
+    address, *values = instruction.operands
+    if not any(held.get(value, 0) & IN_LOCAL and held[value] != ANYWHERE for value in values):
+        return False
+    reaches = held.get(address, 0) & ~(instruction.auxiliary >> FORBIDS_SHIFT)
+    return not reaches & IN_LOCAL
 
 
 def _origins(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Register]) -> dict[Register, int]:
