@@ -61,6 +61,8 @@ class Block:
     """jump, bra, exit or trap"""
     trap: int = 0
     """of a trap: its index in `Graph.traps`; of an exit: its `aux`, such as `ABORTS`"""
+    dead: bool = False
+    """whether control never reaches it, as the Python front end knows: it is walked for the types in it alone"""
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 from wsemu.frontend.python import arithmetic
 from wsemu.frontend.python.arrays import moved, row_major
 from wsemu.frontend.python.builder import Builder
-from wsemu.frontend.python.scalars import describe
+from wsemu.frontend.python.scalars import constant, describe
 from wsemu.frontend.python.values import (
     ArrayValue,
     Scalar,
@@ -48,6 +48,8 @@ def allocate(call: Any, space: str, shape: Value, dtype: Value, alignment: Value
     extents = _constant_shape(shape, space)
     align = max(made.alignment, _alignment(alignment) if alignment is not None else 1)
     name = call.walker.name_for_array(space)
+    if b.block.dead:
+        return _never_used(b, space, name, extents, made)
     if space == "shared" and extents == (0,):
         b.graph.uses_dynamic_shared = True
         b.graph.dynamic_alignment = max(b.graph.dynamic_alignment, align)
@@ -66,6 +68,14 @@ def allocate(call: Any, space: str, shape: Value, dtype: Value, alignment: Value
     strides = row_major(b, shape_values, made.itemsize)
     bounds = Scalar(int64, address), Scalar(int64, None, int(np.prod(extents, dtype=object)) * made.itemsize)
     return ArrayValue(made, address, shape_values, strides, name, space, bounds)
+
+
+def _never_used(b: Builder, space: str, name: str, extents: tuple[int, ...], dtype: np.dtype[Any]) -> ArrayValue:
+    """An array of code that never runs: it takes no memory."""
+    nowhere = b.constant("b64", 0)
+    shape = tuple(Scalar(int64, None, extent) for extent in extents)
+    bounds = Scalar(int64, nowhere), constant(int64, 0)
+    return ArrayValue(dtype, nowhere, shape, row_major(b, shape, dtype.itemsize), name, space, bounds)
 
 
 def _alignment(value: Value) -> int:

@@ -146,8 +146,16 @@ class Builder:
 
     def open(self) -> Block:
         """A new block, into which instructions now go."""
+        dead = self.block.dead
         self.block = self.graph.block()
+        self.block.dead = dead
         return self.block
+
+    def dead_end(self) -> Block:
+        """A block that control never reaches, for the end of an edge that has types alone."""
+        block = self.graph.block()
+        block.dead = True
+        return block
 
     def jump(self, source: Block, target: Block) -> None:
         source.successors = (target.index,)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python import arithmetic, arrays, enumerations, joining, text, views
 from wsemu.frontend.python.frames import Unreachable
+from wsemu.frontend.python.pruning import jump
 from wsemu.frontend.python.scalars import (
     FALSE,
     both,
@@ -36,6 +37,7 @@ from wsemu.frontend.python.values import (
     SliceValue,
     Static,
     TupleValue,
+    Unread,
     Value,
 )
 from wsemu.language.numbers import boolean, int64
@@ -131,7 +133,15 @@ class Expressions:
 
         def arm(make: Callable[[], Value]) -> Callable[[], None]:
             def walk() -> None:
-                self.env[name] = make()
+                start, depth = self.b.block, len(self.b.scopes)
+                try:
+                    self.env[name] = make()
+                except KernelError as error:
+                    if not start.dead:
+                        raise
+                    self.b.unwind(depth)
+                    self.b.block, self.reachable = start, True
+                    self.env[name] = Unread(error)
 
             return walk
 
@@ -212,15 +222,17 @@ class Expressions:
         """The deciding operand itself, as Python has it."""
         is_and = isinstance(node.op, ast.And)
         result = self.evaluate(node.values[0])
+        tested: ast.expr | None = node.values[0]
         for part in node.values[1:]:
             self.at(node)
             test = truth(self.b, result)
-            if test.literal is not None:
+            dropped = self.is_own_library() or (tested is not None and jump(self, tested) is not None)
+            if test.literal is not None and dropped:
                 if bool(test.literal) != is_and:
                     return result
-                result = self.evaluate(part)
+                result, tested = self.evaluate(part), part
                 continue
-            left = result
+            left, tested = result, None
             take = (lambda p=part: self.evaluate(p), lambda v=left: v)
             result = self.select(test, *(take if is_and else take[::-1]), simple=is_simple(part))
         return result
@@ -241,7 +253,7 @@ class Expressions:
 
     def get_IfExp(self: Walker, node: ast.IfExp) -> Value:
         test = self.condition(node.test)
-        if test.literal is not None and not self.is_assumed(node.test):
+        if test.literal is not None and not self.keeps(node.test):
             return self.evaluate(node.body if test.literal else node.orelse)
         simple = is_simple(node.body) and is_simple(node.orelse)
         return self.select(test, lambda: self.evaluate(node.body), lambda: self.evaluate(node.orelse), simple)

@@ -52,8 +52,8 @@ class Frame:
     """names read in a loop before the assignment further down in its body was walked"""
     env: Environment = field(default_factory=dict)
     """its variables while a function that it calls is walked"""
-    known: frozenset[str] = frozenset()
-    """parameters whose numbers happen to be known: Numba types a function without them"""
+    arguments: Environment = field(default_factory=dict)
+    """what its parameters were given"""
     last: Environment = field(default_factory=dict)
     """what was assigned to each variable last, on whatever path"""
     constants: dict[str, Value] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from wsemu.frontend.python.frames import NONE, Frame, Unreachable
 from wsemu.frontend.python.joining import Environment
 from wsemu.frontend.python.library import lookup as library
 from wsemu.frontend.python.overloading import overloaded
+from wsemu.frontend.python.pruning import marked, unmarked
 from wsemu.frontend.python.recursion import entered
 from wsemu.frontend.python.scalars import describe
 from wsemu.frontend.python.source import source_of
@@ -35,6 +36,7 @@ from wsemu.frontend.python.values import (
 from wsemu.frontend.python.walk_builtins import BUILTINS
 from wsemu.language.markers import Foreign, KernelFunction
 from wsemu.language.pattern_objects import has_methods
+from wsemu.model.data import replace
 from wsemu.model.errors import KernelError
 from wsemu.model.own import PATTERNS, is_own
 
@@ -63,10 +65,10 @@ class Functions:
             if isinstance(argument, ast.Starred):
                 args += self.items_of(argument, self.evaluate(argument.value))
             else:
-                args.append(self.evaluate(argument))
+                args.append(marked(self, argument, self.evaluate(argument)))
         kwargs = {}
         for keyword in node.keywords:
-            value = self.evaluate(keyword.value)
+            value = marked(self, keyword.value, self.evaluate(keyword.value))
             if keyword.arg is not None:
                 kwargs[keyword.arg] = value
             elif isinstance(value, Keywords):  # what the function was given, handed on
@@ -213,8 +215,8 @@ class Functions:
         assigned = frozenset((*code.co_varnames, *code.co_cellvars))
         frame = Frame(source, function.__globals__, cells, assigned, code, builds=builds)
         env = self.bind_arguments(source.node.args, args, kwargs, function.__name__, self.host_defaults(function), node)
-        frame.known = frozenset(name for name, value in env.items() if is_known(value))
-        return self.enter(frame, env, source.node, node)
+        frame.arguments = env = {name: unmarked(value) for name, value in env.items()}
+        return self.enter(frame, dict(env), source.node, node)
 
     def check_function(self: Walker, function: FunctionType, node: ast.AST | None) -> None:
         """Generators and coroutines cannot be walked."""
@@ -334,7 +336,7 @@ class Functions:
         found = {name: self.host_value(value, name) for name, value in zip(names, values, strict=True)}
         for name, value in (function.__kwdefaults__ or {}).items():
             found[name] = self.host_value(value, name)
-        return found
+        return {name: no_literal(value) for name, value in found.items()}
 
     def bind_arguments(
         self: Walker,
@@ -418,11 +420,11 @@ class Functions:
         return self.walk_function(function, [receiver, *args], kwargs, node)
 
 
-def is_known(value: Value) -> bool:
-    """Whether a value is, or has in it, a number known at compile time."""
-    if isinstance(value, TupleValue):
-        return any(map(is_known, value.items))
-    return isinstance(value, Scalar) and value.literal is not None
+def no_literal(value: Value) -> Value:
+    """A default, whose number is not part of its type in Numba."""
+    if type(value) is Scalar and value.is_python_literal and value.type.kind != "f":
+        return replace(value, is_python_literal=False)
+    return value
 
 
 def _plain(function: Any) -> Any:

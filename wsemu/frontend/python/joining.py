@@ -23,6 +23,7 @@ from wsemu.frontend.python.values import (
     Scalar,
     Static,
     TupleValue,
+    Unread,
     Value,
 )
 from wsemu.language.numbers import NumberType
@@ -60,6 +61,7 @@ def convert_at(b: Builder, block: Block, value: Any, type_: NumberType) -> Any:
 def join(b: Builder, edges: list[Edge]) -> Environment:
     """Open the block where `edges` meet; the environment in it."""
     block = b.open()
+    block.dead = all(source.dead for source, _ in edges)
     for source, _ in edges:
         if source.end != "bra":
             b.jump(source, block)
@@ -72,21 +74,64 @@ def join(b: Builder, edges: list[Edge]) -> Environment:
     for name in names:
         values = [env.get(name) for env in environments]
         result[name] = merged(b, block, sources, values)
-        if any(v is None or id(v) in b.partial for v in values):
+        if any((v is None and not source.dead) or id(v) in b.partial for source, v in zip(sources, values, strict=True)):
             b.partial[id(result[name])] = name, result[name]
     return result
 
 
 def merged(b: Builder, block: Block, sources: list[Block], values: list[Value | None]) -> Value:
-    """One value for a variable; None where a path does not assign it (it is zero there)."""
+    """One value for a variable; None where a path does not assign it (it is zero there).
+
+    Edges from blocks that control never reaches have a say in its type alone.
+    """
     first = next(v for v in values if v is not None)
     if all(v is first for v in values):
         return first
+    edges = list(zip(sources, values, strict=True))
+    live = [(source, v) for source, v in edges if source.dead is block.dead]
+    known = [v for _, v in live if v is not None]
+    if not known:
+        return blank(b, first)
+    unread = next((v for v in known if isinstance(v, Unread)), None)
+    if unread is not None:
+        return unread
+    result = known[0]
     try:
-        return _merge(b, block, sources, [blank(b, first) if v is None else v for v in values])
+        if not all(v is result for _, v in live):
+            whole = [blank(b, result) if v is None else v for _, v in live]
+            result = _merge(b, block, [source for source, _ in live], whole)
+        for source, v in edges:
+            if source.dead is not block.dead and v is not None:
+                result = typed_as(b, result, v)
     except NoCommonType:
-        other = next(v for v in values if v is not None and not same_value(v, first))
+        other = next((v for v in values if v is not None and not same_value(v, first)), first)
         return Ambiguous(first, other)
+    return replace(result, fixed=False) if isinstance(result, Scalar) and result.fixed else result
+
+
+def typed_as(b: Builder, value: Value, other: Value) -> Value:
+    """`value`, in the type of a variable that holds it or `other`."""
+    match value, other:
+        case (Unread(), _) | (_, Unread()):
+            return value if isinstance(value, Unread) else other
+        case (Ambiguous(), _) | (_, Ambiguous()):
+            return value if isinstance(value, Ambiguous) else other
+        case Scalar() | ComplexValue(), Scalar() | ComplexValue():
+            type_ = _common([value.type, other.type])
+            return value if value.type is type_ else arithmetic.cast(b, value, type_)
+        case TupleValue(), TupleValue() if len(value.items) == len(other.items):
+            pairs = zip(value.items, other.items, strict=True)
+            return TupleValue(tuple(typed_as(b, v, o) for v, o in pairs), value.names)
+        case PatternValue(), PatternValue() if value.cls is other.cls and value.fields.keys() == other.fields.keys():
+            return PatternValue(value.cls, {n: typed_as(b, v, other.fields[n]) for n, v in value.fields.items()})
+        case ArrayValue(), ArrayValue() if value.dtype == other.dtype and value.ndim == other.ndim:
+            return value
+        case RecordValue(), RecordValue() if value.dtype == other.dtype and value.offset == other.offset:
+            return value
+    nothing = Static(None)
+    if same_value(value, other) or same_value(value, nothing) or same_value(other, nothing):
+        return value  # with `None` it is an optional, which computes as what it holds
+    raise NoCommonType
 
 
 def same_value(a: Any, v: Any) -> bool:
@@ -242,6 +287,9 @@ class Carried:
 
 def carry(b: Builder, block: Block, source: Block, value: Value, seed: Value | None) -> Carried:
     """Phis at a loop header for a variable that the body assigns; `seed` has the types an earlier walk asked for."""
+    unread = next((v for v in (value, seed) if isinstance(v, Unread)), None)
+    if unread is not None:
+        return Carried(unread, [])
     if isinstance(seed, Ambiguous) or (seed is not None and widest(value, seed) is None):
         return Carried(Ambiguous(value, seed), [])
     phis: list[tuple[Phi, NumberType | None]] = []
@@ -309,6 +357,8 @@ def widest(a: Value, v: Value) -> Value | None:
 
 def _widest(a: Value, v: Value) -> Value:
     match a, v:
+        case (Unread() as unread, _) | (_, Unread() as unread):
+            return unread
         case Scalar() | ComplexValue(), Scalar() | ComplexValue():
             type_ = _common([a.type, v.type])
             wide = a if type_ is a.type else v if type_ is v.type else constant_of(type_)
@@ -350,8 +400,29 @@ def same_types(a: Value, v: Value) -> bool:
     return same_value(a, v)
 
 
+def alike(a: Value, v: Value) -> bool:
+    """Whether two values have the same types, whichever arrays they are."""
+    match a, v:
+        case TupleValue(), TupleValue() if len(a.items) == len(v.items):
+            return all(map(alike, a.items, v.items))
+        case PatternValue(), PatternValue() if a.fields.keys() == v.fields.keys():
+            return all(alike(item, v.fields[name]) for name, item in a.fields.items())
+        case ArrayValue(), ArrayValue():
+            return a.dtype == v.dtype and a.ndim == v.ndim
+        case RecordValue(), RecordValue():
+            return a.dtype == v.dtype
+        case Scalar(), Scalar():
+            return a.type is v.type
+    return same_types(a, v)
+
+
 def used(value: Value, name: str) -> Value:
     """`value`, unless it has no single type."""
+    if isinstance(value, Unread):
+        error = value.error
+        place = f" (line {error.span.line})" if error.span is not None else ""
+        what = f"the type of `{name}` comes from code that never runs{place} and that is not modelled: {error.message}"
+        raise UnsupportedError(what, remedy=error.remedy)
     if isinstance(value, Ambiguous):
         both = (value.first, value.second)
         objects = any(isinstance(one, (Static, Closure)) for one in both)  # None and a number are one type to Numba

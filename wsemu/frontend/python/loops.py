@@ -13,14 +13,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.graph import Block
-from wsemu.frontend.python import arithmetic, joining
+from wsemu.frontend.python import arithmetic, joining, pruning
 from wsemu.frontend.python.frames import Loop, Widen
-from wsemu.frontend.python.joining import Carried, Edge
+from wsemu.frontend.python.joining import Carried, Edge, Environment
+from wsemu.frontend.python.pruning import decided
 from wsemu.frontend.python.scalars import both, constant, either, register, scalar_cast
-from wsemu.frontend.python.syntax import assigned_names, read_outside
-from wsemu.frontend.python.values import ArrayValue, FlatValue, RangeValue, Scalar, Value
+from wsemu.frontend.python.syntax import assigned_names, has_continue, names_in, read_outside
+from wsemu.frontend.python.values import ArrayValue, FlatValue, RangeValue, Scalar, Unread, Value
 from wsemu.frontend.python.walk_builtins import Stepped, stepped
 from wsemu.language.numbers import int64
+from wsemu.model.data import dataclass
 
 if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker
@@ -41,6 +43,16 @@ class Header:
         self.carried: dict[str, Carried] = {}
 
 
+@dataclass(slots=True)
+class Tested:
+    """Where a `while` loop is tested."""
+
+    peeled: bool
+    """whether Numba knows that it is entered"""
+    at_end: bool = False
+    """whether it is walked as Python compiles it, since variables have other types there than before it"""
+
+
 class Loops:
     """Loops and what leaves them."""
 
@@ -54,7 +66,21 @@ class Loops:
 
     def do_While(self: Walker, node: ast.While) -> None:
         names = assigned_names(node)
-        self.loop(names, node.orelse, lambda: self.while_once(node, names))
+        enters = self.enters(node, names)
+        if enters is False:
+            self.suite(node.orelse)
+            return
+        tested = Tested(peeled=bool(enters))
+        self.loop(names, node.orelse, lambda: self.while_once(node, names, tested))
+
+    def enters(self: Walker, node: ast.While, names: tuple[str, ...]) -> bool | None:
+        """Whether Numba knows that a loop is entered: Python's compiler tests once before the loop, and once at its end.
+
+        A `continue` goes back to the first test.
+        """
+        if self.is_own_library() or (has_continue(node) and names_in(node.test) & set(names)):
+            return None
+        return decided(self, node.test)
 
     def do_For(self: Walker, node: ast.For) -> None:
         iterable = self.evaluate(node.iter)
@@ -167,7 +193,7 @@ class Loops:
         if any(wider):
             raise Widen
         for name, entry in header.carried.items():
-            if isinstance(entry.value, joining.Ambiguous):  # of no type, and nothing is carried
+            if isinstance(entry.value, (joining.Ambiguous, Unread)):  # of no type, and nothing is carried
                 continue
             for (made, type_), leaf in zip(entry.phis, joining.leaves(self.env[name]), strict=True):
                 if type_ is not None and isinstance(leaf, Scalar):
@@ -195,7 +221,7 @@ class Loops:
     def widens(self: Walker, name: str, assumed: Value, seeds: Seeds) -> bool:
         """Whether the body gives a variable a wider type than was assumed; the new one is remembered."""
         now = self.env[name]
-        if now is assumed or isinstance(assumed, joining.Ambiguous):
+        if now is assumed or isinstance(assumed, (joining.Ambiguous, Unread)):
             return False
         wide = joining.widest(assumed, now) or joining.Ambiguous(assumed, now)
         if joining.same_types(wide, assumed):
@@ -204,28 +230,62 @@ class Loops:
         return True
 
     # -- while --------------------------------------------------------------------------------------------------------
-    def while_once(self: Walker, node: ast.While, names: tuple[str, ...]) -> list[Edge]:
+    def while_once(self: Walker, node: ast.While, names: tuple[str, ...], tested: Tested) -> list[Edge]:
         """One walk of a `while` loop; the edges that leave it because its condition fails."""
         self.at(node.test)
+        if tested.at_end:
+            return self.while_to_its_end(node, names)
         later = read_outside(self.frame.source.node, node)  # it leaves at its header, which has to know of them
         self.frame.undefined.update(name for name in names if name in later and name not in self.env)
         header = self.header(names)
         condition = self.condition(node.test)
         exits: list[Edge] = []
-        if condition.literal is None:
-            test, env = self.b.block, self.env
-            body = self.b.open()
-            self.b.block = test
-            exits.append(self.leave(condition, body))
-            self.b.block, self.env = body, dict(env)
+        if condition.literal is None or self.keeps(node.test):
+            exits.append(self.enter_body(condition))
         elif not condition.literal:
             self.b.pop()
             return [(self.b.block, self.env)]
         self.b.push()
         self.suite(node.body)
         if self.latch():
+            if tested.peeled and exits and self.narrows(header):
+                tested.at_end = True
+                raise Widen
             self.back(header)
             self.b.jump(self.b.block, header.block)
+        self.b.pop()
+        self.reachable = True
+        return exits
+
+    def enter_body(self: Walker, condition: Scalar) -> Edge:
+        """Go on in the body of a loop where its condition holds; the edge that leaves the loop."""
+        if condition.literal:
+            env, self.env = self.env, dict(self.env)
+            return self.b.dead_end(), env
+        test, env = self.b.block, self.env
+        body = self.b.open()
+        body.dead = test.dead or condition.literal is not None
+        self.b.block = test
+        left = self.leave(condition, body)
+        self.b.block, self.env = body, dict(env)
+        return left
+
+    def narrows(self: Walker, header: Header) -> bool:
+        """Whether a variable at the end of a loop's body has another type than where the loop begins."""
+        return any(not joining.alike(entry.value, self.env[name]) for name, entry in header.carried.items())
+
+    def while_to_its_end(self: Walker, node: ast.While, names: tuple[str, ...]) -> list[Edge]:
+        """The same for a loop that is known to be entered, and left at its end alone, with the types there."""
+        header = self.header(names)
+        exits: list[Edge] = []
+        self.b.push()
+        self.suite(node.body)
+        if self.latch():
+            self.at(node.test)
+            condition = self.condition(node.test)
+            env = dict(self.env)
+            self.back(header)
+            exits.append((self.leave(condition, header.block)[0], env))
         self.b.pop()
         self.reachable = True
         return exits
@@ -233,8 +293,18 @@ class Loops:
     # -- for ----------------------------------------------------------------------------------------------------------
     def unrolled(self: Walker, node: ast.For, items: tuple[Value, ...]) -> None:
         """A loop over a tuple: its body once for each item."""
-        breaks: list[Edge] = []
+        self.loop((), node.orelse, lambda: self.unrolled_once(node, items))
+
+    def unrolled_once(self: Walker, node: ast.For, items: tuple[Value, ...]) -> list[Edge]:
+        """One walk of a loop over a tuple, each round of which begins with the variables in one type; what leaves it."""
+        self.at(node.iter)
+        names = tuple(name for name in assigned_names(node) if name not in names_in(node.target))
+        seeds = self.seeds.setdefault((names, self.b.span, self.b.stack), {})
+        before, self.env = self.env, dict(self.env)
+        loop = self.frame.loops[-1]
         for item in items:
+            self.hold(names, seeds)
+            held = dict(self.env)
             done = Loop(())
             self.frame.loops.append(done)
             self.b.push()  # what comes after a `continue` or `break` is not known to the next round
@@ -242,18 +312,40 @@ class Loops:
             self.b.pop()
             self.frame.loops.pop()
             edges = [*done.continues, *([(self.b.block, self.env)] if self.reachable else [])]
-            breaks += done.breaks
+            loop.breaks += done.breaks
             self.reachable = bool(edges)
             if not edges:
-                break
+                return []
             if done.continues:
                 self.env = joining.join(self.b, edges)
-        if self.reachable and node.orelse:
-            self.b.push()
-            self.suite(node.orelse)
-            self.b.pop()
-        if breaks:
-            self.meet([*breaks, *([(self.b.block, self.env)] if self.reachable else [])])
+            if self.outgrows(names, held, seeds):
+                raise Widen
+        return [(self.b.block, self.env), (self.b.dead_end(), before)]
+
+    def outgrows(self: Walker, names: tuple[str, ...], held: Environment, seeds: Seeds) -> bool:
+        """Whether a round gives variables wider types than they had before it; the new ones are remembered."""
+        wider = False
+        for name in names:
+            old = held.get(name)
+            if old is None or isinstance(old, (joining.Ambiguous, Unread)):
+                continue
+            wide = joining.widest(old, self.env[name]) or joining.Ambiguous(old, self.env[name])
+            if not joining.alike(wide, old):
+                seeds[name] = wide
+                wider = True
+        return wider
+
+    def hold(self: Walker, names: tuple[str, ...], seeds: Seeds) -> None:
+        """Give variables the types that an earlier walk asked for."""
+        for name in names:
+            value, seed = self.env.get(name), seeds.get(name)
+            if value is not None and seed is not None:
+                try:
+                    self.env[name] = pruning.unmarked(joining.typed_as(self.b, value, seed))
+                except joining.NoCommonType:
+                    self.env[name] = joining.Ambiguous(value, seed)
+            elif value is not None:
+                self.env[name] = pruning.unmarked(value)
 
     def counted(
         self: Walker,
@@ -265,9 +357,6 @@ class Loops:
     ) -> None:
         """A loop over a range, tested at its end; a guard before it if it may run zero times."""
         first = self.in_range(span, span.start)
-        if first.literal is not None and not first.literal:
-            self.suite(orelse)
-            return
         place = self.b.span
         self.loop(names, orelse, lambda: self.counted_once(span, body, names, first, place))
 
@@ -290,14 +379,8 @@ class Loops:
         place: int,
     ) -> list[Edge]:
         """One walk of a loop over a range; the edges that leave it because the range is used up."""
-        exits: list[Edge] = []
         self.b.span = place
-        if first.literal is None:
-            guard, env = self.b.block, self.env
-            preheader = self.b.open()
-            self.b.block = guard
-            exits.append(self.leave(first, preheader))
-            self.b.block, self.env = preheader, dict(env)
+        exits = [self.enter_body(first)]
         self.b.push()  # the preheader runs only where the guard holds
         source = self.b.block
         header = self.header(names)

@@ -16,8 +16,8 @@ from numpy.lib.array_utils import byte_bounds
 from wsemu.frontend.python import arithmetic, arrays, enumerations, joining, views
 from wsemu.frontend.python.frames import Frame
 from wsemu.frontend.python.library import lookup as library
+from wsemu.frontend.python.pruning import decided
 from wsemu.frontend.python.scalars import constant, describe, literal
-from wsemu.frontend.python.syntax import derived_names, is_simple, numbers_in
 from wsemu.frontend.python.values import (
     ArrayValue,
     Bound,
@@ -37,6 +37,7 @@ from wsemu.language.pattern_objects import has_methods
 from wsemu.model.device_array import DeviceArray, as_cuda_array, is_foreign
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.file_names import short
+from wsemu.model.own import PATTERNS, is_own
 from wsemu.model.program import ConstantArray
 
 if TYPE_CHECKING:
@@ -75,28 +76,14 @@ class Names:
     def get_Name(self: Walker, node: ast.Name) -> Value:
         return self.read_name(node, node.id)
 
-    def is_assumed(self: Walker, node: ast.expr) -> bool:
-        """Whether an expression depends on arguments whose numbers Numba does not know where it types a function.
+    def is_own_library(self: Walker) -> bool:
+        """Whether a function is wsemu's own, written for this front end alone: Numba never types it."""
+        file = self.frame.source.file
+        return is_own(file) and not file.startswith(PATTERNS)
 
-        A branch on it is typed with both its arms, though only one of them can run.  What types alone decide, such as
-        `x is None`, Numba knows.
-        """
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return self.is_assumed(node.operand)
-        if isinstance(node, ast.BoolOp):
-            decides = isinstance(node.op, ast.Or)
-            for part in node.values:
-                if self.is_assumed(part):
-                    return True
-                if is_simple(part) and self.condition(part).literal is decides:
-                    return False
-            return False
-        frame: Frame | None = self.frame
-        while frame is not None:
-            if frame.known and numbers_in(node) & derived_names(frame.source.node, frame.known):
-                return True
-            frame = frame.maker
-        return False
+    def keeps(self: Walker, test: ast.expr) -> bool:
+        """Whether Numba types both sides of a branch, though the condition is known here."""
+        return not self.is_own_library() and decided(self, test) is None
 
     def read_name(self: Walker, node: ast.AST, name: str) -> Value:
         """The variable, the variable of an enclosing function, or the host object of this name."""
@@ -124,7 +111,7 @@ class Names:
     def doubt(self: Walker, node: ast.AST, value: Value) -> None:
         """Note a use of a variable that not all paths have assigned."""
         name = self.b.partial.get(id(value), ("", value))[0]
-        if name:
+        if name and not self.b.block.dead:
             self.b.graph.doubts[self.doubtful(node, name)] = None
 
     def doubtful(self: Walker, node: ast.AST, name: str) -> str:

@@ -14,7 +14,8 @@ from wsemu.frontend.python.expressions import BINARY
 from wsemu.frontend.python.frames import NONE, Unreachable
 from wsemu.frontend.python.joining import Edge
 from wsemu.frontend.python.scalars import both, constant, describe, either, register
-from wsemu.frontend.python.syntax import assigned_names
+from wsemu.frontend.python.pruning import Known, compared, constant_object, decided, marked
+from wsemu.frontend.python.syntax import assigned_names, is_folded, names_assigned_by
 from wsemu.frontend.python.values import (
     ArrayValue,
     Closure,
@@ -29,9 +30,11 @@ from wsemu.frontend.python.values import (
     TextValue,
     TupleValue,
     TypedVariable,
+    Unread,
     Value,
 )
 from wsemu.language.numbers import boolean, int64
+from wsemu.model.data import replace
 from wsemu.model.errors import KernelError
 from wsemu.model.isa import ASSERTS, FAILS, RAISES
 from wsemu.model.program import Raised
@@ -51,6 +54,19 @@ UNSUPPORTED: dict[type[ast.AST], tuple[str, str]] = {
     ast.AsyncWith: ("`async with` in a kernel", "write its calls one by one"),
     ast.AsyncFunctionDef: ("`async def` in a kernel", "use `def`"),
 }
+
+
+def fits(w: Walker, pattern: ast.pattern, subject: Known | None) -> bool | None:
+    """Whether a pattern of `match` fits, where Numba drops the branches on it; None where it keeps them."""
+    match pattern:
+        case ast.MatchValue():
+            return compared(ast.Eq(), subject, constant_object(w, pattern.value))
+        case ast.MatchOr():
+            parts = [fits(w, part, subject) for part in pattern.patterns]
+            return True if True in parts else None if None in parts else False
+        case ast.MatchAs():
+            return True if pattern.pattern is None else fits(w, pattern.pattern, subject)
+    return None
 
 
 class Statements:
@@ -77,10 +93,31 @@ class Statements:
         self.at(node)
         if self.stepping and (self.frame.code is not None or self.frame.maker is not None):
             stepping.stop(self)
+        start, env, depth, loops = self.b.block, self.env, len(self.b.scopes), len(self.frame.loops)
         try:
             handler(self, node)
         except KernelError as error:
-            raise self.locate(error, self.node or node) from error.__cause__
+            located = self.locate(error, self.node or node)
+            if not start.dead:
+                raise located from error.__cause__
+            self.b.unwind(depth)
+            del self.frame.loops[loops:]
+            self.env = dict(env)
+            self.leave_unread(node, located)
+
+    def leave_unread(self: Walker, node: ast.stmt, error: KernelError) -> None:
+        """Go on after a statement that never runs and that is not modelled: what it assigns has no type."""
+        unread = Unread(error)
+        self.b.block, self.reachable = self.b.dead_end(), True
+        self.env.update(dict.fromkeys(names_assigned_by(node), unread))
+        frame = self.frame
+        kinds = {type(part) for part in ast.walk(node)}
+        if ast.Return in kinds and len(self.frames) > 1:
+            frame.returns.append((self.b.dead_end(), unread))
+        if frame.loops and ast.Break in kinds:
+            frame.loops[-1].breaks.append((self.b.dead_end(), dict(self.env)))
+        if frame.loops and ast.Continue in kinds:
+            frame.loops[-1].continues.append((self.b.dead_end(), dict(self.env)))
 
     # -- simple statements --------------------------------------------------------------------------------------------
     def do_Pass(self: Walker, node: ast.Pass) -> None:
@@ -98,13 +135,15 @@ class Statements:
             and len(first.elts) == len(node.value.elts)
         ):
             named = [self.named(target, value) for target, value in zip(first.elts, node.value.elts, strict=True)]
+            if not all(isinstance(value, ast.Constant) or is_folded(value) for value in node.value.elts):
+                named = [marked(self, value, made) for value, made in zip(node.value.elts, named, strict=True)]
             if not any(isinstance(value, ast.Starred) for value in node.value.elts):
                 for target, item in zip(first.elts, named, strict=True):
-                    self.assign(target, item)
+                    self.assign(target, item, keep=True)
                 for other in node.targets[1:]:
                     self.assign(other, TupleValue(tuple(named)))
                 return
-        value = self.named(first, node.value)
+        value = marked(self, node.value, self.named(first, node.value))
         storable = (Scalar, ComplexValue, ArrayValue, RecordValue, TextValue)
         if isinstance(first, ast.Subscript) and not isinstance(value, storable) and not text.is_text(value):
             what = f"{describe(value)} cannot be stored into an array"
@@ -112,7 +151,7 @@ class Statements:
                 raise self.unsupported(node.value, what, "store numbers, one by one")
             raise self.refused(node.value, what, "give a number", value)
         for target in node.targets:
-            self.assign(target, value)
+            self.assign(target, value, keep=True)
 
     def named(self: Walker, target: ast.expr, node: ast.expr) -> Value:
         """The value of an expression; an array that it makes is called after the target."""
@@ -123,7 +162,7 @@ class Statements:
 
     def do_AnnAssign(self: Walker, node: ast.AnnAssign) -> None:
         if node.value is not None:
-            self.assign(node.target, self.named(node.target, node.value))
+            self.assign(node.target, marked(self, node.value, self.named(node.target, node.value)), keep=True)
 
     def do_AugAssign(self: Walker, node: ast.AugAssign) -> None:
         op = BINARY.get(type(node.op))
@@ -172,14 +211,16 @@ class Statements:
     def do_Assert(self: Walker, node: ast.Assert) -> None:
         """A thread that fails an assertion ends, as Numba compiles it without `debug`."""
         condition = self.condition(node.test)
-        if condition.literal is not None:
-            if not condition.literal:
-                self.end_thread(self.failing(AssertionError, node.msg))
+        if condition.literal:
+            return
+        if condition.literal is not None and not self.keeps(node.test):
+            self.end_thread(self.failing(AssertionError, node.msg))
             return
         start, env = self.b.block, self.env
         failed = self.b.open()
         self.b.finish(failed, "exit", trap=self.failing(AssertionError, node.msg))
         after = self.b.open()
+        after.dead = start.dead or condition.literal is not None
         self.b.branch(start, register(self.b, condition), after, failed)
         self.env = dict(env)
 
@@ -236,10 +277,12 @@ class Statements:
         self.env[node.name] = Closure(node, (self.frame, self.env, defaults))
 
     # -- assignment ---------------------------------------------------------------------------------------------------
-    def assign(self: Walker, target: ast.expr, value: Value) -> None:
-        """Bind a name, store an element, or unpack."""
+    def assign(self: Walker, target: ast.expr, value: Value, *, keep: bool = False) -> None:
+        """Bind a name, store an element, or unpack; `keep` what Numba finds of the value."""
         match target:
             case ast.Name():
+                if type(value) is Scalar and value.literal is not None:  # a value of its own for each assignment
+                    value = replace(value, fixed=keep and value.fixed)
                 self.env[target.id] = self.frame.last[target.id] = joining.used(value, target.id)
                 if isinstance(value, (Scalar, ComplexValue)):
                     self.variables.append(TypedVariable(target.id, target.lineno, value.type.name))
@@ -340,7 +383,7 @@ class Statements:
     # -- branches -----------------------------------------------------------------------------------------------------
     def do_If(self: Walker, node: ast.If) -> None:
         condition = self.condition(node.test)
-        if condition.literal is not None and not self.is_assumed(node.test):
+        if condition.literal is not None and not self.keeps(node.test):
             self.suite(node.body if condition.literal else node.orelse)
             return
         self.branch(
@@ -348,14 +391,18 @@ class Statements:
         )
 
     def branch(self: Walker, condition: Scalar, then: Callable[[], None], other: Callable[[], None] | None) -> None:
-        """Walk two arms and go on where they meet."""
+        """Walk two arms and go on where they meet; of a known condition one of them for its types alone."""
         start, env = self.b.block, self.env
+        known = condition.literal
+        if known is not None:
+            other = other or (lambda: None)
         predicate = register(self.b, condition)
         place = self.b.span, self.b.stack
         edges: list[Edge] = []
 
-        def arm(walk: Callable[[], None]) -> Block:
+        def arm(walk: Callable[[], None], side: bool) -> Block:
             block = self.b.open()
+            block.dead = start.dead or (known is not None and bool(known) is not side)
             self.b.push()
             self.env = dict(env)
             self.reachable = True
@@ -370,9 +417,9 @@ class Statements:
             self.b.pop()
             return block
 
-        taken = arm(then)
+        taken = arm(then, True)
         if other is not None:
-            not_taken = arm(other)
+            not_taken = arm(other, False)
             self.b.branch(start, predicate, taken, not_taken)
             start.span, start.stack = place
         else:
@@ -387,23 +434,27 @@ class Statements:
             start.span, start.stack = place
 
     def do_Match(self: Walker, node: ast.Match) -> None:
-        self.match_cases(self.evaluate(node.subject), node.cases)
+        subject = marked(self, node.subject, self.evaluate(node.subject))
+        self.match_cases(subject, constant_object(self, node.subject), node.cases)
 
-    def match_cases(self: Walker, subject: Value, cases: list[ast.match_case]) -> None:
+    def match_cases(self: Walker, subject: Value, found: Known | None, cases: list[ast.match_case]) -> None:
         """The first case that fits; the others stand in the other arm of its branch."""
         if not cases:
             return
         case, rest = cases[0], cases[1:]
         self.at(case.pattern)
         condition = self.pattern(case.pattern, subject)
+        parts = [fits(self, case.pattern, found)]
         if case.guard is not None:
             condition = both(self.b, condition, self.condition(case.guard))
-        if condition.literal is None:
-            self.branch(condition, lambda: self.suite(case.body), lambda: self.match_cases(subject, rest))
+            parts.append(decided(self, case.guard))
+        is_kept = None in parts and False not in parts and not self.is_own_library()
+        if condition.literal is None or is_kept:
+            self.branch(condition, lambda: self.suite(case.body), lambda: self.match_cases(subject, found, rest))
         elif condition.literal:
             self.suite(case.body)
         else:
-            self.match_cases(subject, rest)
+            self.match_cases(subject, found, rest)
 
     def pattern(self: Walker, pattern: ast.pattern, subject: Value) -> Scalar:
         match pattern:

@@ -32,7 +32,7 @@ def _is_constant(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, (int, float, complex))
 
 
-def constant_of(node: ast.BinOp) -> int | float | complex | None:
+def constant_of(node: ast.expr) -> int | float | complex | None:
     """The number that Python's compiler makes of an expression of numbers, before Numba sees it: `2 ** -1` is 0.5, and
     `2**64 - 1` fits.  None for what it leaves as it is, such as a division by 0."""
     if not _is_constant(node):
@@ -47,6 +47,12 @@ def constant_of(node: ast.BinOp) -> int | float | complex | None:
     return value
 
 
+@functools.lru_cache(maxsize=FACTS)
+def is_folded(node: ast.expr) -> bool:
+    """Whether Python's compiler makes one number of an expression."""
+    return constant_of(node) is not None
+
+
 def assigned_names(node: ast.AST) -> tuple[str, ...]:
     """Names that a loop or a function assigns, in order of appearance; not those inside functions nested in it."""
     if isinstance(node, (ast.For, ast.While)):
@@ -56,6 +62,13 @@ def assigned_names(node: ast.AST) -> tuple[str, ...]:
     found: list[str] = []
     for part in parts:
         _collect(part, found)
+    return tuple(dict.fromkeys(found))
+
+
+def names_assigned_by(statement: ast.stmt) -> tuple[str, ...]:
+    """Names that a statement assigns, whatever it is."""
+    found: list[str] = []
+    _collect(statement, found)
     return tuple(dict.fromkeys(found))
 
 
@@ -97,39 +110,18 @@ def names_in(node: ast.AST) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=FACTS)
-def numbers_in(node: ast.AST) -> frozenset[str]:
-    """The names in an expression on whose numbers its value may depend, and not on their types alone."""
-    match node:
-        case ast.Compare(ops=[ast.Is() | ast.IsNot() | ast.Eq() | ast.NotEq()], left=left, comparators=[right]):
-            if any(isinstance(side, ast.Constant) and side.value is None for side in (left, right)):
-                return frozenset()
-        case ast.Call(func=ast.Name("len"), args=[_]):
-            return frozenset()
-        case ast.Attribute(attr="ndim"):
-            return frozenset()
-        case ast.Name():
-            return frozenset((node.id,))
-    return frozenset().union(*map(numbers_in, ast.iter_child_nodes(node)))
-
-
-@functools.lru_cache(maxsize=FACTS)
-def derived_names(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
-    """`names`, and the variables of a function that are computed from them."""
-    found = set(names)
-    pairs = []
-    for part in ast.walk(function):
-        match part:
-            case ast.Assign(targets=targets, value=value):
-                pairs += [(target, value) for target in targets]
-            case ast.AugAssign(target=target, value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
-                pairs.append((target, value))
-            case ast.For(target=target, iter=iterable):
-                pairs.append((target, iterable))
-    while True:
-        more = {name for target, value in pairs if numbers_in(value) & found for name in names_in(target)}
-        if more <= found:
-            return frozenset(found)
-        found |= more
+def has_continue(loop: ast.For | ast.While) -> bool:
+    """Whether a loop has a `continue` of its own."""
+    pending: list[ast.AST] = [*loop.body]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, ast.Continue):
+            return True
+        if isinstance(part, (ast.For, ast.While)):
+            pending += part.orelse
+        elif not isinstance(part, (ast.FunctionDef, ast.Lambda)):
+            pending += ast.iter_child_nodes(part)
+    return False
 
 
 _WALKS = 3

@@ -14,6 +14,7 @@ import numpy as np
 from wsemu.frontend.assemble.graph import Register
 from wsemu.language.numbers import NumberType
 from wsemu.model.data import NamedTuple, dataclass
+from wsemu.model.errors import KernelError
 
 
 class Value:
@@ -34,6 +35,8 @@ class Scalar(Value):
     """written in the source or a host int/float: Numba's Literal[int], which types like int64"""
     enumeration: EnumMeta | None = None
     """the class of integers that it is a member of (`enum.IntEnum`), which `is` compares, too"""
+    fixed: bool = False
+    """whether Numba-CUDA knows the number, too, when it drops branches (`pruning`)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,14 @@ class Static(Value):
     """A Python object known at compile time: module, function, type, dtype, string, None, pattern object, ..."""
 
     object: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Unread(Value):
+    """A variable that Numba types by code that never runs and that the front end does not read: an error when it is
+    used."""
+
+    error: KernelError
 
 
 @dataclass(frozen=True, slots=True)
