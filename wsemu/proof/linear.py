@@ -241,7 +241,7 @@ def _computed(name: str, x: list[Held | None], fields: list[int]) -> Held | None
         return Small(0, int(name.split(".b")[1])) if x[0] is None or isinstance(x[0], int) else MIXED
     if what in ("mov", "cvt") and isinstance(x[0], Small):
         return x[0] if ".f" not in name else None
-    if what in ("add", "sub"):
+    if what in ("add", "sub") and ".f" not in name:
         x = [_signed(one, name) for one in x]
     if all(isinstance(one, int) for one in x):
         return _folded(what, name, [one for one in x if isinstance(one, int)])
@@ -250,9 +250,8 @@ def _computed(name: str, x: list[Held | None], fields: list[int]) -> Held | None
     if MIXED in x:
         return MIXED
     if what in ("mov", "cvt"):
-        widths = name.split(".")
-        narrow = what == "cvt" and int(widths[1][1:]) < 32
-        return MIXED if narrow or ".f" in name else x[0]
+        narrow = ".f" in name or (what == "cvt" and _width(name) < 32)
+        return MIXED if narrow else x[0]
     if what in ("not", "and", "or") and isinstance(x[0], Compared) and what == "not":
         return x[0]._replace(negated=not x[0].negated)
     if ".f" in name:
@@ -275,9 +274,14 @@ def _computed(name: str, x: list[Held | None], fields: list[int]) -> Held | None
     return MIXED
 
 
+def _width(name: str) -> int:
+    """The bits of an operation's result."""
+    return int(OPERATIONS[name].result[1:] or 1)
+
+
 def _signed(held: Held | None, name: str) -> Held | None:
     """A number that is added, as a signed one: compilers take 1 away by adding 4,294,967,295."""
-    width = int(name.split(".")[1][1:])
+    width = _width(name)
     return held - (1 << width) if isinstance(held, int) and held >> (width - 1) & 1 else held
 
 
@@ -296,7 +300,7 @@ def _folded(what: str, name: str, x: list[int]) -> int | None:
         case "mad" | "madwide":
             made = x[0] * x[1] + x[2]
         case "shl":
-            made = x[0] << x[1] if x[1] < 32 else -1
+            made = x[0] << x[1] if 0 <= x[1] < 32 else -1
         case _:
             return None
     return made if 0 <= made < 1 << 31 else None

@@ -311,6 +311,10 @@ class Functions:
         self.recursions += 1
         limit = self._limit(code)
         if depth >= limit or self.recursions > MOST_WALKED:
+            if self.b.block.dead:  # the walk for types ends here
+                self.b.finish(self.b.block, "exit")
+                self.reachable = False
+                raise Unreachable
             traps = self.b.graph.traps
             traps.append(f"{TOO_DEEP} {limit} calls of `{code.co_name}`: not modelled, write a loop")
             self.b.finish(self.b.block, "trap", len(traps) - 1)

@@ -74,7 +74,9 @@ def join(b: Builder, edges: list[Edge]) -> Environment:
     for name in names:
         values = [env.get(name) for env in environments]
         result[name] = merged(b, block, sources, values)
-        if any((v is None and not source.dead) or id(v) in b.partial for source, v in zip(sources, values, strict=True)):
+        if any(
+            (v is None and not source.dead) or id(v) in b.partial for source, v in zip(sources, values, strict=True)
+        ):
             b.partial[id(result[name])] = name, result[name]
     return result
 
@@ -421,7 +423,7 @@ def used(value: Value, name: str) -> Value:
     if isinstance(value, Unread):
         error = value.error
         place = f" (line {error.span.line})" if error.span is not None else ""
-        what = f"the type of `{name}` comes from code that never runs{place} and that is not modelled: {error.message}"
+        what = f"{error.message}{place}: it never runs, but Numba takes the type of `{name}` from it"
         raise UnsupportedError(what, remedy=error.remedy)
     if isinstance(value, Ambiguous):
         both = (value.first, value.second)

@@ -74,7 +74,7 @@ class Loops:
         self.loop(names, node.orelse, lambda: self.while_once(node, names, tested))
 
     def enters(self: Walker, node: ast.While, names: tuple[str, ...]) -> bool | None:
-        """Whether Numba knows that a loop is entered: Python's compiler tests once before the loop, and once at its end.
+        """Whether Numba knows that a loop is entered: Python's compiler tests once before the loop and at its end.
 
         A `continue` goes back to the first test.
         """
@@ -296,7 +296,7 @@ class Loops:
         self.loop((), node.orelse, lambda: self.unrolled_once(node, items))
 
     def unrolled_once(self: Walker, node: ast.For, items: tuple[Value, ...]) -> list[Edge]:
-        """One walk of a loop over a tuple, each round of which begins with the variables in one type; what leaves it."""
+        """One walk of a loop over a tuple, each round of which begins with the variables in one type; its exits."""
         self.at(node.iter)
         names = tuple(name for name in assigned_names(node) if name not in names_in(node.target))
         seeds = self.seeds.setdefault((names, self.b.span, self.b.stack), {})

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from wsemu.frontend.python import arithmetic, arrays, enumerations, joining, views
-from wsemu.frontend.python.frames import Frame
 from wsemu.frontend.python.library import lookup as library
 from wsemu.frontend.python.pruning import decided
 from wsemu.frontend.python.scalars import constant, describe, literal

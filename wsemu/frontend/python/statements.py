@@ -13,8 +13,8 @@ from wsemu.frontend.python import arithmetic, arrays, joining, stepping, text, v
 from wsemu.frontend.python.expressions import BINARY
 from wsemu.frontend.python.frames import NONE, Unreachable
 from wsemu.frontend.python.joining import Edge
-from wsemu.frontend.python.scalars import both, constant, describe, either, register
 from wsemu.frontend.python.pruning import Known, compared, constant_object, decided, marked
+from wsemu.frontend.python.scalars import both, constant, describe, either, register
 from wsemu.frontend.python.syntax import assigned_names, is_folded, names_assigned_by
 from wsemu.frontend.python.values import (
     ArrayValue,
