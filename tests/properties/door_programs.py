@@ -67,7 +67,7 @@ class Writer:
         yield
         self.depth -= 1
 
-    # -- expressions ----------------------------------------------------------------------------------------------------
+    # -- expressions ---------------------------------------------------------------------------------------------------
     def leaf(self) -> str:
         return self.pick(
             [*_VARIABLES, "a[t]", "b[t]", "c[t]", "t", "n", "N", "HALF", "1.5", "2", "-3", "True", "PAIR[1]", "FOUR"]
@@ -112,7 +112,7 @@ class Writer:
             return f"t % {self.source.randrange(2, 5)} == {self.source.randrange(2)}"
         return f"{self.leaf()} {self.pick(('<', '>=', '=='))} {self.leaf()}"
 
-    # -- statements -----------------------------------------------------------------------------------------------------
+    # -- statements ----------------------------------------------------------------------------------------------------
     def suite(self, most: int) -> None:
         for _ in range(self.source.randrange(1, most + 1)):
             self.statement()
