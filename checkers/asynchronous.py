@@ -29,7 +29,7 @@ DETAIL = {
         "address": "of the map", "what": ("0: no map there, 1: of other rank, 2: the inner coordinate, 3: a negative "
         "coordinate, 4: no such reduction of its elements"), "value": "the map's rank, the coordinate, the type's code",
     }),
-    "copy-size": Detail({"bytes": "of it", "what": "0: no multiple of 16, 1: more than the instruction copies"}),
+    "copy-size": Detail({"bytes": "of it", "what": "0: no multiple of 16, 1: more than the instruction copies, 2: no multiple of 8"}),
 }  # fmt: skip
 CODES = tuple(DETAIL)
 
@@ -76,6 +76,11 @@ def _wait_for(raw: RawFinding, places: Places) -> str:
 def _size(raw: RawFinding, places: Places) -> Finding:
     size, noun, name = raw.detail["bytes"], words.noun(places, raw.pc), NAMES[int(places.program.code[raw.pc, 0])]
     label = f"{words.amount(size)} by {words.who(raw, places)}"
+    if raw.detail["what"] == 2:
+        return words.finding(
+            raw, places, f"{words.with_article(noun)} of {words.amount(size)}: no multiple of 8", label,
+            ["PTX leaves it undefined; this launch stores all of them"], "give a multiple of 8 bytes",
+        )  # fmt: skip
     if raw.detail["what"]:
         most = CP_ASYNC.get(name, 16)
         return words.finding(

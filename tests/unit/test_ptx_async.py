@@ -205,7 +205,6 @@ prefetch.L2::evict_normal [%rd1];
 prefetch.const.tensormap [%rd1];
 prefetch.tensormap [%rd1];
 prefetchu.L1 [%rd1];
-applypriority.global.L2::evict_normal [%rd1], 128;
 createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %rd2, 0.5;
 createpolicy.fractional.L2::evict_first.b64 %rd2;
 createpolicy.range.global.L2::evict_last.L2::evict_first.b64 %rd2, [%rd1], 0x100000, 0x200000;

@@ -21,6 +21,7 @@ from wsemu.frontend.ptx.memory import (
     space_of,
     spelling,
     strong_bits,
+    undefined_where,
 )
 from wsemu.frontend.ptx.module import TYPE_BYTES
 from wsemu.frontend.ptx.syntax import Instruction, Sink
@@ -28,6 +29,7 @@ from wsemu.model.isa import (
     ACQUIRES,
     ATOMICS,
     FLUSHING_ADD,
+    LOCAL,
     OPERATIONS,
     RELEASES,
     SHARED,
@@ -110,6 +112,19 @@ def _must_be_aligned(e: Emitter, instruction: Instruction, address: Register, of
     refuse_where(e, wrong, f"`{spelling(instruction)}` at no multiple of {size} bytes")
 
 
+def _check_space(e: Emitter, instruction: Instruction, address: Register, offset: int) -> None:
+    """An atomic at a generic address is one in global or shared memory; a file without local memory has no others."""
+    if space_of(instruction) or ".local" not in e.module.file.text:
+        return
+    undefined_where(
+        e,
+        e.emit("setp.eq.b64", segment_of(e, address, offset), e.constant("b64", LOCAL)),
+        f"`{spelling(instruction)}` in local memory",
+        "PTX: a generic address of an atomic is in global or shared memory; otherwise the behavior is undefined",
+        "use a plain operation: no other thread reaches the variable",
+    )
+
+
 def atomic(e: Emitter, instruction: Instruction) -> None:
     """`atom` and, without a result, `red`."""
     operation = _atomic_operation(instruction)
@@ -130,6 +145,7 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
         raise UnhandledForm
     destination = operands[0] if has_result else Sink(instruction.at)
     address, offset, array = address_of(e, operands[has_result], space_of(instruction))
+    _check_space(e, instruction, address, offset)
     values = [e.read(operand, type_) for operand in operands[has_result + 1 : has_result + 1 + count]]
     order = next((m for m in instruction.modifiers if m in STRONG), "relaxed")
     if order in ("release", "acq_rel"):

@@ -11,7 +11,7 @@ from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.memory import FENCES, fence_of
 from wsemu.frontend.ptx.syntax import Instruction, Name, Operand
-from wsemu.model.isa import ALIGNED, BOTH_WAYS, PROXIES, SEQUENTIAL
+from wsemu.model.isa import ALIGNED, BOTH_WAYS, OPERATIONS, PROXIES, SEQUENTIAL
 from wsemu.model.program import GIVES_UP
 
 if TYPE_CHECKING:
@@ -29,11 +29,46 @@ def label(e: Emitter, name: Name) -> Block:
     raise e.error(name.at, f"there is no label `{name.text}` in this function", "branch to a label of the function")
 
 
+def check_uniform(e: Emitter, instruction: Instruction) -> None:
+    """`.uni` of a guarded instruction promises that all lanes that execute it together have one predicate."""
+    if "uni" not in instruction.modifiers or e.guard == TRUE or _is_polled(e, e.guard):
+        return
+    kept = e.guard, e.negated
+    e.guard, e.negated = TRUE, False
+    taken = e.emit("selp.b64", e.constant("b64", 1), e.constant("b64", 0), kept[0])
+    (same,) = e.effect("alike.b64", (taken, e.constant("b32", -1)), ("p",))
+    e.guard, e.negated = same, True
+    e.undefined(
+        f"lanes of a warp differ at a guarded `{instruction.opcode}.uni`",
+        "PTX: `.uni` guarantees that all active threads of the warp have the same predicate",
+        "leave `.uni` out",
+    )
+    e.guard, e.negated = kept
+
+
+_POLLED = frozenset({"load", "atomic", "async"})
+"""kinds of operations whose results a loop waits for"""
+
+
+def _is_polled(e: Emitter, register: Register) -> bool:
+    """Whether a predicate comes from memory, or of a wait, in the same block: the branch belongs to a loop that waits,
+    as Triton and CUTLASS write it with `.uni`, and each lane has an answer of its own."""
+    wanted = {register}
+    for code in reversed(e.block.instructions):
+        if not wanted.isdisjoint(code.results):
+            known = OPERATIONS.get(code.operation)
+            if known is not None and known.kind in _POLLED:
+                return True
+            wanted.update(code.operands)
+    return False
+
+
 def branch(e: Emitter, instruction: Instruction) -> None:
-    """`bra`; `.uni` is only a promise."""
+    """`bra`"""
     if not set(instruction.modifiers) <= {"uni"}:
         e.unsupported()
         return
+    check_uniform(e, instruction)
     if len(instruction.operands) != 1 or not isinstance(instruction.operands[0], Name):
         raise e.error(instruction.at, "`bra` goes to one label", "write `bra $L1;`")
     following = e.new_block()
@@ -65,9 +100,18 @@ def indexed_branch(e: Emitter, instruction: Instruction) -> None:
 
 def return_(e: Emitter, instruction: Instruction) -> None:
     """`ret`: back to the caller, or the end of the thread."""
+    check_uniform(e, instruction)
     after = e.frames[-1].after
     if after is None:
         e.leave("exit")
+        return
+    function = e.frames[-1].function
+    if "noreturn" in function.directives:
+        e.undefined(
+            f"`{function.name}` returns, which is declared `.noreturn`",
+            "PTX: a function with `.noreturn` does not return to its caller",
+            "end it with `exit` or `trap`, or leave `.noreturn` out",
+        )
         return
     following = e.new_block()
     e.branch(after, following)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.matrix import SHAPE_OF, SHARED, members, multiply_tiles, read_all, targets
-from wsemu.frontend.ptx.memory import address_of, space_bits
+from wsemu.frontend.ptx.memory import address_of, misaligned, space_bits, undefined_where
 from wsemu.frontend.ptx.syntax import Sink
+from wsemu.model.isa import SIZE
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Register
@@ -157,7 +158,7 @@ def _load(e: Emitter, instruction: Instruction) -> None:
         case _:
             raise UnhandledForm
     destination, source, *given = instruction.operands
-    base = _base(e, source, space)
+    base = _base(e, source, space, _fragment_bytes(found, matrix))
     elements = _Elements(e, found, matrix, layout, base, _stride(e, found, matrix, layout, given))
     own = space_bits(e, space)
     values = [_value(e, addresses, elements.bits, own) for addresses in elements.pieces()]
@@ -168,17 +169,30 @@ def _load(e: Emitter, instruction: Instruction) -> None:
         e.write_register(item, value)
 
 
+def _fragment_bytes(shape: _Shape, matrix: str) -> int:
+    """Bytes of a lane's registers of a matrix."""
+    return shape.registers(matrix) * SIZE[shape.part.register]
+
+
 def _converge(e: Emitter) -> None:
     """All lanes must be here."""
     e.effect("turn", (e.constant("b32", 0), members(e)), ("b32",))
 
 
-def _base(e: Emitter, operand: Operand, space: list[str]) -> Register:
-    """Address of a matrix."""
+def _base(e: Emitter, operand: Operand, space: list[str], bytes_: int) -> Register:
+    """Address of a matrix, whose fragments have so many bytes."""
     if len(space) > 1 or (space and space[0] not in ("global", *SHARED)):
         raise UnhandledForm
     base, offset, _ = address_of(e, operand, "shared" if space and space[0] in SHARED else "".join(space))
-    return e.emit("add.b64", base, e.constant("b64", offset)) if offset else base
+    base = e.emit("add.b64", base, e.constant("b64", offset)) if offset else base
+    undefined_where(
+        e,
+        misaligned(e, base, bytes_),
+        f"`wmma` of a matrix at no multiple of {bytes_} bytes, the size of a lane's fragment",
+        "PTX: the matrix starts at a multiple of the size of a fragment; otherwise the behavior is undefined",
+        f"align the matrix to {bytes_} bytes",
+    )
+    return base
 
 
 def _value(e: Emitter, addresses: list[Register], bits: int, own: int) -> Register:
@@ -203,7 +217,7 @@ def _store(e: Emitter, instruction: Instruction) -> None:
         case _:
             raise UnhandledForm
     destination, source, *given = instruction.operands
-    base = _base(e, destination, space)
+    base = _base(e, destination, space, _fragment_bytes(found, "c"))
     elements = _Elements(e, found, "c", layout, base, _stride(e, found, "c", layout, given))
     values = read_all(e, source, found.registers("c"), found.part.register)
     own = space_bits(e, space)

@@ -6,10 +6,13 @@ name (PTX ISA 9.7.9.15 to 18, 9.7.13.13, 9.7.19.5).
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.copies import constant_of
 from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
+from wsemu.frontend.ptx.memory import full_address, misaligned, undefined_where
+from wsemu.frontend.ptx.syntax import Number
 
 if TYPE_CHECKING:
     from wsemu.frontend.ptx.emit import Emitter, Handler
@@ -20,6 +23,10 @@ _PRIORITIES = frozenset(f"L2::evict_{what}" for what in ("last", "normal", "firs
 _SECOND = frozenset({"L2::evict_first", "L2::evict_unchanged"})
 _TENSORMAPS = {("tensormap",), ("const", "tensormap"), ("param", "tensormap")}
 _GLOBAL = frozenset({"global"})
+
+
+_LINE = 128
+"""bytes that `applypriority` is about"""
 
 
 def _nothing(operands: int) -> Lower:
@@ -57,11 +64,47 @@ def priority_form(form: Form) -> Lower:
     _, priority = picked(form.flags, _GLOBAL, frozenset({"L2::evict_normal"}))
     if form.types or not priority:
         raise UnhandledForm
-    return _nothing(2)
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        address, size = operands
+        if constant_of(size) != _LINE:
+            raise UnhandledForm
+        undefined_where(
+            e,
+            misaligned(e, full_address(e, address, "global" if "global" in form.flags else ""), _LINE),
+            f"`applypriority` of an address that is no multiple of {_LINE}",
+            "PTX: the address is aligned to 128 bytes; otherwise the behavior is undefined",
+            f"round the address down to a multiple of {_LINE}",
+        )
+
+    return lower
 
 
 _POLICIES = {"range": (4, 4), "fractional": (1, 2), "cvt": (2, 2)}
 """kind of a policy -> the fewest and the most operands"""
+
+
+def _check_fraction(e: Emitter, operand: Operand) -> None:
+    """KernelError for a constant that is no fraction above 0."""
+    if not isinstance(operand, Number) or not operand.is_float_bits:
+        raise UnhandledForm
+    size = operand.is_float_bits // 8
+    (fraction,) = struct.unpack({4: "<f", 8: "<d"}[size], operand.value.to_bytes(size, "little"))
+    if not 0 < fraction <= 1:
+        raise e.error(operand.at, f"`createpolicy.fractional` of {fraction:g}", "give a fraction above 0, and at most 1")
+
+
+def _check_sizes(e: Emitter, primary: Operand, total: Operand) -> None:
+    """The primary size of a range is at most the total size."""
+    if isinstance(primary, Number) and isinstance(total, Number) and constant_of(primary) <= constant_of(total):
+        return
+    undefined_where(
+        e,
+        e.emit("setp.gt.u32", e.read(primary, "b32"), e.read(total, "b32")),
+        "`createpolicy.range` with a primary size above the total size",
+        "PTX: the primary size is at most the total size; otherwise the behavior is undefined",
+        "lower the primary size, or raise the total size",
+    )
 
 
 def policy_form(form: Form) -> Lower:
@@ -84,6 +127,10 @@ def policy_form(form: Form) -> Lower:
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         if not least <= len(operands) <= most:
             raise UnhandledForm
+        if kind == "fractional" and len(operands) == 2:
+            _check_fraction(e, operands[1])
+        if kind == "range":
+            _check_sizes(e, *operands[2:])
         e.write_register(operands[0], e.constant("b64", 0))
 
     return lower
@@ -113,8 +160,15 @@ def registers_form(form: Form) -> Lower:
 
 def event_form(form: Form) -> Lower:
     """pmevent{.mask} number: for a profiler"""
-    picked(form.flags, frozenset({"mask"}))
-    return _nothing(1)
+    (mask,) = picked(form.flags, frozenset({"mask"}))
+    most = 0xFFFF if mask else 15
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        (number,) = operands
+        if not 0 <= constant_of(number) <= most:
+            raise e.error(number.at, f"`pmevent` of {constant_of(number)}", f"give a number from 0 to {most:,}")
+
+    return lower
 
 
 HANDLERS: dict[str, Handler] = {

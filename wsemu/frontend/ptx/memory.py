@@ -22,6 +22,7 @@ from wsemu.frontend.ptx.short_addresses import SPACES as SMALL
 from wsemu.frontend.ptx.short_addresses import extended
 from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand
 from wsemu.frontend.ptx.variables import WINDOW, CallParameter, EntryParameter, FramePlace, LocalPlace
+from wsemu.model.grid import FARTHEST
 from wsemu.model.isa import (
     ACQUIRES,
     ANYWHERE,
@@ -365,6 +366,22 @@ def refuse_where(e: Emitter, condition: Register, what: str) -> None:
     e.guard, e.negated = kept
 
 
+def undefined_where(e: Emitter, condition: Register, message: str, note: str, remedy: str) -> None:
+    """End the run with `undefined-behavior` in lanes that execute this instruction and of which a condition is true."""
+    if e.guard != TRUE:
+        condition = e.emit("andn.pred" if e.negated else "and.pred", condition, e.guard)
+    kept = e.guard, e.negated
+    e.guard, e.negated = condition, False
+    e.undefined(message, note, remedy)
+    e.guard, e.negated = kept
+
+
+def misaligned(e: Emitter, address: Register, bytes_: int) -> Register:
+    """Whether an address is no multiple of so many bytes, a power of 2."""
+    rest = e.emit("and.b64", address, e.constant("b64", bytes_ - 1))
+    return e.emit("setp.ne.b64", rest, e.constant("b64", 0))
+
+
 # -- parameters ------------------------------------------------------------------------------------------------------
 def _parameter(e: Emitter, operand: Operand) -> tuple[EntryParameter | CallParameter, int] | None:
     """The parameter that an address names, and the offset in it; None for a register."""
@@ -419,7 +436,8 @@ def _store_parameter(e: Emitter, type_: str, values: tuple[Register, ...], desti
 
 # -- addresses -------------------------------------------------------------------------------------------------------
 def convert_address(e: Emitter, instruction: Instruction) -> None:
-    """`cvta`: addresses in shared memory have two forms here; those of other spaces may be short."""
+    """`cvta`: addresses in shared memory have two forms here; those of other spaces may be short.  Of a generic
+    address in another space `cvta.to.shared` makes one outside of shared memory."""
     if not _known(instruction):
         e.unsupported()
         return
@@ -429,7 +447,10 @@ def convert_address(e: Emitter, instruction: Instruction) -> None:
     if space != "shared":
         e.write_register(destination, extended(e, value) if space in SMALL else value)
     elif "to" in instruction.modifiers:
-        e.write(destination, "and.b64", value, e.constant("b64", OFFSET_MASK))
+        number = e.emit("shr.u64", value, e.constant("b64", SEGMENT_SHIFT))
+        inside = e.emit("setp.eq.b64", number, e.constant("b64", SHARED))
+        offset = e.emit("and.b64", value, e.constant("b64", OFFSET_MASK))
+        e.write(destination, "selp.b64", offset, e.constant("b64", 1 << FARTHEST), inside)
     else:
         address = e.emit("or.b64", value, e.constant("b64", WINDOW))
         e.windowed.append(address)

@@ -455,6 +455,9 @@ def zero_all(m, w, pc, registers, i, mask):
         to, size = lane_address(registers, i.a, i.imm, lane), load_u32(registers + i.b + 4 * lane)
         if size == 0:
             continue
+        if size & 7:
+            bit = np.int64(1) << lane
+            record_finding(m.report_entry, m.address, (COPY_SIZE, pc, w, bit, -1, -1), (size, 2, 0, 0, 0))
         host = host_place(m, w, pc, lane, to, size, 8, True, OWN, True)
         if host == 0:
             continue

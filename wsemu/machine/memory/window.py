@@ -13,6 +13,7 @@ from wsemu.machine.records import call, instruction_at, machine_at, record_findi
 from wsemu.machine.scalars import load_i64, lowest_bit, store_u8
 from wsemu.machine.state import OUTSIDE, UNUSED_SHIFT
 from wsemu.machine.sync.peers import reach
+from wsemu.model.grid import FARTHEST
 from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_STORE, OFFSET_MASK, OWN_SHARED, SEGMENT_SHIFT, SHARED
 
 
@@ -28,9 +29,12 @@ def in_window(m, offset, size):
 
 @compiled
 def cast_to(m, address):
-    """An address, or the same place in the CTA that a copy goes to instead."""
-    if m.cast < 0 or m.members == 1:
+    """An address, or the same place in the CTA that a copy goes to instead; out of all bounds in one that there is
+    not."""
+    if m.cast < 0 or (m.members == 1 and m.cast == 0):
         return address
+    if m.members == 1:
+        return np.int64(SHARED) << SEGMENT_SHIFT | np.int64(1) << FARTHEST
     inside = address & ((np.int64(1) << m.window) - 1)
     return np.int64(SHARED) << SEGMENT_SHIFT | m.cast << m.window | inside
 

@@ -26,7 +26,7 @@ UNIT = 16
 """bytes of which a copy has a multiple, and its addresses are one"""
 ZEROS = 8
 """the same of `st.bulk`"""
-NOT_OF_UNIT = 0
+NOT_OF_UNIT, NOT_OF_ZEROS = 0, 2
 """`what` of a copy-size finding"""
 
 
@@ -259,6 +259,8 @@ def zero(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         size = run.read(fields[4], "b32", lane)
         address = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
         place = None
+        if size % ZEROS:
+            run.cta.finding("copy-size", run.group.pc, run.warp.number, 1 << lane, bytes=size, what=NOT_OF_ZEROS)
         if size:
             place = locate(run, address, lane, size, writes=True, alignment=ZEROS, shared=True, own=True)
         if place:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.model.grid import FARTHEST
 from wsemu.model.isa import SEGMENT_SHIFT, SHARED
 from wsemu.model.outcome import RawFinding
 from wsemu.reference.state import lanes_of
@@ -36,7 +37,10 @@ def member_of(run: WarpRun, offset: int) -> int:
 
 
 def in_cta(run: WarpRun, address: int, member: int) -> int:
-    """The same place in the shared memory of the CTA of a rank."""
+    """The same place in the shared memory of the CTA of a rank; outside of all, of one that a launch without clusters
+    does not have."""
+    if member and not run.launch.clusters:
+        return (SHARED << SEGMENT_SHIFT) + (1 << FARTHEST)
     inside = address & ((1 << run.launch.window) - 1)
     return (SHARED << SEGMENT_SHIFT) + (member << run.launch.window) + inside
 
