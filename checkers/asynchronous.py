@@ -29,7 +29,9 @@ DETAIL = {
         "address": "of the map", "what": ("0: no map there, 1: of other rank, 2: the inner coordinate, 3: a negative "
         "coordinate, 4: no such reduction of its elements"), "value": "the map's rank, the coordinate, the type's code",
     }),
-    "copy-size": Detail({"bytes": "of it", "what": "0: no multiple of 16, 1: more than the instruction copies, 2: no multiple of 8"}),
+    "copy-size": Detail({
+        "bytes": "of it", "what": "0: no multiple of 16, 1: more than the instruction copies, 2: no multiple of 8",
+    }),
 }  # fmt: skip
 CODES = tuple(DETAIL)
 

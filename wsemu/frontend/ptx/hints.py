@@ -91,7 +91,9 @@ def _check_fraction(e: Emitter, operand: Operand) -> None:
     size = operand.is_float_bits // 8
     (fraction,) = struct.unpack({4: "<f", 8: "<d"}[size], operand.value.to_bytes(size, "little"))
     if not 0 < fraction <= 1:
-        raise e.error(operand.at, f"`createpolicy.fractional` of {fraction:g}", "give a fraction above 0, and at most 1")
+        raise e.error(
+            operand.at, f"`createpolicy.fractional` of {fraction:g}", "give a fraction above 0, and at most 1"
+        )
 
 
 def _check_sizes(e: Emitter, primary: Operand, total: Operand) -> None:
