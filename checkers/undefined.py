@@ -1,6 +1,6 @@
 """`undefined-behavior`: an instruction whose operands PTX leaves undefined, and that no other code names.
 
-Detects: an index of `brx.idx` beyond its targets; lanes that differ at a guarded `bra.uni`, `ret.uni`, `call.uni`; a
+Detects: an index of `brx.idx` beyond its targets; lanes that differ at a guarded `bra.uni` or `ret.uni`; a
 `.noreturn` function that returns; an atomic in local memory; a `wmma` matrix at no multiple of its fragments; operands
 of `applypriority` and `createpolicy`.  The launch ends there.
 Does not detect: values that PTX leaves unspecified; the table of docs/undefined.md says what becomes of each.

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.graph import TRUE, Register
 from wsemu.frontend.ptx.body import registers_of, walk
-from wsemu.frontend.ptx.control import check_uniform
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
 from wsemu.frontend.ptx.heap import allocate as allocate_block
 from wsemu.frontend.ptx.heap import release as release_block
@@ -28,7 +27,6 @@ _REGISTERS, _CALLS, _DEPTH = (INPUT_LIMITS[name].most for name in ("ptx-register
 def call(e: Emitter, instruction: Instruction) -> None:
     """`call (result), function, (arguments);`"""
     results, target, arguments, form = _parts(e, instruction)
-    check_uniform(e, instruction)
     name = target.text
     found = e.module.function(name)
     if found is None and isinstance(value := e.lookup(target), int):
