@@ -53,6 +53,38 @@ def test_a_row_without_a_program_names_one(row: Row) -> None:
         assert f"expect: {row.answer}" in "".join(p.read_text() for p in path.parent.glob(f"{path.stem}.*"))
 
 
+_WMMA = "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%o]"
+DEFINED = {
+    "brx.idx": "LIST: .branchtargets ONE, TWO; brx.idx %n, LIST; ONE: TWO: ret;",
+    "bra.uni": "setp.eq.u32 %p, %n, 0; @%p bra.uni ONE; st.global.u32 [%a], 1; ONE: ret;",
+    "bra.uni of a warp": "setp.lt.u32 %p, %t, 32; @%p bra.uni ONE; st.global.u32 [%a], 1; ONE: bar.sync 0; ret;",
+    "bra.uni in a wait": "setp.ne.u32 %q, %t, 0; @%q bra END; mbarrier.init.shared.b64 [%m], 1;"
+    " mbarrier.arrive.shared.b64 %x1, [%m]; W: mbarrier.try_wait.shared.b64 %p, [%m], %x1; @!%p bra.uni W; END: ret;",
+    "ret.uni": "setp.eq.u32 %p, %n, 0; @%p ret.uni; st.global.u32 [%a], 1; ret;",
+    "atom": "setp.ne.u32 %q, %t, 0; @%q bra END; atom.add.u32 %r1, [%o], 1; END: ret;",
+    "cvta.to.shared": "mov.u64 %x1, tile; cvta.shared.u64 %x1, %x1; cvta.to.shared.u64 %x1, %x1;"
+    " st.shared.u32 [%x1], %n;",
+    "wmma.load": f"{_WMMA};",
+    "wmma.load with a stride": f"add.u32 %n, %n, 16; {_WMMA}, %n;",
+    "applypriority": "applypriority.global.L2::evict_normal [%o], 128; applypriority.L2::evict_normal [%o+128], 128;",
+    "createpolicy": "createpolicy.range.global.L2::evict_last.L2::evict_unchanged.b64 %x1, [%o], %n, 64;",
+    "createpolicy of a fraction": "createpolicy.fractional.L2::evict_last.b64 %x1, 0f3F800000;",
+    "fns": "fns.b32 %r1, %t, %n, 1; st.global.u32 [%a], %r1;",
+    "ld.v2": "ld.global.v2.u32 {%r1, _}, [%o];",
+    "mapa": "setp.ne.u32 %q, %t, 0; @%q exit; st.shared.u32 [%s], 1; mapa.shared::cluster.u32 %r1, %s, %n;"
+    " ld.shared::cluster.u32 %r1, [%r1];",
+    "setmaxnreg": "setmaxnreg.dec.sync.aligned.u32 24;",
+}
+
+
+@pytest.mark.parametrize("body", DEFINED.values(), ids=DEFINED)
+def test_what_is_defined_is_verified(body: str) -> None:
+    row = Row("", "", "", "error", "verified", body=body, block=128 if "setmaxnreg" in body else 32)
+    fast, slow = answer(row, "vm"), answer(row, "reference")
+    assert fast == slow
+    assert fast[:2] in (("verified", ()), ("verified", ("bank-conflict",)), ("verified", ("uncoalesced",)))
+
+
 def test_the_table_is_whole() -> None:
     for row in ROWS:
         assert row.kind in KINDS

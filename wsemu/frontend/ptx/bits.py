@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.forms import BITS, Form, UnhandledForm, chosen, computed, plain
 from wsemu.frontend.ptx.integer import bits, integer_type
+from wsemu.frontend.ptx.memory import undefined_where
 from wsemu.frontend.ptx.syntax import Number
 
 if TYPE_CHECKING:
@@ -65,6 +66,13 @@ def nth_form(form: Form) -> Lower:
         raise UnhandledForm
 
     def formula(e: Emitter, mask: Register, base: Register, offset: Register) -> Register:
+        undefined_where(
+            e,
+            e.emit("setp.gt.u32", base, bits(e, 31)),
+            "`fns` with a base above 31",
+            "PTX: the base is at most 31; otherwise the behavior is undefined",
+            "give a base from 0 to 31",
+        )
         none, one = bits(e, -1), bits(e, 1)
         upward = e.emit("and.b32", mask, e.emit("shl.b32", none, base))
         flipped_base = e.emit("sub.b32", bits(e, 31), base)

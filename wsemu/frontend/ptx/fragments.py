@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.matrix import SHAPE_OF, SHARED, members, multiply_tiles, read_all, targets
 from wsemu.frontend.ptx.memory import address_of, misaligned, space_bits, undefined_where
-from wsemu.frontend.ptx.syntax import Sink
+from wsemu.frontend.ptx.syntax import Number, Sink
 from wsemu.model.isa import SIZE
 
 if TYPE_CHECKING:
@@ -140,11 +140,21 @@ class _Elements:
 
 
 def _stride(e: Emitter, shape: _Shape, matrix: str, layout: str, given: list[Operand]) -> Register:
-    if given:
-        (operand,) = given
-        return e.read(operand, "b32")
     rows, columns = {"a": (shape.m, shape.k), "b": (shape.k, shape.n), "c": (shape.m, shape.n)}[matrix]
-    return e.constant("b32", columns if layout == "row" else rows)
+    least = columns if layout == "row" else rows
+    if not given:
+        return e.constant("b32", least)
+    (operand,) = given
+    stride = e.read(operand, "b32")
+    if not isinstance(operand, Number) or operand.value < least:
+        undefined_where(
+            e,
+            e.emit("setp.lt.u32", stride, e.constant("b32", least)),
+            f"`wmma` with a stride below {least}, the length of a {'row' if layout == 'row' else 'column'}",
+            "PTX: a stride below the default value results in undefined behavior",
+            f"give a stride of {least} or more",
+        )
+    return stride
 
 
 _ELEMENT = {8: "uint8", 16: "uint16", 32: "uint32", 64: "float64"}
@@ -185,6 +195,14 @@ def _base(e: Emitter, operand: Operand, space: list[str], bytes_: int) -> Regist
         raise UnhandledForm
     base, offset, _ = address_of(e, operand, "shared" if space and space[0] in SHARED else "".join(space))
     base = e.emit("add.b64", base, e.constant("b64", offset)) if offset else base
+    (same,) = e.effect("alike.b64", (base, members(e)), ("p",))
+    undefined_where(
+        e,
+        e.emit("not.pred", same),
+        "`wmma` by lanes with different addresses",
+        "PTX: the behavior is undefined if the threads of the warp do not use the same address and stride",
+        "give all lanes the address of the matrix",
+    )
     undefined_where(
         e,
         misaligned(e, base, bytes_),

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.copies import constant_of
 from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
-from wsemu.frontend.ptx.memory import full_address, misaligned, undefined_where
+from wsemu.frontend.ptx.memory import full_address, misaligned, segment_of, undefined_where
 from wsemu.frontend.ptx.syntax import Number
+from wsemu.model.isa import LOCAL
 
 if TYPE_CHECKING:
     from wsemu.frontend.ptx.emit import Emitter, Handler
@@ -69,6 +70,15 @@ def priority_form(form: Form) -> Lower:
         address, size = operands
         if constant_of(size) != _LINE:
             raise UnhandledForm
+        if "global" not in form.flags:
+            segment = segment_of(e, full_address(e, address, ""), 0)
+            undefined_where(
+                e,
+                e.emit("setp.le.u64", segment, e.constant("b64", LOCAL)),
+                "`applypriority` of an address that is not in global memory",
+                "PTX: the behavior is undefined if the address does not lie in global memory",
+                "give an address of global memory",
+            )
         undefined_where(
             e,
             misaligned(e, full_address(e, address, "global" if "global" in form.flags else ""), _LINE),

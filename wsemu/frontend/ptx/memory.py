@@ -181,6 +181,14 @@ def load(e: Emitter, instruction: Instruction) -> None:
         return
     destination, source = _two(e, instruction)
     targets = e.elements(destination, length)
+    names = [target.text for target in targets if type(target) is Name]
+    if len(set(names)) < len(names):
+        e.undefined(
+            f"`{spelling(instruction)}` with an element named twice",
+            "PTX: all elements of a destination vector are unique; otherwise the behavior is undefined",
+            "load each element into a register of its own, or into `_`",
+        )
+        return
     if space == "param" and _load_parameter(e, instruction, type_, targets, source):
         return
     address, offset, array = address_of(e, source, space)
