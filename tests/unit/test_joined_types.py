@@ -229,6 +229,29 @@ def a_nested_function(y, o):
 
 
 @an_integer
+def a_default_of_a_nested_function(y, o):
+    def inner(v, n=2):
+        r = v
+        if n > 5:
+            r = 1.5
+        return r
+
+    u = inner(y[0])
+    o[0] = u + u
+
+
+@an_integer
+def a_variable_that_a_dropped_branch_assigns(y, o):
+    n = 0
+    if NUMBER > 9:
+        n = 1
+    u = y[0]
+    if n:
+        u = 1.5
+    o[0] = u + u
+
+
+@an_integer
 def a_class_asked_for(y, o):
     u = y[0]
     if isinstance(o[0], int):
@@ -286,6 +309,18 @@ def a_variable_with_one_value_from_two_places(y, o):
         n = 3
     u = y[0]
     if n > 10:
+        u = 1.5
+    o[0] = u + u
+
+
+@a_float
+def a_variable_that_a_branch_dropped_late_assigns(y, o):
+    n = 0
+    n = 2
+    if n > 9:
+        n = 1
+    u = y[0]
+    if n > 9:
         u = 1.5
     o[0] = u + u
 
@@ -387,6 +422,22 @@ def test_a_race_that_hangs_on_a_type_is_found() -> None:
 
     report = wsemu.check(kernel, 1, 64, (np.full(64, LARGE, np.uint64), np.zeros(64, np.int32)))
     assert "race" in {finding.code for finding in report.findings}
+
+
+def test_a_type_that_numba_does_not_take_back_is_refused() -> None:
+    @cuda.jit
+    def kernel(y, o):
+        z = np.uint8(3)
+        w = 0
+        for _ in range(3):
+            w = z + y[0]  # uint64 of an uint8; of the int16 that z is in the end an int64; a float64 covers both
+            z = np.int8(1)
+        o[0] = w + w
+
+    with using(Settings(numba_ptx=False)):
+        report = wsemu.check(kernel, 1, 1, (np.array([LARGE], np.uint64), np.zeros(1)))
+    assert report.verdict == "incomplete"
+    assert any("`z + y[0]` is uint64 before" in note for note in report.notes)
 
 
 # -- code that never runs ----------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python import arithmetic, arrays, enumerations, joining, text, views
 from wsemu.frontend.python.frames import Unreachable
-from wsemu.frontend.python.pruning import jump
+from wsemu.frontend.python.pruning import jump, marked
 from wsemu.frontend.python.scalars import (
     FALSE,
     both,
@@ -40,7 +40,7 @@ from wsemu.frontend.python.values import (
     Unread,
     Value,
 )
-from wsemu.language.numbers import boolean, int64
+from wsemu.language.numbers import NumberType, boolean, int64
 from wsemu.model.data import replace
 from wsemu.model.errors import KernelError
 
@@ -72,6 +72,10 @@ COMPARE: dict[type[ast.AST], str] = {
 UNARY: dict[type[ast.AST], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
 
 
+COMPUTED = (ast.BinOp, ast.UnaryOp, ast.Call, ast.IfExp, ast.BoolOp)
+"""expressions whose types follow from those of their parts"""
+
+
 def as_tuple(value: PatternValue) -> TupleValue:
     """A named tuple that the kernel builds, as a tuple."""
     names: tuple[str, ...] = value.cls._fields  # type: ignore[attr-defined]
@@ -87,9 +91,29 @@ class Expressions:
             default = (f"`{type(node).__name__.lower()}` in a kernel", "rewrite it with simpler expressions")
             raise self.unsupported(node, *UNSUPPORTED.get(type(node), default))
         try:
-            return handler(self, node)
+            value = handler(self, node)
         except KernelError as error:
             raise self.locate(error, node) from error.__cause__
+        if type(value) is Scalar and self.frame.loops and isinstance(node, COMPUTED):
+            self.note_type(node, value.type)
+        return value
+
+    def note_type(self: Walker, node: ast.expr, type_: NumberType) -> None:
+        """Refuse an expression in a loop whose type an earlier walk of the body found to be another, not a part of it.
+
+        Numba's inference never takes a type back: it computes in the one and converts to what covers both.
+        """
+        if any(loop.unrolled for loop in self.frame.loops):
+            return
+        key = (node, self.b.stack)
+        old = self.types_seen.setdefault(key, type_)
+        if old is not type_:
+            if arithmetic.unify(old, type_) is not type_:
+                what = (
+                    f"`{ast.unparse(node)}` is {old} before the types of the loop's variables are known, then {type_}"
+                )
+                raise self.unsupported(node, what, "give its variables one type before the loop")
+            self.types_seen[key] = type_
 
     def condition(self: Walker, node: ast.expr) -> Scalar:
         """The truth of an expression; `and`, `or` and `not` without branches where the parts are simple."""
@@ -171,7 +195,7 @@ class Expressions:
 
     def closure_defaults(self: Walker, spec: ast.arguments) -> dict[str, Value]:
         names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
-        values = [self.evaluate(d) for d in spec.defaults]
+        values = [marked(self, d, self.evaluate(d)) for d in spec.defaults]
         found = dict(zip(names[len(names) - len(values) :], values, strict=True))
         for argument, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
             if default is not None:

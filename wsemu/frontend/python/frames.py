@@ -29,6 +29,8 @@ class Loop:
     names: tuple[str, ...]
     continues: list[Edge] = field(default_factory=list)
     breaks: list[Edge] = field(default_factory=list)
+    unrolled: bool = False
+    """whether it is one round of a loop over a tuple"""
 
 
 @dataclass(slots=True, eq=False)

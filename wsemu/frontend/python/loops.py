@@ -215,6 +215,7 @@ class Loops:
         for seeds in self.seeds.values():
             if not seeds.keys() & self.frame.undefined:
                 seeds.clear()
+        self.types_seen.clear()
         header.seeds.update(found)
         raise Widen
 
@@ -305,7 +306,7 @@ class Loops:
         for item in items:
             self.hold(names, seeds)
             held = dict(self.env)
-            done = Loop(())
+            done = Loop((), unrolled=True)
             self.frame.loops.append(done)
             self.b.push()  # what comes after a `continue` or `break` is not known to the next round
             self.for_body(node, item)

@@ -13,9 +13,9 @@ from wsemu.frontend.python import arithmetic, arrays, joining, stepping, text, v
 from wsemu.frontend.python.expressions import BINARY
 from wsemu.frontend.python.frames import NONE, Unreachable
 from wsemu.frontend.python.joining import Edge
-from wsemu.frontend.python.pruning import Known, compared, constant_object, decided, marked
+from wsemu.frontend.python.pruning import Known, compared, constant_object, decided, marked, unmarked
 from wsemu.frontend.python.scalars import both, constant, describe, either, register
-from wsemu.frontend.python.syntax import assigned_names, is_folded, names_assigned_by
+from wsemu.frontend.python.syntax import assigned_names, is_folded, names_assigned_by, names_in, stored_names
 from wsemu.frontend.python.values import (
     ArrayValue,
     Closure,
@@ -385,10 +385,20 @@ class Statements:
         condition = self.condition(node.test)
         if condition.literal is not None and not self.keeps(node.test):
             self.suite(node.body if condition.literal else node.orelse)
+            self.forget_merged(node)
             return
         self.branch(
             condition, lambda: self.suite(node.body), (lambda: self.suite(node.orelse)) if node.orelse else None
         )
+
+    def forget_merged(self: Walker, node: ast.If) -> None:
+        """After a branch that Numba drops late, for it tests a variable of several assignments, look behind no variable
+        that its arms assign: what these merged into is still there."""
+        stores = stored_names(self.frame.source.node)
+        if any(stores.get(name, 0) > 1 for name in names_in(node.test)):
+            for name in names_assigned_by(node):
+                if name in self.env:
+                    self.env[name] = unmarked(self.env[name])
 
     def branch(self: Walker, condition: Scalar, then: Callable[[], None], other: Callable[[], None] | None) -> None:
         """Walk two arms and go on where they meet; of a known condition one of them for its types alone."""

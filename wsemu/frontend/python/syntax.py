@@ -110,6 +110,15 @@ def names_in(node: ast.AST) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=FACTS)
+def stored_names(function: ast.AST) -> dict[str, int]:
+    """Name -> how often a function assigns it."""
+    found: list[str] = []
+    for statement in ast.iter_child_nodes(function):
+        _collect(statement, found)
+    return {name: found.count(name) for name in found}
+
+
+@functools.lru_cache(maxsize=FACTS)
 def has_continue(loop: ast.For | ast.While) -> bool:
     """Whether a loop has a `continue` of its own."""
     pending: list[ast.AST] = [*loop.body]

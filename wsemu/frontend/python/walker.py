@@ -27,6 +27,7 @@ from wsemu.frontend.python.recursion import Ways
 from wsemu.frontend.python.scalars import refusal
 from wsemu.frontend.python.statements import Statements
 from wsemu.frontend.python.values import ArrayValue, TypedVariable, Value
+from wsemu.language.numbers import NumberType
 from wsemu.model.errors import KernelError, UnsupportedError
 
 PARTS = (Expressions, Names, Functions, Construction, Statements, Loops)
@@ -72,6 +73,8 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         self.allocations: dict[Any, int] = {}
         self.seeds: dict[Any, Seeds] = {}
         """loop (the names it assigns, its place, the calls around it) -> what its variables need at its header"""
+        self.types_seen: dict[Any, NumberType] = {}
+        """an expression in a loop, and the calls around it -> the type that it had when it was walked last"""
         self.target: str = ""
         """the variable that the array being made will be bound to"""
         self.node: ast.AST | None = None
