@@ -220,3 +220,135 @@ def test_another_launch_may_reach_more(engine):
 def test_a_launch_that_stops_may_have_used_the_value_later(engine):
     body = SHARED + "ld.shared.u32 %r8, [%r4]; barrier.sync 1, 64;" + TO.format("%r8")
     assert codes(checked(body, engine)) == READ | {"deadlock", "oversubscribed"}
+
+
+MMA = """.reg .b32 %a<2>, %b; .reg .f32 %c<4>, %d<4>; {}
+mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {{%d0, %d1, %d2, %d3}}, {{%a0, %a1}}, {{%b}}, {{%c0, %c1, %c2, %c3}};
+{}st.global.f32 [%rd3], %d{};"""
+OPERANDS = {register: f"mov.b32 %{register}, 0;" for register in "a0 a1 b c0 c1 c2 c3".split()}
+OF_LANE_3 = "setp.ne.u32 %p1, %r1, 3; @%p1 mov.b32 %a0, 0;"
+LATE, EARLY = (f"setp.{how}.u32 %p2, %r1, 4; @%p2 " for how in ("ge", "lt"))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("left_out", "instead", "where", "element", "expected"),
+    [
+        ("", "", "", 0, set()),
+        ("a1", "", "", 0, set()),  # the lower rows of a
+        ("a1", "", "", 2, REGISTER),
+        ("b", "", "", 0, REGISTER),
+        ("c3", "", "", 2, set()),
+        ("c3", "", "", 3, REGISTER),
+        ("a0", OF_LANE_3, LATE, 0, set()),  # lanes 0 to 3 have row 0
+        ("a0", OF_LANE_3, EARLY, 0, REGISTER),
+    ],
+)
+def test_elements_of_products(left_out, instead, where, element, expected, engine):
+    written = "".join(line for register, line in OPERANDS.items() if register != left_out) + instead
+    assert codes(checked(MMA.format(written, where, element), engine)) == expected
+
+
+TRANSPOSED = (
+    "setp.ne.u32 %p1, %r1, 5; @%p1 mov.u32 %r9, 1; movmatrix.sync.aligned.m8n8.trans.b16 %r8, %r9; {}"
+    + TO.format("%r8")
+)
+ROWS = (
+    ".shared .align 16 .b8 s[512]; mov.u32 %r4, s; mad.lo.u32 %r5, %r1, 16, %r4; setp.lt.u32 %p1, %r1, 8;"
+    "@%p1 st.shared.v4.u32 [%r5], {{%r1, %r1, %r1, %r1}}; bar.warp.sync -1;"
+    "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {{%r6, %r7}}, [%r5];" + TO
+)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_elements_that_move_between_lanes(engine):
+    assert codes(checked(TRANSPOSED.format("setp.eq.u32 %p2, %r1, 0; @%p2 "), engine)) == set()
+    assert codes(checked(TRANSPOSED.format(""), engine)) == REGISTER
+    assert codes(checked(ROWS.format("%r6"), engine)) == set()
+    assert codes(checked(ROWS.format("%r7"), engine)) == READ
+
+
+@cuda.jit
+def copied(x, y, n):
+    t = cuda.threadIdx.x
+    value = x[t]
+    y[t] = value if t < n else 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_global_memory_that_nothing_has_written(engine):
+    x, y = np.zeros(32, np.int32), np.zeros(32, np.int32)
+    for n, verdict in ((0, "verified"), (1, "failed")):
+        report = wsemu.check(copied, 1, 32, (x, y, n), uninitialized=("x",), engine=engine)
+        assert (report.verdict, codes(report)) == (verdict, READ if n else set())
+
+
+@cuda.jit
+def printed(y):
+    s = cuda.shared.array(32, np.int32)
+    print(s[cuda.threadIdx.x])
+
+
+@cuda.jit
+def combined(y):
+    s = cuda.shared.array(32, np.int32)
+    cuda.atomic.add(y, 0, s[cuda.threadIdx.x])
+
+
+@cuda.jit
+def indexed(y):
+    s = cuda.shared.array(32, np.int32)
+    t = cuda.threadIdx.x
+    y[t] = y[(s[t] + t) % 32]
+
+
+@pytest.mark.parametrize("kernel", [printed, combined, indexed], ids=lambda kernel: kernel.__name__)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_a_value_of_a_python_kernel_reaches(kernel, engine, capsys):
+    report = wsemu.check(kernel, 1, 32, (np.zeros(32, np.int32),), engine=engine)
+    assert codes(report) == READ
+    assert "the undefined value" in report.findings[0].sites[1].text
+
+
+WGMMA = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 d)
+{{
+    .shared .align 128 .b8 tile[2560];
+    .reg .b32 %t, %s, %a, %z, %f<8>; .reg .b64 %d, %at, %da, %db; .reg .pred %p, %uses;
+    mov.u32 %t, %tid.x;
+    mov.u32 %z, 0;
+    ld.param.u64 %d, [d];
+    mov.u32 %s, tile;
+    shl.b32 %a, %t, 4;
+    add.u32 %a, %a, %s;
+    st.shared.v4.b32 [%a], {{%z, %z, %z, %z}};
+    setp.lt.u32 %p, %t, 32;
+    @%p st.shared.v4.b32 [%a+2048], {{%z, %z, %z, %z}};
+    fence.proxy.async;
+    bar.sync 0;
+    cvt.u64.u32 %da, %s;
+    shr.u64 %da, %da, 4;
+    or.b64 %da, %da, 0x1000080000;
+    add.u64 %db, %da, 128;
+    setp.eq.u32 %uses, %z, {};
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%f0, %f1, %f2, %f3}}, %da, %db, %uses, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    mul.wide.u32 %at, %t, 16;
+    add.u64 %d, %d, %at;
+    st.global.v4.b32 [%d], {{%f0, %f1, %f2, %f3}};
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("equals", "expected"), [(1, set()), (0, REGISTER)])
+def test_accumulators_of_a_wgmma(equals, expected, engine):
+    """The first of a sum does not use what its accumulator holds, and code of CUTLASS does not clear it."""
+    kernel = wsemu.load_ptx(WGMMA.format(equals)).only()
+    report = wsemu.check(kernel, 1, 128, (np.zeros(512, np.float32),), engine=engine)
+    assert (report.verdict, codes(report)) == ("failed" if expected else "verified", expected)

@@ -37,7 +37,7 @@ from wsemu.reference.matrix import multiply
 from wsemu.reference.state import lanes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from wsemu.model.isa import Operation
     from wsemu.model.program import Program
@@ -307,15 +307,15 @@ class Undefined:
         every = (1 << LANES) - 1
         given = [shadow for row in rows for shadow in self._shadows(run, row, every).values()]
         results = range(fields[2], fields[2] + vector_counts(name)[0] * ROW, ROW)
-        masks = _Masks(run)
-        if given:
-            if name in MOVES:
-                multiply.move_elements(masks, name, fields, lanes)
-            else:
-                multiply.mark_elements(masks, name, fields, lanes)
+        shadows: dict[int, dict[int, Shadow]] = {row: {} for row in results}
+        for source in _each(_sources(given)):  # each by itself: what moves keeps them apart
+            masks = _Masks(run, source)
+            follow = multiply.move_elements if name in MOVES else multiply.mark_elements
+            follow(masks, name, fields, lanes)
+            for row, lane, mask in masks.written:
+                shadows[row][lane] = shadows[row].get(lane, 0) | mask | source
         for row in results:
-            found = masks.written.get(row, {})
-            self._put(run, row, lanes, {lane: mask | _sources(given) for lane, mask in found.items() if mask})
+            self._put(run, row, lanes, shadows[row])
 
     def _accumulate(self, run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         """Follow a `wgmma`: all of its result depends on what it has in registers, each element on its accumulator."""
@@ -362,11 +362,8 @@ class Undefined:
 
     def _named(self, shadows: Iterable[Shadow]) -> Iterable[Source]:
         """Return the sources of values."""
-        bits = _sources(shadows) >> 64
-        while bits:
-            number = (bits & -bits).bit_length() - 1
-            yield self._sources[number]
-            bits &= bits - 1
+        for source in _each(_sources(shadows)):
+            yield self._sources[source.bit_length() - 65]
 
     def _reach(self, run: WarpRun, sink: Sink, shadows: Mapping[int, Shadow]) -> None:
         """Note the first thing that values of each source reach."""
@@ -380,18 +377,29 @@ class Undefined:
 
 
 class _Masks:
-    """A warp whose registers hold the masks of their undefined bits, for what moves elements between lanes."""
+    """A warp whose registers hold the masks of their undefined bits of one source, for what moves elements between
+    lanes."""
 
-    def __init__(self, run: WarpRun) -> None:
+    def __init__(self, run: WarpRun, source: Shadow) -> None:
         self._held = run.warp.undefined
-        self.written: dict[int, dict[int, int]] = {}
+        self._source = source
+        self.written: list[tuple[int, int, int]] = []
+        """register, lane and mask, where that is not 0"""
 
     def read(self, row: int, type_: str, lane: int) -> int:
         held = self._held.get(row)
-        return held[lane] & _MASK if held else 0
+        return held[lane] & _MASK if held and held[lane] & self._source else 0
 
     def write(self, row: int, type_: str, lane: int, value: int) -> None:
-        self.written.setdefault(row, {})[lane] = value
+        if value:
+            self.written.append((row, lane, value))
+
+
+def _each(sources: Shadow) -> Iterator[Shadow]:
+    """Yield the members of a set of sources, each as a set."""
+    while sources:
+        yield sources & -sources
+        sources &= sources - 1
 
 
 def _sources(shadows: Iterable[Shadow]) -> Shadow:
