@@ -37,7 +37,8 @@ _HEADER = """.version 8.4
 .visible .entry k(.param .u64 x, .param .u64 out)
 {
     .shared .align 4 .b32 s[8];
-    .reg .pred %p<2>, %q; .reg .b32 %r<5>, %u<16>, %t, %s, %a; .reg .b64 %x, %o, %at;
+    .reg .pred %p<2>, %q; .reg .f32 %f; .reg .b32 %r<5>, %u<16>, %t, %s, %a; .reg .b64 %x, %o, %at, %w; .reg .b16 %h<2>;
+    .local .align 4 .b32 own[1];
     mov.u32 %t, %tid.x;
     mov.u32 %s, s;
     ld.param.u64 %x, [x];
@@ -64,6 +65,30 @@ _SHIFTS: dict[str, Callable[[Any, int], Any]] = {
     "shr.u32": lambda a, n: a >> np.uint32(n),
     "shr.s32": lambda a, n: (a.view(np.int32) >> np.int32(n)).view(np.uint32),
 }
+_CHANGES: dict[str, tuple[list[str], Callable[[Any], Any]]] = {
+    "halves": (
+        ["mov.b32 {{%h0, %h1}}, %r{a};", "mov.b32 %r{to}, {{%h1, %h0}};"],
+        lambda a: a >> np.uint32(16) | a << np.uint32(16),
+    ),
+    "upper half": (["mov.b32 {{_, %h1}}, %r{a};", "cvt.s32.s16 %r{to}, %h1;"], lambda a: _signed(a) >> np.int32(16)),
+    "field": (["bfe.s32 %r{to}, %r{a}, 1, 3;"], lambda a: _signed(a << np.uint32(28)) >> np.int32(29)),
+    "byte": (["prmt.b32 %r{to}, %r{a}, 0, 0x4443;"], lambda a: a >> np.uint32(24)),
+    "extended": (["cvt.s32.s8 %r{to}, %r{a};"], lambda a: _signed(a << np.uint32(24)) >> np.int32(24)),
+    "not": (["not.b32 %r{to}, %r{a};"], lambda a: ~a),
+    "negative": (["neg.s32 %r{to}, %r{a};"], lambda a: np.uint32(0) - a),
+    "wide": (
+        ["mul.wide.u32 %w, %r{a}, 16;", "shr.u64 %w, %w, 8;", "cvt.u32.u64 %r{to}, %w;"],
+        lambda a: a >> np.uint32(4),
+    ),
+    "own": (["st.local.b32 [own], %r{a};", "ld.local.b32 %r{to}, [own];"], lambda a: a),
+    "ones": (
+        ["popc.b32 %r{to}, %r{a};"],
+        lambda a: sum((a >> np.uint32(n) & np.uint32(1) for n in range(1, 32)), a & np.uint32(1)),
+    ),
+    "float": (["cvt.rn.f32.u32 %f, %r{a};", "mov.b32 %r{to}, %f;"], lambda a: a.astype(np.float32).view(np.uint32)),
+}
+"""name -> (PTX, what it computes of a register)"""
+_EXACT_CHANGES = ("halves", "upper half", "field", "byte", "extended", "not", "negative", "own")
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "setp.eq.u32": lambda a, b: a == b,
     "setp.ne.u32": lambda a, b: a != b,
@@ -99,6 +124,10 @@ class UndefinedProgram(NamedTuple):
             yield from _TEXTS[what](n, *arguments)
 
 
+def _signed(values: Any) -> Any:
+    return values.view(np.int32)
+
+
 def _text_of_store(n: int, register: int, at: int) -> list[str]:
     return [f"st.global.u32 [%o+{16 * at}], %r{register};"]
 
@@ -116,6 +145,7 @@ _TEXTS: dict[str, Callable[..., list[str]]] = {
     ],
     "binary": lambda n, name, to, a, b: [f"{name} %r{to}, %r{a}, %r{b};"],
     "shift": lambda n, name, to, a, by: [f"{name} %r{to}, %r{a}, {by};"],
+    "change": lambda n, name, to, a: [line.format(to=to, a=a) for line in _CHANGES[name][0]],
     "compare": lambda n, name, to, a, b: [f"{name} %p{to}, %r{a}, {b};"],
     "select": lambda n, to, a, b, p: [f"selp.u32 %r{to}, %r{a}, %r{b}, %p{p};"],
     "guarded": lambda n, p, to, a: [f"@%p{p} mov.u32 %r{to}, %r{a};"],
@@ -199,6 +229,8 @@ class Enumerated:
                 r[to] = _OPERATIONS[name](*np.broadcast_arrays(r[a], r[b]))
             case "shift", (name, to, a, by):
                 r[to] = _SHIFTS[name](r[a], by)
+            case "change", (name, to, a):
+                r[to] = _CHANGES[name][1](r[a]).view(np.uint32)
             case "compare", (name, to, a, b):
                 p[to] = _COMPARISONS[name](r[a], np.full((1, 1), b, np.uint32))
             case "select", (to, a, b, by):
@@ -280,7 +312,8 @@ class _Maker:
             self.add("number", to, draw.choice((0, 1, 6, 0xFFFFFFFF)))
             self.write(to, False)
             return
-        kinds = "number input lane binary binary binary shift compare compare select guarded butterfly".split()
+        kinds = "number input lane binary binary binary change change shift".split()
+        kinds += "compare compare select guarded butterfly".split()
         kinds += [] if self.tree else "ballot any keep if".split()
         what, to = draw.choice(kinds), draw.randrange(REGISTERS)
         _STEPS[what](self, to)
@@ -305,6 +338,12 @@ def _binary(maker: _Maker, to: int) -> None:
 def _shift(maker: _Maker, to: int) -> None:
     a = maker.register()
     maker.add("shift", maker.draw.choice(tuple(_SHIFTS)), to, a, maker.draw.choice((1, 2, 31)))
+    maker.write(to, maker.unsure[a])
+
+
+def _change(maker: _Maker, to: int) -> None:
+    a = maker.register()
+    maker.add("change", maker.draw.choice(_EXACT_CHANGES if maker.tree else tuple(_CHANGES)), to, a)
     maker.write(to, maker.unsure[a])
 
 
@@ -359,7 +398,7 @@ def _if(maker: _Maker, to: int) -> None:
 
 _STEPS: dict[str, Callable[[_Maker, int], None]] = {
     "number": _simple("number", 0, 1, 6, 255, 0xFFFFFFFE), "input": _simple("input"), "lane": _simple("lane"),
-    "binary": _binary, "shift": _shift, "compare": _compare, "select": _select, "guarded": _guarded,
+    "binary": _binary, "shift": _shift, "change": _change, "compare": _compare, "select": _select, "guarded": _guarded,
     "butterfly": _butterfly, "ballot": _ballot, "any": _any, "keep": _keep, "if": _if,
 }  # fmt: skip
 
