@@ -7,8 +7,8 @@ A second run follows the bytes: it is an error if they reach something observabl
 to where nothing reads them, and nothing if everything discards them.
 A read that races with what writes these bytes later is reported with that race.
 Does not detect: reads of other global memory (arguments count as initialised); a store that some other schedule would
-order after the read, which is a race.  In a launch too long to be followed each such read is an error, but for what an
-atomic exchange returns, since it is also a way to set memory up.
+order after the read, which is a race.  What an atomic exchange returns is followed only in a launch that is followed
+for another reason, since it is also a way to set memory up.
 Reference: CUDA C++ Programming Guide, "Shared Memory": contents are undefined at the start of a CTA.  The compiled test
 is `bounds.track_initialised`; what the bytes reach is found by `reference.undefined`.
 """
@@ -30,13 +30,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wsemu.evidence.schedule import Witness
+    from wsemu.model.finding import Severity
     from wsemu.model.outcome import Event, RawFinding, Trace
 
 CODES = ("uninitialized-read", "undefined-copy")
 _READ = {"address": "of the lowest lane's access", "size": "bytes a lane", "segment": "of the memory that is read"}
-DETAIL = {"uninitialized-read": Detail(_READ, observed.FIELDS), "undefined-copy": Detail(_READ)}
+_UNDECIDED = {"undecided": "1: the launch was followed in part, and the value reached nothing there"}
+DETAIL = {"uninitialized-read": Detail(_READ, observed.FIELDS | _UNDECIDED), "undefined-copy": Detail(_READ)}
 """of a copy, pc is the read and other_pc the store"""
 TRACED = True
+
+
+def severity(raw: RawFinding, places: Places) -> Severity | None:
+    """Return `warning` for bytes of which it is not known what they reach."""
+    return "warning" if "undecided" in raw.detail else None
 
 
 def traced(raw: RawFinding, places: Places) -> Iterable[int]:
@@ -63,6 +70,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         notes += _stored_by_some(raw, places)
     return Finding(
         code=raw.code,
+        severity=severity(raw, places) or "error",
         message=f"{space} {_array(raw, places)} is read before it is written",
         sites=[
             places.site(raw.pc, label, cta=raw.cta, warp=raw.warp),

@@ -185,14 +185,22 @@ def sum_of_one_lane(x, y):
         y[0] = other
 
 
-def test_a_launch_too_long_to_be_followed(monkeypatch):
-    """An unwritten read stays an error, a shuffle leaves the launch undecided; registers get other contents."""
+def test_of_a_long_launch_the_beginning_is_followed(monkeypatch):
+    """What reaches nothing there is undecided; registers get other contents."""
     monkeypatch.setattr(undefined, "MAX_FOLLOWED", 8)
     monkeypatch.setattr(undefined, "MAX_FOLLOWED_REGISTERS", 8)
-    body = SHARED + "ld.shared.u32 %r8, [%r4]; add.u32 %r8, %r8, 1;" + TO.format("%r1")
-    assert codes(checked(body, "vm")) == READ
-    report = wsemu.check(sum_of_one_lane, 1, 20, (np.zeros(32, np.int32), np.zeros(1, np.int32)))
-    assert (report.verdict, report.reasons) == ("incomplete", ["undefined value"])
+    body = SHARED + "ld.shared.u32 %r8, [%r4]; add.u32 %r8, %r8, 1;"
+    discarded, stored = body + TO.format("%r1"), body + TO.format("%r8")
+    arguments = np.zeros(32, np.int32), np.zeros(1, np.int32)
+    for beginning, decided in ((1000, True), (6, False)):
+        monkeypatch.setattr(undefined, "MAX_FOLLOWED_BEGINNING", beginning)
+        report = checked(discarded, "vm")
+        assert report.verdict == ("verified" if decided else "incomplete"), report.notes
+        assert [(f.code, f.severity) for f in report.findings] == [("uninitialized-read", "warning")] * (not decided)
+        assert checked(stored, "vm").verdict == ("failed" if decided else "incomplete")
+        report = wsemu.check(sum_of_one_lane, 1, 20, arguments)
+        assert report.verdict == ("verified" if decided else "incomplete")
+        assert report.reasons == ["undefined value"] * (not decided)
     assert codes(checked(TO.format("%r9"), "vm")) == REGISTER
     assert checked(DISCARDED["the lower word"], "vm").verdict == "verified"
 

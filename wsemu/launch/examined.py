@@ -148,12 +148,18 @@ def judged(
 
 
 def _follow(
-    bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], arisen: Sequence[RawFinding], *, tried: bool
+    bound: Bound,
+    outcome: Outcome,
+    initial: Callable[[], list[Any]],
+    arisen: Sequence[RawFinding],
+    failed: bool,
+    *,
+    tried: bool,
 ) -> Followed | None:
-    """Return what the undefined values of a launch reach; `tried`: it is of an edit."""
+    """Return what the undefined values of a launch reach; `failed`: it has other errors, `tried`: it is of an edit."""
     from wsemu.launch.undefined import follow
 
-    return follow(bound, outcome, initial, arisen, tried=tried)
+    return follow(bound, outcome, initial, arisen, tried=tried, failed=failed)
 
 
 def _again(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:

@@ -8,8 +8,9 @@ program says.  The second run decides what becomes of that:
     a copy in memory, and no more   `undefined-copy` for a load; the warning for a shuffle
     nothing                         no finding for a load or a register; the warning for a shuffle
 
-A launch that is too long to be followed keeps what the first run found; its undefined registers are given other
-contents, and results that differ are what they reach.
+Only the beginning of a long launch is followed: what reaches nothing there is undecided, and the launch `incomplete`;
+nothing of it, if it has other errors.  The undefined registers of a long launch are given other contents, and results
+that differ are what they reach.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ if TYPE_CHECKING:
 
 KINDS = {"uninitialized-read": "load", "undefined-shuffle": "shuffle"}
 """codes of what the engines note -> kind of the source"""
-MAX_FOLLOWED = 50_000
-"""warp instructions of a launch in which an undefined value was seen to arise, to which it is followed"""
+MAX_FOLLOWED = 500_000
+"""warp instructions of a launch in which an undefined value was seen to arise and that is followed to its end"""
+MAX_FOLLOWED_BEGINNING = 100_000
+"""warp instructions to which a longer one is followed"""
+MAX_FOLLOWED_REGISTERS = 10_000
+"""warp instructions of a launch that is followed because its program has registers that may be undefined"""
 MAX_FOLLOWED_EDIT = 5_000
-"""the same of an edit that is tried"""
-MAX_FOLLOWED_REGISTERS = 4_000
-"""the same of one of which only the program says that it may have one"""
+"""warp instructions of an edit that is tried and followed"""
 _OTHER_CONTENTS: dict[str, int | float | bool] = {
     "p": True, "b8": 0x5A, "b16": 0x5AA5, "b32": 0x5AA5C33C, "b64": 0x5AA5C33C_69960FF0, "f32": -7.5e9, "f64": -7.5e9,
 }  # fmt: skip
@@ -53,14 +56,16 @@ def follow(
     findings: Sequence[RawFinding],
     *,
     tried: bool = False,
+    failed: bool = False,
 ) -> Followed | None:
     """Return what the undefined values of a launch that ended so reach; None if it is too long for that; `tried`:
-    it is of an edit."""
-    shuffled = any(raw.code == "undefined-shuffle" for raw in findings)
-    most = MAX_FOLLOWED if findings else MAX_FOLLOWED_REGISTERS
-    most = min(most, MAX_FOLLOWED_EDIT) if tried else most
-    if outcome.warp_instructions > most and not shuffled:
-        return _compared(bound, outcome, initial) if bound.program.undefined else None
+    it is of an edit; `failed`: it has other errors."""
+    most = MAX_FOLLOWED_EDIT if tried else MAX_FOLLOWED if findings else MAX_FOLLOWED_REGISTERS
+    most = min(most, MAX_FOLLOWED_BEGINNING) if failed else most
+    if outcome.warp_instructions > most:
+        if tried or failed or not findings:
+            return _compared(bound, outcome, initial) if bound.program.undefined else None
+        most = MAX_FOLLOWED_BEGINNING
     from wsemu.reference import run as reference
     from wsemu.reference.undefined import Undefined
 
@@ -77,7 +82,8 @@ def follow(
         )  # fmt: skip
     except UnsupportedError:
         return None
-    return undefined.followed()._replace(complete=ended.status == outcome.status == "done")
+    cut = ended.status == "budget" and outcome.warp_instructions > most
+    return undefined.followed()._replace(cut=cut, complete=ended.status == outcome.status == "done")
 
 
 def _copies(bound: Bound, initial: Callable[[], list[Any]]) -> list[tuple[Any, bool]]:
@@ -121,7 +127,7 @@ def settle(
     known, or not looked for; `arisen`: all findings of undefined values."""
     if followed is None:
         return wanted, list(_reasons(arisen, places))
-    kept = [settled for raw in wanted if (settled := _settled(raw, followed)) is not None]
+    kept = [settled for raw in wanted if (settled := _settled(raw, places, followed)) is not None]
     reported = {_source(raw) for raw in kept if "sink" in raw.detail}
     unknown = [
         raw for raw in arisen
@@ -129,21 +135,25 @@ def settle(
     ]  # fmt: skip
     known = {_source(raw) for raw in arisen}
     new = [_arisen(source, reach, followed) for source, reach in followed.reached.items() if source not in known]
-    return [*kept, *(raw for raw in new if CHECKER_OF[raw.code] in checkers)], list(_reasons(unknown, places))
+    return [*kept, *(raw for raw in new if CHECKER_OF[raw.code] in checkers)], list(
+        _reasons(unknown, places, cut=followed.cut)
+    )
 
 
 def _source(raw: RawFinding) -> Source | None:
     return Source(KINDS[raw.code], raw.pc) if raw.code in KINDS else None  # type: ignore[arg-type]
 
 
-def _settled(raw: RawFinding, followed: Followed) -> RawFinding | None:
+def _settled(raw: RawFinding, places: Places, followed: Followed) -> RawFinding | None:
     """Return a finding as the values that it is about decide it; None if they reach nothing."""
     source = _source(raw)
-    if source is None or source not in followed.arisen:
+    if source is None or places.verb(raw.pc) == "async":  # what a copy reads is not followed: it is an operand
         return raw
     if reach := followed.reached.get(source):
         return replace(raw, detail=raw.detail | _detail(reach))
-    if source.kind == "shuffle" or not followed.complete:
+    if source.kind == "load" and followed.cut:
+        return replace(raw, detail=raw.detail | {"undecided": 1})
+    if source.kind == "shuffle" or not followed.complete or source not in followed.arisen:
         return raw
     if source in followed.copied:
         return replace(raw, code="undefined-copy", other_pc=followed.copied[source], other_warp=raw.warp)
@@ -167,12 +177,19 @@ def _arisen(source: Source, reach: Reach, followed: Followed) -> RawFinding:
     return RawFinding("uninitialized-read", source.place, cta, warp, 1 << lane, detail=detail)
 
 
-def _reasons(findings: Sequence[RawFinding], places: Places) -> Iterator[str]:
-    """Say why the proof does not apply where a shuffle reads a lane that does not participate."""
-    said = {
-        places.where(raw.pc): f"{places.who(raw.cta, raw.warp)}: {lanes_text(raw.lanes)} shuffle from a lane that "
-        f"takes no part, such as {raw.detail['source']}: on a GPU the value is undefined, here it is the reader's own"
-        for raw in reversed(findings)
-        if raw.code == "undefined-shuffle"
-    }
+def _reasons(findings: Sequence[RawFinding], places: Places, *, cut: bool = False) -> Iterator[str]:
+    """Say why the proof does not apply where it is not known what an undefined value reaches."""
+    said = {}
+    for raw in reversed(findings):
+        who = f"{places.who(raw.cta, raw.warp)}: {lanes_text(raw.lanes)}"
+        if raw.code == "undefined-shuffle":
+            said[places.where(raw.pc)] = (
+                f"{who} shuffle from a lane that takes no part, such as {raw.detail['source']}: on a GPU the value is "
+                "undefined, here it is the reader's own"
+            )
+        elif cut:
+            said[places.where(raw.pc)] = (
+                f"{who} read bytes that nothing has written: their value reaches nothing in the first "
+                f"{MAX_FOLLOWED_BEGINNING:,} warp instructions, and is not followed further"
+            )
     return (f"{where}: {what}" for where, what in reversed(said.items()))

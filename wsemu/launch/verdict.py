@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from wsemu.model.undefined import Followed
     from wsemu.proof.taint import Analysis
 
+    Follow = Callable[[Sequence[RawFinding], bool], Followed | None]
+
 
 EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 """what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
@@ -131,7 +133,7 @@ def judge(
     more: Callable[[Places], list[Finding]] | None = None,
     decide: Callable[[], Decided | None] | None = None,
     gives_places: Callable[[Analysis], bool] | None = None,
-    follow: Callable[[Sequence[RawFinding]], Followed | None] | None = None,
+    follow: Follow | None = None,
 ) -> Report:
     """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
     looks for what only this launch should do, `decide` tries all orders of the atomics that steer it, `gives_places`
@@ -145,7 +147,7 @@ def judge(
     if arisen or (program.undefined and not apart):
         from wsemu.launch.undefined import settle
 
-        wanted, undefined = settle(wanted, arisen, places, settings.checkers, follow(arisen) if follow else None)
+        wanted, undefined = settle(wanted, arisen, places, settings.checkers, _followed(wanted, arisen, follow))
     analysis = _analysis(places, settings.lockstep, trace_of)
     given = False
     if gives_places is not None and not wanted and analysis is not None and _by_atomics_alone(analysis, program):
@@ -202,6 +204,14 @@ def judge(
         proof=_proof(places, settings, found, decided, given) if verdict == "verified" else "",
         seconds=time.perf_counter() - started,
     )
+
+
+def _followed(wanted: list[RawFinding], arisen: list[RawFinding], follow: Follow | None) -> Followed | None:
+    """Return what undefined values reach, of which those of `arisen` are known to arise."""
+    if follow is None:
+        return None
+    failed = any(CODES[raw.code].severity == "error" and raw.code not in ARISING for raw in wanted)
+    return follow(arisen, failed)
 
 
 def _found(

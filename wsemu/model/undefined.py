@@ -58,5 +58,7 @@ class Followed(NamedTuple):
     reached: dict[Source, Reach]
     copied: dict[Source, int]
     """-> the first instruction that stored one to shared or local memory"""
+    cut: bool = False
+    """the launch goes on after what was followed of it"""
     complete: bool = False
     """the launch was followed to its end, which it reached: a value of one that stops may still be on its way"""
