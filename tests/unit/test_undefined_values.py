@@ -360,3 +360,28 @@ def test_accumulators_of_a_wgmma(equals, expected, engine):
     kernel = wsemu.load_ptx(WGMMA.format(equals)).only()
     report = wsemu.check(kernel, 1, 128, (np.zeros(512, np.float32),), engine=engine)
     assert (report.verdict, codes(report)) == ("failed" if expected else "verified", expected)
+
+
+SAME_LINE = """.version 8.4
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %t, %u, %v; .reg .b64 %o, %at; .shared .b32 s[64];
+    mov.u32 %t, %tid.x; mul.wide.u32 %at, %t, 4; ld.param.u64 %o, [out]; add.u64 %o, %o, %at; mov.u32 %v, s;
+    ld.shared.u32 %u, [%v]; ld.shared.u32 %v, [%v+4]; add.u32 %u, %u, 1; st.global.u32 [%o], %v; ret;
+}
+"""
+"""two loads of one line; only the value of the second one reaches anything"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("shuffles", [False, True])
+def test_of_findings_of_one_line_the_one_that_matters_stays(shuffles, engine):
+    text_ = SAME_LINE
+    if shuffles:
+        for load, source in (("%u, [%v]", 20), ("%v, [%v+4]", 21)):
+            text_ = text_.replace(f"ld.shared.u32 {load}", f"shfl.sync.idx.b32 {load[:2]}, %t, {source}, 31, -1")
+    kernel = wsemu.load_ptx(text_).only()
+    report = wsemu.check(kernel, 1, 20, (np.zeros(32, np.int32),), engine=engine)
+    assert (report.verdict, codes(report)) == ("failed", SHUFFLE if shuffles else READ)

@@ -173,6 +173,10 @@ def _arisen(source: Source, reach: Reach, followed: Followed) -> RawFinding:
         detail = {"row": source.place} | _detail(reach)
         return RawFinding("undefined-register", reach.pc, reach.cta, reach.warp, 1 << reach.lane, detail=detail)
     cta, warp, lane, address, size = followed.arisen[source]
+    if source.kind == "shuffle":  # there was no room for it among the findings that the engine keeps
+        return RawFinding(
+            "undefined-shuffle", source.place, cta, warp, 1 << lane, detail={"source": lane} | _detail(reach)
+        )
     detail = {"address": address, "size": size, "segment": address >> SEGMENT_SHIFT} | _detail(reach)
     return RawFinding("uninitialized-read", source.place, cta, warp, 1 << lane, detail=detail)
 

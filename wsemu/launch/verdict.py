@@ -380,9 +380,16 @@ def _by_source(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
 
 
 def _together(first: RawFinding, other: RawFinding) -> RawFinding:
-    """The first of two findings, as one for both."""
+    """One finding for two: the first, unless only the value of the other one is known to reach anything."""
+    if _weight(other) > _weight(first):
+        first, other = other, first
     unwritten = {name: 1 for name in ("unwritten",) if name in other.detail}
     return replace(first, count=first.count + other.count, detail=first.detail | unwritten)
+
+
+def _weight(raw: RawFinding) -> int:
+    """Return how much is known of what the value of a finding reaches."""
+    return 2 * ("sink" in raw.detail) + ("undecided" not in raw.detail)
 
 
 def _trace(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> Trace | None:
