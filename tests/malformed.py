@@ -8,6 +8,8 @@ write.
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 import random
 from collections.abc import Callable
@@ -29,6 +31,10 @@ class Input(NamedTuple):
     arguments: list[str]
     codes: tuple[int, ...] = (0, 1, 2, 3)
     """exit codes that are allowed"""
+    links: dict[str, str] = {}
+    """name -> where a symbolic link leads"""
+    pipes: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
 
 
 class Saved(NamedTuple):
@@ -217,14 +223,18 @@ def _witness_version(chance: random.Random, all_saved: list[Saved]) -> Input:
 
 
 def _witness_source(chance: random.Random, all_saved: list[Saved]) -> Input:
-    """With another program than the one that it is of."""
+    """With another program than the one that it is of, whose hash it may have all the same."""
     saved = chance.choice(all_saved)
     other = chance.choice(all_saved).program
     source = saved.program.decode()
     lines = saved.program.splitlines(keepends=True)
     del lines[chance.randrange(len(lines))]
     made = [b"".join(lines), other, kernels.changed_kernels(source, chance).encode(), mutated(saved.program, chance)]
-    return _replay(chance, saved, saved.witness, chance.choice(made))
+    program = chance.choice(made)
+    tree = json.loads(saved.witness)
+    if chance.random() < 0.8:
+        tree["program_sha256"] = hashlib.sha256(program).hexdigest()
+    return _replay(chance, saved, as_json(tree), program)
 
 
 # -- kinds: configuration and suppressions -----------------------------------------------------------------------------
@@ -406,6 +416,17 @@ def _options(chance: random.Random, saved: list[Saved]) -> Input:
     return Input({PROGRAM: SMALL, WITNESS: chance.choice(saved).witness}, given)
 
 
+LAUNCHES = {"launch-tree": 300, "launch-bytes": 150, "arguments": 300, "layout": 150, "cache": 150}
+"""kinds of `malformed_launches`"""
+
+
+def _of_launches(kind: str, chance: random.Random, saved: list[Saved]) -> Input:
+    from tests import malformed_launches
+
+    made: Input = getattr(malformed_launches, kind.replace("-", "_"))(chance, saved)
+    return made
+
+
 KINDS: dict[str, tuple[int, Callable[[random.Random, list[Saved]], Input]]] = {
     "witness-truncated": (60, _witness_truncated),
     "witness-bytes": (100, _witness_bytes),
@@ -424,6 +445,7 @@ KINDS: dict[str, tuple[int, Callable[[random.Random, list[Saved]], Input]]] = {
     "text": (100, _text),
     "names": (100, _names),
     "options": (150, _options),
+    **{kind: (count, functools.partial(_of_launches, kind)) for kind, count in LAUNCHES.items()},
 }
 """kind -> how many of it a run of the benchmark makes, and what makes one"""
 

@@ -62,19 +62,25 @@ def warm() -> None:
         typed("check", "--save-witness", place, ROOT / BUGS[0])
         for witness in place.iterdir():
             typed("replay", witness)
+        from tests.malformed_launches import LONG
+
+        (place / PROGRAM).write_bytes(LONG.replace(b"* 0 + 1", b"* 0 + 2"))
+        typed("check", "--tier", "always", place / PROGRAM)  # with the parts of the machine that blocks need
     gc.freeze()  # what is loaded stays: a fork need not look at it
 
 
 def run(given: Input, folder: Path, seconds: float = SECONDS) -> Ran:
     """Run the command of an input in `folder`, which is empty, in a fork of this process."""
-    for name, data in given.files.items():
-        (folder / name).write_bytes(data)
+    from tests.malformed_launches import lay_out
+
+    lay_out(given, folder)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         started = time.monotonic()
         sys.stdout.flush()
         sys.stderr.flush()
         child = os.fork()
         if child == 0:
+            os.environ.update(given.environment)
             _child(given.arguments, folder, out.fileno(), err.fileno())
         code = _wait(child, started + seconds)
         taken = time.monotonic() - started
@@ -82,7 +88,11 @@ def run(given: Input, folder: Path, seconds: float = SECONDS) -> Ran:
     left = {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and str(path.relative_to(folder)) not in given.files and "__pycache__" not in path.parts
+        if path.is_file()
+        and not path.is_symlink()
+        and not str(path.relative_to(folder)).startswith("cache/")
+        and str(path.relative_to(folder)) not in given.files
+        and "__pycache__" not in path.parts
     }
     return Ran(code, texts[0], texts[1], taken, left)
 
@@ -190,6 +200,8 @@ def wrong(given: Input, ran: Ran) -> str:
     if ran.code not in given.codes:
         told = next((line for line in (ran.out + ran.err).splitlines() if line.startswith("internal error")), "")
         return f"exit code {ran.code} {told}".rstrip()
+    if "SECRET" in ran.out + ran.err:
+        return "a file is shown that is none of its own"
     return _unclean(ran) or _unfinished(given, ran)
 
 

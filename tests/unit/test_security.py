@@ -437,3 +437,95 @@ def test_what_python_prints_of_an_error_holds_no_command() -> None:
         for line in str(UsageError(text)).split("\n"):
             assert not line.lstrip().startswith("::")
             assert "##[" not in line
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+SENTENCES = {
+    "run a Python program with your rights": (),  # what is promised is nothing
+    "The installation and the folder of its machine code are trusted": (),
+    "is loaded only under its own name and key": (
+        "test_a_block_is_loaded_under_its_own_name_alone",
+        "test_what_was_changed_in_a_file_of_machine_code_is_found",
+        "test_vm_cache.py::test_a_file_of_another_part_or_key_is_not_used_under_this_name",
+    ),
+    "No machine code is taken from a folder": (
+        "test_no_machine_code_is_taken_from_a_folder_where_others_may_write",
+        "test_no_machine_code_is_taken_from_a_folder_of_another_user",
+    ),
+    "a campaign sends to another machine": ("test_sources_of_other_machines_go_to_a_folder_that_nobody_guesses",),
+    "nothing in them is executed": (
+        "test_what_a_launch_file_names_is_never_run",
+        "test_arrays_are_never_unpickled_and_no_larger_than_their_file",
+        "test_malformed.py::test_malformed_inputs_end_with_a_message",
+    ),
+    "is read as PTX or as an array": (
+        "test_what_a_launch_file_names_is_never_run",
+        "test_ptx_of_any_suffix_is_launched",
+    ),
+    "names only files below its folder": (
+        "test_ptx_lies_below_the_folder_of_its_launch_file",
+        "test_arrays_lie_below_the_folder_of_their_launch_file",
+        "test_files_below_the_folder_are_read",
+        "test_names_that_lead_out_are_refused",
+        "test_hostile_data.py::test_every_input_ends_with_a_value_or_a_message",
+    ),
+    "has the hash that the witness carries": ("test_a_program_that_has_changed_is_not_run",),
+    "of no installed package": (
+        "test_no_witness_has_a_program_run_there",
+        "test_the_standard_library_is_not_run",
+        "test_replay.py::test_a_program_elsewhere_is_not_run",
+    ),
+    "A witness of PTX has no file read outside": ("test_a_witness_of_ptx_reads_and_writes_no_file_elsewhere",),
+    "Reports show lines of a source that PTX names only if": (
+        "test_ptx_has_no_file_shown_that_is_no_source_of_its_own",
+        "test_sources_of_its_own_are_shown",
+    ),
+    "Devices and pipes are not read": ("test_devices_pipes_and_sockets_are_not_read",),
+    "An array is no larger than its file": ("test_arrays_are_never_unpickled_and_no_larger_than_their_file",),
+    "gets a message and exit code 2": (
+        "test_malformed.py::test_malformed_inputs_end_with_a_message",
+        "test_config.py::test_a_wrong_file_has_a_message",
+        "test_replay.py::test_what_has_no_end_is_no_witness",
+    ),
+    "are shown as text": (
+        "test_names_and_messages_start_no_line_and_no_command",
+        "test_what_python_prints_of_an_error_holds_no_command",
+        "test_timeline.py::test_names_are_escaped",
+        "test_malformed.py::test_malformed_inputs_end_with_a_message",
+    ),
+    "A file whose name begins with": ("test_integrations.py::test_files_of_any_name_are_files",),
+    "A check in which nothing is checked does not pass": (
+        "test_integrations.py::test_a_check_of_nothing_does_not_pass",
+    ),
+    "The GitHub Action saves machine code before": (
+        "test_integrations.py::test_the_action_saves_machine_code_before_a_program_runs_and_never_after",
+        "test_integrations.py::test_the_action_installs_what_it_is_part_of",
+    ),
+    "Launches are limited before memory is allocated": (
+        "test_bad_input.py::test_a_grid_that_takes_too_much_memory_is_refused",
+        "test_bad_input.py::test_an_endless_loop_ends_at_the_step_budget",
+    ),
+    "is not sent to a GPU, unless forced": ("test_crosscheck.py::test_what_is_not_verified_is_refused_unless_forced",),
+    "Launches run in a child process with a time limit": (
+        "test_crosscheck.py::test_a_child_that_takes_too_long_is_given_up",
+    ),
+}
+"""what a sentence of SECURITY.md has in it -> the tests that hold it, here or in another file"""
+
+
+def promises() -> list[str]:
+    """The sentences of SECURITY.md, one an item of its lists."""
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    return [" ".join(item.split()) for item in re.findall(r"(?ms)^- (.*?)(?=^- |^\S|\Z)", text)]
+
+
+def test_each_sentence_of_the_page_is_held_by_tests() -> None:
+    found = promises()
+    assert len(found) == len(SENTENCES)
+    for sentence in found:
+        assert len([words for words in SENTENCES if words in sentence]) == 1, sentence
+    for name in {name for names in SENTENCES.values() for name in names}:
+        file, _, function = name.rpartition("::")
+        text = (Path(__file__).parent / (file or Path(__file__).name)).read_text(encoding="utf-8")
+        assert f"\ndef {function}(" in text, name

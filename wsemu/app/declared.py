@@ -136,6 +136,12 @@ def command(name: str, **options: Any) -> Callable[[Callable[..., None]], Callab
     return declare
 
 
+def options_with_values(name: str) -> frozenset[str]:
+    """Return the options of a command that take a value."""
+    options = (p for p in _COMMANDS[name].params if p.param_type_name == "option" and not p.is_flag)
+    return frozenset(option for parameter in options for option in parameter.opts)
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"wsemu {__version__}")

@@ -49,13 +49,10 @@ def split(words: list[str]) -> tuple[list[str], list[str]]:
 
 def _valued() -> frozenset[str]:
     """Return the options that take a value, of this command and of `wsemu check`."""
-    import typer
+    from wsemu.app import command_line  # noqa: F401 - declares the commands
+    from wsemu.app.declared import options_with_values
 
-    from wsemu.app.command_line import app
-
-    check: Any = typer.main.get_command(app).commands["check"]  # type: ignore[attr-defined]
-    options = (p for p in check.params if p.param_type_name == "option" and not p.is_flag)
-    return frozenset((*_VALUED, *(name for option in options for name in option.opts)))
+    return frozenset((*_VALUED, *options_with_values("check")))
 
 
 def expand(word: str) -> list[str]:
