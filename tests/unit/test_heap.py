@@ -28,6 +28,15 @@ def run(kernels, name, *more, grid=1, block=64, engine="vm", array=None, **optio
     return report, array
 
 
+@pytest.mark.parametrize("name", ["used_after_free", "freed_twice", "before", "unset", "freed_inside", "raced"])
+def test_a_report_is_the_same_whatever_was_launched_before(kernels, name):
+    """Addresses of blocks are numbered launch by launch, which no report shows."""
+    reports = [run(kernels, name)[0] for _ in range(3)]
+    texts = {report.model_dump_json(exclude={"seconds"}) for report in reports}
+    assert len(texts) == 1
+    assert reports[0].errors
+
+
 t = np.arange(128)
 RIGHT = {
     "each": ((np.int32(10),), 2, 64, 10 * t + 45),

@@ -69,10 +69,12 @@ def inputs(bound: Bound, data: Sequence[npt.NDArray[np.uint8] | None] | None = N
     """The inputs of a launch; `data` are the bytes of each segment as they were before it, None for unknown ones."""
     program = bound.program
     before = [data for data, _ in bound.segments] if data is None else data
+    own = bound.heap.segments(bound) if bound.heap is not None else ()  # the system's, numbered launch by launch
+    given = [array for array in bound.arrays if array.segment not in own]
     code = (program.code.tolist(), program.constants, program.shared, program.local_bytes)
     return Inputs(
         source=[*_source(program)] if bound.source is None else [_code(program, *bound.source)],
-        values=[*dict.fromkeys(_scalars(program, bound.names, bound.rows)), *_arrays(bound.arrays, before)],
+        values=[*dict.fromkeys(_scalars(program, bound.names, bound.rows)), *_arrays(given, before)],
         program=_digest(repr(code).encode()),
         fma=bound.settings.fma,
         mma=bound.settings.mma,

@@ -14,6 +14,7 @@ from wsemu.model.data import dataclass, field
 from wsemu.model.file_names import short
 from wsemu.model.finding import Site, Step, with_role
 from wsemu.model.grid import Grouping
+from wsemu.model.heap import mistake
 from wsemu.model.isa import (
     ANYWHERE,
     AS_LOAD,
@@ -408,6 +409,9 @@ class Places:
 
     def element(self, address: int, pc: int) -> str:
         """An address as `tile[3, 4]`, or as a byte offset where no array is known."""
+        wrong = mistake(address)
+        if wrong is not None:
+            return f"byte {wrong[1]:,} of the heap"
         address = self.in_own(address)
         segment, offset = (address >> SEGMENT_SHIFT) & 0xFFFF, address & ((1 << SEGMENT_SHIFT) - 1)
         meant = None if self.verb(pc) == "async" or self._may_be_of_heap(pc) else self.within(address, pc)
