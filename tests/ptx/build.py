@@ -49,6 +49,7 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
     "integers": (LINES, OLDER, DEBUG),
     "mbarriers": (LINES, AMPERE),
     "bulk": (HOPPER,),
+    "addresses": (LINES, DEBUG),
     "clusters": (HOPPER,),
     "tensor_copies": (HOPPER,),
     "sorting": (LINES, DEBUG),

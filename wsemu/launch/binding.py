@@ -327,7 +327,10 @@ def address_rows(
     mapped = {p.row: segments[names[p.argument]] for p in maps if names and names[p.argument] in segments}
     wanted = [p.row for p in program.parameters if p.part in ("address", "first")]
     wanted += [constant.row for constant in program.constant_arrays]
-    return mapped | {row: int(rows[row][1]) >> SEGMENT_SHIFT for row in wanted}
+    found = mapped | {row: int(rows[row][1]) >> SEGMENT_SHIFT for row in wanted}
+    inside = [p.row for p in program.parameters if p.part == "bytes" and p.type == "b64"]
+    passed = {row: int(rows[row][1]) >> SEGMENT_SHIFT for row in inside}
+    return found | {row: segment for row, segment in passed.items() if segment in segments.values()}
 
 
 def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[int] | None:

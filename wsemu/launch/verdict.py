@@ -93,6 +93,8 @@ class _Doubts(NamedTuple):
     """why trying orders decided nothing"""
     unpromised: Sequence[str] = ()
     """what only hardware was seen to do"""
+    placed: Sequence[str] = ()
+    """what depends on where memory lies"""
 
     def reasons(self) -> list[str]:
         return [text for kind in self for text in kind]
@@ -105,6 +107,7 @@ class _Doubts(NamedTuple):
         words += ["failed assertion"] if self.asserted else []
         words += ["bytes outstanding"] if self.loads else []
         words += ["hardware alone"] if self.unpromised else []
+        words += ["addresses"] if self.placed else []
         words += ["atomics"] if self.orders or "atomics" in self.steered.values() else []
         return words + [word for word in _STEERING if word in self.steered.values()]
 
@@ -178,7 +181,7 @@ def judge(
     shared_locals = (
         program.shared_locals if math.prod(configuration.block) > LANES else []
     )  # each lane of a warp is checked
-    doubts = doubts._replace(unpromised=[*program.unpromised, *shared_locals])
+    doubts = doubts._replace(unpromised=[*program.unpromised, *shared_locals], placed=_placed(places))
     verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
     unreached = find_unreached(places)
     return Report.made(
@@ -484,6 +487,25 @@ def _by_parts(program: Program, trace_of: Tracer, accesses: frozenset[int]) -> T
 
 def _marks(outcome: Outcome, code: str) -> list[RawFinding]:
     return [raw for raw in outcome.findings if raw.code == code]
+
+
+def _placed(places: Places) -> list[str]:
+    """Why the proof does not apply, where what happens, or what is left, depends on where memory lies."""
+    from wsemu.proof.addresses import depends_on_places
+
+    names = {array.segment: f"`{array.name}`" for array in reversed(places.arrays)}
+    found = depends_on_places(
+        places.program, places.outcome.executions, places.segment_of, lambda segment: names.get(segment, "an array")
+    )
+    said = []
+    for one in found:
+        what = "the value that is stored" if one.what == "value" else f"the {one.what}"
+        lie = "lies" if len(one.of) == 1 else "lie"
+        said.append(
+            f"{places.where(one.pc)}: {what} depends on where in memory {' and '.join(one.of)} {lie}, which differs by "
+            "run: only distances in one array are the same"
+        )
+    return list(dict.fromkeys(said))
 
 
 _ENDS_THREAD = "and end there, as in Numba's code without `debug`"

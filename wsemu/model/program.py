@@ -77,6 +77,8 @@ class ConstantArray(NamedTuple):
     """(byte offset, the array of the host whose address stands there)"""
     heap: str = ""
     """which array of the heap of the device it is (`model.heap.Part`): the launch makes it"""
+    alignment: int = 0
+    """bytes that its declaration asks for; 0: those of an element"""
 
 
 class SharedArray(NamedTuple):
@@ -172,6 +174,8 @@ class Program:
     """what is as hardware does it, and no text promises, with its place"""
     doubts: list[str] = field(default_factory=list)
     """remarks on what is right, and looks like a mistake"""
+    shows_addresses: bool = False
+    """whether it may use addresses as numbers, as PTX does"""
     derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """what is worked out of the code, which does not change, once for all launches"""
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import NAMES, OPERATIONS
-from wsemu.proof.taint_steps import _offset
+from wsemu.proof.taint_steps import offset_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -198,7 +198,7 @@ class Linear:
     def address(self, step: Step, rows: Rows) -> Held | None:
         """What the address of an access holds."""
         held = rows.get(step.address)
-        offset = _offset(self.code[step.pc][6])
+        offset = offset_of(self.code[step.pc][6])
         return _plus(held, offset) if isinstance(held, Grown) else held
 
 

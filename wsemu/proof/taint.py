@@ -303,7 +303,7 @@ class _Block:
         self.reads_memory = any(step.kind in ("load", "atomic", "barrier") and step.writes for step in steps)
 
 
-def _blocks(program: Program, executions: Sequence[int], decoder: Decoder) -> dict[int, _Block]:
+def blocks_of(program: Program, executions: Sequence[int], decoder: Decoder) -> dict[int, _Block]:
     """Executed blocks by their first pc.  Lanes that wait at a join go on after it, as if they had run through it."""
     names = [NAMES[fields[0]] for fields in decoder.code]
     ran = [bool(count) for count in executions]
@@ -386,7 +386,7 @@ class Analysis:
         self._grown = False
         """whether an array has come to depend on more since the blocks that read memory were run"""
         self._seed()
-        self._blocks = _blocks(program, executions, Decoder(program, self._regions, self._bit))
+        self._blocks = blocks_of(program, executions, Decoder(program, self._regions, self._bit))
         self._addressing = _addressing([step for block in self._blocks.values() for step in block.steps])
         """rows of which it matters whether they hold a number"""
         self._settle()

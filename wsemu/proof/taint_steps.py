@@ -246,7 +246,7 @@ class Regions:
                 self.merged |= self._spaces[region.space == "shared"]
 
 
-def _offset(immediate: int) -> int:
+def offset_of(immediate: int) -> int:
     """The offset in an immediate that may name a segment as well."""
     half = 1 << SEGMENT_SHIFT - 1
     return (immediate + half & 2 * half - 1) - half
@@ -355,7 +355,7 @@ class Decoder:
         )  # fmt: skip
 
     def _access(self, pc: int, name: str, kind: str, fields: list[int], guards: tuple[int, ...]) -> Step:
-        address, immediate = fields[3], _offset(fields[6])
+        address, immediate = fields[3], offset_of(fields[6])
         size = access_shape(name)[1]
         count = 1 if kind == "atomic" else memory_shape(name)[2]
         rows = tuple(fields[2] + k * ROW for k in range(count))

@@ -436,6 +436,7 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         unpromised=list(graph.unpromised),
         doubts=list(graph.doubts),
         registers=graph.registers,
+        shows_addresses=graph.shows_addresses,
     )
 
 

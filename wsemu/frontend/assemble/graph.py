@@ -111,6 +111,8 @@ class Graph:
     """remarks on what is right, and looks like a mistake"""
     registers: int = 0
     """as `Program` has it"""
+    shows_addresses: bool = False
+    """as `Program` has it"""
 
     def new(self, type_: str) -> Register:
         """A fresh register of type `p`, `b8`..`b64`, `f32`, `f64` or `f16`."""

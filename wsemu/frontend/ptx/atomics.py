@@ -107,8 +107,9 @@ def _atomic_vector(e: Emitter, instruction: Instruction, operation: str) -> None
 
 def _must_be_aligned(e: Emitter, instruction: Instruction, address: Register, offset: int, size: int) -> None:
     """End the run where a vector does not lie at a multiple of its size."""
-    full = e.emit("add.b64", address, e.constant("b64", offset))
-    wrong = e.emit("setp.ne.b64", e.emit("and.b64", full, e.constant("b64", size - 1)), e.constant("b64", 0))
+    with e.looking_up():
+        full = e.emit("add.b64", address, e.constant("b64", offset))
+        wrong = e.emit("setp.ne.b64", e.emit("and.b64", full, e.constant("b64", size - 1)), e.constant("b64", 0))
     refuse_where(e, wrong, f"`{spelling(instruction)}` at no multiple of {size} bytes")
 
 

@@ -72,7 +72,8 @@ def _indirect(e: Emitter, value: Register, form: Operand | None, results: Operan
     places = [place for place in named if isinstance(place, CallParameter)]
     for address, home, function in candidates(e.reached, targets):
         inside, following = e.new_block(), e.new_block()
-        e.guard, e.negated = e.emit("setp.eq.b64", value, e.constant("b64", address)), False
+        with e.looking_up():
+            e.guard, e.negated = e.emit("setp.eq.b64", value, e.constant("b64", address)), False
         e.branch(inside, following)
         e.place(inside)
         e.guard = TRUE

@@ -20,6 +20,7 @@ from wsemu.frontend.assemble.graph import TRUE, Instruction
 from wsemu.frontend.assemble.simplify import assignments
 from wsemu.frontend.ptx.provenance import CARRIES
 from wsemu.frontend.ptx.variables import WINDOW
+from wsemu.model.addresses import LOOKED_UP
 from wsemu.model.isa import CP_ASYNC, OFFSET_MASK, OPERATIONS, SEGMENT_SHIFT, SHARED, access_shape
 
 if TYPE_CHECKING:
@@ -253,6 +254,7 @@ class _Confined:
             extent = emit("sub.b64", extent, length)
         if elsewhere:
             segment = emit("shr.u64", full, self.graph.constant("b64", SEGMENT_SHIFT))
+            code[-1].array = LOOKED_UP
             here = emit("setp.eq.b64", segment, self.graph.constant("b64", SHARED), to="p")
             distance = emit("selp.b64", distance, self.graph.constant("b64", 0), here)
             extent = emit("selp.b64", extent, self.graph.constant("b64", 1), here)

@@ -19,6 +19,7 @@ from wsemu.frontend.ptx.short_addresses import shortened
 from wsemu.frontend.ptx.special import SPECIALS
 from wsemu.frontend.ptx.steps import BITS, RESULT, Steps
 from wsemu.frontend.ptx.syntax import Address, Both, Instruction, Name, Not, Number, Operand, Sink, Vector
+from wsemu.model.addresses import LOOKED_UP
 from wsemu.model.data import dataclass, field
 from wsemu.model.errors import KernelError
 from wsemu.model.program import UNDEFINED
@@ -177,6 +178,13 @@ class Emitter(Steps):
             number = self._spans[span] = len(self.graph.spans)
             self.graph.spans.append(span)
         return number
+
+    @contextlib.contextmanager
+    def looking_up(self, mark: str = LOOKED_UP) -> Iterator[None]:
+        """Mark what is emitted meanwhile: it looks up where an address leads, whatever number it is."""
+        before, self.about = self.about, mark
+        yield
+        self.about = before
 
     # -- names --------------------------------------------------------------------------------------------------------
     def lookup(self, name: Name) -> Register | Place:

@@ -23,6 +23,7 @@ from wsemu.frontend.assemble.graph import TRUE
 from wsemu.frontend.ptx.module import TYPE_BYTES
 from wsemu.frontend.ptx.syntax import Address, Block, Both, Instruction, Name, Number, Vector
 from wsemu.frontend.ptx.variables import CallParameter
+from wsemu.model.addresses import ALLOCATED
 from wsemu.model.data import dataclass
 from wsemu.model.heap import (
     BEYOND,
@@ -160,6 +161,11 @@ class _Asked:
 
 def _ask(e: Emitter, address: Register) -> _Asked:
     """Without a guard."""
+    with e.looking_up():
+        return _looked_up(e, address)
+
+
+def _looked_up(e: Emitter, address: Register) -> _Asked:
     s = _Steps(e)
     of_block = s.with_number("setp.eq.b64", s.with_number("shr.u64", address, SEGMENT_SHIFT), NUMBER)
     serial = s.with_number("and.b64", address, -1 << SERIAL_SHIFT)
@@ -187,7 +193,7 @@ def place_of(e: Emitter, address: Register) -> Register:
     with _in_all_lanes(e):
         asked = _ask(e, address)
     _stop_where(e, asked.of_other, _ELSEWHERE)
-    with _in_all_lanes(e):
+    with _in_all_lanes(e), e.looking_up():
         end = e.emit("add.b64", s.with_number("shl.b64", asked.start, _UNIT_SHIFT),
                      s.with_number("and.b64", asked.size, GONE - 1))  # fmt: skip
         behind = s.with_number("add.b64", asked.inside, _bytes(e.instruction))
@@ -234,7 +240,9 @@ def allocate(e: Emitter, results: tuple[Operand, ...], arguments: tuple[Operand,
     _enter(e, s, begin, size, need)
     for word, value in ((USED, end), (LIVE, live), (MOST, e.emit("max.u64", most, live))):
         s.store(s.heap.threads, s.with_number("add.b64", thread, word), value)
-    address = e.emit("selp.b64", e.emit("or.b64", begin, s.known(SERIAL)), s.number(0), fits)
+    begin = e.emit("or.b64", begin, s.known(SERIAL))
+    with e.looking_up(ALLOCATED):
+        address = e.emit("selp.b64", begin, s.number(0), fits)
     for operand in results:
         found = e.lookup(operand) if isinstance(operand, Name) else None
         if isinstance(found, CallParameter):
@@ -467,8 +475,10 @@ _WHY = "what it gives depends on where in memory blocks of the heap lie,"
 
 def _watch_one(e: Emitter, operand: Name) -> None:
     for register in _registers(e, [operand]):
-        number = e.emit("shr.u64", register, e.constant("b64", SEGMENT_SHIFT))
-        _stop_where(e, e.emit("setp.eq.b64", number, e.constant("b64", NUMBER)), _WHY)
+        with e.looking_up():
+            number = e.emit("shr.u64", register, e.constant("b64", SEGMENT_SHIFT))
+            watched = e.emit("setp.eq.b64", number, e.constant("b64", NUMBER))
+        _stop_where(e, watched, _WHY)
 
 
 def _of_freed(e: Emitter, asked: _Asked) -> Register:

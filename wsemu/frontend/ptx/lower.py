@@ -56,7 +56,7 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind], *, blocks: bool =
         raise module.source.error(0, problem, "write a later `.version`")
     if function.body is None:
         raise module.source.error(function.at, f"`{entry.name}` has no body", "give the file that defines it")
-    graph = Graph(entry.name)
+    graph = Graph(entry.name, shows_addresses=True)
     reached = Reached(module, function, allocates=blocks)
     e = Emitter(graph, module, HANDLERS, reached)
     e.clusters = _clusters(function)

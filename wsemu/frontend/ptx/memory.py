@@ -347,14 +347,16 @@ def fence_of_instruction(e: Emitter, instruction: Instruction, auxiliary: int) -
 
 def rank_of(e: Emitter, address: Register) -> Register:
     """The rank of the CTA that an address is in, b64."""
-    inside = e.emit("and.b64", address, e.constant("b64", OFFSET_MASK))
-    return e.emit("shr.u64", inside, e.emit("cvt.b64.u32", e.special("window")))
+    with e.looking_up():
+        inside = e.emit("and.b64", address, e.constant("b64", OFFSET_MASK))
+        return e.emit("shr.u64", inside, e.emit("cvt.b64.u32", e.special("window")))
 
 
 def segment_of(e: Emitter, address: Register, offset: int) -> Register:
     """The number of the segment of an address."""
-    there = e.emit("add.b64", address, e.constant("b64", offset))
-    return e.emit("shr.u64", there, e.constant("b64", SEGMENT_SHIFT))
+    with e.looking_up():
+        there = e.emit("add.b64", address, e.constant("b64", offset))
+        return e.emit("shr.u64", there, e.constant("b64", SEGMENT_SHIFT))
 
 
 def refuse_unless_shared(e: Emitter, instruction: Instruction, address: Register, offset: int) -> None:
@@ -483,7 +485,9 @@ def is_space(e: Emitter, instruction: Instruction) -> None:
         e.unsupported()
         return
     destination, source = _two(e, instruction)
-    number = e.emit("shr.u64", e.read(source, "b64"), e.constant("b64", SEGMENT_SHIFT))
+    address = e.read(source, "b64")
+    with e.looking_up():
+        number = e.emit("shr.u64", address, e.constant("b64", SEGMENT_SHIFT))
     e.write_register(destination, _SEGMENTS[space](e, number))
 
 
@@ -491,7 +495,9 @@ def _is_own(e: Emitter, instruction: Instruction) -> None:
     """Whether an address lies in the shared memory of the CTA."""
     destination, source = _two(e, instruction)
     window = e.emit("cvt.b64.u32", e.special("window"))
-    own, place = (e.emit("shr.u64", address, window) for address in (e.special("shared"), e.read(source, "b64")))
+    address = e.read(source, "b64")
+    with e.looking_up():
+        own, place = (e.emit("shr.u64", one, window) for one in (e.special("shared"), address))
     e.write_register(destination, e.emit("setp.eq.b64", own, place))
 
 

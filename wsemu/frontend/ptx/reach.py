@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.assemble.flow import strong_components
 from wsemu.frontend.ptx.module import size_of
 from wsemu.frontend.ptx.syntax import Address, Block, Function, Instruction, Label, Name, Symbol, Vector
+from wsemu.model.addresses import FIRST_FUNCTION, FUNCTION_STEP
 from wsemu.model.input_limits import INPUT_LIMITS
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ _QUIET = frozenset(
 """what a loop that polls may do besides"""
 ON_HEAP = "malloc", "free"
 _RECURSION = INPUT_LIMITS["ptx-recursion"].most
-FIRST, STEP = 0x1000, 0x10
-"""addresses of functions: where there is no memory"""
 
 
 def _short(home: Module, text: str) -> set[str]:
@@ -126,7 +125,7 @@ class Reached:
                     if found is not None:
                         taken[id(found[1])] = found
             order = [function for _, function in self.functions if id(function) in taken]
-            self._numbers = {id(function): FIRST + STEP * n for n, function in enumerate(order)}
+            self._numbers = {id(function): FIRST_FUNCTION + FUNCTION_STEP * n for n, function in enumerate(order)}
         return self._numbers
 
     def callable(self) -> list[tuple[int, Module, Function]]:

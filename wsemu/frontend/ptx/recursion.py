@@ -125,7 +125,8 @@ def stack(e: Emitter) -> Stack:
 def check(e: Emitter, what: str) -> None:
     """End the run where more is on the stack than it holds."""
     own = stack(e)
-    used = e.emit("sub.b64", own.top, e.special("local"))
+    with e.looking_up():
+        used = e.emit("sub.b64", own.top, e.special("local"))
     limit = GraphInstruction("setp.gt.u64", (e.graph.new("p"),), (used, TRUE), span=e.span, stack=e.stack)
     own.starts.append((limit, MOST))
     e.code.append(limit)

@@ -51,6 +51,11 @@ def extended(e: Emitter, address: Register) -> Register:
     """An address of 64 bits in one of these spaces, which may be a short one."""
     if not e.reached.short_names:
         return address
+    with e.looking_up():
+        return _looked_up(e, address)
+
+
+def _looked_up(e: Emitter, address: Register) -> Register:
     short = e.emit("setp.eq.b64", e.emit("shr.u64", address, e.constant("b64", SEGMENT_SHIFT)), e.constant("b64", 0))
     found = e.emit("or.b64", address, e.constant("b64", LOCAL << SEGMENT_SHIFT))
     whose = e.emit("shr.u64", address, e.constant("b64", _SHIFT))

@@ -26,6 +26,8 @@ class Steps:
         self.exact = 1
         """auxiliary of products and sums that must not be contracted: those that name a rounding, or are a part of
         something else (PTX ISA 9.7.3)"""
+        self.about: str | None = None
+        """what the steps that follow are marked with, as the array that they are about"""
         self.span = 0
         self.stack: tuple[int, ...] = ()
         """spans of the calls that led here"""
@@ -34,7 +36,16 @@ class Steps:
         """A fresh register with the result of a pure operation."""
         result = self.graph.new(RESULT[operation])
         self.code.append(
-            Instruction(operation, (result,), operands, immediate, self.exact, span=self.span, stack=self.stack)
+            Instruction(
+                operation,
+                (result,),
+                operands,
+                immediate,
+                self.exact,
+                span=self.span,
+                stack=self.stack,
+                array=self.about,
+            )
         )
         return result
 

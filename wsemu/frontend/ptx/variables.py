@@ -303,12 +303,13 @@ def on_stack(e: Emitter, start: Register, size: Register) -> Register:
 
     `start` is its address without a name, a multiple of STACK_UNIT; `size` are its bytes, as registers of 64 bits.
     """
-    begin = e.emit("sub.b64", start, e.special("local"))
-    unit = 1 << 32 - (STACK_UNIT.bit_length() - 1)
-    extent = e.emit("mad.b64", begin, e.constant("b64", unit), size)
-    e.effect("st.b64", (start, extent), immediate=-STACK_UNIT)
-    number = e.emit("mul.b64", begin, e.constant("b64", (1 << LOCAL_SHIFT) // STACK_UNIT))
-    named = e.emit("add.b64", number, e.constant("b64", ON_STACK << LOCAL_SHIFT))
+    with e.looking_up():
+        begin = e.emit("sub.b64", start, e.special("local"))
+        unit = 1 << 32 - (STACK_UNIT.bit_length() - 1)
+        extent = e.emit("mad.b64", begin, e.constant("b64", unit), size)
+        e.effect("st.b64", (start, extent), immediate=-STACK_UNIT)
+        number = e.emit("mul.b64", begin, e.constant("b64", (1 << LOCAL_SHIFT) // STACK_UNIT))
+        named = e.emit("add.b64", number, e.constant("b64", ON_STACK << LOCAL_SHIFT))
     return e.emit("add.b64", start, named)
 
 
@@ -345,7 +346,7 @@ def module(graph: Graph, variable: Variable) -> ModulePlace:
     """A segment for a variable of global or constant memory, with its first contents."""
     register = graph.new("b64")
     graph.constant_arrays[register] = ConstantArray(
-        0, variable.name, contents(variable), writable=variable.space == "global"
+        0, variable.name, contents(variable), writable=variable.space == "global", alignment=alignment(variable)
     )
     return ModulePlace(variable, register)
 
