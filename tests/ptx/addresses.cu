@@ -251,10 +251,10 @@ KERNEL differs_mapped(int *o) {
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(window(s)), "r"(0));
     o[T] = there + s[T];
 }
-KERNEL differs_block(unsigned long long *o) {
+KERNEL differs_block(int *o) {
     int *p = new int[4];
     p[0] = 1;
-    o[T] = (unsigned long long)p;
+    o[T] = (p < (int *)o) + p[0];
     delete[] p;
 }
 KERNEL differs_block_order(int *o) {

@@ -9,7 +9,7 @@ and must not be left in an array of the caller.
 
 An address may be stored and loaded again: it is one where it is loaded by the size and the constant offset by which it
 was stored, as compilers access a field.  One that is stored in an array of the caller, from which none is loaded that
-leads anywhere, is left there as a number.
+leads anywhere, is left there as a number; not so that of a block of the heap, which another launch may free.
 
 Detects: branches, exits, guards, operands of barriers and of warp-wide operations, addresses in another allocation, and
 values left in arrays of the caller that depend on where memory lies: arrays of the caller, variables of the module and
@@ -66,6 +66,8 @@ class Value(NamedTuple):
     """the constant part of an address's distance"""
     exact: bool = False
     """whether that is all of the distance from the first byte of the allocation"""
+    half: bool = False
+    """whether it is the lower or upper half of an address: by lanes exchanged, two of them make an address again"""
     loaded: Bits = 0
     """the allocations from whose memory it comes, also `ELSEWHERE`: it may be an address of which nothing is known"""
 
@@ -129,7 +131,8 @@ def _joined(a: Value, b: Value) -> Value:
     at = a.at if a.at == b.at else 0
     exact = a.exact and b.exact and (a.plus, a.at) == (b.plus, b.at)
     low, loaded = min(a.low, b.low), a.loaded | b.loaded
-    return Value(a.plus | b.plus, a.minus | b.minus, a.number | b.number, low, at, exact, loaded)
+    half = a.half or b.half
+    return Value(a.plus | b.plus, a.minus | b.minus, a.number | b.number, low, at, exact, half, loaded)
 
 
 def _number(*values: Value, low: int = 0) -> Value:
@@ -159,9 +162,22 @@ def _sum(a: Value, b: Value) -> Value:
     return found._replace(at=a.at if a.plus else b.at) if bool(a.plus) != bool(b.plus) else found
 
 
+def _as_number(a: Value) -> Value:
+    """A half of an address, where it is not put together again."""
+    return _number(a, low=a.low) if a.half else a
+
+
 def _is_address(a: Value) -> bool:
     """Whether it is an address, null, or a number that depends on no place."""
     return not a.minus and not a.number
+
+
+def _is_whole(a: Value) -> bool:
+    """Whether it is an address of 64 bits."""
+    return bool(a.plus) and _is_address(a) and not a.half
+
+
+_KEEPS_HALVES = frozenset(("mov", "cvt", "or", "shl", "selp"))
 
 
 def _low_zeros(number: int) -> int:
@@ -187,6 +203,7 @@ class _Arithmetic:
         bits = 8 * SIZE.get(operation.result, 8)
         method = getattr(self, f"_of_{kind}", None)
         if method is not None and not operation.result.startswith("f"):
+            values = values if kind in _KEEPS_HALVES else [_as_number(value) for value in values]
             found: Value = method(name, rows, values, bits)
             return found
         return _number(*values)
@@ -205,8 +222,10 @@ class _Arithmetic:
         whole = self.small if bits == 32 else 0
         if bits >= int(source[1:]) or (a.plus and not (a.plus | a.minus) & ~whole):
             return a
-        if a.low >= bits:
-            return NOTHING
+        if a.low >= bits or a.half:
+            return NOTHING if a.low >= bits else a
+        if bits == 32 and _is_whole(a):
+            return a._replace(half=True, exact=False)
         return _made(a.plus & whole, a.minus & whole, a.number | (a.plus | a.minus) & ~whole, a.low)
 
     def _of_add(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
@@ -274,6 +293,9 @@ class _Arithmetic:
 
     def _of_or(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         a, b = values
+        if a.half and b.half and a.plus == b.plus:
+            return Value(plus=a.plus, low=min(a.low, b.low), loaded=a.loaded | b.loaded)
+        a, b = _as_number(a), _as_number(b)
         if name.endswith("pred") or (a.bits and b.bits):
             return _number(a, b, low=min(a.low, b.low))
         whole = rows[1] in self.constants and self.constants[rows[1]] > OFFSET_MASK
@@ -283,12 +305,15 @@ class _Arithmetic:
 
     def _of_shl(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         by = self.constants.get(rows[1])
-        if by == 0:
+        if by == 0 or (by == 32 == bits - 32 and values[0].half):
             return values[0]
+        values = [_as_number(value) for value in values]
         return _number(*values, low=0 if by is None else ALL if values[0].low + by >= bits else values[0].low + by)
 
     def _of_shr(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         by = self.constants.get(rows[1])
+        if by == 32 == bits - 32 and _is_whole(values[0]):
+            return values[0]._replace(half=True, low=values[0].low - by if values[0].low > by else 0, exact=False)
         return values[0] if by == 0 else _number(*values, low=0 if by is None else values[0].low - by)
 
     def _of_bfe(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
@@ -589,7 +614,7 @@ class _Analysis:
         if step.kind in ("store", "atomic"):
             for more, value in self._stored(step, state):
                 for place in places:
-                    self._store(place, address, more, size, value)
+                    self._store(place, address, more, size, _as_number(value))
         return found
 
     def _stored(self, step: Step, state: _State) -> Iterator[tuple[int, Value]]:
@@ -671,6 +696,7 @@ class _Analysis:
 
     def _beside(self, address: Value) -> Bits:
         """The allocations whose places decide about an access to another one."""
+        address = _as_number(address)
         others = address.number | address.minus
         if address.plus and not others & CHOSEN:
             return others & ~address.plus
@@ -681,9 +707,9 @@ class _Analysis:
         callers = self._places.of("global")
         outlasting = [place for place in self._where(step, state) if place == ELSEWHERE or callers >> place & 1]
         left = 0
-        for _, value in self._stored(step, state) if outlasting else ():
+        for value in (_as_number(value) for _, value in self._stored(step, state)) if outlasting else ():
             left |= value.number | value.minus
             again = any(self._followed >> place & 1 for place in (*outlasting, ELSEWHERE))
             if not again or self._field(step)[1] < 8:
-                left |= value.plus
+                left |= value.plus & ~self._places.block.plus
         return left
