@@ -125,11 +125,13 @@ def _made(plus: Bits, minus: Bits, number: Bits, low: int, loaded: Bits = 0) -> 
 
 
 def _joined(a: Value, b: Value) -> Value:
-    """One or the other."""
+    """One or the other; of a number instead of an address nothing is in memory."""
     if a == b:
         return a
-    at = a.at if a.at == b.at else 0
-    exact = a.exact and b.exact and (a.plus, a.at) == (b.plus, b.at)
+    known = a if not b.plus else b
+    same = bool(a.plus) != bool(b.plus) or a.at == b.at
+    at, exact = known.at if same else 0, known.exact and same
+    exact = exact and (bool(a.plus) != bool(b.plus) or (a.plus == b.plus and a.exact))
     low, loaded = min(a.low, b.low), a.loaded | b.loaded
     half = a.half or b.half
     return Value(a.plus | b.plus, a.minus | b.minus, a.number | b.number, low, at, exact, half, loaded)

@@ -388,8 +388,9 @@ def undefined_where(e: Emitter, condition: Register, message: str, note: str, re
 
 def misaligned(e: Emitter, address: Register, bytes_: int) -> Register:
     """Whether an address is no multiple of so many bytes, a power of 2."""
-    rest = e.emit("and.b64", address, e.constant("b64", bytes_ - 1))
-    return e.emit("setp.ne.b64", rest, e.constant("b64", 0))
+    with e.looking_up():
+        rest = e.emit("and.b64", address, e.constant("b64", bytes_ - 1))
+        return e.emit("setp.ne.b64", rest, e.constant("b64", 0))
 
 
 # -- parameters ------------------------------------------------------------------------------------------------------
@@ -457,8 +458,9 @@ def convert_address(e: Emitter, instruction: Instruction) -> None:
     if space != "shared":
         e.write_register(destination, extended(e, value) if space in SMALL else value)
     elif "to" in instruction.modifiers:
-        number = e.emit("shr.u64", value, e.constant("b64", SEGMENT_SHIFT))
-        inside = e.emit("setp.eq.b64", number, e.constant("b64", SHARED))
+        with e.looking_up():
+            number = e.emit("shr.u64", value, e.constant("b64", SEGMENT_SHIFT))
+            inside = e.emit("setp.eq.b64", number, e.constant("b64", SHARED))
         offset = e.emit("and.b64", value, e.constant("b64", OFFSET_MASK))
         e.write(destination, "selp.b64", offset, e.constant("b64", 1 << FARTHEST), inside)
     else:
