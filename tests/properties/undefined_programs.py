@@ -5,10 +5,10 @@ Each such value is masked to one bit at once, so that there are at most 2^12 cho
 computes side by side.  A program's result depends on undefined values if two choices differ in what the threads store
 to global memory, or in a predicate that guards a store.
 
-A program of `trees` uses each value that depends on an undefined one once, and combines it by operations that
-`reference.definedness` follows exactly: it is `failed` if and only if its result depends on undefined values.  One of
-`graphs` may use such a value twice, as in `x ^ ~x`, where wsemu takes both uses as independent of each other, and may
-branch on it: only a program whose result differs has to be `failed`.
+A program of `trees` uses each value that depends on an undefined one once, by operations whose bits of the result depend
+on bits of their own: it is `failed` if and only if its result depends on undefined values.  One of `graphs` may use such
+a value twice, as in `x ^ ~x`, or make several bits of one, as a carry and a sign do, where wsemu takes all of them as
+independent of each other, and may branch on it: only a program whose result differs has to be `failed`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import wsemu
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -59,7 +59,8 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "min.u32": np.minimum,
     "max.s32": lambda a, b: np.maximum(a.view(np.int32), b.view(np.int32)).view(np.uint32),
 }
-_EXACT = ("and.b32", "or.b32", "xor.b32", "add.u32", "sub.u32")
+_BITWISE = ("and.b32", "or.b32", "xor.b32")
+"""those of which each bit of the result depends on bits of its own"""
 _SHIFTS: dict[str, Callable[[Any, int], Any]] = {
     "shl.b32": lambda a, n: a << np.uint32(n),
     "shr.u32": lambda a, n: a >> np.uint32(n),
@@ -88,7 +89,7 @@ _CHANGES: dict[str, tuple[list[str], Callable[[Any], Any]]] = {
     "float": (["cvt.rn.f32.u32 %f, %r{a};", "mov.b32 %r{to}, %f;"], lambda a: a.astype(np.float32).view(np.uint32)),
 }
 """name -> (PTX, what it computes of a register)"""
-_EXACT_CHANGES = ("halves", "upper half", "field", "byte", "extended", "not", "negative", "own")
+_BITWISE_CHANGES = ("halves", "byte", "not", "own")
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "setp.eq.u32": lambda a, b: a == b,
     "setp.ne.u32": lambda a, b: a != b,
@@ -285,6 +286,10 @@ class _Maker:
         self.used_predicates[found] = self.tree and self.unsure_predicates[found]
         return found
 
+    def kinds(self, bitwise: Sequence[str], every: Iterable[str], *, unsure: bool) -> Sequence[str]:
+        """The operations for operands that may depend on undefined values, or do not."""
+        return bitwise if self.tree and unsure else tuple(every)
+
     def write(self, to: int, unsure: bool) -> None:
         self.unsure[to], self.used[to] = unsure, False
 
@@ -328,22 +333,22 @@ def _simple(what: str, *choices: Any) -> Callable[[_Maker, int], None]:
 
 
 def _binary(maker: _Maker, to: int) -> None:
-    name = maker.draw.choice(_EXACT if maker.tree else tuple(_OPERATIONS))
     a, b = maker.register(), maker.register()
     unsure = maker.unsure[a] or maker.unsure[b]
-    maker.add("binary", name, to, a, b)
+    maker.add("binary", maker.draw.choice(maker.kinds(_BITWISE, _OPERATIONS, unsure=unsure)), to, a, b)
     maker.write(to, unsure)
 
 
 def _shift(maker: _Maker, to: int) -> None:
     a = maker.register()
-    maker.add("shift", maker.draw.choice(tuple(_SHIFTS)), to, a, maker.draw.choice((1, 2, 31)))
+    name = maker.draw.choice(maker.kinds(("shl.b32", "shr.u32"), _SHIFTS, unsure=maker.unsure[a]))
+    maker.add("shift", name, to, a, maker.draw.choice((1, 2, 31)))
     maker.write(to, maker.unsure[a])
 
 
 def _change(maker: _Maker, to: int) -> None:
     a = maker.register()
-    maker.add("change", maker.draw.choice(_EXACT_CHANGES if maker.tree else tuple(_CHANGES)), to, a)
+    maker.add("change", maker.draw.choice(maker.kinds(_BITWISE_CHANGES, _CHANGES, unsure=maker.unsure[a])), to, a)
     maker.write(to, maker.unsure[a])
 
 
@@ -356,13 +361,15 @@ def _compare(maker: _Maker, to: int) -> None:
 def _select(maker: _Maker, to: int) -> None:
     a, b, p = maker.register(), maker.register(), maker.predicate()
     unsure = maker.unsure[a] or maker.unsure[b] or maker.unsure_predicates[p]
+    if maker.tree and maker.unsure_predicates[p]:
+        return
     maker.add("select", to, a, b, p)
     maker.write(to, unsure)
 
 
 def _guarded(maker: _Maker, to: int) -> None:
     a, p = maker.register(), maker.predicate()
-    if maker.used[to] or (maker.tree and a == to):
+    if maker.used[to] or (maker.tree and (a == to or maker.unsure_predicates[p])):
         return
     unsure = maker.unsure[a] or maker.unsure[to] or maker.unsure_predicates[p]
     maker.add("guarded", p, to, a)
