@@ -5,10 +5,10 @@ Each such value is masked to one bit at once, so that there are at most 2^12 cho
 computes side by side.  A program's result depends on undefined values if two choices differ in what the threads store
 to global memory, or in a predicate that guards a store.
 
-A program of `trees` uses each value that depends on an undefined one once, by operations whose bits of the result depend
-on bits of their own: it is `failed` if and only if its result depends on undefined values.  One of `graphs` may use such
-a value twice, as in `x ^ ~x`, or make several bits of one, as a carry and a sign do, where wsemu takes all of them as
-independent of each other, and may branch on it: only a program whose result differs has to be `failed`.
+A program of `trees` uses each value that depends on an undefined one once, by operations that keep bits apart: it is
+`failed` if and only if its result depends on undefined values.  One of `graphs` may use such a value twice, as in
+`x ^ ~x`, or make several bits of one, as a carry and a sign do, where wsemu takes all of them as independent of each
+other, and may branch on it: only a program whose result differs has to be `failed`.
 """
 
 from __future__ import annotations
@@ -275,6 +275,9 @@ class _Maker:
 
     def register(self) -> int:
         """A register to read; a tree reads an unsure one once."""
+        if all(self.used):
+            self.add("number", 0, 1)
+            self.write(0, False)
         known = [n for n in range(REGISTERS) if not self.used[n]]
         found = self.draw.choice(known)
         self.used[found] = self.tree and self.unsure[found]

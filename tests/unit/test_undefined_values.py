@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,9 @@ import wsemu
 from tests.unit.test_ptx_lowering import INDEX, text
 from wsemu import cuda
 from wsemu.launch import undefined
+
+if TYPE_CHECKING:
+    from wsemu.model.settings import Engine
 
 ENGINES = ("vm", "reference")
 REGISTER, READ, SHUFFLE = {"undefined-register"}, {"uninitialized-read"}, {"undefined-shuffle"}
@@ -71,7 +76,7 @@ SINKS = {
 }
 
 
-def checked(body: str, engine: str, block: int = 32) -> wsemu.Report:
+def checked(body: str, engine: Engine, block: int = 32) -> wsemu.Report:
     """The report of a kernel of one warp."""
     kernel = wsemu.load_ptx(text(INDEX + body))["k"]
     return wsemu.check(kernel, 1, block, (np.zeros(32, np.int32),), engine=engine)
