@@ -230,6 +230,51 @@ def test_addresses_of_no_cta_and_behind_an_array_are_out_of_bounds():
     assert codes(report) == {"out-of-bounds"}
 
 
+@cuda.jit
+def of_a_rank(rank, y):
+    tile = cuda.shared.array(32, np.int32)
+    tile[cuda.threadIdx.x] = 1
+    ptx.cluster_sync()
+    if cuda.threadIdx.x == 0:
+        y[cuda.blockIdx.x] = ptx.mapa(tile, rank)[0]
+    ptx.cluster_sync()
+
+
+@pytest.mark.parametrize("cluster", [None, 1, 2])
+@pytest.mark.parametrize("rank", [0, 1, 2, 7, 1 << 15, 1 << 24, (1 << 32) - 1])
+def test_a_rank_that_the_cluster_does_not_have_also_without_clusters(rank, cluster):
+    report, _ = checked(of_a_rank, (np.uint32(rank), np.zeros(4, np.int32)), cluster=cluster)
+    assert codes(report) == (set() if rank < (cluster or 1) else {"out-of-bounds"})
+
+
+@cuda.jit
+def cast(mask, x, y):
+    tile = cuda.shared.array(4, np.float32, 16)
+    full = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
+    ptx.cluster_sync()
+    if t == 0:
+        ptx.mbarrier_arrive_expect_tx(full, 0, 16)
+        if ptx.cluster_ctarank() == 0:
+            ptx.cp_async_bulk_global_to_shared_multicast(tile, 0, x, 0, 16, full, 0, mask)
+        ptx.mbarrier_wait_parity(full, 0, 0)
+        y[cuda.blockIdx.x] = tile[0]
+    ptx.cluster_sync()
+
+
+@pytest.mark.parametrize(("cluster", "mask"), [(None, 1), (2, 3), (None, 3), (2, 7), (None, 1 << 15 | 1)])
+def test_a_multicast_to_a_rank_that_the_cluster_does_not_have(cluster, mask):
+    arguments = np.uint32(mask), np.ones(4, np.float32), np.zeros(2, np.float32)
+    report, _ = checked(cast, arguments, cluster=cluster, grid=2)
+    if mask >> (cluster or 1):  # within a cluster the mbarrier is looked for first, which is none there
+        assert codes(report) & {"out-of-bounds", "mbarrier-uninitialized"}
+    else:
+        assert report.verdict == "verified"
+
+
 # -- launches ----------------------------------------------------------------------------------------------------------
 @cuda.jit
 def told(out):

@@ -214,12 +214,14 @@ class Target(NamedTuple):
         return number == self.number if name[-1] == "a" else Target(number, "f").runs_on(self.number)
 
 
+@functools.cache
 def target_of(text: str) -> Target | None:
     """The target that a file names; None for one without a number."""
     found = re.fullmatch(r"sm_(\d+)([af]?)", text)
     return Target(int(found[1]), found[2]) if found else None
 
 
+@functools.cache
 def version_of(text: str) -> Version | None:
     """(8, 4) of "8.4"; None for what is no version."""
     found = re.fullmatch(r"(\d+)\.(\d+)", text)
