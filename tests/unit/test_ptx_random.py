@@ -44,7 +44,8 @@ def written(blocks: list[tuple[list[Step], int, int, bool]]) -> str:
     lines = [
         HEADER,
         f".reg .b32 %r<{REGISTERS + 4}>;\n.reg .b64 %rd<5>;\nmov.u32 %r0, %tid.x;",
-        f"mov.u32 %r{REGISTERS}, 0;",
+        *(f"mov.u32 %r{n}, 0;" for n in range(1, REGISTERS + 1)),
+        "setp.eq.u32 %p0, 0, 1;",
     ]
     for n, (steps, bit, target, tests) in enumerate(blocks):
         fuel = f"%r{REGISTERS}"

@@ -17,7 +17,7 @@ REGISTERS = """
 START = """
 ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [reach]; mov.u32 %r2, %tid.x; mul.wide.u32 %rd2, %r2, 4;
 add.s64 %rd3, %rd1, %rd2; mov.u32 %r3, tile; cvt.u64.u32 %rd5, %r3;
-setp.eq.u32 %p1, %r1, 0; @%p1 bra $end;
+setp.eq.u32 %p4, 0, 1; setp.eq.u32 %p1, %r1, 0; @%p1 bra $end;
 """
 
 

@@ -144,6 +144,7 @@ class Launched:
             return None
         try:
             other = configure(grid, block, 0, now.dynamic_shared, now.cluster, arch=now.arch)
+            other = replace(other, arch_chosen=now.arch_chosen)
         except UsageError:
             return None
         self._other = other, arguments

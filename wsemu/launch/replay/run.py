@@ -149,6 +149,7 @@ def replay(witness: Witness | str | os.PathLike[str], kernel: Any, args: Sequenc
     found = witness if isinstance(witness, Witness) else load(witness)
     chosen = replace(settings.current(), fma=found.inputs.fma, mma=found.inputs.mma)
     configuration = configure(found.grid, found.block, 0, found.dynamic_shared, arch=found.arch)
+    configuration = replace(configuration, arch_chosen=False)  # the launch was admitted when the witness was made
     given = as_declared(kernel, args)
     bound, _ = bind_launch(kernel, configuration, given, chosen, tuple(found.inputs.uninitialized))
     found.check(bound)
