@@ -12,7 +12,7 @@ import pytest
 import wsemu
 from tests.commands import wsemu as command
 from tests.unit.ptx_instructions import module, statements
-from wsemu.frontend.ptx.availability import needs_of, target_of
+from wsemu.frontend.ptx.availability import Requirement, needs_of, target_of
 from wsemu.frontend.ptx.parser import parse_file
 from wsemu.frontend.ptx.syntax import Block, Instruction
 
@@ -42,6 +42,12 @@ def instructions(block: Block) -> list[Instruction]:
     return found
 
 
+def has(target: str, need: Requirement) -> bool:
+    found = target_of(target)
+    assert found is not None
+    return found.has(need)
+
+
 def test_the_table_has_what_ptxas_answers():
     known, wrong = answers(), []
     for name, text in statements().items():
@@ -51,7 +57,7 @@ def test_the_table_has_what_ptxas_answers():
         body = parse_file(module([text], "sm_100a", "9.0"), "k.ptx").functions["k"].body
         assert body is not None
         needs = [needs_of(instruction) for instruction in instructions(body)]
-        found = [t for t in TARGETS if all(target_of(t).has(need) for need in needs)]
+        found = [t for t in TARGETS if all(has(t, need) for need in needs)]
         first = max(need.version for need in needs)
         if found != targets or max(first, FIRST) != max(version, FIRST):
             wrong.append(f"{name}: {first} {found}, ptxas {version} {targets}")
