@@ -22,6 +22,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wsemu.machine.checked import CHECKED
 from wsemu.machine.parts import ALL_PARTS, PARTS, roots
 from wsemu.machine.private_folder import find_problem, is_trusted
 
@@ -134,7 +135,8 @@ def _surroundings() -> tuple[bytes, ...]:
 
     machine = (llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
     compiler = (llvmlite.__version__, sys.implementation.cache_tag or "")
-    return tuple(text.encode() for text in (*compiler, *machine))
+    build = ("checked",) if CHECKED else ()
+    return tuple(text.encode() for text in (*compiler, *machine, *build))
 
 
 def current_keys() -> dict[str, str]:
@@ -203,7 +205,7 @@ def _here() -> str:
     if not cpu or compiler is None or compiler.origin is None:
         return key_of(str(HOME), {})
     version = os.path.join(os.path.dirname(compiler.origin), "_version.py")
-    return repr((MAGIC, str(HOME), sys.implementation.cache_tag, cpu, _states([version])))
+    return repr((MAGIC, str(HOME), sys.implementation.cache_tag, cpu, _states([version]), CHECKED))
 
 
 def _cpu() -> bytes:

@@ -24,6 +24,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
+from wsemu.machine.checked_code import builder_at
 from wsemu.machine.memory.cell_bits import ByWidth
 from wsemu.model.data import dataclass
 
@@ -134,7 +135,7 @@ class Module:
         count = function.body.__code__.co_argcount - 1
         made = ir.Function(self.ir, ir.FunctionType(I64, [I64] * count), name)
         made.attributes.add("nounwind")
-        b = ir.IRBuilder(made.append_basic_block())
+        b = builder_at(made.append_basic_block())
         result = function.body(b, *made.args)
         b.ret(I64(0) if result is None else result)
 
@@ -165,8 +166,8 @@ class _Body:
         self.module, self.function, self.made = module, function, made
         self.node = _definition(function)
         self.names = function.__globals__
-        self.entry = ir.IRBuilder(made.append_basic_block("entry"))
-        self.b: Builder = ir.IRBuilder(made.append_basic_block("body"))
+        self.entry = builder_at(made.append_basic_block("entry"))
+        self.b: Builder = builder_at(made.append_basic_block("body"))
         self.start = self.b.block
         self.variables: dict[str, tuple[Value, Kind]] = {}
         stored = {n.id for n in ast.walk(self.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

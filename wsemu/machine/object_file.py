@@ -13,6 +13,7 @@ import platform
 import struct
 import sys
 
+from wsemu.machine.checked import CHECKED, allow
 from wsemu.model.data import NamedTuple
 
 _HEADER = b"\x7fELF\x02\x01"
@@ -140,5 +141,7 @@ def _made_executable(memory: mmap.mmap) -> bool:
     first = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     protect = ctypes.CDLL(None).mprotect
     protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    if CHECKED:
+        allow(first, first + len(memory), writable=False)
     done: int = protect(first, len(memory), mmap.PROT_READ | mmap.PROT_EXEC)
     return done == 0

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.machine.checked import allowing
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -631,6 +633,7 @@ OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX, ELSEWHERE, GAP = range(6)
 """detail[1] of an out-of-bounds finding"""
 
 
+@allowing
 def address_of(array: npt.NDArray[Any]) -> int:
     """Where the memory of an array begins, with its first element."""
     if array.dtype.names is None and array.size:

@@ -14,6 +14,7 @@ from typing import Any
 from llvmlite import ir
 
 from wsemu.machine.arithmetic.codegen import declared
+from wsemu.machine.checked_code import builder_at
 
 Value = Any
 
@@ -50,7 +51,7 @@ def _define(module: Any, name: str, what: str, mode: int, t: Any) -> Any:
     function = ir.Function(module, ir.FunctionType(t, [t] * CONSTRAINED[what]), name)
     function.linkage = "internal"
     function.attributes.add("noinline")
-    b = ir.IRBuilder(function.append_basic_block())
+    b = builder_at(function.append_basic_block())
     set_mode = declared(module, ir.FunctionType(_INT, [_INT]), "fesetround")
     get_mode = declared(module, ir.FunctionType(_INT, []), "fegetround")
     text = ir.MetaDataType()

@@ -23,6 +23,7 @@ from wsemu.machine.arithmetic.codegen import (
     pointer,
     splat,
 )
+from wsemu.machine.checked_code import builder_at
 from wsemu.machine.lowering import Compiled, Module, Record
 from wsemu.machine.records import machine_at, warp_at
 from wsemu.machine.state import DONE
@@ -76,7 +77,7 @@ class Frame:
         self.made = ir.Function(module.ir, ir.FunctionType(I64, [I64, I64]), symbol)
         self.made.attributes.add("nounwind")
         self.address, self.w = self.made.args
-        self.b: Builder = ir.IRBuilder(self.made.append_basic_block("entry"))
+        self.b: Builder = builder_at(self.made.append_basic_block("entry"))
         self.shaped_writes = frozenset(
             row for pc in covered for row, _ in rows.uses[pc].writes if self._state_after(pc).get(row)
         )
@@ -121,7 +122,7 @@ class Frame:
             made.linkage = "internal"
             made.attributes.add("noinline")
             made.attributes.add("nounwind")
-            b = ir.IRBuilder(made.append_basic_block("entry"))
+            b = builder_at(made.append_basic_block("entry"))
             result = body(b, made.args)
             b.ret(I64(0) if result is None else result)
             self.helpers[key] = made
@@ -187,7 +188,7 @@ class Frame:
         )
         if (pc, rows) not in self.leaves:
             block = self.made.append_basic_block(f"leave{pc}")
-            here, self.b = self.b, ir.IRBuilder(block)
+            here, self.b = self.b, builder_at(block)
             status = self.b.phi(I64)
             for row, bits, steps in rows:
                 self._write_out(row, bits, steps)
