@@ -566,3 +566,12 @@ def test_said_with_options_and_without_them_is_the_same(words, capsys, monkeypat
             cli.main()
         said.append((stopped.value.code, *capsys.readouterr()))
     assert said[0] == said[1]
+
+
+def test_options_of_every_command_may_follow_the_file(program, tmp_path):
+    program("good[2, 32](x)\nprint(sys.argv[1:])")
+    done = wsemu("trace", "program.py", "-o", "page.html", "--launch", "1", "-m", "7", cwd=tmp_path)
+    assert (done.returncode, (tmp_path / "page.html").exists()) == (0, True), done.stdout
+    assert "['-m', '7']" in done.stdout
+    for name, option in (("check", "budget"), ("run", "budget"), ("lean", "budget"), ("crosscheck", "launches")):
+        assert "invalid value for" in wsemu(name, "program.py", f"--{option}", "0", cwd=tmp_path).stderr

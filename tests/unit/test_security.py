@@ -24,6 +24,7 @@ from wsemu.model.errors import UsageError
 from wsemu.model.own_files import find_below, read_regular
 
 ROOT = Path(__file__).parents[2]
+POSIX = pytest.mark.skipif(os.name == "nt", reason="no pipes, and no links without rights")
 PTX = """
 .version 8.0
 .target sm_90
@@ -87,6 +88,7 @@ def test_ptx_of_any_suffix_is_launched(folder: Path) -> None:
     assert command("check", launch_file(folder, ptx="kernel.txt")).returncode == 0
 
 
+@POSIX
 @pytest.mark.parametrize(
     "name", ["../outside/store.ptx", "{outside}/store.ptx", "link.ptx", "linked/store.ptx", "a\0b"]
 )
@@ -105,6 +107,7 @@ def test_ptx_lies_below_the_folder_of_its_launch_file(folder: Path, key: str, na
     assert "names" in done.stdout
 
 
+@POSIX
 @pytest.mark.parametrize(
     "text",
     ["../outside/x.npy", "{outside}/x.npy", "link.npy", "linked/x.npy", "u32[32]:../outside/x.npy",
@@ -138,6 +141,7 @@ def test_files_below_the_folder_are_read(folder: Path) -> None:
     assert command("check", folder / "store.ptx", *words).returncode == 0, "what the user names may lie anywhere"
 
 
+@POSIX
 def test_devices_pipes_and_sockets_are_not_read(folder: Path) -> None:
     os.mkfifo(folder / "pipe.npy")
     with socket.socket(socket.AF_UNIX) as server:
@@ -269,6 +273,7 @@ def named(folder: Path, name: str) -> Path:
 LAUNCH = ("--grid", 1, "--block", 1, "--arg", "u32[4]:zeros")
 
 
+@POSIX
 @pytest.mark.parametrize("format_", ["text", "json", "sarif", "github"])
 @pytest.mark.parametrize(
     "name",

@@ -191,11 +191,11 @@ class ProgramCommand(TyperCommand):
         yield from (file, *own)
 
     def _is_option(self, word: str) -> bool:
-        """Whether a word after the file of a program is an option of the command: a short one, `--help`, and those of
+        """Return whether a word after the file of a program is an option of the command: `-m`, `--help`, and those of
         launches of PTX are the program's."""
         name = word.partition("=")[0]
-        parameters = (p for p in self.params if p.name not in LAUNCH_OPTIONS and p.name != "help")
-        return word.startswith("--") and any(name in (*p.opts, *p.secondary_opts) for p in parameters)
+        parameters = (p for p in self.params if p.name not in (*LAUNCH_OPTIONS, "help", "module"))
+        return word.startswith("-") and any(name in (*p.opts, *p.secondary_opts) for p in parameters)
 
     def _taken_values(self) -> dict[str, int]:
         """How many words each option takes after its name."""
