@@ -50,14 +50,14 @@ def main() -> None:
     first: dict[str, tuple[int, int]] = {}
     for version in VERSIONS:
         for name, texts in complaints(names, "sm_75", version).items():
-            for major, minor in _VERSION.findall(" ".join(texts)):
-                first[name] = max(first.get(name, (0, 0)), (int(major), int(minor)))
+            for found in _VERSION.findall(" ".join(texts)):
+                first[name] = max(first.get(name, (0, 0)), (int(found[0]), int(found[1])))
     rows: dict[str, list[str]] = defaultdict(list)
     for name in names:
         targets = [target for target in TARGETS if name not in rejected[target]]
-        version = first.get(name, (0, 0))
-        if len(targets) < len(TARGETS) or version > (0, 0):
-            rows[f"{version[0]}.{version[1]}: {' '.join(targets) or 'none'}"].append(name)
+        major, minor = first.get(name, (0, 0))
+        if len(targets) < len(TARGETS) or major:
+            rows[f"{major}.{minor}: {' '.join(targets) or 'none'}"].append(name)
     file = Path(__file__).resolve().parents[1] / "tests" / "data" / "ptx_availability.json"
     file.write_text(json.dumps({"targets": TARGETS, "forms": rows}, indent=1) + "\n", encoding="utf-8")
     print(f"{len(names):,} forms, of which {sum(map(len, rows.values())):,} need a target or a version; {file}")

@@ -61,7 +61,7 @@ def _filled(text: str) -> str:
         "%A": "%r3" if "shared" in opcode else "%rd5", "%T": "0" if "parity" in opcode else "%rd4",
     }  # fmt: skip
     for name in sorted(values, key=len, reverse=True):
-        text = re.sub(rf"{name}(?![A-Za-z0-9_])|{name}(?=\b)", lambda _, v=values[name]: v, text)
+        text = re.sub(rf"{name}(?![A-Za-z0-9_])", values[name], text)
     return text
 
 

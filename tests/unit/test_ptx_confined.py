@@ -51,6 +51,7 @@ OUTSIDE = [
     "mov.u32 %r9, %r3;\nL: ld.shared.u32 %r8, [%r9]; add.u32 %r9, %r9, 4; setp.le.u32 %p3, %r9, %r4; @%p3 bra L;",
     "mad.lo.u32 %r9, %r1, 8, %r3; ld.shared.u32 %r8, [%r9];",
     "cvt.u64.u32 %rd6, %r5; cvta.shared.u64 %rd6, %rd6; ld.u32 %r8, [%rd6+128];",
+    "cvt.u64.u32 %rd6, %r5; cvta.shared.u64 %rd6, %rd6; cvta.to.shared.u64 %rd6, %rd6; ld.shared.u32 %r8, [%rd6+128];",
     "xor.b32 %r9, %r5, 128; ld.shared.u32 %r8, [%r9];",
     "add.u32 %r9, %r3, 128; cp.async.ca.shared.global [%r9], [%rd1], 16; cp.async.wait_all;",
 ]

@@ -462,7 +462,9 @@ def convert_address(e: Emitter, instruction: Instruction) -> None:
             number = e.emit("shr.u64", value, e.constant("b64", SEGMENT_SHIFT))
             inside = e.emit("setp.eq.b64", number, e.constant("b64", SHARED))
         offset = e.emit("and.b64", value, e.constant("b64", OFFSET_MASK))
-        e.write(destination, "selp.b64", offset, e.constant("b64", 1 << FARTHEST), inside)
+        # a sum, so that the address stays one of its variable (`confine.py`)
+        away = e.emit("selp.b64", e.constant("b64", 0), e.constant("b64", 1 << FARTHEST), inside)
+        e.write(destination, "add.b64", offset, away)
     else:
         address = e.emit("or.b64", value, e.constant("b64", WINDOW))
         e.windowed.append(address)
