@@ -1,7 +1,7 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
-            undefined] [--programs 100000] [--seed 0] [--workers N] [--warps N]
+            undefined|lag|values] [--programs 100000] [--seed 0] [--workers N] [--warps N]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
 (tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
@@ -22,7 +22,9 @@ accesses whose threads are such lanes. Every eighth or sixteenth there. With `--
 device's heap (heap_programs.py); every second there. With `--kind vectors` some loads and stores of programs of atomics
 are of vectors; every sixteenth there. With `--kind recursion` programs of lanes stand in a function that calls itself;
 every eighth there. With `--kind undefined` threads have undefined registers, shared memory and shuffles
-(undefined_programs.py), and all choices of their bits are enumerated; every eighth there.
+(undefined_programs.py), and all choices of their bits are enumerated; every eighth there. With `--kind lag` the
+warps of programs of mbarriers have two lanes, which are taken together, or apart (lag_programs.py); with `--kind
+values` threads store values that are known (same_value_programs.py); every eighth there.
 With `--warps` programs of barriers, phases or clusters run in groups of as many warps, at places of their own
 (wide_programs.py), the reference interpreter in those of at most 128 alone.
 Prints the programs of each family by verdict and by what can go wrong in them, and every disagreement, with a smaller
@@ -49,6 +51,7 @@ from tests.properties.agreement import LANE_WAYS, WAYS, Judged, judged, judged_l
 from tests.properties.cluster_programs import CLUSTER_FAMILIES, check_spread, judged_clusters
 from tests.properties.explorer import FAULTS, notation
 from tests.properties.heap_programs import HEAP_FAMILIES, judged_heap, smaller_heap
+from tests.properties.lag_programs import LAG_FAMILIES, judged_lag
 from tests.properties.lane_control import APART
 from tests.properties.lane_explorer import CHANCE, LANE_FAULTS
 from tests.properties.lane_programs import LANE_FAMILIES, smaller_lanes
@@ -57,6 +60,8 @@ from tests.properties.map_programs import judged_maps, map_program
 from tests.properties.mate_programs import MATE_FAMILIES, judged_mates, smaller_mates
 from tests.properties.phase_programs import PHASE_FAMILIES, check_program, judged_phases, smaller_phases
 from tests.properties.programs import FAMILIES, check_interpreted, smaller
+from tests.properties.same_value_programs import draw as draw_values
+from tests.properties.same_value_programs import judged_values
 from tests.properties.steered_programs import STEERED_FAMILIES, judged_steered, smaller_steered
 from tests.properties.strong_programs import STRONG_FAMILIES, counting, judged_strong, space_for
 from tests.properties.undefined_programs import (
@@ -91,6 +96,8 @@ SHARES = {
     "vectors": {"vectors": 1},
     "recursion": {"recursive": 1},
     "undefined": {"trees": 1, "graphs": 1},
+    "values": {"values": 1},
+    "lag": {f"lag {family}": 1 for family in LAG_FAMILIES},
 }
 """kind -> family -> its weight"""
 HARMLESS = "refused for a harmless expectation"
@@ -173,6 +180,10 @@ class Parted:
 def work(part: Part) -> Result:
     if part.family in PHASE_FAMILIES:
         return work_phases(part)
+    if part.family == "values":
+        return work_values(part)
+    if part.family.startswith("lag "):
+        return work_lag(part)
     if part.family in STRONG_FAMILIES:
         return work_strong(part)
     if part.family in MATE_FAMILIES:
@@ -222,6 +233,35 @@ def work_phases(part: Part) -> Result:
                 smallest = smaller_phases(program, lambda p: bool(judged_phases(p, engines, check).complaints))  # noqa: B023
                 less = f"\n    smaller: {smallest}"
             result.complaints.append(f"{part.family}: {found}{less}")
+    return result
+
+
+def work_lag(part: Part) -> Result:
+    """The same for programs of mbarriers whose warps have several lanes."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        engines = part.engines(k)
+        found = judged_lag(LAG_FAMILIES[part.family.partition(" ")[2]](source), engines)
+        how = "failed" if found.together else "verified with a lag" if found.apart else "verified"
+        result.found[how if found.known else UNKNOWN] += 1
+        result.checks.update(engines)
+        if found.complaints:
+            result.complaints.append(f"{part.family}: {found}")
+    return result
+
+
+def work_values(part: Part) -> Result:
+    """The same for programs of stores of one value."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        engines = part.engines(k)
+        found = judged_values(draw_values(source), engines)
+        result.found["race-free" if found.known.ordered else "same values" if found.known.good else "race"] += 1
+        result.checks.update(engines)
+        if found.complaints:
+            result.complaints.append(f"{part.family}: {found}")
     return result
 
 

@@ -36,7 +36,7 @@ DETAIL = {
     "mbarrier-lifetime": Detail({
         "address": "of the mbarrier", "phase": "that is open, from 0",
         "what": "0: no order after the use at other_pc, 1: bytes or arrivals are outstanding",
-    }),
+    }, {"other_lane": "lane of that use; -1: there is none"}),
     "mbarrier-range": Detail({
         "address": "of the mbarrier", "value": "that it cannot hold",
         "what": "0: count of init, 1: arrivals, 2: bytes of an operation, 3: bytes in all, 4: an arrival that must not "

@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding
 
 _PHASE = {"address": "of the mbarrier", "phase": "that is open, from 0"}
+_OTHER = {"other_lane": "lane of (1), or of an expectation; -1: there is none"}
 DETAIL = {
     "phase-alias": Detail({
         **_PHASE,
         "rule": "1: an arrival, expectation or copy that can come early, 2: a wait that can, 3: a wait that can come "
         "late, 4: a token of an older phase",
-    }),
+    }, _OTHER),
     "phase-unobserved": Detail(_PHASE),
-    "uncovered-expectation": Detail({**_PHASE, "what": "0: bytes, 1: the arrival of asynchronous copies"}),
+    "uncovered-expectation": Detail({**_PHASE, "what": "0: bytes, 1: the arrival of asynchronous copies"}, _OTHER),
     "tx-mismatch": Detail({
         **_PHASE, "bytes": "that are missing; below 0: too many", "pending": "arrivals that are missing",
     }),

@@ -52,6 +52,8 @@ LOADS = (
     *("async.store", "async.reduce"),
 )
 """what credits an mbarrier with what it brings"""
+STORES = ("bulk.store", "tensor.store")
+"""copies out of shared memory"""
 BULK = ("bulk", "tensor")
 """how names of what has bulk groups begin"""
 _VERBS = {

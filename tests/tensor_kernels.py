@@ -103,7 +103,8 @@ _LOAD = (
 mov.u32 %r8, %r4;
 FILL: setp.ge.u32 %p1, %r8, %r1; @%p1 bra FILLED; add.u32 %r16, %r5, %r8; st.shared.u32 [%r16], 0xA5A5A5A5;
 add.u32 %r8, %r8, %r9; bra FILL;
-FILLED: fence.proxy.async; @!%p2 mbarrier.init.shared.b64 [%r7], 1; bar.sync 0; @%p2 bra COPIED;
+FILLED: fence.proxy.async; @!%p2 mbarrier.init.shared.b64 [%r7], 1; fence.mbarrier_init.release.cluster;
+bar.sync 0; @%p2 bra COPIED;
 mbarrier.arrive.expect_tx.shared.b64 _, [%r7], %r3;
 cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r6], [%rd2, {{{at}}}], [%r7];
 COPIED: mbarrier.try_wait.parity.shared.b64 %p3, [%r7], 0; @!%p3 bra COPIED;

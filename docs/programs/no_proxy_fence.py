@@ -18,6 +18,7 @@ def no_proxy_fence(a, x, y):
     if thread < 2:
         ptx.mbarrier_init(full, thread, 1)  # the thread that copies, and bytes
         ptx.mbarrier_init(empty, thread, TILE)
+        ptx.fence_mbarrier_init()
     cuda.syncthreads()
     if thread < TILE:  # the two compute warps
         total = np.float32(0)

@@ -18,6 +18,7 @@ def ring_of_tiles(source, y, tiles):
     t = cuda.threadIdx.x
     if t == 0:
         ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
     cuda.syncwarp()
     for i in range(tiles):
         if t == 0:

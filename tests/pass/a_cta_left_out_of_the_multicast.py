@@ -12,6 +12,7 @@ def a_cta_left_out_of_the_multicast(x, y):
     t, rank = cuda.threadIdx.x, ptx.cluster_ctarank()
     if t == 0:
         ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
     ptx.cluster_sync()
     if t == 0:
         ptx.mbarrier_arrive_expect_tx(full, 0, 256)

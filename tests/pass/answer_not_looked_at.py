@@ -12,6 +12,7 @@ def answer_not_looked_at(x, y):
     t = cuda.threadIdx.x
     if t == 0:
         ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
         ptx.mbarrier_arrive_expect_tx(full, 0, 128)
         ptx.cp_async_bulk_global_to_shared(tile, 0, x, 0, 128, full, 0)
     cuda.syncthreads()

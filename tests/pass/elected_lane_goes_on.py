@@ -12,6 +12,7 @@ def elected_lane_goes_on(x, y):
     lane = cuda.threadIdx.x
     if lane == 0:
         ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
     cuda.syncwarp()
     for i in range(4):
         if lane == 0:

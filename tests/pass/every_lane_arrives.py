@@ -16,6 +16,7 @@ def every_lane_arrives(x, y):
         for s in range(2):
             ptx.mbarrier_init(full, s, 1)
             ptx.mbarrier_init(empty, s, 1)
+            ptx.fence_mbarrier_init()
     cuda.syncthreads()
     if warp == 0:
         if lane == 0:

@@ -12,6 +12,7 @@ def expected_by_nobody_who_arrives(x, y):
     t = cuda.threadIdx.x
     if t == 0:
         ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
     cuda.syncthreads()
     if t == 32:
         ptx.mbarrier_arrive_expect_tx(full, 0, 128)

@@ -16,6 +16,7 @@ def first_wait_for_the_wrong_parity(x, y):
         for s in range(2):
             ptx.mbarrier_init(full, s, 1)
             ptx.mbarrier_init(empty, s, 32)
+            ptx.fence_mbarrier_init()
     cuda.syncthreads()
     if warp == 0:
         if lane == 0:

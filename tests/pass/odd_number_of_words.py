@@ -12,6 +12,7 @@ def odd_number_of_words(x, y, n):
     t = cuda.threadIdx.x
     if t == 0:
         ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
     cuda.syncwarp()
     size = (4 * n + 15) // 16 * 16
     if t == 0:

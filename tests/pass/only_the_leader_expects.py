@@ -12,6 +12,7 @@ def only_the_leader_expects(x, y):
     t, rank = cuda.threadIdx.x, ptx.cluster_ctarank()
     if t == 0:
         ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
     ptx.cluster_sync()
     if t == 0:
         ptx.mbarrier_arrive_expect_tx(full, 0, 256)

@@ -13,6 +13,7 @@ def waits_for_another_stage(x, y):
     if lane == 0:
         for s in range(2):
             ptx.mbarrier_init(full, s, 1)
+            ptx.fence_mbarrier_init()
     cuda.syncwarp()
     for s in range(2):
         if lane == 0:

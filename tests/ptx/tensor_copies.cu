@@ -25,7 +25,7 @@ extern "C" __global__ void through_cuda_ptx(const __grid_constant__ CUtensorMap 
   __shared__ uint64_t full;
   int lane = threadIdx.x;
   if (lane == 0) {
-    ptx::mbarrier_init(&full, 1);
+    ptx::mbarrier_init(&full, 1), ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
     asm volatile("prefetch.tensormap [%0];" ::"l"(&in) : "memory");
   }
   __syncthreads();
@@ -104,7 +104,7 @@ extern "C" __global__ void without_wait(const __grid_constant__ CUtensorMap in, 
   __shared__ uint64_t full;
   int lane = threadIdx.x;
   if (lane == 0) {
-    ptx::mbarrier_init(&full, 1);
+    ptx::mbarrier_init(&full, 1), ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   }
   __syncthreads();
   if (lane == 0) {
@@ -125,7 +125,7 @@ extern "C" __global__ void replaced(CUtensorMap *map, const __grid_constant__ CU
   int lane = threadIdx.x;
   reinterpret_cast<uint32_t *>(&own)[lane] = reinterpret_cast<const uint32_t *>(&in)[lane];
   if (lane == 0) {
-    ptx::mbarrier_init(&full, 1);
+    ptx::mbarrier_init(&full, 1), ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   }
   __syncwarp();
   if (lane == 0) {

@@ -456,7 +456,7 @@ def run(kernel: Any, block: int, arguments: Callable[[], tuple[Any, ...]]) -> tu
 
 COPIED = """
 setp.ne.u32 %p2, %tid.x, 0; @%p2 bra $end;
-mbarrier.init.shared.b64 [%r7], 1;
+mbarrier.init.shared.b64 [%r7], 1; fence.mbarrier_init.release.cluster;
 mbarrier.arrive.expect_tx.shared.b64 _, [%r7], 64;
 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 64, [%r7];
 again: mbarrier.try_wait.parity.shared.b64 %p3, [%r7], 0; @!%p3 bra again;

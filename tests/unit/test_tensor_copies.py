@@ -168,6 +168,7 @@ def doubled(source, target):
     t, row = cuda.threadIdx.x, 8 * cuda.blockIdx.x
     if t == 0:
         ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
         ptx.prefetch_tensormap(source)
         ptx.cp_async_bulk_prefetch_tensor(source, (0, row))
     cuda.syncthreads()
@@ -273,7 +274,9 @@ def in_any_order(a, b, x, f, w, r0, c0, r1, c1):
     t = cuda.threadIdx.x
     if t == 0:
         ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
         ptx.mbarrier_init(full, 1, 1)
+        ptx.fence_mbarrier_init()
     if f & 1:
         for r in range(16):
             tile[w & 1, r, t % 32] = t
@@ -373,7 +376,7 @@ def test_maps_in_a_structure(engine: Engine) -> None:
 def test_a_read_before_the_tile_is_there(engine: Engine) -> None:
     map_ = wsemu.TensorMap(np.zeros((16, 32), np.float32), [16, 32])
     report = wsemu.check(COMPILED["without_wait"], 1, 32, (map_, np.zeros(64, np.float32)), engine=engine)
-    (finding,) = report.findings
+    (finding,) = report.errors
     assert finding.code == "race"
     assert "nothing waits for the tensor copy of warp 0 before this read" in finding.message
     assert finding.help is not None
@@ -398,7 +401,8 @@ _COPIED_MAP = """.version 8.6
 .shared .align 8 .b64 bar[1]; .shared .align 128 .b8 tile[1024];
 ld.param.u64 %rd1, [other]; mov.u64 %rd2, map; cvta.param.u64 %rd2, %rd2; mov.u32 %r1, bar; mov.u32 %r2, tile;
 mov.u32 %r3, %tid.x; mul.wide.u32 %rd3, %r3, 4; add.u64 %rd4, %rd2, %rd3; add.u64 %rd5, %rd1, %rd3;
-ld.u32 %r4, [%rd4]; STORE setp.ne.u32 %p1, %r3, 0; @!%p1 mbarrier.init.shared.b64 [%r1], 1; bar.sync 0;
+ld.u32 %r4, [%rd4]; STORE setp.ne.u32 %p1, %r3, 0;
+@!%p1 mbarrier.init.shared.b64 [%r1], 1; fence.mbarrier_init.release.cluster; bar.sync 0;
 @%p1 bra WAIT; mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 1024;
 cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [MAP, {0, 0}], [%r1];
 WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [%r1], 0; @!%p3 bra WAIT;

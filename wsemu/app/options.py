@@ -135,10 +135,7 @@ NumbaPtx = Annotated[
 ]
 Strict = Annotated[
     bool | None,
-    typer.Option(
-        "--strict/--no-strict",
-        help="Note what is right, and looks like a mistake; `proxy-war` and `undefined-copy` are errors.",
-    ),
+    typer.Option("--strict/--no-strict", help="Note what is right, and looks like a mistake; named warnings fail."),
 ]
 Every = Annotated[
     bool | None,

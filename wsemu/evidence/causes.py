@@ -25,7 +25,8 @@ _ORDER = (
     "uncovered-expectation tx-mismatch over-arrival mbarrier-clobber mbarrier-lifetime uninitialized-read "
     "dangling-arrive dangling-phase phase-alias phase-unobserved all-arrive barrier-recycling proxy tensormap-proxy "
     "scope race intra-warp-race read-only-written async-outlives-cta dsmem-before-start dsmem-after-exit deadlock "
-    "proxy-war dsmem-relaxed-exit missing-fence undefined-copy".split()
+    "same-value-store lane-lag proxy-war mbarrier-unfenced dsmem-relaxed-exit missing-fence "
+    "undefined-copy".split()
 )
 """codes: what explains others comes before them; costs explain nothing, and come last"""
 _RANK = {code: n for n, code in enumerate(_ORDER)}

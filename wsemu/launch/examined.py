@@ -80,13 +80,16 @@ def ran_with_orders(bound: Bound, workers: int | None, *, tried: bool = False) -
     orders it fails."""
     from wsemu.launch.binding import address_rows
     from wsemu.launch.explore.orders import PATIENCE, Orders
+    from wsemu.launch.lane_lag import separated
+    from wsemu.launch.same_values import excused
 
     orders = Orders(bound, address_rows(bound.program, bound.rows, bound.names, bound.arrays), first=tried)
     run = ran(bound, workers, orders.patience())
     if orders.goes_on(run[0], run[2]):
         run = ran(bound, workers, PATIENCE if orders.stays else None)
         run[0].waits = orders.stays
-    return run, orders
+    run = excused(bound, run)
+    return (separated(bound, run) if bound.program.asynchronous else run), orders
 
 
 def judged(

@@ -180,10 +180,18 @@ arrays held before"""
 
 
 def ran(
-    bound: Bound, workers: int | None, budget: int | None = None, only: tuple[int, ...] = (), *, strict: bool = False
+    bound: Bound,
+    workers: int | None,
+    budget: int | None = None,
+    only: tuple[int, ...] = (),
+    *,
+    strict: bool = False,
+    converged: bool = False,
+    values: bool = False,
 ) -> Ran:
     """Run a launch; `budget`: another one than was asked for; `only` these CTAs, where there are any; `strict`: tell
-    where several lanes store one value, too."""
+    where several lanes store one value, too; `converged`: take lanes of an operation at an mbarrier together;
+    `values`, on the reference engine: tell stores of one value from other races."""
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {
@@ -192,6 +200,9 @@ def ran(
         "initialised": "initialised" in chosen.checkers,
         "read_only": "read-only" in chosen.checkers,
         "lockstep": chosen.lockstep,
+        "converged": converged,
+        "init_fences": True,
+        "other_lanes": True,
         "strict": chosen.strict or chosen.every or strict,
         "uninitialized": bound.uninitialized,
     }
@@ -218,7 +229,7 @@ def ran(
         from wsemu.reference import run as reference
 
         everything = TraceRequest(frozenset(range(len(program.code))))
-        options = {**sizes, **found, "trace": everything}
+        options = {**sizes, **found, "trace": None if values else everything, "values": values}
         before = [data.copy() for data, _ in bound.segments]
         outcome = _counted(bound, reference.run(*launch_, **options))
         whole = outcome.trace or Trace()

@@ -337,6 +337,8 @@ def _proof(places: Places, settings: Settings, found: _Findings, tried: Decided 
     in_all += f": {tried.how}" if tried is not None and tried.how else ""
     in_all = ", whatever the order in which atomics give out places" if given and tried is None else in_all
     shown = _shown(places, settings, found.suppressed) + in_all
+    rests_on = [CODES[code].rests_on for code in counts if CODES[code].rests_on]
+    shown += f", if {' and '.join(rests_on)}" if rests_on else ""
     return ", but ".join([shown, *([" and ".join(reservations)] if reservations else [])])
 
 

@@ -347,6 +347,12 @@ class Watch:
     initialised: bool = True
     lockstep: bool = False
     """the lanes of a warp run together, as before sm_70"""
+    converged: bool = False
+    """lanes of an operation at an mbarrier are taken together: each comes, in time, after all that any of them did"""
+    init_fences: bool = False
+    """look for fences between initializations of mbarriers and the copies that credit them"""
+    other_lanes: bool = False
+    """findings of phases name the lane of the earlier operation"""
     strict: bool = False
     """note what is right, and looks like a mistake"""
     stored: frozenset[int] | None = None
@@ -594,6 +600,8 @@ class Machine:
         state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, 8 * size
         state["agent_bits"] = bits
         state["proxies"] = agents
+        state["init_fences"] = watch.init_fences
+        state["converged"] = watch.converged and agents and not watch.lockstep
         state["releases"] = vectors > 4 * count
         self.leaders = np.zeros((count, 5, LANES), np.int64)
         self.warps["leaders"] = address_of(self.leaders) + np.arange(count) * self.leaders[0].nbytes
@@ -991,6 +999,8 @@ class Machine:
         code = CODE_NAMES[int(raw["code"])]
         values = raw["detail"].tolist()
         detail = {name: value for name, value in zip(_DETAIL[code], values, strict=False) if name}
+        if code in _OF_PHASES and not self.watch.other_lanes:
+            del detail["other_lane"]
         group, other_group = int(raw["cta"]), int(raw["cta"])
         cta, warp = self.actor(group, int(raw["warp"]))
         _index_detail(code, detail)
@@ -1221,6 +1231,7 @@ _THIN_ROWS = (
     "pluses", "pluses_pc", "held", "held_pc", "followed",
 )  # fmt: skip
 _CONFLICT = ("address", "kind", "other_kind", "size", "interval", "other_interval", "other_lane", "other_last")
+_OF_PHASES = frozenset(("phase-alias", "uncovered-expectation", "mbarrier-lifetime"))
 _DETAIL = {
     "out-of-bounds": ("address", "kind", "size", "segment", "bytes"),
     "misaligned": ("address", "alignment", "size", "segment"),
@@ -1242,13 +1253,14 @@ _DETAIL = {
     "proxy-war": _CONFLICT,
     "mbarrier-uninitialized": ("address", "ordered", "dead"),
     "mbarrier-reinit": ("address",),
+    "mbarrier-unfenced": ("address",),
     "mbarrier-clobber": ("address", "at", "kind", "size", "asynchronous"),
-    "mbarrier-lifetime": ("address", "phase", "what"),
+    "mbarrier-lifetime": ("address", "phase", "what", "other_lane"),
     "mbarrier-range": ("address", "value", "what"),
     "over-arrival": ("address", "phase", "pending", "count"),
-    "phase-alias": ("address", "phase", "rule"),
+    "phase-alias": ("address", "phase", "rule", "other_lane"),
     "phase-unobserved": ("address", "phase"),
-    "uncovered-expectation": ("address", "phase", "what"),
+    "uncovered-expectation": ("address", "phase", "what", "other_lane"),
     "tx-mismatch": ("address", "phase", "bytes", "pending"),
     "dangling-phase": ("address", "phase", "pending", "expected"),
     "async-outlives-cta": ("address", "bytes", "what"),

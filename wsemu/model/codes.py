@@ -29,6 +29,8 @@ class Code(NamedTuple):
     strict: bool = False
     """a warning of what no rule allows, and hardware was not seen to punish: named beside what is proven, and an error
     with `--strict`"""
+    rests_on: str = ""
+    """what a launch that has it is verified for all the same, if it holds"""
 
 
 _CODES = {
@@ -37,6 +39,10 @@ _CODES = {
     ),
     "race": Code("error", "conflicting accesses of two warps that nothing orders", "race", proves=True),
     "intra-warp-race": Code("error", "conflicting accesses of two lanes of a warp that nothing orders", "intra-warp"),
+    "same-value-store": Code(
+        "warning", "stores of the same value to one place that nothing orders", "same-value", proves=True, strict=True,
+        rests_on="stores of one value to one place leave that value",
+    ),
     "barrier-recycling": Code(
         "error", "an operation can be counted into the wrong generation of a named barrier", "recycling", proves=True
     ),
@@ -73,6 +79,10 @@ _CODES = {
         "error", "an operation that can meet another phase of its mbarrier than it did here", "phase", proves=True
     ),
     "phase-unobserved": Code("error", "an arrival before anyone has seen the phase before complete", "phase"),
+    "lane-lag": Code(
+        "warning", "a phase that only a lane which lags behind its own converged instruction can miss", "lane-lag",
+        proves=True, strict=True, rests_on="lanes that wait together go on together",
+    ),
     "uncovered-expectation": Code(
         "error", "an expectation that no arrival of its phase waits for", "phase", proves=True
     ),
@@ -84,6 +94,10 @@ _CODES = {
     "proxy-war": Code(
         "warning", "an asynchronous write after a plain read, ordered but without a proxy fence", "proxy", proves=True,
         strict=True,
+    ),
+    "mbarrier-unfenced": Code(
+        "warning", "an asynchronous copy credits an mbarrier whose initialization no fence follows", "init-fence",
+        proves=True, strict=True,
     ),
     "missing-fence": Code(
         "warning", "a read that a fence would order, and that finds what is new without it", "race", proves=True,

@@ -72,7 +72,17 @@ def leave(kind: str) -> None:
 
 def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
     """Let some lanes execute an operation; returns whether they stand there until they may go on."""
-    return bool(_MEANINGS[name](run, name, fields, lanes))
+    if not run.launch.watch.options.converged:
+        return bool(_MEANINGS[name](run, name, fields, lanes))
+    order, actor, waits = run.cta.order, (run.cta.number, run.warp.number), name in WAITS
+    order.converge(actor, lanes)
+    if waits:  # only lanes that see one phase complete go on together
+        order.tick(actor)
+    stands = bool(_MEANINGS[name](run, name, fields, lanes))
+    if not waits:
+        order.converge(actor, lanes)
+        order.tick(actor)
+    return stands
 
 
 def _plain(meaning: Callable[[WarpRun, list[int], int], None]) -> Meaning:

@@ -34,6 +34,7 @@ from wsemu.reference.arithmetic import from_float, unsigned
 from wsemu.reference.asynchronous import FAMILIES
 from wsemu.reference.matrix.warpgroup import Part
 from wsemu.reference.matrix.wgmma import GroupRegisters
+from wsemu.reference.memory.same_values import SameValueWatch
 from wsemu.reference.memory.shadow import Options, Watch
 from wsemu.reference.memory.thread_shadow import ThreadWatch
 from wsemu.reference.state import Group, Segment, Warp
@@ -80,6 +81,10 @@ def run(
     races: bool = True,
     lockstep: bool = False,
     strict: bool = False,
+    converged: bool = False,
+    values: bool = False,
+    init_fences: bool = False,
+    other_lanes: bool = False,
     recycling: bool = True,
     initialised: bool = True,
     read_only: bool = True,
@@ -95,14 +100,21 @@ def run(
     `rows` are the parameter rows, `dynamic_shared` the bytes of dynamic shared memory, `budget` the warp instructions
     after which the run ends, `arch` the cost model.
 
-    `strict` notes lanes that store one value.  `races` looks for races and `lockstep` leaves out those between lanes of
-    a warp, `recycling` looks for barriers reused too early, `initialised` for reads of what nobody wrote: shared and
-    local memory, and the arrays with the segment numbers `uninitialized`, `read_only` for writes to what is loaded
-    through the read-only cache.  `trace` asks for the events of the run.  Groups of CTAs of this `shape` are alive at
-    once; in `clusters` they access each other's shared memory; `stopped` is called with each value that a debugger's
-    stop shows: the warp, the instruction, its lanes.  `undefined` follows undefined values.
+    `converged` takes the lanes of an operation at an mbarrier together: each comes, in time, after all that any of them
+    did before.  `values` tells stores of one value to one place, `same-value-store`, from races.  `init_fences` looks
+    for fences between initializations of mbarriers and copies that credit them; with `other_lanes` findings of phases
+    name the lane of the earlier operation.  `strict` notes lanes that store one value.  `races` looks for races and
+    `lockstep` leaves out those between lanes of a warp, `recycling` looks for barriers reused too early, `initialised`
+    for reads of what nobody wrote: shared and local memory, and the arrays with the segment numbers `uninitialized`,
+    `read_only` for writes to what is loaded through the read-only cache.  `trace` asks for the events of the run.
+    Groups of CTAs of this `shape` are alive at once; in `clusters` they access each other's shared memory; `stopped` is
+    called with each value that a debugger's stop shows: the warp, the instruction, its lanes.  `undefined` follows
+    undefined values.
     """
-    options = Options(races, lockstep, recycling, initialised, read_only, uninitialized, trace, strict)
+    options = Options(
+        races, lockstep, recycling, initialised, read_only, uninitialized, trace, strict, converged, values,
+        init_fences, other_lanes,
+    )  # fmt: skip
     groups = Grouping(grid, shape)
     launch = Launch(program, groups, block, rows, segments, dynamic_shared, budget, options, clusters=clusters)
     launch.stopped = stopped
@@ -176,6 +188,10 @@ class Launch:
         self.watch = self._watch(options)
 
     def _watch(self, options: Options) -> Watch:
+        if options.values:
+            watch = SameValueWatch(self.program, options, self.report, self.grouping, -(-self.threads // LANES))
+            watch.arrays = self.arrays
+            return watch
         if self.program.asynchronous:
             return ThreadWatch(self.program, options, self.report, self.grouping, -(-self.threads // LANES))
         return Watch(self.program, options, self.report, self.grouping)
@@ -206,6 +222,8 @@ class Launch:
     def step(self, pc: int, lanes: int) -> None:
         """Count one warp instruction."""
         outcome = self.outcome
+        if isinstance(self.watch, SameValueWatch):
+            self.watch.settle()
         if outcome.warp_instructions >= self.budget:
             raise BudgetError
         outcome.warp_instructions += 1
@@ -256,6 +274,8 @@ class CtaGroup:
         size = ((members - 1) << launch.window if members > 1 else 0) + launch.shared_bytes
         launch.watch.start_group()
         self.shared = Segment(bytearray(size), written=launch.unwritten(size))
+        if isinstance(launch.watch, SameValueWatch):
+            launch.watch.shared = self.shared
         if self.shared.written is not None:
             low, high = launch.program.given_shared
             for member in range(members):

@@ -27,8 +27,11 @@ _INSERTED = {
     "mbarrier-lifetime": ("syncthreads",),
     "proxy": ("fence_proxy_async",),
     "proxy-war": ("fence_proxy_async",),
+    "mbarrier-unfenced": ("fence_mbarrier_init", "fence_proxy_async"),
     "phase-alias": ("syncthreads", "syncwarp"),
     "phase-unobserved": ("syncthreads",),
+    "lane-lag": ("syncwarp",),
+    "same-value-store": ("syncthreads", "syncwarp"),
     "barrier-recycling": ("syncthreads",),
     "over-arrival": ("syncthreads",),
 }

@@ -16,6 +16,7 @@ def election_by_one_lane(x, y):
     lane = cuda.threadIdx.x
     if lane == 0:
         ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
     cuda.syncwarp()
     if lane == 5 and ptx.elect_sync(0xFFFFFFFF):  # expect: barrier-divergence
         ptx.mbarrier_arrive_expect_tx(full, 0, 128)

@@ -20,6 +20,7 @@ def loads_under_a_condition(x, y):
         for s in range(2):
             ptx.mbarrier_init(full, s, 1)
             ptx.mbarrier_init(empty, s, 32)
+            ptx.fence_mbarrier_init()
     cuda.syncthreads()
     if warp == 0:
         if lane == 0:

@@ -16,6 +16,7 @@ def loaded_over_what_was_read(x, y):
     t = cuda.threadIdx.x
     if t == 0:
         ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
     cuda.syncthreads()
     for i in range(2):
         if t == 0:

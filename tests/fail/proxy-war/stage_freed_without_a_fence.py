@@ -20,6 +20,7 @@ def stage_freed_without_a_fence(x, y):
         for s in range(2):
             ptx.mbarrier_init(full, s, 1)
             ptx.mbarrier_init(empty, s, 32)
+            ptx.fence_mbarrier_init()
     cuda.syncthreads()
     if warp == 0:
         if lane == 0:

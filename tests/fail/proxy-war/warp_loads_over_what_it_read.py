@@ -16,6 +16,7 @@ def warp_loads_over_what_it_read(x, y):
     lane = cuda.threadIdx.x
     if lane == 0:
         ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
     cuda.syncwarp()
     for i in range(2):
         if lane == 0:

@@ -16,6 +16,7 @@ def one_group_too_many_in_flight(x, y):
     if cuda.threadIdx.x == 0:
         for s in range(2):
             ptx.mbarrier_init(full, s, 1)
+            ptx.fence_mbarrier_init()
         for i in range(4):
             s = i % 2
             ptx.cp_async_bulk_wait_group_read(2)

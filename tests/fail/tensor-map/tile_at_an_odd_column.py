@@ -17,6 +17,7 @@ def tile_at_an_odd_column(source, y):
     t = cuda.threadIdx.x
     if t == 0:
         ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
     cuda.syncwarp()
     if t == 0:
         ptx.mbarrier_arrive_expect_tx(full, 0, 1024)

@@ -16,6 +16,7 @@ def more_bytes_than_expected(x, y):
     t = cuda.threadIdx.x
     if t == 0:
         ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
     cuda.syncthreads()
     if t == 0:
         ptx.mbarrier_expect_tx(full, 0, 128)

@@ -16,6 +16,7 @@ def multicast_bytes_left_out(x, y):
     t, rank = cuda.threadIdx.x, ptx.cluster_ctarank()
     if t == 0:
         ptx.mbarrier_init(full, 0, 2)
+        ptx.fence_mbarrier_init()
         ptx.mbarrier_arrive_expect_tx(full, 0, 128)
     ptx.cluster_sync()
     if t == 0:

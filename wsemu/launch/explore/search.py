@@ -490,7 +490,7 @@ class Search:
 
 def is_warning(raw: RawFinding) -> bool:
     """Whether a finding is a warning of what asynchronous operations did: the run that was made first tells of it."""
-    return raw.code in ("dangling-phase", "proxy-war")
+    return raw.code in ("dangling-phase", "proxy-war", "mbarrier-unfenced")
 
 
 def _array(address: int) -> int:

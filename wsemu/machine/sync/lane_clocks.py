@@ -399,6 +399,23 @@ def give_times(m, to, w, lanes):
 
 
 @compiled
+def converge(m, w, lanes, now):
+    """Let each of some lanes of a warp come after all that any of them did until now, in time alone."""
+    separate(m, w, lanes)
+    leaders = heads(m, w, lanes)
+    first = row(m, LANES * w + lowest_bit(leaders))
+    rest = leaders & (leaders - 1)
+    while rest:
+        join_times(m, first, row(m, LANES * w + lowest_bit(rest)))
+        rest &= rest - 1
+    put(first + time_at(m) + 256 * w, lanes, now)
+    rest = leaders & (leaders - 1)
+    while rest:
+        join_times(m, row(m, LANES * w + lowest_bit(rest)), first)
+        rest &= rest - 1
+
+
+@compiled
 def learn_times(m, w, lanes, other):
     """Let some lanes of a warp know what came before in time, as a row knows it."""
     separate(m, w, lanes)

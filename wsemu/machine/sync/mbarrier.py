@@ -54,6 +54,7 @@ from wsemu.machine.state import (
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.machine.sync.lane_clocks import (
     bits_of,
+    converge,
     give_times,
     heads,
     join_lanes,
@@ -71,6 +72,7 @@ from wsemu.machine.sync.phases import (
     UNINITIALIZED,
     address_of,
     join_known,
+    judge_fenced,
     judge_observed,
     judge_open,
     judge_registrants,
@@ -400,7 +402,9 @@ def end(m, w, pc, registers, i, mask):
             judge_row(m, b, w, pc, bit, b.used, b.used_pc, np.int64(LIFETIME), np.int64(0))
             b.inval_interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
         if b.waiters or b.tx:
-            record_finding(m.report_entry, m.address, (LIFETIME, pc, w, bit, -1, -1), (address_of(b), b.phase, 1, 0, 0))
+            record_finding(
+                m.report_entry, m.address, (LIFETIME, pc, w, bit, -1, -1), (address_of(b), b.phase, 1, -1, 0)
+            )
         store_i64(segment_at(m.segments, SHARED).host + 8 * b.word, word(b))
         log(m, INVALS, w, pc, address_of(b), b.phase, bit, np.int64(0))
         b.live = 0
@@ -827,6 +831,8 @@ def load_parts(m, w, pc, registers, i, bars, entry, lanes):
             if i.op in (BULK_SEND, BULK_SEND_REDUCE) and m.clocks:
                 leaves(m, w, number)
             at = live_in(m, w, pc, registers, bars, lane, cast_of(m, i, goal))
+            if m.init_fences and m.clocks and at >= 0:
+                judge_fenced(m, mbarrier_at(m.mbarriers, at), w, pc, lane)
             if not credit(m, w, pc, at, lane, m.credited, number):
                 end_parts(m)
                 return failed(m, w, pc)
@@ -997,6 +1003,8 @@ def end_wait(m, w, pc, registers, i, mask, true):
                 learn_times(m, w, group, b.given[1])
             else:
                 learn(m, w, group, b.given[1])
+            if m.converged:
+                converge(m, w, group, time_of(m, w))
     if m.clocks and i.aux & WAIT_RELAXED == 0:
         begin_interval(warp_at(m.warps, w), w)
 
@@ -1017,7 +1025,7 @@ def judge_tokens(m, w, pc, registers, i, mask):
             if asked < b.phase - 1:
                 old |= np.int64(1) << lane
         if old:
-            record_finding(m.report_entry, m.address, (ALIAS, pc, w, old, -1, -1), (address_of(b), b.phase, 4, 0, 0))
+            record_finding(m.report_entry, m.address, (ALIAS, pc, w, old, -1, -1), (address_of(b), b.phase, 4, -1, 0))
 
 
 @compiled
@@ -1151,11 +1159,26 @@ def asynchronous(address, w, pc, mask):
         return end_cta(m)
     if pc == -3:
         return start_cta(m)
+    m.operations += 1
+    if m.converged == 0 or mask == 0:
+        return execute(m, address, w, pc, mask)
+    op = instruction_at(m.code, pc).op
+    if op in (WAIT, WAIT_PARITY):  # then only lanes that see one phase complete go on together
+        converge(m, w, mask, time_of(m, w) - 1)
+        return execute(m, address, w, pc, mask)
+    converge(m, w, mask, time_of(m, w))
+    status = execute(m, address, w, pc, mask)
+    converge(m, w, mask, time_of(m, w))
+    return status
+
+
+@compiled
+def execute(m, address, w, pc, mask):
+    """The same, for operations alone."""
     warp = warp_at(m.warps, w)
     registers = warp.registers
     i = instruction_at(m.code, pc)
     op = i.op
-    m.operations += 1
     if op >= N_OPERATIONS:
         return outside(m, w, pc, mask, np.int64(0))
     if op == PROXY:
@@ -1205,6 +1228,8 @@ def asynchronous(address, w, pc, mask):
         return np.int64(end(m, w, pc, registers, i, mask))
     if op in (WAIT, WAIT_PARITY):
         return np.int64(wait(m, w, pc, registers, i, mask))
+    if m.converged:  # now is later than `reach` found
+        converge(m, w, mask, time_of(m, w))
     return np.int64(register(m, w, pc, registers, i, mask))
 
 

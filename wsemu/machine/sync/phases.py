@@ -29,6 +29,7 @@ from wsemu.machine.sync.lane_clocks import (
     clear_known,
     clear_row,
     heads,
+    lane_relies,
     lane_row,
     row,
     time_at,
@@ -38,7 +39,7 @@ from wsemu.machine.sync.lane_clocks import (
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, SEGMENT_SHIFT, SHARED
 
-ALIAS, UNOBSERVED, UNCOVERED, TX, DANGLING, UNINITIALIZED, LIFETIME, RANGE = (
+ALIAS, UNOBSERVED, UNCOVERED, TX, DANGLING, UNINITIALIZED, LIFETIME, RANGE, UNFENCED = (
     CODE_NUMBERS[c]
     for c in (
         "phase-alias",
@@ -49,6 +50,7 @@ ALIAS, UNOBSERVED, UNCOVERED, TX, DANGLING, UNINITIALIZED, LIFETIME, RANGE = (
         "mbarrier-uninitialized",
         "mbarrier-lifetime",
         "mbarrier-range",
+        "mbarrier-unfenced",
     )
 )
 ALL_LANES = (1 << LANES) - 1
@@ -102,20 +104,20 @@ def missing(m, w, lanes, needed):
 
 @compiled
 def next_thread(m, late, u, pcs, last, best, who):
-    """The least instruction above `last` of those of the threads `late` of warp u, or the best so far, and its warp."""
+    """The least instruction above `last` of those of the threads `late` of warp u, or the best so far; its thread."""
     while late:
         q = lowest_bit(late)
         late &= late - 1
         at = load_i64(pcs + 256 * u + 8 * q)
         if at > last and at < best:
             best = at
-            who = u
+            who = LANES * u + q
     return best, who
 
 
 @compiled
 def next_missed(m, w, lane, needed, pcs, last):
-    """The least instruction above `last` of those that a lane does not know of, and the lowest warp of it."""
+    """The least instruction above `last` of those that a lane does not know of, and the lowest thread of it."""
     own = lane_row(m, w, lane)
     best = np.int64(NONE)
     who = np.int64(-1)
@@ -130,9 +132,10 @@ def next_missed(m, w, lane, needed, pcs, last):
             number = m.agent_low + 64 * q + lowest_bit(unknown)
             unknown &= unknown - 1
             a = agent_at(m.agents, number - m.base - 1)
-            if a.pc > last and (a.pc < best or (a.pc == best and a.warp < who)):
+            thread = LANES * a.warp + a.lane
+            if a.pc > last and (a.pc < best or (a.pc == best and thread < who)):
                 best = a.pc
-                who = a.warp
+                who = thread
     return best, who
 
 
@@ -147,17 +150,22 @@ def judge_row(m, b, w, pc, lanes, needed, pcs, code, what):
         while rest:
             lane = lowest_bit(rest)
             rest &= rest - 1
-            at, warp = next_missed(m, w, lane, needed, pcs, last)
+            at, thread = next_missed(m, w, lane, needed, pcs, last)
             if at < best:
                 best = at
-                who = warp
+                who = thread
                 mask = np.int64(0)
             if at == best:
-                who = min(who, warp)
+                who = min(who, thread)
                 mask |= np.int64(1) << lane
         if best == NONE:
             break
-        record_finding(m.report_entry, m.address, (code, pc, w, mask, best, who), (address_of(b), b.phase, what, 0, 0))
+        record_finding(
+            m.report_entry,
+            m.address,
+            (code, pc, w, mask, best, who // LANES),
+            (address_of(b), b.phase, what, who % LANES, 0),
+        )
         last = best
 
 
@@ -183,6 +191,23 @@ def judge_use(m, b, w, pc, lanes):
             (UNINITIALIZED, pc, w, unknown, b.init_pc, b.init_warp),
             (address_of(b), 1, 0, 0, 0),
         )
+
+
+@compiled
+def judge_fenced(m, b, w, pc, lane):
+    """A fence is on the way from init to a copy of the asynchronous proxy that a lane issues, and that credits it."""
+    if lane_relies(m, w, lane, np.int64(0), b.init_warp, b.init_lane, b.init_interval):
+        return
+    if b.published:
+        own = b.init_warp == w and (lane == b.init_lane or m.lockstep)
+        if own or load_i64(lane_row(m, w, lane) + time_at(m) + 256 * b.init_warp + 8 * b.init_lane) >= b.published:
+            return
+    record_finding(
+        m.report_entry,
+        m.address,
+        (UNFENCED, pc, w, np.int64(1) << lane, b.init_pc, b.init_warp),
+        (address_of(b), 0, 0, 0, 0),
+    )
 
 
 @compiled
@@ -297,7 +322,12 @@ def judge_held(m, b):
             best, who = next_thread(m, late, u, b.held_pc, last, best, who)
         if best == NONE:
             break
-        record_finding(m.report_entry, m.address, (RANGE, best, who, 0, -1, -1), (address_of(b), b.phase, 4, 0, 0))
+        record_finding(
+            m.report_entry,
+            m.address,
+            (RANGE, best, who // LANES, 0, -1, -1),
+            (address_of(b), b.phase, 4, 0, 0),
+        )
         last = best
 
 
@@ -348,7 +378,10 @@ def judge_expects(m, b, expects, pcs, what):
         if best == NONE:
             break
         record_finding(
-            m.report_entry, m.address, (UNCOVERED, best, who, 0, -1, -1), (address_of(b), b.phase, what, 0, 0)
+            m.report_entry,
+            m.address,
+            (UNCOVERED, best, who // LANES, 0, -1, -1),
+            (address_of(b), b.phase, what, who % LANES, 0),
         )
         last = best
 
@@ -364,7 +397,12 @@ def judge_seen(m, b, w, pc, lanes):
             best, who = next_thread(m, late, u, b.waited_pc, last, best, who)
         if best == NONE:
             break
-        record_finding(m.report_entry, m.address, (ALIAS, pc, w, lanes, best, who), (address_of(b), b.phase, 3, 0, 0))
+        record_finding(
+            m.report_entry,
+            m.address,
+            (ALIAS, pc, w, lanes, best, who // LANES),
+            (address_of(b), b.phase, 3, who % LANES, 0),
+        )
         last = best
 
 

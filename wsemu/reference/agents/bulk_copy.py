@@ -143,7 +143,7 @@ def store_one(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
             peers.reach(run, peers.member_of(run, target[2]), 1 << lane, agent)
         else:
             agent = run.cta.order.fork(run.cta.number)
-        mbarrier.credit(run, live_at(run, name, fields[4], lane, to), lane, agent, size)
+        mbarrier.credit(run, live_at(run, name, fields[4], lane, to), lane, agent, size, bulk=False)
     copies.tell()
     run.cta.order.tick((run.cta.number, run.warp.number))
 

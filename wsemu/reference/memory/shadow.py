@@ -153,6 +153,10 @@ class Options:
     uninitialized: frozenset[int] = frozenset()
     trace: TraceRequest | None = None
     strict: bool = False
+    converged: bool = False
+    values: bool = False
+    init_fences: bool = False
+    other_lanes: bool = False
 
 
 class Order(Protocol):

@@ -294,7 +294,15 @@ def inval(run: WarpRun, fields: list[int], lanes: int) -> None:
         phases.used(at, mbarrier, ())
         phases.ends(at, mbarrier)
         if mbarrier.tx or any(wait.address == mbarrier.address for wait in waiting(cta)):
-            at.report("mbarrier-lifetime", 1 << lane, None, address=mbarrier.address, phase=mbarrier.phase, what=1)
+            at.report(
+                "mbarrier-lifetime",
+                1 << lane,
+                None,
+                address=mbarrier.address,
+                phase=mbarrier.phase,
+                what=1,
+                other_lane=-1,
+            )
         happen(run, "inval", mbarrier, 1 << lane)
         offset = mbarrier.address - (SHARED << SEGMENT_SHIFT)
         cta.shared.data[offset : offset + SIZE] = mbarrier.word.to_bytes(SIZE, "little")
@@ -420,12 +428,15 @@ def change_bytes(run: WarpRun, fields: list[int], lanes: int, *, expects: bool) 
     run.cta.order.tick((run.cta.number, run.warp.number))
 
 
-def credit(run: WarpRun, mbarrier: Mbarrier, lane: int, agent: int, count: int) -> None:
-    """The bytes of a copy that a lane issued have come (PTX ISA, "cp.async.bulk", complete-tx)."""
+def credit(run: WarpRun, mbarrier: Mbarrier, lane: int, agent: int, count: int, *, bulk: bool = True) -> None:
+    """The bytes of a copy that a lane issued have come (PTX ISA, "cp.async.bulk", complete-tx); `bulk`: through the
+    asynchronous proxy."""
     _change_bytes(run, mbarrier, 1 << lane, -count)
     at = at_(run, 1 << lane)
     marks = [mark._replace(agent=agent) for mark in at.marks()]
     phases.used(at, mbarrier, marks)
+    if bulk and run.launch.watch.options.init_fences:
+        phases.fenced(at, mbarrier)
     phases.recycles(at, mbarrier)
     phases.register(at, mbarrier, marks, names=True)
     mbarrier.open.given.complete(3 << 2 * agent, run.cta.order.clocks((run.cta.number, run.warp.number), lane))
@@ -511,7 +522,8 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
         phases.used(at, mbarrier)
         stale = sum(1 << lane for lane in lanes_of(there) if answers[lane].stale)
         if stale:
-            at.report("phase-alias", stale, None, address=mbarrier.address, phase=mbarrier.phase, rule=phases.STALE)
+            detail = {"address": mbarrier.address, "phase": mbarrier.phase, "rule": phases.STALE, "other_lane": -1}
+            at.report("phase-alias", stale, None, **detail)
         if fields[7] & PEEK:
             _looked_for(run, mbarrier, there, answers)
     if fields[7] & PEEK:
@@ -578,6 +590,9 @@ def _accept(run: WarpRun, fields: list[int], answers: dict[int, Answer], pc: int
         phases.sees(cta.mbarriers.live[address], marks)
         for mark in marks:
             cta.mbarriers.live[address].uses[phases.key_of(mark)] = mark
+        if cta.launch.watch.options.converged:
+            cta.order.converge(actor, there)
+            cta.order.tick(actor)
     _write(run, fields, sum(1 << lane for lane in answers), sum(1 << lane for lane, a in answers.items() if a.yes))
 
 

@@ -28,7 +28,7 @@ from wsemu.reference.sync.thread_clocks import Clocks, Known, Mark
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wsemu.reference.run import Cta, CtaGroup
+    from wsemu.reference.run import Cta, CtaGroup, Launch
     from wsemu.reference.sync.mbarrier import Mbarrier
 
 RECYCLE, EARLY, LATE, STALE = 1, 2, 3, 4
@@ -68,10 +68,17 @@ class At(NamedTuple):
 
     def report(self, code: str, lanes: int, earlier: Mark | None, **detail: int) -> None:
         pc, warp = -1, -1
+        _name_lane(self.cta.launch, detail)
         if earlier:
             pc, (cta, warp) = earlier.pc, self.cta.group.actor(earlier.warp)
             detail |= {"other_cta": cta} if cta != self.cta.number else {}
         self.cta.launch.report(RawFinding(code, self.pc, self.cta.number, self.warp, lanes, pc, warp, detail))
+
+
+def _name_lane(launch: Launch, detail: dict[str, int]) -> None:
+    """Leave out the lane of the earlier operation, unless it is asked for."""
+    if not launch.watch.options.other_lanes:
+        detail.pop("other_lane", None)
 
 
 def key_of(mark: Mark) -> tuple[bool, int]:
@@ -165,7 +172,15 @@ def completes(at: At, mbarrier: Mbarrier) -> None:
     phase = mbarrier.open
     late = [mark for mark in mbarrier.last.left.values() if not phase.known.of(mark)]
     for mark in _by_place(late):
-        at.report("phase-alias", at.lanes, mark, address=mbarrier.address, phase=mbarrier.phase, rule=LATE)
+        at.report(
+            "phase-alias",
+            at.lanes,
+            mark,
+            address=mbarrier.address,
+            phase=mbarrier.phase,
+            rule=LATE,
+            other_lane=mark.lane,
+        )
     covers(at.cta.group, mbarrier)
     last = [m for (_, of), m in phase.expectations.items() if of == MORE and not phase.followed.of(m)]
     for mark in _by_place(last):
@@ -179,7 +194,7 @@ def covers(group: CtaGroup, mbarrier: Mbarrier) -> None:
     for what in (BYTES, ARRIVAL):
         loose = [m for (_, of), m in phase.expectations.items() if of == what and not phase.covered.of(m)]
         for mark in _by_place(loose):
-            detail = {"address": mbarrier.address, "phase": mbarrier.phase, "what": what}
+            detail = {"address": mbarrier.address, "phase": mbarrier.phase, "what": what, "other_lane": mark.lane}
             _leave(group, "uncovered-expectation", mark, detail)
 
 
@@ -215,6 +230,20 @@ def used(at: At, mbarrier: Mbarrier, marks: Iterable[Mark] | None = None) -> Non
         mbarrier.uses[key_of(mark)] = mark
 
 
+def fenced(at: At, mbarrier: Mbarrier) -> None:
+    """Report copies of the asynchronous proxy that credit an mbarrier whose initialization no fence follows: neither
+    `fence.mbarrier_init` of the thread that made it, nor a proxy fence on the way (CUDA Programming Guide, "Using TMA
+    to transfer one-dimensional arrays"; PTX ISA, "fence.mbarrier_init")."""
+    made, published = mbarrier.made, mbarrier.published
+    lanes = 0
+    for lane, clocks in at.clocks.items():
+        told = published > 0 and clocks.came.of_lane(made.warp, made.lane, published)
+        if not told and not clocks.shared.of(made):
+            lanes |= 1 << lane
+    if lanes:
+        at.report("mbarrier-unfenced", lanes, made, address=mbarrier.address)
+
+
 def _made_before(mbarrier: Mbarrier, clocks: Clocks) -> bool:
     """Whether who knows this may use an mbarrier."""
     made, published = mbarrier.made, mbarrier.published
@@ -226,7 +255,8 @@ def _made_before(mbarrier: Mbarrier, clocks: Clocks) -> bool:
 def ends(at: At, mbarrier: Mbarrier) -> None:
     """R4: an mbarrier is used before it ends."""
     for mark, lanes in _unknown(at, mbarrier.uses.values()):
-        at.report("mbarrier-lifetime", lanes, mark, address=mbarrier.address, phase=mbarrier.phase, what=0)
+        detail = {"address": mbarrier.address, "phase": mbarrier.phase, "what": 0, "other_lane": mark.lane}
+        at.report("mbarrier-lifetime", lanes, mark, **detail)
 
 
 def is_left(group: CtaGroup, mbarrier: Mbarrier) -> None:
@@ -249,6 +279,7 @@ def is_left(group: CtaGroup, mbarrier: Mbarrier) -> None:
 
 def _leave(group: CtaGroup, code: str, mark: Mark, detail: dict[str, int]) -> None:
     cta, warp = group.actor(mark.warp)
+    _name_lane(group.launch, detail)
     group.launch.report(RawFinding(code, mark.pc, cta, warp, 0, detail=detail))
 
 
@@ -258,7 +289,8 @@ def _leave(group: CtaGroup, code: str, mark: Mark, detail: dict[str, int]) -> No
 def _missing(at: At, mbarrier: Mbarrier, phase: Phase, rule: int) -> None:
     """Report the registrants of a phase that do not come before an operation."""
     for mark, lanes in _unknown(at, phase.registrants.values()):
-        at.report("phase-alias", lanes, mark, address=mbarrier.address, phase=mbarrier.phase, rule=rule)
+        detail = {"address": mbarrier.address, "phase": mbarrier.phase, "rule": rule, "other_lane": mark.lane}
+        at.report("phase-alias", lanes, mark, **detail)
 
 
 def _unknown(at: At, marks: Iterable[Mark]) -> list[tuple[Mark, int]]:
@@ -276,9 +308,10 @@ def _unknown(at: At, marks: Iterable[Mark]) -> list[tuple[Mark, int]]:
 
 
 def _by_place(marks: Iterable[Mark]) -> list[Mark]:
-    """Of those at each instruction the one of the lowest warp."""
+    """Of those at each instruction the one of the lowest thread."""
     found: dict[int, Mark] = {}
     for mark in marks:
-        if mark.pc not in found or mark.warp < found[mark.pc].warp:
+        first = found.setdefault(mark.pc, mark)
+        if (mark.warp, mark.lane) < (first.warp, first.lane):
             found[mark.pc] = mark
     return list(found.values())

@@ -276,6 +276,15 @@ class ThreadOrder:
         for lane in lanes_of(self._together(actor, lanes)):
             group.clocks[first + lane].came.join(given.came)
 
+    def converge(self, actor: Actor, lanes: int) -> None:
+        """Let each of some lanes of a warp come after all that any of them did until now, in time alone."""
+        clocks = [self.clocks(actor, lane).came for lane in lanes_of(lanes)]
+        met = Known(self.size(actor[0]))
+        for came in clocks:
+            met.join(came)
+        for came in clocks:
+            came.join(met)
+
     def landed(self, actor: Actor, lane: int, agents: int) -> None:
         """A lane knows of these epochs of agents."""
         group, first = self._of(actor[0]), self.number(actor) * LANES

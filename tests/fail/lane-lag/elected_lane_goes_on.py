@@ -1,4 +1,4 @@
-"""Phase alias: all lanes wait, and the elected one goes on to the next round at once: a late lane may miss a phase.
+"""Lane lag: all lanes wait, and the elected one goes on to the next round at once: a late lane may miss a phase.
 
 Reported: cutlass 3654.
 Hardware: hangs, or stale tiles, now and then.
@@ -16,11 +16,12 @@ def elected_lane_goes_on(x, y):
     lane = cuda.threadIdx.x
     if lane == 0:
         ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
     cuda.syncwarp()
     for i in range(4):
         if lane == 0:
             ptx.mbarrier_arrive_expect_tx(full, 0, 128)
-            ptx.cp_async_bulk_global_to_shared(tile, (i, 0), x, i * 32, 128, full, 0)  # expect: phase-alias
+            ptx.cp_async_bulk_global_to_shared(tile, (i, 0), x, i * 32, 128, full, 0)  # expect: lane-lag
         ptx.mbarrier_wait_parity(full, 0, i & 1)
         y[i * 32 + lane] = tile[i, lane]
 

@@ -1,0 +1,48 @@
+"""Stores of one value to one place.
+
+Detects: stores that nothing orders and that write the same value, by warps, lanes or copies, in a launch whose other
+accesses are race-free.
+Does not detect: lanes of one store that write the same value; that is a note with `--strict`. In launches of more than
+2 million thread instructions these stores are a `race`.
+Reference: PTX ISA, "Memory Consistency Model"; docs/how.md has why the values are equal in every schedule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.checkers import words
+from wsemu.model.outcome import Detail
+
+if TYPE_CHECKING:
+    from wsemu.evidence.places import Places
+    from wsemu.model.finding import Finding
+    from wsemu.model.outcome import RawFinding
+
+DETAIL = {
+    "same-value-store": Detail({
+        "address": "of the first byte that both write", "kind": "WRITE", "other_kind": "WRITE", "size": "bytes a lane",
+        "other_cta": "CTA of (1)",
+    }),
+}  # fmt: skip
+CODES = tuple(DETAIL)
+
+
+def explain(raw: RawFinding, places: Places) -> Finding:
+    """The finding of two stores of one value that nothing orders."""
+    at = words.named(places, raw.detail["address"], raw.pc)
+    one, two = words.other(raw, places), places.who(raw.cta, raw.warp)
+    who = f"lanes of {two}" if one == two else f"{one} and {two}"
+    copy = words.noun(places, raw.pc) if words.operation(places, raw.pc) in words.STORES else "store"
+    return words.finding(
+        raw, places, f"{who} write the same value to {at}, and nothing orders them",
+        f"{copy} by {words.who(raw, places)}",
+        [
+            (
+                "PTX calls it a race; every order leaves the same bytes, and whoever reads them comes after both: no "
+                "schedule shows which was first"
+            ),
+        ],
+        f"let one thread execute {places.near(raw.pc, raw.other_pc)}, or put a barrier between (1) and (2)",
+        f"{copy} by {one}",
+    )  # fmt: skip

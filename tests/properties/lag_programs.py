@@ -1,0 +1,298 @@
+"""Random programs of mbarriers whose warps have two lanes, and their interleavings: lanes apart, and lanes together.
+
+A step of a warp is one instruction: an arrival or a wait by one lane or by both, each lane at an mbarrier of its own,
+or a meeting of the warp.  Apart, each lane takes its steps by itself, as PTX allows.  Together, lanes that both execute
+a step come to it at once, and take it at once if it is an arrival, or a wait of both for one phase; between such steps
+they go their own ways.  What fails together is an error; what fails apart alone, a `lane-lag`; what fails in neither is
+verified.
+
+The enumeration knows nothing of clocks or rules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from numpy import int32, uint64
+
+import wsemu
+from wsemu import cuda, ptx
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.properties.programs import Random
+    from wsemu.model.settings import Engine
+
+MBARRIERS: Final = 3
+WARPS: Final = 2
+WIDTH: Final = 2
+LONGEST: Final = 7
+MOST_STATES: Final = 60_000
+NOTHING, ARRIVE, WAIT, MEET = range(4)
+DEADLOCK, OVER, PHASES, UNOBSERVED = "deadlock", "over-arrival", "phases", "phase-unobserved"
+
+
+class Step(NamedTuple):
+    """An instruction of a warp: of each lane that executes it the mbarrier and the parity."""
+
+    kind: int
+    lanes: tuple[tuple[int, int] | None, ...]
+
+
+class Program(NamedTuple):
+    """Counts of the mbarriers, and the steps of each warp."""
+
+    counts: tuple[int, ...]
+    warps: tuple[tuple[Step, ...], ...]
+
+
+class State(NamedTuple):
+    """Of each lane its step; of each mbarrier (phase, pending, was it seen)."""
+
+    at: tuple[tuple[int, ...], ...]
+    mbarriers: tuple[tuple[int, int, bool], ...]
+
+
+class FaultError(Exception):
+    """An interleaving ends here."""
+
+
+class Explorer:
+    """Visits every state that some interleaving reaches."""
+
+    def __init__(self, program: Program, *, together: bool) -> None:
+        self.program, self.together = program, together
+        self.faults: set[str] = set()
+        self.met: dict[tuple[int, int, int], int] = {}
+        """(warp, step, lane) -> the phase that it first met"""
+        self.known = True
+
+    def explore(self) -> set[str]:
+        """What goes wrong in some interleaving."""
+        made = tuple((0, n, True) for n in self.program.counts)
+        start = State(((0,) * WIDTH,) * WARPS, made)
+        seen, todo = {start}, [start]
+        while todo and self.known:
+            state = todo.pop()
+            stuck, ended = True, False
+            for moves in self._moves(state):
+                stuck = False
+                try:
+                    following = self._make(state, moves)
+                except FaultError as fault:
+                    self.faults.add(str(fault))
+                    ended = True
+                    continue
+                if following not in seen:
+                    seen.add(following)
+                    todo.append(following)
+            if (
+                stuck
+                and not ended
+                and any(
+                    at < len(steps) for lanes, steps in zip(state.at, self.program.warps, strict=True) for at in lanes
+                )
+            ):
+                self.faults.add(DEADLOCK)
+            self.known = len(seen) <= MOST_STATES
+        return self.faults
+
+    def _moves(self, state: State) -> Iterator[list[tuple[int, int]]]:
+        """The (warp, lane) that can take a step at once."""
+        for warp, steps in enumerate(self.program.warps):
+            for lane, at in enumerate(state.at[warp]):
+                if at == len(steps):
+                    continue
+                step, others = steps[at], [*state.at[warp]]
+                shared = None not in step.lanes and (self.together or step.kind == MEET)
+                if shared and min(others) < at:
+                    continue  # it comes to this instruction with the others
+                if shared and max(others) == at and len({*step.lanes} if step.kind == WAIT else "1") == 1:
+                    if lane == 0 and self._may(state, step, lane):
+                        yield [(warp, one) for one in range(WIDTH)]
+                elif self._may(state, step, lane):
+                    yield [(warp, lane)]
+
+    def _may(self, state: State, step: Step, lane: int) -> bool:
+        what = step.lanes[lane]
+        return step.kind != WAIT or what is None or state.mbarriers[what[0]][0] & 1 != what[1]
+
+    def _make(self, state: State, moves: list[tuple[int, int]]) -> State:
+        warp, first = moves[0]
+        at = [*map(list, state.at)]
+        mbarriers = [*state.mbarriers]
+        step = self.program.warps[warp][state.at[warp][first]]
+        arrivals: dict[int, list[int]] = {}
+        for _, lane in moves:
+            what = step.lanes[lane]
+            if what is not None and step.kind == WAIT:
+                phase, pending, _ = mbarriers[what[0]]
+                self._meets((warp, state.at[warp][lane], lane), phase - 1)
+                mbarriers[what[0]] = phase, pending, True
+            if what is not None and step.kind == ARRIVE:
+                arrivals.setdefault(what[0], []).append(lane)
+            at[warp][lane] += 1
+        for place, lanes in arrivals.items():
+            for lane in lanes:
+                self._meets((warp, state.at[warp][lane], lane), mbarriers[place][0])
+            mbarriers[place] = self._arrived(mbarriers[place], len(lanes), self.program.counts[place])
+        return State(tuple(map(tuple, at)), tuple(mbarriers))
+
+    def _arrived(self, old: tuple[int, int, bool], count: int, expected: int) -> tuple[int, int, bool]:
+        phase, pending, seen = old
+        if not seen:
+            self.faults.add(UNOBSERVED)
+        if count > pending:
+            raise FaultError(OVER)
+        return (phase, pending - count, seen) if pending > count else (phase + 1, expected, False)
+
+    def _meets(self, who: tuple[int, int, int], phase: int) -> None:
+        if self.met.setdefault(who, phase) != phase:
+            self.faults.add(PHASES)
+
+
+# -- the kernel -------------------------------------------------------------------------------------------------------
+
+
+@cuda.jit
+def interpreter(table, counts):
+    """Each warp runs a line of the table; its lanes above the second meet alone."""
+    bars = cuda.shared.array(MBARRIERS, uint64)
+    warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
+    if cuda.threadIdx.x == 0:
+        for b in range(MBARRIERS):
+            ptx.mbarrier_init(bars, b, counts[b])
+    cuda.syncthreads()
+    for step in range(table.shape[1]):
+        kind, place, parity = table[warp, step, lane, 0], table[warp, step, lane, 1], table[warp, step, lane, 2]
+        if kind == ARRIVE:
+            ptx.mbarrier_arrive(bars, place)
+        elif kind == WAIT:
+            while not ptx.mbarrier_try_wait_parity(bars, place, parity):
+                pass
+        elif kind == MEET:
+            cuda.syncwarp()
+
+
+def check_program(program: Program, engine: Engine = "vm") -> wsemu.Report:
+    """wsemu's report of a program."""
+    table = np.zeros((WARPS, max(1, *map(len, program.warps)), 32, 3), int32)
+    for w, steps in enumerate(program.warps):
+        for k, step in enumerate(steps):
+            for lane, what in enumerate(step.lanes):
+                if what is not None:
+                    table[w, k, lane] = step.kind, *what
+            if step.kind == MEET:
+                table[w, k, :, 0] = MEET
+    return wsemu.check(interpreter, 1, 32 * WARPS, (table, np.array(program.counts, int32)), engine=engine)
+
+
+# -- families ---------------------------------------------------------------------------------------------------------
+
+
+def ring(random: Random) -> Program:
+    """A producer and a consumer, some of whose waits and arrivals both lanes execute."""
+    rounds = random.randrange(1, 4)
+    counts = [1, 1, 1]
+    both = random.random() < 0.5
+    counts[1] = 1 + both
+    made: list[list[Step]] = [[], []]
+    for turn in range(rounds):
+        made[0] += [_step(random, WAIT, 1, turn & 1 ^ 1, 3), *_meet(random), _step(random, ARRIVE, 0, 0, 1)]
+        made[1] += [_step(random, WAIT, 0, turn & 1, 3), *_meet(random), _step(random, ARRIVE, 1, 0, 3 if both else 1)]
+    return _edited(random, counts, made)
+
+
+def mixed(random: Random) -> Program:
+    """Random steps."""
+    counts = [random.randrange(1, 4) for _ in range(MBARRIERS)]
+    made = [[_random_step(random) for _ in range(random.randrange(1, LONGEST))] for _ in range(WARPS)]
+    return Program(tuple(counts), tuple(map(tuple, made)))
+
+
+def _meet(random: Random) -> list[Step]:
+    return [Step(MEET, ((0, 0), (0, 0)))] if random.random() < 0.2 else []
+
+
+def _step(random: Random, kind: int, place: int, parity: int, lanes: int) -> Step:
+    if random.random() < 0.15:
+        lanes = random.choice((1, 2, 3))
+    return Step(kind, tuple((place, parity) if lanes >> lane & 1 else None for lane in range(WIDTH)))
+
+
+def _random_step(random: Random) -> Step:
+    kind = random.choice((ARRIVE, ARRIVE, WAIT, WAIT, MEET))
+    if kind == MEET:
+        return Step(MEET, ((0, 0), (0, 0)))
+    if random.random() < 0.5:
+        place, parity = random.randrange(0, MBARRIERS), random.randrange(0, 2)
+        return _step(random, kind, place, parity, random.choice((1, 2, 3, 3)))
+    return Step(kind, tuple((random.randrange(0, MBARRIERS), random.randrange(0, 2)) for _ in range(WIDTH)))
+
+
+def _edited(random: Random, counts: list[int], made: list[list[Step]]) -> Program:
+    """The program after 0 to 2 edits."""
+    for _ in range(random.choice((0, 0, 0, 1, 2))):
+        steps = random.choice(made)
+        k = random.randrange(0, len(steps)) if steps else -1
+        edit = random.randrange(0, 4)
+        if edit == 0 and steps:
+            del steps[k]
+        elif edit == 1 and steps:
+            steps.insert(k, _random_step(random))
+        elif edit == 2 and steps:
+            steps[k : k + 2] = steps[k : k + 2][::-1]
+        else:
+            counts[random.randrange(0, MBARRIERS)] = random.randrange(1, 3)
+    return Program(tuple(counts), tuple(map(tuple, made)))
+
+
+LAG_FAMILIES: Final = {"ring": ring, "mixed": mixed}
+
+
+# -- judgement --------------------------------------------------------------------------------------------------------
+
+
+class JudgedLag(NamedTuple):
+    """A program, what happens with its lanes together and apart, and every disagreement."""
+
+    program: Program
+    together: frozenset[str]
+    apart: frozenset[str]
+    known: bool
+    complaints: list[str]
+
+    @property
+    def lags(self) -> bool:
+        """Whether it fails by a lane that lags alone."""
+        return bool(self.apart) and not self.together
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.program), *(f"    {line}" for line in self.complaints)])
+
+
+def _waits_alone(program: Program) -> bool:
+    """Return whether some lane waits without the other, or for another phase."""
+    return any(step.kind == WAIT and len({*step.lanes}) > 1 for steps in program.warps for step in steps)
+
+
+def judged_lag(program: Program, engines: tuple[Engine, ...]) -> JudgedLag:
+    """Compare wsemu with enumeration."""
+    one, other = Explorer(program, together=True), Explorer(program, together=False)
+    together, apart = frozenset(one.explore()), frozenset(other.explore())
+    known = one.known and other.known
+    complaints: list[str] = []
+    for engine in engines if known else ():
+        report = check_program(program, engine)
+        codes = {finding.code for finding in report.findings}
+        said = f"{engine}: {report.verdict} with {', '.join(sorted(codes)) or 'nothing'}"
+        shown = f"together {sorted(together)}, apart {sorted(apart)}"
+        if together == {DEADLOCK} and _waits_alone(program):
+            continue  # whether a lane that waits holds back the others is not said
+        late = together == {UNOBSERVED} and "lane-lag" in codes  # observed, if not in time: folded into the lag
+        wrong = report.verdict == "incomplete" or (not late and (report.verdict == "failed") != bool(together))
+        if wrong or (report.verdict == "verified" and not late and ("lane-lag" in codes) != bool(apart)):
+            complaints.append(f"{said}; the interleavings show {shown}")
+    return JudgedLag(program, together, apart, known, complaints)

@@ -1,0 +1,204 @@
+"""Random programs of stores and loads whose values are known, and all their interleavings.
+
+Three threads, each in a warp of its own, load and store variables of two bytes, whole or a byte of them, and meet in
+pairs at named barriers.  A program is good if every two accesses to a byte that its barriers do not order are two
+loads, or two stores of one value: then all interleavings give each load, and memory in the end, the same values, which
+is compared as well.  It is `ordered` if no two such stores are left unordered.
+
+The enumeration knows nothing of clocks or cells.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from numpy import int32, uint8, uint16
+
+import wsemu
+from wsemu import cuda, ptx
+
+if TYPE_CHECKING:
+    from tests.properties.programs import Random
+    from wsemu.model.settings import Engine
+
+THREADS: Final = 3
+VARIABLES: Final = 2
+LONGEST: Final = 9
+MOST_STATES: Final = 40_000
+LOAD, STORE, STORE_BYTE, MEET = range(1, 5)
+PAIRS: Final = ((0, 1), (1, 2), (0, 2))
+"""who meets at a barrier"""
+
+
+class Step(NamedTuple):
+    """An operation: of a variable, or of its high byte, and the value that is stored; or a barrier."""
+
+    kind: int
+    place: int
+    value: int = 0
+
+    def bytes(self) -> range:
+        """The bytes that it accesses."""
+        first = 2 * self.place + (self.kind == STORE_BYTE)
+        return range(first, 2 * self.place + 2)
+
+    def byte(self, at: int) -> int:
+        """What it stores there."""
+        return self.value if self.kind == STORE_BYTE else self.value >> 8 * (at % 2) & 255
+
+
+Program = tuple[tuple[Step, ...], ...]
+
+
+@cuda.jit
+def interpreter(table, memory, high, sink):
+    """The first lane of each warp runs a line of the table."""
+    warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
+    total = int32(0)
+    for step in range(table.shape[1]):
+        kind, place, value = table[warp, step, 0], table[warp, step, 1], table[warp, step, 2]
+        if kind == MEET:
+            ptx.barrier_sync(1 + place, 64)
+        elif lane == 0:
+            if kind == LOAD:
+                total = 7 * total + memory[place]
+            elif kind == STORE:
+                memory[place] = value
+            elif kind == STORE_BYTE:
+                high[2 * place + 1] = value
+    if lane == 0:
+        sink[warp] = total
+
+
+def check_program(program: Program, engine: Engine = "vm") -> wsemu.Report:
+    """wsemu's report of a program."""
+    table = np.zeros((THREADS, max(1, *map(len, program)), 3), int32)
+    for t, steps in enumerate(program):
+        for k, step in enumerate(steps):
+            table[t, k] = step
+    memory = np.zeros(VARIABLES, uint16)
+    arguments = (table, memory, memory.view(uint8), np.zeros(THREADS, int32))
+    return wsemu.check(interpreter, 1, 32 * THREADS, arguments, engine=engine)
+
+
+def draw(random: Random) -> Program:
+    """A program whose barriers are met by both of their pair, in one order."""
+    made: list[list[Step]] = [[] for _ in range(THREADS)]
+    few = random.random() < 0.6
+    for _ in range(random.randrange(2, LONGEST)):
+        if random.random() < 0.4:
+            which = random.randrange(0, len(PAIRS))
+            for t in PAIRS[which]:
+                made[t].append(Step(MEET, which))
+            continue
+        kind = random.choice((LOAD, STORE, STORE, STORE, STORE_BYTE))
+        value = random.choice((0, 1) if few else (0, 1, 256, 257))
+        steps = made[random.randrange(0, THREADS)]
+        steps.append(Step(kind, random.randrange(0, VARIABLES), value if kind == STORE else value & 1))
+    return tuple(map(tuple, made))
+
+
+class Known(NamedTuple):
+    """What a program shows."""
+
+    good: bool
+    """no two accesses that nothing orders differ"""
+    ordered: bool
+    """and all stores are ordered"""
+    results: int
+    """different results of all interleavings"""
+
+
+def known(program: Program) -> Known:
+    """Judge a program by the order of its steps, and by all its interleavings."""
+    before = _order(program)
+    steps = [(t, k) for t, line in enumerate(program) for k in range(len(line)) if line[k].kind != MEET]
+    good = ordered = True
+    for one in steps:
+        for other in steps:
+            if one >= other or one in before[other] or other in before[one]:
+                continue
+            a, b = program[one[0]][one[1]], program[other[0]][other[1]]
+            met = [at for at in a.bytes() if at in b.bytes()]
+            if met and a.kind != b.kind and LOAD in (a.kind, b.kind):
+                good = False
+            elif met and a.kind != LOAD:
+                ordered = False
+                good &= all(a.byte(at) == b.byte(at) for at in met)
+    return Known(good, good and ordered, len(_results(program)))
+
+
+def _order(program: Program) -> dict[tuple[int, int], set[tuple[int, int]]]:
+    """Step -> those before it."""
+    before: dict[tuple[int, int], set[tuple[int, int]]] = {}
+    at, knows = [0] * THREADS, [set[tuple[int, int]]() for _ in range(THREADS)]
+    while any(at[t] < len(program[t]) for t in range(THREADS)):
+        for t in range(THREADS):
+            while at[t] < len(program[t]) and program[t][at[t]].kind != MEET:
+                before[t, at[t]] = set(knows[t])
+                knows[t].add((t, at[t]))
+                at[t] += 1
+        for which, (t, u) in enumerate(PAIRS):
+            meets = all(at[s] < len(program[s]) and program[s][at[s]] == Step(MEET, which) for s in (t, u))
+            if meets:
+                knows[t] |= knows[u]
+                knows[u] |= knows[t]
+                at[t], at[u] = at[t] + 1, at[u] + 1
+    return before
+
+
+def _results(program: Program) -> set[tuple[tuple[int, ...], ...]]:
+    """What threads have loaded and memory holds in the end, of all interleavings."""
+    start = ((0,) * THREADS, (0,) * (2 * VARIABLES), (0,) * THREADS)
+    seen, todo, ends = {start}, [start], set()
+    while todo and len(seen) < MOST_STATES:
+        at, memory, loaded = todo.pop()
+        moves = []
+        for t in range(THREADS):
+            if at[t] == len(program[t]):
+                continue
+            step = program[t][at[t]]
+            held, total, movers = [*memory], [*loaded], (t,)
+            if step.kind == MEET:
+                movers = PAIRS[step.place]
+                if t != movers[0] or any(at[s] == len(program[s]) or program[s][at[s]] != step for s in movers):
+                    continue
+            elif step.kind == LOAD:
+                total[t] = 7 * total[t] + held[2 * step.place] + 256 * held[2 * step.place + 1]
+            else:
+                for q in step.bytes():
+                    held[q] = step.byte(q)
+            after = tuple(n + (s in movers) for s, n in enumerate(at))
+            moves.append((after, tuple(held), tuple(total)))
+        if not moves:
+            ends.add((memory, loaded))
+        for state in moves:
+            if state not in seen:
+                seen.add(state)
+                todo.append(state)
+    return ends
+
+
+class JudgedValues(NamedTuple):
+    """A program, what is known of it, and every disagreement."""
+
+    program: Program
+    known: Known
+    complaints: list[str]
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.program), *(f"    {line}" for line in self.complaints)])
+
+
+def judged_values(program: Program, engines: tuple[Engine, ...]) -> JudgedValues:
+    """Compare wsemu with enumeration."""
+    can = known(program)
+    complaints = [] if not can.good or can.results == 1 else ["a good program has several results"]
+    for engine in engines:
+        report = check_program(program, engine)
+        codes = {finding.code for finding in report.findings}
+        same = "same-value-store" in codes
+        if (report.verdict == "verified") != can.good or (can.good and same == can.ordered):
+            complaints.append(f"{engine}: {report.verdict} with {', '.join(sorted(codes)) or 'nothing'}; {can}")
+    return JudgedValues(program, can, complaints)

@@ -1,0 +1,76 @@
+"""Phases that only a lane which lags behind its own converged instruction can miss.
+
+The rules of phases go lane by lane: PTX lets the lanes of a warp execute an instruction at different times.  If they
+alone are broken, the launch runs again with the lanes of each operation at an mbarrier taken together.  If all of them
+hold there, each was broken by such a lane alone: `lane-lag`.  Clocks decide nothing in a run, so that the second one
+takes the same steps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wsemu.launch.running import ran
+from wsemu.model.codes import CODES
+from wsemu.model.data import replace
+
+if TYPE_CHECKING:
+    from wsemu.launch.running import Ran
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import RawFinding, Tracer
+
+RULES = {"phase-alias": 0, "phase-unobserved": 5, "uncovered-expectation": 6}
+"""code that what comes before in time decides -> `rule` of a lane-lag; 0: its own"""
+
+
+def separated(bound: Bound, run: Ran) -> Ran:
+    """Return a run whose findings distinguish lanes that lag from warps that do."""
+    outcome, trace, initial = run
+    lagging = [raw for raw in outcome.findings if raw.code in RULES]
+    others = [raw for raw in outcome.findings if raw.code not in RULES]
+    failed = outcome.status != "done" or any(
+        raw.code in CODES and CODES[raw.code].severity == "error" for raw in others
+    )
+    if not lagging or failed or bound.settings.lockstep or not {"phase", "lane-lag"} <= bound.settings.checkers:
+        return run
+    before = initial()
+    if any(kept is None for kept in before):
+        return run
+    segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
+    again = ran(bound._replace(segments=segments), 1, bound.settings.budget, converged=True)[0]
+    if again.status != outcome.status or again.executions != outcome.executions:
+        return run
+    left = {_cause(raw): raw for raw in again.findings if raw.code in RULES}
+    lags = [_lag(raw) for raw in lagging if _cause(raw) not in left]
+    if left and _are_late_alone([*left.values()], lags, trace):
+        late, left = {raw.pc for raw in left.values()}, {}
+        lags = [replace(raw, detail=raw.detail | {"unobserved": 1}) if raw.pc in late else raw for raw in lags]
+    if left:
+        return run
+    findings = sorted([*others, *lags], key=lambda raw: (raw.code, raw.pc, raw.other_pc))
+    return replace(outcome, findings=findings), trace, initial
+
+
+def _are_late_alone(left: list[RawFinding], lags: list[RawFinding], trace: Tracer) -> bool:
+    """Return whether all that is left is arrivals that lag, and of which every phase before is seen complete: in every
+    schedule before the next one completes, as the other rules hold, if not before the arrival."""
+    if any(raw.code != "phase-unobserved" for raw in left) or not {raw.pc for raw in left} <= {raw.pc for raw in lags}:
+        return False
+    events = trace(frozenset())
+    arrived = {(e.place, e.generation - 1) for e in events.events if e.kind == "arrive_on" and e.generation > 0}
+    seen = {(e.place, e.generation) for e in events.events if e.kind == "await"}
+    return events.complete and arrived <= seen
+
+
+def _cause(raw: RawFinding) -> tuple[str, int, int]:
+    return raw.code, raw.pc, raw.other_pc
+
+
+def _lag(raw: RawFinding) -> RawFinding:
+    """The finding of a rule that holds if lanes are taken together."""
+    detail = {name: raw.detail[name] for name in ("address", "phase")}
+    detail |= {name: raw.detail[name] for name in ("other_cta",) if name in raw.detail}
+    rule = RULES[raw.code] or raw.detail["rule"]
+    return replace(raw, code="lane-lag", detail=detail | {"rule": rule, "other_lane": raw.detail.get("other_lane", -1)})

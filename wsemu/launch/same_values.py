@@ -1,0 +1,63 @@
+"""Stores that nothing orders, and that all write the same value: `same-value-store`.
+
+The search for races compares accesses, not values.  If all that fails is two stores to one place, the launch runs again
+on the reference engine, which keeps of each byte all stores that nothing orders, and compares what they write.  If that
+run has no race, every two accesses that nothing orders write the same; then no schedule shows which was first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wsemu.launch.lane_lag import RULES
+from wsemu.launch.running import ran
+from wsemu.model.codes import CODES
+from wsemu.model.data import replace
+from wsemu.model.errors import UnsupportedError
+from wsemu.model.isa import WRITE
+
+if TYPE_CHECKING:
+    from wsemu.launch.running import Ran
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import RawFinding
+
+RACES = ("race", "intra-warp-race")
+MOST = 1 << 21
+"""thread instructions of a launch that is run again: some ten seconds"""
+
+
+def excused(bound: Bound, run: Ran) -> Ran:
+    """Return a run whose findings distinguish stores of one value from other races."""
+    outcome, trace, initial = run
+    errors = [raw for raw in outcome.findings if raw.code in CODES and CODES[raw.code].severity == "error"]
+    racing = [raw for raw in errors if raw.code in RACES]
+    others = [raw for raw in errors if raw.code not in RACES and raw.code not in RULES]
+    if not racing or others or outcome.status != "done" or not all(map(_are_stores, racing)):
+        return run
+    if (
+        outcome.thread_operations > MOST
+        or outcome.overflow
+        or not {"race", "intra-warp", "same-value"} <= bound.settings.checkers
+    ):
+        return run
+    before = initial()
+    if any(kept is None for kept in before):
+        return run
+    segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
+    again = bound._replace(segments=segments, settings=replace(bound.settings, engine="reference"))
+    try:
+        slow = ran(again, 1, bound.settings.budget, values=True)[0]
+    except UnsupportedError:  # more warps at once than the reference engine takes
+        return run
+    if slow.status != "done" or slow.executions != outcome.executions or any(r.code in RACES for r in slow.findings):
+        return run
+    same = [raw for raw in slow.findings if raw.code == "same-value-store"]
+    findings = [raw for raw in outcome.findings if raw.code not in RACES]
+    findings = sorted([*findings, *same], key=lambda raw: (raw.code, raw.pc, raw.other_pc))
+    return replace(outcome, findings=findings), trace, initial
+
+
+def _are_stores(raw: RawFinding) -> bool:
+    return raw.other_pc >= 0 and raw.detail["kind"] == raw.detail["other_kind"] == WRITE

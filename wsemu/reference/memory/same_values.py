@@ -1,0 +1,171 @@
+"""Stores of one value to one place: which unordered stores leave the same bytes, whatever their order.
+
+As `ThreadWatch`, but a byte has several last stores: those that nothing orders, and that wrote the same value.  A store
+joins them if it leaves the byte as it is, and comes after all that the first of them came after: the stores and reads
+before, which are kept as well.  A read, an atomic, or a store of another value has to come after all of them; else it
+is a race, as it is for a single store.  So every two accesses to a byte that nothing orders are two reads, two atomics,
+or two stores of one value.
+
+Whether a store leaves a byte as it is shows when its instruction is over: what was there before is compared with what
+is there then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.model.data import NamedTuple
+from wsemu.model.isa import ATOMIC, FIRST_ARRAY, OFFSET_MASK, SEGMENT_SHIFT, SHARED, WRITE
+from wsemu.model.outcome import RawFinding
+from wsemu.reference.memory.thread_shadow import Conflict, Made, ThreadWatch, Touch
+from wsemu.reference.state import lanes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from wsemu.model.grid import Grouping
+    from wsemu.model.program import Program
+    from wsemu.reference.memory.shadow import Options
+    from wsemu.reference.state import Segment
+    from wsemu.reference.sync.thread_clocks import Clocks
+
+
+class Stores(NamedTuple):
+    """What happened to a byte: its last stores, of one value; the reads and atomics since; and all before these stores
+    that the next one of them has to come after."""
+
+    last: tuple[Made, ...] = ()
+    since: tuple[Made, ...] = ()
+    before: tuple[Made, ...] = ()
+
+
+UNTOUCHED = Stores()
+RACES = ("race", "intra-warp-race")
+MOST_BEFORE = 64
+"""accesses that a byte remembers of before its last stores, if these are several"""
+
+
+class SameValueWatch(ThreadWatch):
+    """The search for races that knows of values."""
+
+    arrays: list[Segment]
+    shared: Segment
+    """of the group of CTAs that runs"""
+
+    def __init__(
+        self, program: Program, options: Options, report: Callable[[RawFinding], None], groups: Grouping, warps: int
+    ) -> None:
+        super().__init__(program, options, report, groups, warps)
+        self._states: dict[int, Stores] = {}
+        self._open: list[tuple[int, int, list[Conflict]]] = []
+        """of the instruction at hand: byte, what it held, the stores that nothing orders"""
+        self._after_all: list[tuple[int, int, Stores, Stores]] = []
+        """of the instruction at hand, stores that come after all others: byte, what it held, states before and after"""
+
+    def start_group(self) -> None:
+        super().start_group()
+        self._states = {at: state for at, state in self._states.items() if at >> SEGMENT_SHIFT != SHARED}
+
+    def end_group(self, group: int) -> None:
+        self.settle()
+        super().end_group(group)
+
+    def settle(self) -> None:
+        """The instruction is over: tell which of its stores that nothing orders left their bytes as they were."""
+        for address, held, old, new in self._after_all:
+            before = (*old.before, *old.since)
+            same = old.last and self._states[address] is new and self._content(address) == held
+            if same and len(before) <= MOST_BEFORE:  # it joins them: whoever joins it need not come after them
+                self._states[address] = new._replace(before=before)
+        self._after_all = []
+        causes: dict[tuple[str, int], list[Conflict]] = {}
+        for address, held, conflicts in self._open:
+            same = self._content(address) == held
+            for conflict in conflicts:
+                code = "same-value-store" if same else conflict.code
+                causes.setdefault((code, conflict.earlier.pc), []).append(conflict)
+        self._open = []
+        for (code, _), conflicts in causes.items():
+            first = min(conflicts, key=lambda conflict: conflict.order(self.grouping))
+            now, earlier = first.now, first.earlier
+            detail = {
+                "address": first.address, "kind": now.kind, "other_kind": earlier.kind, "size": now.size,
+                "other_cta": earlier.cta,
+            }  # fmt: skip
+            lanes = 0
+            for conflict in conflicts:
+                lanes |= 1 << conflict.lane
+            self.report(RawFinding(code, now.pc, now.cta, now.warp, lanes, earlier.pc, earlier.warp, detail))
+
+    def _content(self, address: int) -> int:
+        number, offset = address >> SEGMENT_SHIFT, address & OFFSET_MASK
+        if number == SHARED:
+            return int(self.shared.data[offset])
+        return int(self.arrays[number - FIRST_ARRAY].data[offset])
+
+    def last_write(self, address: int) -> Made | None:
+        last = self._states.get(address, UNTOUCHED).last
+        return last[-1] if last else None
+
+    def written_otherwise(self, addresses: Iterable[int]) -> bool:
+        states = [self._states.get(at, UNTOUCHED) for at in addresses]
+        return any(
+            made.by.agent >= 0 if made.by.kind == WRITE else made.by.kind == ATOMIC
+            for state in states
+            for made in (*state.last, *state.since)
+        )
+
+    def _make(self, now: Touch, lanes: int, addresses: Iterable[int]) -> list[Conflict]:
+        actor = now.cta, now.warp
+        clocks = {lane: self.order.clocks(actor, lane) for lane in lanes_of(lanes)}
+        found: list[Conflict] = []
+        for address in addresses:
+            state = self._states.get(address, UNTOUCHED)
+            ordered = self._judge_byte(now, clocks, address, state, found)
+            new = self._states[address] = self._stored(now, lanes, clocks, state, ordered)
+            if ordered and now.kind == WRITE:
+                self._after_all.append((address, self._content(address), state, new))
+        return found
+
+    def _judge_byte(
+        self, now: Touch, clocks: dict[int, Clocks], address: int, state: Stores, found: list[Conflict]
+    ) -> bool:
+        """Judge an access to a byte; return whether it comes after all last stores there."""
+        for earlier in state.since:
+            if earlier.by.conflicts(now):
+                found += self._judge(now, clocks, address, earlier)
+        met = [earlier for earlier in state.last if earlier.by.conflicts(now)]
+        apart = [conflict for earlier in met for conflict in self._judge(now, clocks, address, earlier)]
+        unordered = [conflict for conflict in apart if conflict.code in RACES]
+        found += [conflict for conflict in apart if conflict not in unordered]
+        if now.kind != WRITE or not unordered:
+            found += unordered
+            return not unordered
+        for earlier in state.before:
+            found += [c for c in self._judge(now, clocks, address, earlier) if c.code in RACES]
+        self._open.append((address, self._content(address), unordered))
+        return False
+
+    def _stored(self, now: Touch, lanes: int, clocks: dict[int, Clocks], state: Stores, ordered: bool) -> Stores:
+        """A byte after an access."""
+        made = Made(now, lanes)
+        if now.kind != WRITE:
+            return state._replace(since=(*self._left(now, lanes, clocks, state.since),))
+        if ordered:
+            return Stores((made,), (), (*state.last, *state.since))
+        kept = tuple(m for m in state.last if not self._precedes(m, now, clocks))
+        return Stores((*kept, made), (), (*state.before, *state.since))
+
+    def _precedes(self, earlier: Made, now: Touch, clocks: dict[int, Clocks]) -> bool:
+        if not self.together(earlier.by.cta, now.cta):
+            return False
+        return all(not self._unknown(earlier.by, earlier.lanes, clock, -1) for clock in clocks.values())
+
+    def _left(self, now: Touch, lanes: int, clocks: dict[int, Clocks], since: tuple[Made, ...]) -> Iterator[Made]:
+        """The reads and atomics since the last stores, with a new one."""
+        for earlier in since:
+            if earlier.by == now:
+                lanes |= earlier.lanes
+            elif not (now.covers(earlier.by) and self._precedes(earlier, now, clocks)):
+                yield earlier
+        yield Made(now, lanes)
