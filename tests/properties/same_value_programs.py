@@ -148,10 +148,15 @@ def _order(program: Program) -> dict[tuple[int, int], set[tuple[int, int]]]:
     return before
 
 
+State = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""where threads are, the bytes of memory, what threads have loaded"""
+
+
 def _results(program: Program) -> set[tuple[tuple[int, ...], ...]]:
     """What threads have loaded and memory holds in the end, of all interleavings."""
-    start = ((0,) * THREADS, (0,) * (2 * VARIABLES), (0,) * THREADS)
-    seen, todo, ends = {start}, [start], set()
+    start: State = ((0,) * THREADS, (0,) * (2 * VARIABLES), (0,) * THREADS)
+    seen, todo = {start}, [start]
+    ends: set[tuple[tuple[int, ...], ...]] = set()
     while todo and len(seen) < MOST_STATES:
         at, memory, loaded = todo.pop()
         moves = []
@@ -159,7 +164,8 @@ def _results(program: Program) -> set[tuple[tuple[int, ...], ...]]:
             if at[t] == len(program[t]):
                 continue
             step = program[t][at[t]]
-            held, total, movers = [*memory], [*loaded], (t,)
+            held, total = [*memory], [*loaded]
+            movers: tuple[int, ...] = (t,)
             if step.kind == MEET:
                 movers = PAIRS[step.place]
                 if t != movers[0] or any(at[s] == len(program[s]) or program[s][at[s]] != step for s in movers):
