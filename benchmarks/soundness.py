@@ -243,8 +243,8 @@ def work_lag(part: Part) -> Result:
     for k in range(part.programs):
         engines = part.engines(k)
         found = judged_lag(LAG_FAMILIES[part.family.partition(" ")[2]](source), engines)
-        how = "failed" if found.together else "verified with a lag" if found.apart else "verified"
-        result.found[how if found.known else UNKNOWN] += 1
+        result.found[UNKNOWN if not found.known else "failed" if found.together else "verified"] += 1
+        result.found["lane-lag"] += found.known and found.lags
         result.checks.update(engines)
         if found.complaints:
             result.complaints.append(f"{part.family}: {found}")
@@ -258,7 +258,8 @@ def work_values(part: Part) -> Result:
     for k in range(part.programs):
         engines = part.engines(k)
         found = judged_values(draw_values(source), engines)
-        result.found["race-free" if found.known.ordered else "same values" if found.known.good else "race"] += 1
+        result.found["verified" if found.known.good else "failed"] += 1
+        result.found["one value"] += found.known.good and not found.known.ordered
         result.checks.update(engines)
         if found.complaints:
             result.complaints.append(f"{part.family}: {found}")
