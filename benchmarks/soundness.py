@@ -1,7 +1,7 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
-            undefined|lag|values] [--programs 100000] [--seed 0] [--workers N] [--warps N]
+            undefined|lag|values|variants] [--programs 100000] [--seed 0] [--workers N] [--warps N]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
 (tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
@@ -25,6 +25,9 @@ every eighth there. With `--kind undefined` threads have undefined registers, sh
 (undefined_programs.py), and all choices of their bits are enumerated; every eighth there. With `--kind lag` the
 warps of programs of mbarriers have two lanes, which are taken together, or apart (lag_programs.py); with `--kind
 values` threads store values that are known (same_value_programs.py); every eighth there.
+With `--kind variants` programs of barriers are changed such that nothing else can happen
+(variant_programs.py): warps get other numbers, barriers of all warps are added, loops unrolled, CTAs change places; the
+verdict and the codes must stay.
 With `--warps` programs of barriers, phases or clusters run in groups of as many warps, at places of their own
 (wide_programs.py), the reference interpreter in those of at most 128 alone.
 Prints the programs of each family by verdict and by what can go wrong in them, and every disagreement, with a smaller
@@ -70,6 +73,7 @@ from tests.properties.undefined_programs import (
     smaller_undefined,
     undefined_program,
 )
+from tests.properties.variant_programs import judged_variants
 from tests.properties.wide_programs import MOST_REFERENCE, WARPS, Wide
 
 if TYPE_CHECKING:
@@ -77,13 +81,15 @@ if TYPE_CHECKING:
 
 CHUNK = 250
 """programs that a worker takes at a time"""
-SMALL_CHUNKS = {"steered": 25, "atomics": 50, "lanes": 50, "heap": 50, "vectors": 50, "recursion": 50}
+SMALL_CHUNKS = {"steered": 25, "atomics": 50, "lanes": 50, "heap": 50, "vectors": 50, "recursion": 50, "variants": 50}
 WIDE_CHUNK = 25
 """the same of kinds whose programs take longer, and in wide groups"""
 OWN_KERNEL, REFERENCE = 10, 20
 """one in so many programs gets a kernel of its own, or is run by the reference interpreter as well"""
 REFERENCE_LANES = 8
 """the same for programs of lanes"""
+VARIANTS = {f"{family}, changed": family for family in FAMILIES}
+"""families whose programs are changed -> that of programs.py"""
 SHARES = {
     "barriers": {**dict.fromkeys(FAMILIES, 2), **dict.fromkeys(LANE_FAMILIES, 2), "diverged": 4},
     "phases": {"ring": 3, "mixed": 1},
@@ -95,6 +101,7 @@ SHARES = {
     "heap": {"heap": 1},
     "vectors": {"vectors": 1},
     "recursion": {"recursive": 1},
+    "variants": dict.fromkeys(VARIANTS, 1),
     "undefined": {"trees": 1, "graphs": 1},
     "values": {"values": 1},
     "lag": {f"lag {family}": 1 for family in LAG_FAMILIES},
@@ -194,6 +201,8 @@ def work(part: Part) -> Result:
         return work_undefined(part)
     if part.family == "maps":
         return work_maps(part)
+    if part.family in VARIANTS:
+        return work_variants(part)
     if part.family in STEERED_FAMILIES:
         return work_steered(part)
     if part.family in CLUSTER_FAMILIES:
@@ -357,6 +366,20 @@ def work_undefined(part: Part) -> Result:
                 f"\n    smaller: {smaller_undefined(found.program, fails)}" if len(result.complaints) < SHRUNK else ""
             )
             result.complaints.append(f"{part.family}: {found}{less}")
+    return result
+
+
+def work_variants(part: Part) -> Result:
+    """The same for changes of programs that keep what can happen."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        engine: Engine = "reference" if k % REFERENCE == 1 else "vm"
+        found = judged_variants(VARIANTS[part.family], source, engine)
+        result.found[found.verdict] += 1
+        result.checks[engine] += 1
+        if found.complaints:
+            result.complaints.append(f"{part.family}: {found}")
     return result
 
 
