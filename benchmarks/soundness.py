@@ -433,7 +433,7 @@ VERDICTS = ("verified", "failed", "incomplete", "failed or incomplete", UNKNOWN)
 def show(family: str, found: Counter[str], programs: int) -> None:
     total = sum(found[verdict] for verdict in VERDICTS)
     said = ", ".join(f"{found[v]:,} {v} ({found[v] / max(total, 1):.0%})" for v in VERDICTS if found[v])
-    kinds = FAULTS if family in FAMILIES else (*LANE_FAULTS, APART, CHANCE)
+    kinds: tuple[str, ...] = FAULTS if family in FAMILIES else (*LANE_FAULTS, APART, CHANCE)
     if family not in (*FAMILIES, *LANE_FAMILIES):
         kinds = (*sorted(found.keys() - {*VERDICTS}),)
     print(f"{family:10} {total:>7,} programs ({total / programs:.0%} of all): {said}")

@@ -107,7 +107,7 @@ def judged_variants(family: str, random: Random, engine: Engine) -> Variants:
     """Compare the reports of a random program of a family with those of its variants."""
     program = FAMILIES[family](random)
     report = check_interpreted(program, engine=engine)
-    complaints = []
+    complaints: list[str] = []
     for what, changed in variants(program, random):
         complaints += _worse(what, report, check_interpreted(changed, engine=engine))
     complaints += _worse("loops unrolled, a branch for each warp", report, check_compiled(program, engine=engine))

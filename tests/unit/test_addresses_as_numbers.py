@@ -26,7 +26,8 @@ def _argument(declared: str) -> object:
         return both, both[128:] if "holds" in declared else np.zeros(64, np.int32)
     if declared.startswith("int k") or declared == "int n":
         return np.int32(1 if declared == "int k" else 64)
-    return np.zeros(256, ELEMENTS[re.sub(r"\w+$", "", declared)]).view("i8" if "Node" in declared else None)
+    array = np.zeros(256, ELEMENTS[re.sub(r"\w+$", "", declared)])
+    return array.view("i8") if "Node" in declared else array
 
 
 def _check(name: str, made: str, engine: str) -> Report:
