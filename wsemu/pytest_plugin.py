@@ -41,6 +41,7 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "fma": ("bool", "contract a * b + c into one rounding, as the GPU's compiler does"),
     "mma": ("string", "sums of matrix instructions: hardware, or exact, rounded once"),
     "budget": ("string", "warp instructions after which a launch ends as incomplete"),
+    "effort": ("string", "times the usual number of orders of atomics that are tried"),
     "engine": ("string", "vm, or the slow reference"),
     "only": ("args", "checkers or finding codes to look for alone"),
     "skip": ("args", "checkers or finding codes not to look for"),
@@ -54,7 +55,13 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "kernel": ("args", "names of the kernels that are checked, with * and ?"),
 }
 """names of `[tool.wsemu]` (with `_` for `-`) -> pytest's type of configuration value, help"""
-_NUMBERS: dict[str, type[int] | type[float]] = {"sms": int, "heap": int, "budget": int, "fix_budget": float}
+_NUMBERS: dict[str, type[int] | type[float]] = {
+    "sms": int,
+    "heap": int,
+    "budget": int,
+    "effort": int,
+    "fix_budget": float,
+}
 _TABLE = re.compile(rb"\btool\s*\.\s*wsemu\b|^\s*wsemu\s*[.=]", re.MULTILINE)
 _HERE = os.path.dirname(os.path.realpath(__file__)) + os.sep
 

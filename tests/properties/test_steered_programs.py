@@ -38,3 +38,13 @@ def test_random_programs(seed: int) -> None:
         assert parse(str(program)) == program
         judged = judged_steered(program, ("vm", "reference") if k == 0 else ("vm",))
         assert not judged.complaints, judged
+
+
+@pytest.mark.parametrize("text", [
+    "1 1 1 1 | g(1) D(0,0) i(1) a(1) | D(0,0) p(1,0)?0=0",
+    "1 1 1 1 | g(0) i(0) a(0) g(1) D(0,0) i(1) a(1) | p(0,0) D(0,0) R(0) a(2) p(1,0)?0=0 R(1) a(3) W(2) P",
+])  # fmt: skip
+def test_a_copy_that_no_thread_waits_for_outlives_its_cta_in_both_engines(text: str) -> None:
+    judged = judged_steered(parse(text), ("vm", "reference"))
+    assert not judged.complaints, judged
+    assert {*judged.verdicts} == {"failed"}

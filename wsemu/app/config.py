@@ -29,7 +29,7 @@ from wsemu.app.pyproject import FILE, kind
 from wsemu.model.codes import checkers_named, finding_codes
 from wsemu.model.errors import UsageError
 from wsemu.model.limits import limits
-from wsemu.model.settings import Engine, Settings, Sums
+from wsemu.model.settings import MAX_EFFORT, Engine, Settings, Sums
 from wsemu.model.suppression import Suppression
 from wsemu.model.wrong_value import wanted
 
@@ -95,6 +95,8 @@ class Configuration(_Table):
     fma: bool = True
     mma: Sums = "hardware"
     budget: int = Field(default=Settings().budget, ge=1)
+    effort: int = Field(default=1, ge=1, le=MAX_EFFORT)
+    """how many times the usual number of orders of atomics is tried"""
     engine: Engine = "vm"
     only: list[str] = []
     skip: list[str] = []
@@ -158,6 +160,7 @@ class Configuration(_Table):
             fma=self.fma,
             mma=self.mma,
             budget=self.budget,
+            effort=self.effort,
             engine=self.engine,
             numba_ptx=self.numba_ptx,
             lockstep=self.lockstep,

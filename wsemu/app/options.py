@@ -104,6 +104,15 @@ Only = Annotated[
 Skip = Annotated[
     list[str] | None, typer.Option(metavar="CHECKER", help="Do not look for this (repeatable).", show_default=False)
 ]
+Effort = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Try N times as many orders of atomics before a launch is incomplete.",
+        show_default="1",
+    ),
+]
 Sms = Annotated[
     int | None,
     typer.Option(

@@ -62,6 +62,7 @@ def check(
     cluster: int | tuple[int, ...] | None = None,
     sms: int | None = None,
     heap: int | None = None,
+    effort: int | None = None,
 ) -> Report:
     """Run `kernel[grid, block](*args)` on the emulator and report what was found; the arrays in `args` are used
     in place.
@@ -79,6 +80,7 @@ def check(
     counts the CTAs of a cluster (an int or up to three), which divides the grid; without it a CTA is a cluster of
     its own. `sms` is how many multiprocessors the GPU has, for CTAs that have to run at once
     (`Report.residency`). `heap` is how many bytes kernels may allocate (`malloc`, cudaLimitMallocHeapSize).
+    `effort` multiplies how many orders of atomics are tried before a launch that they steer ends as `incomplete`.
     UsageError and KernelError say what is wrong with the call or the source.  A launch that needs what is not modelled
     is `incomplete` and does not run; the report's notes have the place and the remedy.
     """
@@ -87,6 +89,7 @@ def check(
         "mma": mma,
         "sms": sms,
         "heap": heap,
+        "effort": effort,
         "budget": budget,
         "engine": engine,
         "lockstep": lockstep,

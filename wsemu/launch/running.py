@@ -16,6 +16,7 @@ from wsemu.model.bound import Bound
 from wsemu.model.errors import UnsupportedError, UsageError, check_int
 from wsemu.model.isa import BY_TEXTURE, OPCODE, SEGMENT_SHIFT
 from wsemu.model.limits import LATEST, limits
+from wsemu.model.settings import MAX_EFFORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,6 +45,8 @@ def bind_launch(
         raise UsageError(f"sms={chosen.sms}: give the number of multiprocessors, or 0 for the most there are")
     if check_int(chosen.budget, "budget") < 1:
         raise UsageError(f"budget of {chosen.budget:,} warp instructions: give 1 or more")
+    if not 1 <= check_int(chosen.effort, "effort") <= MAX_EFFORT:
+        raise UsageError(f"effort={chosen.effort:,}: give 1 to {MAX_EFFORT:,}")
     source = None
     if isinstance(kernel, Code):
         kernel.admit(configuration)

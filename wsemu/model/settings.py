@@ -32,6 +32,8 @@ class Thresholds:
     """sectors of a global access"""
 
 
+MAX_EFFORT = 10_000
+"""times the usual number of orders of atomics"""
 FIX_BUDGET = 2.0
 """seconds, where nothing else is asked for"""
 
@@ -54,6 +56,8 @@ class Settings:
     """contract a * b + c as the compiler does"""
     budget: int = 1_000_000_000
     """warp instructions after which a launch ends as `incomplete`"""
+    effort: int = 1
+    """how many times the usual number of orders of atomics is tried before a launch ends as `incomplete`"""
     engine: Engine = "vm"
     numba_ptx: bool = True
     """take a kernel that the front end does not read through the PTX that Numba-CUDA makes of it, where it is there"""

@@ -91,6 +91,7 @@ class OrderedCta(Cta):
 
     def __init__(self, launch: Launch, number: int, ordered: frozenset[int], look: Look | None = None) -> None:
         super().__init__(CtaGroup(launch, number), number)
+        self.group.ctas = [self]
         self.ordered, self.look = ordered, look
         self.served: dict[int, int] = {}
         """warp -> lanes that have made the access before which it stands"""
@@ -227,6 +228,9 @@ class Saved:
         pickler.dump(cta)
         self._packed = packed.getbuffer()
         self._kept = {name: getattr(cta.launch, name) for name in _KEPT}
+
+    def __len__(self) -> int:
+        return len(self._packed)
 
     def made(self) -> OrderedCta:
         cta: OrderedCta = pickle.loads(self._packed)

@@ -48,8 +48,12 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.proof.threads import Does, Made, Place
 
-MOST_MOVES, MOST_STATES = 4_000, 3_000
+MOST_MOVES, MOST_STATES = 500, 500
 """of single CTAs, each with one result of its access; of the launch"""
+MOST_GROUPS = 24
+"""of CTAs that are not alike: with each more of them all begins anew"""
+MOST_KEPT = 1 << 30
+"""bytes of saved states of single CTAs"""
 MOST_BYTES = 1 << 21
 """of arrays"""
 _OFFSET = (1 << SEGMENT_SHIFT) - 1
@@ -167,6 +171,8 @@ class Crowds:
                     return self._attempt()
                 except _SplitError as split:
                     self.groups = split.groups
+                    if len(self.groups) > MOST_GROUPS * self.session.effort:
+                        return False
         except UnfitError:
             return False
 
@@ -285,7 +291,7 @@ class Crowds:
 
     def _step(self, cta: int, local: Local, ask: Ask, value: bytes, path: tuple[Step, ...]) -> Ran:
         if (cta, path) not in self.known:
-            if len(self.known) >= MOST_MOVES:
+            if len(self.known) >= MOST_MOVES * self.session.effort or self._is_full():
                 raise UnfitError
             session, size = self.session, self._size(ask)
             session.load(cta, local.ran[cta].saved)
@@ -296,6 +302,10 @@ class Crowds:
             moved = session.go(ask._replace(cta=cta))
             self.known[cta, path] = self._ran(cta, moved, self._at([d for d, _ in self.bound.segments], ask.place))
         return self.known[cta, path]
+
+    def _is_full(self) -> bool:
+        """Return whether the saved states of CTAs take all the memory that they may."""
+        return len(self.known) * self.session.state_bytes() > MOST_KEPT
 
     def _writes(self, ask: Ask, made: Iterable[Made]) -> bool:
         """Whether the access that was let go has written."""
@@ -350,7 +360,7 @@ class Crowds:
             for after, told in self._steps(config, found[config]):
                 self.after[config].add(after)
                 if after not in found:
-                    if len(found) >= MOST_STATES:
+                    if len(found) >= MOST_STATES * self.session.effort:
                         raise UnfitError
                     found[after] = told
                     todo.append(after)

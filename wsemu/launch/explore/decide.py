@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 MOST_CTAS, MOST_THREADS = 64, 2048
 """of a launch whose orders are tried: all are alive at once"""
+LANES_PER_UNIT = 256
+"""lanes that wait before ordered accesses at first, which double the time that a step takes"""
 FEW_STEPS = 400
 """of a search before CTAs are counted: it says more of what is left in arrays"""
 _ACCESSES = ("load", "store", "atomic")
@@ -207,6 +209,13 @@ def _of_kinds(bound: Bound, kinds: Iterable[str]) -> list[int]:
     return [pc for pc, op in enumerate(bound.program.code[:, 0].tolist()) if OPERATIONS[NAMES[op]].kind in kinds]
 
 
+def _weigh(session: Session) -> None:
+    """Reduce the number of accesses that decide a launch if many lanes wait for each: a step takes longer then."""
+    session.start()
+    waiting = sum(len(session.asks(cta)) for cta in range(session.ctas))
+    session.effort /= 1 + waiting / LANES_PER_UNIT
+
+
 def _polling_session(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> Polls:
     """Return a session in which lanes that poll one location together count as one."""
     alone = bound.settings.lockstep or bound.program.asynchronous  # an mbarrier may tell which lanes have gone on
@@ -250,25 +259,27 @@ class _Attempt:
         self.size = session.ctas, x * y * z
         begin = functools.partial(Knowledge, bound.program, *self.size, **self.options)
         self.apart = _apart(bound, self.polls, ordered)
+        _weigh(session)
         try:
             asynchronous = bound.program.asynchronous
             if not asynchronous and (said := self._by(_by_messages, session, begin)) is not None:
                 return said
             apart, crowded = suits(bound), not asynchronous and session.ctas > 1
-            result = self._searched(
-                session, Knowledge, samples=not (apart or crowded), most=FEW_STEPS if crowded else 0
-            )
+            search = self._search(session, Knowledge, samples=False, most=FEW_STEPS if crowded else 0)
+            result = search.run()
             if crowded and result.why:
                 said = self._by(_by_crowds, session, begin)
                 if said is not None:
                     return said
-                if result.why in ("steps", "lanes"):
-                    result = self._searched(session, Knowledge, samples=not apart)
+                if result.why == "steps":
+                    result = search.resume()
             if apart and (result.why or result.stuck):
                 said = self._by_threads(begin)
                 if said is not None:
                     return said
-                result = self._searched(session, Knowledge)
+                if result.stuck:
+                    result = self._searched(session, Knowledge)
+            result = search.sample() if result.why in ("steps", "lanes") else result
             if result.race and not bound.settings.lockstep and self._may_excuse(result.race):
                 result = self._searched(session, Lenient)
             if result.decided and asynchronous:
@@ -303,6 +314,7 @@ class _Attempt:
         for (array, _), kept in zip(bound.segments, self.initial, strict=True):
             array[:] = kept
         session: Any = make_threads(bound, self.ordered, self.logged)
+        _weigh(session)
         try:
             if not few(session):
                 return None
@@ -332,7 +344,7 @@ class _Attempt:
         """A deadlock of one order, as one of every schedule if few orders show that none ends well; `hangs` says
         whether lanes that wait do so for ever."""
         kept = [array.copy() for array, _ in self.bound.segments]
-        search.most, search.hangs = FEW_STEPS, hangs
+        search.most, search.more, search.hangs = FEW_STEPS, 1, hangs
         result = search.run()
         for (array, _), before in zip(self.bound.segments, kept, strict=True):
             array[:] = before
@@ -359,7 +371,8 @@ class _Attempt:
             named=None if bound.program.asynchronous else _named(bound),
             samples=samples,
         )
-        search.most = min(most or search.most, search.most)
+        if most:
+            search.most, search.more = min(most, search.most), 1
         return search
 
 
@@ -543,8 +556,6 @@ class _Told:
             return self._deadlock()
         if result.why == "barriers":
             return Decided(findings=(self._at_barriers(),))
-        if result.why == "lanes" and (result.sampled is None or not result.sampled.orders):
-            return None
         if result.why:
             return Decided(findings=self._excused(), reasons=(self._why(),))
         told = self._excused()
@@ -602,11 +613,10 @@ class _Told:
         result, places = self.result, self.places
         tried = f"{result.steps:,} ordered accesses in {result.states:,} states were tried and none failed"
         if result.why == "steps":
-            return (
-                f"the orders of atomics are too many to try: {tried}, {result.left:,} states were left{self._sampled()}"
-            )
+            left = f"{tried}, {result.left:,} states were left{self._sampled()}{self._more()}"
+            return f"the orders of atomics are too many to try: {left}"
         if result.why == "lanes":
-            return f"lanes of a warp come to atomics in more orders than are tried{self._sampled()}"
+            return f"lanes of a warp come to atomics in more orders than are tried{self._sampled()}{self._more()}"
         if result.why == "weak":
             where = ""
             if result.pair:
@@ -634,6 +644,11 @@ class _Told:
             "apart": "lanes of a warp that may run ahead of the others to an atomic",
         }
         return f"an order of atomics ends in {words.get(result.why, result.why)}: nothing is decided"
+
+    def _more(self) -> str:
+        """Return how to have more orders tried."""
+        effort = 10 * self.bound.settings.effort
+        return f"; `--effort {effort}` (`effort={effort}`) tries ten times as many"
 
     def _sampled(self) -> str:
         """What was tried at random."""

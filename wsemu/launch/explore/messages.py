@@ -50,8 +50,10 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.proof.threads import Made, Place
 
-MOST_STEPS = 6_000
+MOST_STEPS = 500
 """ordered accesses that are made"""
+MOST_KEPT = 1 << 30
+"""bytes of saved states"""
 MOST_BYTES = 1 << 21
 """of arrays"""
 _OFFSET = (1 << SEGMENT_SHIFT) - 1
@@ -226,9 +228,11 @@ class Messages:
     # -- one step ------------------------------------------------------------------------------------------------------
     def _step(self, state: State, ask: Ask, value: bytes, message: Message | None) -> State | None:
         self.steps += 1
-        if self.steps > MOST_STEPS:
+        if self.steps > MOST_STEPS * self.session.effort:
             raise UnfitError
         session, cta = self.session, state.cta
+        if self.steps * session.state_bytes() > MOST_KEPT:
+            raise UnfitError
         knowledge = state.knowledge.copy()
         session.load(cta, state.saved)
         self._lay(state, ask.place, value)

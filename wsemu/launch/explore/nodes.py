@@ -84,6 +84,8 @@ class Node:
     groups: list[list[Ask]] = field(default_factory=list)
     asleep: frozenset[Ask] = frozenset()
     """lanes that need not go on here: another way had them go before the one that led here"""
+    width: int = 0
+    """of the group that is tried, when it was begun"""
     moves: bool = False
     """whether something that was let go here has led elsewhere"""
 

@@ -12,6 +12,7 @@ many these were is how many orders there are (Knuth, "Estimating the Efficiency 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from wsemu.launch.explore.session import Ask
 
 DEPTH = 3
-MOST_ORDERS, MOST_STEPS = 40, 2_000
-"""that are sampled, and strong accesses that they make"""
+MOST_ORDERS, MOST_STEPS, LEAST_STEPS = 40, 1_500, 400
+"""that are sampled, and strong accesses that a search and its samples perform, and samples at least, for one unit of
+effort"""
 Lane = tuple[int, int, int]
 """CTA, warp, lane"""
 _AGAIN = 2
@@ -61,7 +63,7 @@ class Samples:
 
     def run(self) -> Sampled:
         orders, drawn, total = 0, 0, 0.0
-        for n in range(MOST_ORDERS):
+        for n in range(math.ceil(MOST_ORDERS * self.search.effort)):
             found = self._order(by_priority=bool(n % 2))
             if found is None:
                 break
@@ -123,4 +125,6 @@ class Samples:
         return None, able
 
     def _spent(self) -> bool:
-        return self.search.result.steps - self.first >= MOST_STEPS
+        effort = self.search.effort
+        most = max(MOST_STEPS * effort - self.first, LEAST_STEPS * effort)
+        return self.search.result.steps - self.first >= most

@@ -45,8 +45,12 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding
     from wsemu.proof.names import Named
 
-MOST_STEPS = 4_000
-"""ordered accesses that a search makes"""
+MOST_STEPS = 1_100
+"""ordered accesses that a search performs for one unit of effort"""
+MOST_MORE, DONE_BY_THEN = 5, 0.1
+"""times as many it performs if this part of the orders is done by then"""
+MOST_BYTES = 1 << 30
+"""of states that a search may come back to"""
 _ANY = -1
 """a CTA, where they all begin alike: what one does another may"""
 MOST_LANES = 6
@@ -77,7 +81,11 @@ class Search:
         """`apart` says whether lanes of a CTA, as it is, may run ahead of others, `reads` whether an ordered access
         writes nothing in any case; `named` are stores where the number of a CTA leads; `samples`: where all orders are
         too many, some are drawn."""
-        self.session, self.begin, self.most = session, begin, MOST_STEPS
+        self.session, self.begin, self.most = session, begin, int(MOST_STEPS * session.effort)
+        self.all, self.effort = self.most, session.effort
+        self.more = self.longest = 1 if session.asynchronous else MOST_MORE
+        self.paused: tuple[list[Node], list[bytes]] | None = None
+        """the path, and its keys, of a search that has used up its steps"""
         self.apart, self.reads, self.named = apart, reads, named
         self.asynchronous, self.samples = session.asynchronous, samples
         self.shared = Shared()
@@ -95,6 +103,8 @@ class Search:
         self.dice = random.Random(0)
         self.wanders = False
         """whether it is looked who touches what, and nothing else"""
+        self.state_bytes = 0
+        """of a state on the path of the search"""
         self.hangs: Callable[[list[Ask]], bool] | None = None
         """to look whether all orders end in states in which all wait: whether these do so for ever in one; None: the
         first one ends the search"""
@@ -103,8 +113,9 @@ class Search:
 
     def run(self) -> Result:
         while True:
-            self.steps = self.result.steps
-            self.result = Result(steps=self.steps, excused=self.result.excused)
+            if self.paused is None:
+                self.steps = self.result.steps
+                self.result = Result(steps=self.steps, excused=self.result.excused)
             self.shared.grown = False
             try:
                 if self._learns():
@@ -202,13 +213,10 @@ class Search:
 
     # -- the search ---------------------------------------------------------------------------------------------------
     def _attempt(self) -> None:
-        root = self.root()
-        if root is None:
+        begun = self._begun()
+        if begun is None:
             return
-        alike = self.alike
-        self.seen = {root.key(alike): root.asleep}
-        stack, keys = [root], [root.key(alike)]
-        self.result.states = 1
+        alike, (stack, keys) = self.alike, begun
         while stack:
             node = stack[-1]
             if not node.todo and not self._more(node):
@@ -227,9 +235,11 @@ class Search:
                 keys.pop()
                 continue
             ask = node.todo.pop(0)
-            if self.result.steps >= self.most:
+            if self._is_spent(stack):
                 self.result.why, self.result.left = "steps", sum(1 + len(n.todo) for n in stack)
                 self.result.reached = node.reached()
+                node.todo.insert(0, ask)
+                self.paused = stack, keys
                 return
             child = self.step(node, ask)
             if child is None:
@@ -248,6 +258,39 @@ class Search:
             if self._is_news(child, key):
                 stack.append(child)
                 keys.append(key)
+
+    def _begun(self) -> tuple[list[Node], list[bytes]] | None:
+        """Return the path of a search that is resumed, or begins; None if the launch fails before."""
+        if self.paused is not None:
+            begun, self.paused = self.paused, None
+            self.session.named, self.result.why, self.result.left = self.named, "", 0
+            return begun
+        root = self.root()
+        if root is None:
+            return None
+        key = root.key(self.alike)
+        self.seen = {key: root.asleep}
+        self.result.states = 1
+        return [root], [key]
+
+    def resume(self) -> Result:
+        """Continue a search that has used up the few steps that it had at first."""
+        self.most, self.more = self.all, self.longest
+        return self.run()
+
+    def _is_spent(self, stack: list[Node]) -> bool:
+        """Return whether the search has used up its steps, or the memory for states on its path."""
+        if len(stack) * self.state_bytes > MOST_BYTES:
+            return True
+        if self.result.steps < self.most:
+            return False
+        return self.result.steps >= self.more * self.most or _done_part(stack) < DONE_BY_THEN
+
+    def sample(self) -> Result:
+        """Sample interleavings after a search that did not try all of them."""
+        if self.result.why in ("steps", "lanes"):
+            self._sample()
+        return self.result
 
     def _sample(self) -> None:
         """Try some of the orders that are left: the result says what fails, else what it said before."""
@@ -335,6 +378,7 @@ class Search:
         node.todo = [ask for ask in chosen if ask not in node.asleep]
         node.moves |= len(node.todo) < len(chosen)
         node.todo = self._apart_of_alike(node, node.todo)
+        node.width = len(node.todo)
         return bool(node.todo)
 
     def _apart_of_alike(self, node: Node, asks: list[Ask]) -> list[Ask]:
@@ -374,6 +418,7 @@ class Search:
             number += len(one.made)
         node.saved = [session.save(cta) for cta in range(session.ctas)]
         node.memory, node.digest = session.save_memory(), session.digest_memory()
+        self.state_bytes = session.state_bytes()
         node.digests = [session.digest(cta) for cta in range(session.ctas)]
         node.status = [one.status for one in moved]
         node.asks = [session.asks(cta) for cta in range(session.ctas)]
@@ -486,6 +531,17 @@ class Search:
         self._touches(child.asks[cta])
         self._begin(child, (cta,))
         return None if self.result.why else child
+
+
+def _done_part(stack: Iterable[Node]) -> float:
+    """Estimate the part of all orders that a search has tried, if each way on from a state leads to as many."""
+    part, weight = 0.0, 1.0
+    for node in stack:
+        if not node.width:
+            continue
+        weight /= node.width
+        part += weight * max(node.width - len(node.todo) - 1, 0)
+    return part
 
 
 def is_warning(raw: RawFinding) -> bool:

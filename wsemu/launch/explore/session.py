@@ -74,6 +74,8 @@ class Session(Protocol):
 
     ctas: int
     asynchronous: bool
+    effort: float
+    """times the usual number of accesses that may be performed to decide the launch"""
     grown: bool
     """whether something in shared memory turned out to matter, by which states were not told apart so far"""
     named: Named | None
@@ -126,6 +128,9 @@ class Session(Protocol):
 
     def executed(self) -> int:
         """Warp instructions so far."""
+
+    def state_bytes(self) -> int:
+        """Return the bytes of a CTA and of the arrays, as they are saved."""
 
     def history(self, cta: int) -> bytes:
         """Tells what a CTA did that its asynchronous operations, or its threads in shared memory, may be judged by from
@@ -184,6 +189,7 @@ class VmSession:
         """what was found in each CTA on the way to where it is"""
         self.grown = False
         self.bound, self.program = bound, bound.program
+        self.effort = float(chosen.effort)
         self.named: Named | None = None
         self.live, self.widths = live_rows(bound.program), lane_bytes(bound.program)
         self.bits = live_bits(bound.program)
@@ -438,6 +444,10 @@ class VmSession:
         offset, number = address & (1 << SEGMENT_SHIFT) - 1, (address >> SEGMENT_SHIFT) - FIRST_ARRAY
         data = self.machines[cta].shared if cta >= 0 else self.bound.segments[number][0]
         data[offset : offset + size] = np.frombuffer(value.to_bytes(size, "little"), np.uint8)
+
+    def state_bytes(self) -> int:
+        arrays = sum(data.nbytes for data, writable in self.bound.segments if writable)
+        return arrays + sum(int(table.nbytes) for _, table in self.fresh[0])
 
     def history(self, cta: int) -> bytes:
         return self.histories[cta]

@@ -38,6 +38,7 @@ class SlowSession:
         self.program, self.segments = bound.program, bound.segments
         self.initial = [data.copy() for data, _ in bound.segments]
         self.live = live_rows(bound.program)
+        self.effort = float(chosen.effort)
         self.named: Named | None = None
         options = Options(
             looking.races, chosen.lockstep, True, "initialised" in chosen.checkers, False, bound.uninitialized,
@@ -165,6 +166,10 @@ class SlowSession:
     def load(self, cta: int, saved: Any) -> None:
         self.run.load(cta, saved[0])
         self.histories[cta] = saved[1]
+
+    def state_bytes(self) -> int:
+        arrays = sum(data.nbytes for data, writable in self.segments if writable)
+        return arrays + len(self.run.save(0)) if self.ctas else arrays
 
     def history(self, cta: int) -> bytes:
         return self.histories[cta]

@@ -1,0 +1,73 @@
+"""How much is tried before a launch that atomics steer is `incomplete`: counts, not time, and more on request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.commands import wsemu as typed
+from tests.unit import steering_kernels as kernels
+from wsemu import cuda
+from wsemu.launch.explore import crowds, search
+from wsemu.model.errors import UsageError
+
+
+@cuda.jit
+def takes_slots_up_to(count, y):
+    i = cuda.atomic.add(count, 0, 1)
+    if i < y.shape[0]:
+        y[i] = cuda.grid(1)
+
+
+def queue(**options: Any) -> wsemu.Report:
+    kernel = kernels.variant(kernels.work_queue)
+    return wsemu.check(kernel, 4, 64, kernels.arguments("work_queue", 4), **options)
+
+
+@pytest.fixture
+def little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "MOST_STEPS", 12)
+    monkeypatch.setattr(crowds.Crowds, "proven", lambda self: False)
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_more_effort_decides_more(engine: Any, little: None) -> None:
+    few, many = queue(engine=engine), queue(engine=engine, effort=100)
+    assert (few.verdict, many.verdict) == ("incomplete", "verified")
+    (why,) = [note for note in few.notes if "too many to try" in note]
+    assert "`--effort 10` (`effort=10`) tries ten times as many" in why
+
+
+def test_what_is_tried_is_the_same_on_both_engines_and_in_each_run(little: None) -> None:
+    notes = [queue(engine=engine).notes for engine in ("vm", "vm", "reference")]
+    assert notes[0] == notes[1] == notes[2]
+
+
+def test_a_search_that_is_resumed_finds_what_one_that_is_not_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crowds.Crowds, "proven", lambda self: False)
+    whole = queue()
+    monkeypatch.setattr("wsemu.launch.explore.decide.FEW_STEPS", 7)
+    resumed = queue()
+    assert whole.verdict == "verified"
+    assert (resumed.verdict, resumed.notes, resumed.proof) == (whole.verdict, whole.notes, whole.proof)
+
+
+def test_lanes_that_all_wait_are_told_of_the_option() -> None:
+    report = wsemu.check(takes_slots_up_to, 1, 64, (np.zeros(1, np.int32), np.zeros(16, np.int32)))
+    assert report.verdict == "incomplete"
+    assert any("`--effort 10`" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("effort", [0, -1, 1 << 40])
+def test_an_effort_out_of_range_is_a_mistake(effort: int) -> None:
+    with pytest.raises(UsageError, match="effort"):
+        queue(effort=effort)
+
+
+def test_the_command_has_the_option() -> None:
+    done = typed("check", "--effort", "0", "tests/pass/append_if_absent.py")
+    assert done.returncode == 2
+    assert typed("check", "--effort", "2", "tests/pass/append_if_absent.py").returncode == 0
