@@ -95,9 +95,9 @@ class Configuration(_Table):
     fma: bool = True
     mma: Sums = "hardware"
     budget: int = Field(default=Settings().budget, ge=1)
+    engine: Engine = "vm"
     effort: int = Field(default=1, ge=1, le=MAX_EFFORT)
     """how many times the usual number of orders of atomics is tried"""
-    engine: Engine = "vm"
     only: list[str] = []
     skip: list[str] = []
     numba_ptx: bool = True
