@@ -447,7 +447,7 @@ class VmSession:
 
     def state_bytes(self) -> int:
         arrays = sum(data.nbytes for data, writable in self.bound.segments if writable)
-        return arrays + sum(int(table.nbytes) for _, table in self.fresh[0])
+        return int(arrays) + sum(int(table.nbytes) for _, table in self.fresh[0])
 
     def history(self, cta: int) -> bytes:
         return self.histories[cta]

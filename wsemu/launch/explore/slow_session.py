@@ -169,7 +169,7 @@ class SlowSession:
 
     def state_bytes(self) -> int:
         arrays = sum(data.nbytes for data, writable in self.segments if writable)
-        return arrays + len(self.run.save(0)) if self.ctas else arrays
+        return int(arrays) + (len(self.run.save(0)) if self.ctas else 0)
 
     def history(self, cta: int) -> bytes:
         return self.histories[cta]
