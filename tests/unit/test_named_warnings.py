@@ -1,0 +1,140 @@
+"""Warnings of what rests on convention: named beside what is proven, errors with `strict`, with a proven cure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu import cuda, ptx
+from wsemu.model.codes import CODES
+from wsemu.model.settings import Engine
+
+X = np.arange(64, dtype=np.float32)
+
+
+@cuda.jit
+def filled_by_one_lane(x, y):
+    slot = cuda.shared.array(1, np.float32)
+    full = cuda.shared.array(1, np.uint64)
+    empty = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 1)
+        ptx.mbarrier_init(empty, 0, 1)
+    cuda.syncthreads()
+    if t < 32:
+        for i in range(4):
+            ptx.mbarrier_wait_parity(empty, 0, i & 1 ^ 1)
+            if t == 0:
+                slot[0] = x[i]
+                ptx.mbarrier_arrive(full, 0)
+    elif t == 32:
+        for i in range(4):
+            ptx.mbarrier_wait_parity(full, 0, i & 1)
+            y[i] = slot[0]
+            ptx.mbarrier_arrive(empty, 0)
+
+
+@cuda.jit
+def waits_apart(x, y):
+    """As `filled_by_one_lane`, but the lane that fills waits in a branch of its own."""
+    slot = cuda.shared.array(1, np.float32)
+    full = cuda.shared.array(1, np.uint64)
+    empty = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 1)
+        ptx.mbarrier_init(empty, 0, 1)
+    cuda.syncthreads()
+    if t < 32:
+        for i in range(4):
+            if t == 0:
+                ptx.mbarrier_wait_parity(empty, 0, i & 1 ^ 1)
+                slot[0] = x[i]
+                ptx.mbarrier_arrive(full, 0)
+            else:
+                ptx.mbarrier_wait_parity(empty, 0, i & 1 ^ 1)
+    elif t == 32:
+        for i in range(4):
+            ptx.mbarrier_wait_parity(full, 0, i & 1)
+            y[i] = slot[0]
+            ptx.mbarrier_arrive(empty, 0)
+
+
+@cuda.jit
+def loaded_without_a_fence(x, y):
+    tile = cuda.shared.array(64, np.float32, 16)
+    full = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 1)
+        ptx.mbarrier_arrive_expect_tx(full, 0, 256)
+        ptx.cp_async_bulk_global_to_shared(tile, 0, x, 0, 256, full, 0)
+    cuda.syncthreads()
+    ptx.mbarrier_wait_parity(full, 0, 0)
+    y[t] = tile[t]
+
+
+@cuda.jit
+def scaled(x, y):
+    scale = cuda.shared.array(1, np.float32)
+    t = cuda.threadIdx.x
+    scale[0] = x[5]
+    cuda.syncthreads()
+    y[t] = x[t] * scale[0]
+
+
+@cuda.jit
+def same_bulk_store(x, y):
+    """One lane of each warp stores the same tile to the same place."""
+    tile = cuda.shared.array(64, np.float32, 16)
+    t = cuda.threadIdx.x
+    tile[t] = x[t]
+    ptx.fence_proxy_async()
+    cuda.syncthreads()
+    if t % 32 == 0:
+        ptx.cp_async_bulk_shared_to_global(y, 0, tile, 0, 256)
+        ptx.cp_async_bulk_commit_group()
+        ptx.cp_async_bulk_wait_group(0)
+
+
+WARNED = {
+    "lane-lag": (filled_by_one_lane, "if lanes that wait together go on together, but 1 lane-lag"),
+    "mbarrier-unfenced": (loaded_without_a_fence, "phases and copies included, but 1 mbarrier-unfenced"),
+    "same-value-store": (scaled, "if stores of one value to one place leave that value, but 1 same-value-store"),
+}
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("code", WARNED)
+def test_the_verdict_names_what_it_rests_on(code: str, engine: Engine) -> None:
+    kernel, proof = WARNED[code]
+    report = wsemu.check(kernel, 1, 64, (X, np.zeros_like(X)), engine=engine)
+    assert (report.verdict, [f.code for f in report.findings], report.errors) == ("verified", [code], [])
+    assert report.proof.endswith(proof)
+    assert CODES[code].strict
+
+
+@pytest.mark.parametrize("code", WARNED)
+def test_strict_makes_it_an_error(code: str) -> None:
+    report = wsemu.check(WARNED[code][0], 1, 64, (X, np.zeros_like(X)), strict=True)
+    assert (report.verdict, [f.code for f in report.errors]) == ("failed", [code])
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_one_bulk_store_by_several_warps(engine: Engine) -> None:
+    report = wsemu.check(same_bulk_store, 1, 64, (X, np.zeros_like(X)), engine=engine)
+    assert (report.verdict, [f.code for f in report.findings]) == ("verified", ["same-value-store"])
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_lanes_that_wait_in_branches_of_their_own_are_not_taken_together(engine: Engine) -> None:
+    report = wsemu.check(waits_apart, 1, 64, (X, np.zeros_like(X)), engine=engine)
+    assert report.verdict == "failed"
+    assert "phase-alias" in [finding.code for finding in report.errors]
+
+
+def test_in_lockstep_no_lane_lags() -> None:
+    report = wsemu.check(filled_by_one_lane, 1, 64, (X, np.zeros_like(X)), lockstep=True)
+    assert (report.verdict, report.findings) == ("verified", [])
