@@ -99,6 +99,12 @@ def same_bulk_store(x, y):
         ptx.cp_async_bulk_wait_group(0)
 
 
+@cuda.jit
+def replicated(x, y):
+    """Two warps store what is one value only if `x` repeats."""
+    y[cuda.threadIdx.x % 32] = x[cuda.threadIdx.x]
+
+
 WARNED = {
     "lane-lag": (filled_by_one_lane, "if lanes that wait together go on together, but 1 lane-lag"),
     "mbarrier-unfenced": (loaded_without_a_fence, "phases and copies included, but 1 mbarrier-unfenced"),
@@ -138,3 +144,9 @@ def test_lanes_that_wait_in_branches_of_their_own_are_not_taken_together(engine:
 def test_in_lockstep_no_lane_lags() -> None:
     report = wsemu.check(filled_by_one_lane, 1, 64, (X, np.zeros_like(X)), lockstep=True)
     assert (report.verdict, report.findings) == ("verified", [])
+
+
+def test_other_contents_may_have_other_values() -> None:
+    report = wsemu.check(replicated, 1, 64, (np.ones(64, np.float32), np.zeros(64, np.float32)), every=True)
+    assert report.verdict == "verified"
+    assert any("several lanes store depends on the contents of `x`" in note for note in report.notes)

@@ -164,10 +164,13 @@ def _in_lines(places: Places, ends: Sequence[int]) -> str:
 
 
 def _same(places: Places) -> frozenset[int] | None:
-    """Stores by which several lanes wrote one value to one place; None where some may not have been noted."""
+    """Stores by which several lanes or warps wrote one value to one place; None where some may not have been noted."""
     if len(places.outcome.findings) + len(places.outcome.overflow) >= MOST_SAME_VALUES:
         return None
-    return frozenset(raw.pc for raw in places.outcome.findings if raw.code == "same-value")
+    findings = places.outcome.findings
+    by_lanes = {raw.pc for raw in findings if raw.code == "same-value"}
+    by_warps = {pc for raw in findings if raw.code == "same-value-store" for pc in (raw.pc, raw.other_pc)}
+    return frozenset(by_lanes | by_warps)
 
 
 def _names(source: Source, places: Places, arguments: Sequence[str]) -> list[str]:
