@@ -1,7 +1,7 @@
 """A variable has one type over all its assignments that Numba-CUDA types, whether they run or not.
 
 Each kernel computes `u + u` of a uint64 or, where 1.5 is assigned somewhere, a float64: the one wraps, the other does
-not.  What Numba-CUDA drops before it types a function has no say.  `tests/unit/test_doors.py` compares with Numba.
+not.  What Numba-CUDA drops before it types a function has no say.  `tests/properties/door_programs.py` compares with Numba.
 """
 
 from __future__ import annotations

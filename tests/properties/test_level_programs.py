@@ -1,0 +1,15 @@
+"""A few kernels of benchmarks/levels.py: nvcc's level changes neither verdict nor values."""
+
+from __future__ import annotations
+
+import random
+import shutil
+
+import pytest
+
+from tests.properties.level_programs import compare_levels, level_program
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc here")
+def test_levels_agree() -> None:
+    assert not compare_levels([level_program(random.Random(f"levels {k}"), f"k{k}") for k in range(6)])
