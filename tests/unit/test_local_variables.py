@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import wsemu
+from wsemu import cuda
 from wsemu.machine import run
 
 HEAD = """
@@ -231,3 +232,14 @@ def test_each_block_of_parameters_has_its_bounds(engine: Any) -> None:
     for name, places in BEYOND.items():
         for place in places:
             assert _blocks(PLACES | {name: place}, engine) == ["out-of-bounds"], place
+
+
+def test_a_thread_has_as_much_local_memory_as_on_a_gpu() -> None:
+    @cuda.jit
+    def large(x: Any) -> None:
+        own = cuda.local.array(70_000, np.float64)
+        own[0] = x[0]
+        x[0] = own[0]
+
+    with pytest.raises(wsemu.KernelError, match="`own` makes the thread's local memory 560,000 bytes: at most 524,288"):
+        wsemu.check(large, 1, 1, (np.zeros(1),))
