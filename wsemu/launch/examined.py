@@ -88,7 +88,7 @@ def ran_with_orders(bound: Bound, workers: int | None, *, tried: bool = False) -
     if orders.goes_on(run[0], run[2]):
         run = ran(bound, workers, PATIENCE if orders.stays else None)
         run[0].waits = orders.stays
-    run = excused(bound, run)
+    run = excused(bound, run, tried=tried)
     return (separated(bound, run) if bound.program.asynchronous else run), orders
 
 

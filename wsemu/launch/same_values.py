@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding
 
 RACES = ("race", "intra-warp-race")
-MOST = 1 << 21
-"""thread instructions of a launch that is run again: some ten seconds"""
+MOST, MOST_TRIED = 1 << 16, 1 << 12
+"""thread instructions of a launch that is run again, a few seconds; the same of an edit that is tried"""
 
 
-def excused(bound: Bound, run: Ran) -> Ran:
-    """Return a run whose findings distinguish stores of one value from other races."""
+def excused(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
+    """Return a run whose findings distinguish stores of one value from other races; `tried`: it is one of many."""
     outcome, trace, initial = run
     errors = [raw for raw in outcome.findings if raw.code in CODES and CODES[raw.code].severity == "error"]
     racing = [raw for raw in errors if raw.code in RACES]
@@ -37,7 +37,7 @@ def excused(bound: Bound, run: Ran) -> Ran:
     if not racing or others or outcome.status != "done" or not all(map(_are_stores, racing)):
         return run
     if (
-        outcome.thread_operations > MOST
+        outcome.thread_operations > (MOST_TRIED if tried else MOST)
         or outcome.overflow
         or not {"race", "intra-warp", "same-value"} <= bound.settings.checkers
     ):
