@@ -156,6 +156,12 @@ def test_what_is_not_modelled_ends_the_run(engine: str, name: str) -> None:
     assert f"`{name}` is not modelled" in repr(report)
 
 
+@pytest.mark.parametrize("name", sorted(ADDRESSES))
+def test_a_part_of_an_address_is_no_number(engine: str, name: str) -> None:
+    for body in (STORE, BRANCH):
+        assert _run(name, body, engine)[0].reasons == ["addresses"]
+
+
 def test_a_number_of_a_warp_excuses_no_trap(engine: str) -> None:
     """That a clock never reaches the end of a wait's time may be taken for granted, but not a place for a warp."""
     report, _ = _run("%warpid", "setp.gt.u32 %c, %low, 50; @%c trap; st.global.u32 [%p], 7; ret;", engine)

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.model.addresses import ALLOCATED, FIRST_FUNCTION, LOOKED_UP, is_function
+from wsemu.model.addresses import ALLOCATED, FIRST_FUNCTION, LOOKED_UP, WORKSPACE, is_function
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import LOCAL_SHIFT, NAMES, OFFSET_MASK, OPERATIONS, SIZE, access_shape, memory_shape
 from wsemu.proof.taint import GUARDED, blocks_of
@@ -169,6 +169,11 @@ def _as_number(a: Value) -> Value:
     return _number(a, low=a.low) if a.half else a
 
 
+def _whole(a: Value, b: Value) -> Value:
+    """An address of its halves."""
+    return Value(plus=a.plus, low=min(a.low, b.low), loaded=a.loaded | b.loaded)
+
+
 def _is_address(a: Value) -> bool:
     """Whether it is an address, null, or a number that depends on no place."""
     return not a.minus and not a.number
@@ -179,7 +184,7 @@ def _is_whole(a: Value) -> bool:
     return bool(a.plus) and _is_address(a) and not a.half
 
 
-_KEEPS_HALVES = frozenset(("mov", "cvt", "or", "shl", "selp"))
+_KEEPS_HALVES = frozenset(("mov", "cvt", "or", "shl", "selp", "bfi"))
 
 
 def _low_zeros(number: int) -> int:
@@ -296,7 +301,7 @@ class _Arithmetic:
     def _of_or(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         a, b = values
         if a.half and b.half and a.plus == b.plus:
-            return Value(plus=a.plus, low=min(a.low, b.low), loaded=a.loaded | b.loaded)
+            return _whole(a, b)
         a, b = _as_number(a), _as_number(b)
         if name.endswith("pred") or (a.bits and b.bits):
             return _number(a, b, low=min(a.low, b.low))
@@ -323,6 +328,12 @@ class _Arithmetic:
         if at is None or count is None:
             return _number(*values)
         return NOTHING if at + count <= values[0].low else _number(*values, low=values[0].low - at)
+
+    def _of_bfi(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+        a, b = values[:2]
+        if a.half and b.half and a.plus == b.plus and bits == 64 and self.constants.get(rows[2]) == 32:
+            return _whole(a, b)
+        return _number(*values)
 
     def _of_rem(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         by = self.constants.get(rows[1], 0)
@@ -428,6 +439,11 @@ class _Places:
         for row, value in rows:
             if is_function(value):
                 self.entry[row] = self.function(value)
+        halves = (WORKSPACE >> 32, WORKSPACE & 0xFFFFFFFF)
+        found = [row for row, type_, value in program.constants if type_ == "b32" and int(value) in halves]
+        if found:
+            workspace = self._add("the workspace of the grid", "workspace", 0)._replace(exact=False, half=True)
+            self.entry.update(dict.fromkeys(found, workspace))
 
     def function(self, address: int) -> Value:
         """The address of a function."""

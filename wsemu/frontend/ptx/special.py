@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx import variables
 from wsemu.frontend.ptx.syntax import Variable
+from wsemu.model.addresses import WORKSPACE
 from wsemu.model.program import SYSTEM
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     Special = Callable[[Emitter], Register]
 
-WORKSPACE = 0x7F00_0000_0000
-"""an address where no segment is"""
 _WARPS_OF_MULTIPROCESSOR = 64
 """an example of %nwarpid: that of an H100"""
 
