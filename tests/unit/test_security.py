@@ -239,6 +239,8 @@ def test_the_standard_library_is_not_run(witness: Path, monkeypatch: pytest.Monk
 
 
 def test_a_witness_of_ptx_reads_and_writes_no_file_elsewhere(folder: Path) -> None:
+    racing = PTX.replace("st.global.u32 [%d0], %r0", "mov.u32 %r1, %ctaid.x; st.global.u32 [%d0], %r1")
+    (folder / "store.ptx").write_text(racing, encoding="utf-8")
     words = ["--grid", "2", "--block", "32", "--arg", "x.npy"]
     assert command("check", "store.ptx", *words, "--save-witness", "w", cwd=folder).returncode == 1
     witness = next((folder / "w").iterdir())
