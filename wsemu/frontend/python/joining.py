@@ -424,6 +424,8 @@ def used(value: Value, name: str) -> Value:
         error = value.error
         place = f" (line {error.span.line})" if error.span is not None else ""
         what = f"{error.message}{place}: it never runs, but Numba takes the type of `{name}` from it"
+        if "it never runs, but Numba" in error.message:  # by way of another variable
+            what = error.message
         raise UnsupportedError(what, remedy=error.remedy)
     if isinstance(value, Ambiguous):
         both = (value.first, value.second)
