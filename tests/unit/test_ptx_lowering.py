@@ -1013,3 +1013,13 @@ def test_a_float_converted_into_a_wider_register_is_extended_with_zeros(kind: st
         out = np.full(1, -1, np.int64)
         assert wsemu.check(wsemu.load_ptx(text)["k"], 1, 1, (out,), engine=engine).verdict == "verified"
         assert out[0] == 0xBC00
+
+
+def test_a_call_passes_as_many_bytes_as_the_function_takes() -> None:
+    text = (
+        ".version 8.4\n.target sm_90\n.address_size 64\n.func f(.param .b32 a)\n{ ret; }\n"
+        ".visible .entry k()\n{\n.param .b16 x;\n.reg .b16 %h;\nmov.b16 %h, 1;\nst.param.b16 [x], %h;\n"
+        "call.uni f, (x);\nret;\n}\n"
+    )
+    with pytest.raises(wsemu.KernelError, match="`x` has 2 bytes, `a` of `f` 4"):
+        wsemu.check(wsemu.load_ptx(text)["k"], 1, 1, ())

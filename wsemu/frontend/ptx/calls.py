@@ -9,6 +9,7 @@ from wsemu.frontend.ptx.body import registers_of, walk
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
 from wsemu.frontend.ptx.heap import allocate as allocate_block
 from wsemu.frontend.ptx.heap import release as release_block
+from wsemu.frontend.ptx.module import size_of
 from wsemu.frontend.ptx.reach import candidates
 from wsemu.frontend.ptx.recursion import again, allocate, enter, pieces, stack
 from wsemu.frontend.ptx.syntax import Function, Instruction, Name, Number, Operand, Sink, Variable, Vector
@@ -110,6 +111,21 @@ def _check_count(e: Emitter, function: Function, results: Operands, arguments: O
                 e.instruction.at,
                 f"`{function.name}` has {len(declared)} {what}, not {len(given)}",
                 "match its declaration",
+            )
+        for operand, variable in zip(given, declared, strict=True):
+            _check_size(e, function, operand, variable)
+
+
+def _check_size(e: Emitter, function: Function, operand: Operand, variable: Variable) -> None:
+    """KernelError if a `.param` variable that a call passes has other bytes than the parameter or result."""
+    found = e.lookup(operand) if isinstance(operand, Name) else None
+    if isinstance(found, CallParameter) and variable.space != "reg":
+        passed, declared = size_of(found.variable), size_of(variable)
+        if passed != declared:
+            raise e.error(
+                operand.at,
+                f"`{found.variable.name}` has {passed:,} bytes, `{variable.name}` of `{function.name}` {declared:,}",
+                "declare both with the same type",
             )
 
 
