@@ -150,3 +150,32 @@ def test_other_contents_may_have_other_values() -> None:
     report = wsemu.check(replicated, 1, 64, (np.ones(64, np.float32), np.zeros(64, np.float32)), every=True)
     assert report.verdict == "verified"
     assert any("several lanes store depends on the contents of `x`" in note for note in report.notes)
+
+
+@cuda.jit
+def tickets_capped(x, y):
+    """Warps 1 and 2 store one value in the initial run, in which warp 0 comes first."""
+    t = cuda.threadIdx.x
+    if t % 32 == 0:
+        ticket = cuda.atomic.add(y, 1, 1.0)
+        if t > 0:
+            y[0] = min(ticket, 1.0)
+
+
+@cuda.jit
+def votes_counted(x, y):
+    """As `tickets_capped`, through memory."""
+    last = cuda.shared.array(3, np.float32)
+    t = cuda.threadIdx.x
+    if t % 32 == 0:
+        last[t // 32] = min(cuda.atomic.add(y, 1, 1.0), 1.0)
+    cuda.syncthreads()
+    if t == 32 or t == 64:
+        y[0] = last[t // 32]
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("kernel", [tickets_capped, votes_counted])
+def test_values_that_the_order_of_atomics_decides_are_no_one_value(kernel, engine: Engine) -> None:
+    report = wsemu.check(kernel, 1, 96, (X, np.zeros(64, np.float32)), engine=engine)
+    assert (report.verdict, [f.code for f in report.findings]) == ("failed", ["race"])

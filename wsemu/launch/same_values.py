@@ -2,7 +2,8 @@
 
 The search for races compares accesses, not values.  If all that fails is two stores to one place, the launch runs again
 on the reference engine, which keeps of each byte all stores that nothing orders, and compares what they write.  If that
-run has no race, every two accesses that nothing orders write the same; then no schedule shows which was first.
+run has no race, every two accesses that nothing orders write the same; then no schedule shows which was first.  It has
+to be the same value in every schedule: one that the order of atomics, a clock, or the place of a warp decides is not.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wsemu.launch.binding import address_rows
 from wsemu.launch.lane_lag import RULES
 from wsemu.launch.running import ran
 from wsemu.model.codes import CODES
 from wsemu.model.data import replace
 from wsemu.model.errors import UnsupportedError
-from wsemu.model.isa import WRITE
+from wsemu.model.isa import LANES, WRITE
+from wsemu.proof.taint import examine
 
 if TYPE_CHECKING:
     from wsemu.launch.running import Ran
     from wsemu.model.bound import Bound
-    from wsemu.model.outcome import RawFinding
+    from wsemu.model.outcome import Outcome, RawFinding
 
 RACES = ("race", "intra-warp-race")
 MOST, MOST_TRIED = 1 << 16, 1 << 12
@@ -54,9 +57,21 @@ def excused(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
     if slow.status != "done" or slow.executions != outcome.executions or any(r.code in RACES for r in slow.findings):
         return run
     same = [raw for raw in slow.findings if raw.code == "same-value-store"]
+    if _may_differ(bound, outcome, {pc for raw in (*racing, *same) for pc in (raw.pc, raw.other_pc)}):
+        return run
     findings = [raw for raw in outcome.findings if raw.code not in RACES]
     findings = sorted([*findings, *same], key=lambda raw: (raw.code, raw.pc, raw.other_pc))
     return replace(outcome, findings=findings), trace, initial
+
+
+def _may_differ(bound: Bound, outcome: Outcome, stores: set[int]) -> bool:
+    """Return whether another schedule, or another run, may have other values for one of these stores."""
+    x, y, z = bound.configuration.block
+    analysis = examine(
+        bound.program, outcome.executions, address_rows(bound.program, bound.rows, bound.names, bound.arrays).get,
+        lockstep=bound.settings.lockstep, lanes_by_x=x % LANES == 0 or y == z == 1,
+    )  # fmt: skip
+    return analysis is not None and analysis.stores_other_values(stores)
 
 
 def _are_stores(raw: RawFinding) -> bool:

@@ -458,6 +458,15 @@ class Analysis:
             arrays |= touched.get(pc, 0)
         return sorted({*pcs, *(pc for pc, own in touched.items() if own & arrays)})
 
+    def stores_other_values(self, pcs: Iterable[int]) -> bool:
+        """Return whether one of these stores may write another value in another order, or run."""
+        wanted = frozenset(pcs)
+        return any(
+            _union(state, step.reads) & self._taint
+            for step, state in self._states()
+            if step.pc in wanted and step.kind in ("store", "atomic")
+        )
+
     @cached_property
     def order_dependent(self) -> list[tuple[int, str]]:
         """Atomics that leave other values in arrays of the caller in another order, and why.  The answer of a wait must
