@@ -210,6 +210,44 @@ def test_of_a_long_launch_the_beginning_is_followed(monkeypatch):
     assert checked(DISCARDED["the lower word"], "vm").verdict == "verified"
 
 
+STEERS = "setp.eq.u32 %p1, %r9, 7; @!%p1 bra L;" + TO.format("%r1") + "L: ret;"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_register_that_may_steer_a_long_launch_is_followed(engine, monkeypatch):
+    """Other contents than 0 and those that are tried may decide a comparison otherwise."""
+    monkeypatch.setattr(undefined, "MAX_FOLLOWED_REGISTERS", 1)
+    assert codes(checked(STEERS, engine)) == REGISTER
+    assert checked(DISCARDED["a range"], engine).verdict == "verified"
+    monkeypatch.setattr(undefined, "MAX_FOLLOWED", 1)
+    report = checked(STEERS, engine)
+    assert (report.verdict, report.reasons) == ("incomplete", ["undefined value"])
+    assert checked(DISCARDED["the same guard"], engine).verdict == "verified"
+
+
+def test_maxima_with_registers_of_long_launches_show(monkeypatch):
+    monkeypatch.setattr(undefined, "MAX_FOLLOWED_REGISTERS", 1)
+    for what, of in (("max", "0f3F800000"), ("min", "0f3F800000"), ("max", "0fBF800000"), ("min", "0fBF800000")):
+        body = f"{what}.f32 %f1, %f2, {of}; mov.b32 %r8, %f1;" + TO.format("%r8")
+        assert codes(checked(body, "vm")) == REGISTER, (what, of)
+
+
+LEADER = "and.b32 %r2, %r1, 31; setp.ne.u32 %p3, %r2, 0; @%p3 exit; atom.global.add.u32 %r3, [%rd2+4], 1;"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("steered", [True, False])
+def test_a_register_that_another_order_of_atomics_may_read(steered, engine):
+    """In the initial run the second warp comes second."""
+    second = "setp.eq.u32 %p1, %r1, 32; setp.eq.u32 %p2, %r3, 0; and.pred %p1, %p1, %p2; @%p1 bra L;"
+    instead = "mov.u32 %r9, 6;" if not steered else ""
+    body = f"{LEADER}{instead}{second} mov.u32 %r9, 5; L: {TO.format('%r9')}"
+    kernel = wsemu.load_ptx(text(INDEX + body))["k"]
+    report = wsemu.check(kernel, 1, 64, (np.zeros(64, np.int32),), engine=engine)
+    expected = ("incomplete", ["undefined value"]) if steered else ("verified", [])
+    assert (report.verdict, report.reasons) == expected, report.notes
+
+
 def test_a_copy_is_a_warning_and_with_strict_an_error():
     body = SHARED + ".shared .b32 o[32]; ld.shared.u32 %r8, [%r4]; mov.u32 %r5, o; st.shared.u32 [%r5], %r8;"
     kernel = wsemu.load_ptx(text(INDEX + body))["k"]

@@ -10,7 +10,8 @@ program says.  The second run decides what becomes of that:
 
 Only the beginning of a long launch is followed: what reaches nothing there is undecided, and the launch `incomplete`;
 nothing of it, if it has other errors.  The undefined registers of a long launch are given other contents, and results
-that differ are what they reach.
+that differ are what they reach.  Two contents may take the same way through a comparison: where such a register may
+steer the launch, it is followed, too.
 """
 
 from __future__ import annotations
@@ -44,9 +45,11 @@ MAX_FOLLOWED_REGISTERS = 10_000
 """warp instructions of a launch that is followed because its program has registers that may be undefined"""
 MAX_FOLLOWED_EDIT = 5_000
 """warp instructions of an edit that is tried and followed"""
-_OTHER_CONTENTS: dict[str, int | float | bool] = {
-    "p": True, "b8": 0x5A, "b16": 0x5AA5, "b32": 0x5AA5C33C, "b64": 0x5AA5C33C_69960FF0, "f32": -7.5e9, "f64": -7.5e9,
-}  # fmt: skip
+_OTHER_CONTENTS: tuple[dict[str, int | float | bool], ...] = (
+    {"p": True, "b8": 0x5A, "b16": 0x5AA5, "b32": 0x5AA5C33C, "b64": 0x5AA5C33C_69960FF0, "f32": -7.5e9, "f64": -7.5e9},
+    {"p": True, "b8": 0xA5, "b16": 0xFB5A, "b32": 0xFF7A3CC3, "b64": 0xFFEA3CC3_9669F00F, "f32": 7.5e9, "f64": 7.5e9},
+)
+"""large and small ones, as integers and as floats: a minimum or a maximum keeps only one of two values"""
 
 
 def follow(
@@ -64,13 +67,22 @@ def follow(
     most = min(most, MAX_FOLLOWED_BEGINNING) if failed else most
     if outcome.warp_instructions > most:
         if tried or failed or not findings:
-            return _compared(bound, outcome, initial) if bound.program.undefined else None
-        most = MAX_FOLLOWED_BEGINNING
+            if not bound.program.undefined:
+                return None
+            steered = -1 if failed else _steered(bound, outcome)
+            if steered < 0:
+                return _compared(bound, outcome, initial)
+            if tried or outcome.warp_instructions > MAX_FOLLOWED:
+                return Followed({}, {}, {}, steered=steered)
+            most = MAX_FOLLOWED
+        else:
+            most = MAX_FOLLOWED_BEGINNING
     from wsemu.reference import run as reference
     from wsemu.reference.undefined import Undefined
 
     configuration = bound.configuration
-    undefined = Undefined(bound.program, frozenset(source for raw in findings if (source := _source(raw))))
+    until = frozenset() if bound.program.undefined else frozenset(filter(None, map(_source, findings)))
+    undefined = Undefined(bound.program, until)
     sizes: dict[str, Any] = {"dynamic_shared": configuration.dynamic_shared, "arch": configuration.arch}
     if bound.group != (1, 1, 1):
         sizes |= {"shape": bound.group, "clusters": configuration.cluster != (1, 1, 1)}
@@ -97,17 +109,28 @@ def _compared(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) 
 
     program = bound.program
     rows = {row for row, *_ in program.undefined}
-    constants = [c._replace(value=_OTHER_CONTENTS[c.type]) if c.row in rows else c for c in program.constants]
-    segments = _copies(bound, initial)
-    other, *_ = ran(bound._replace(program=replace(program, constants=constants), segments=segments), None)
-    same = other.executions == outcome.executions and all(
-        np.array_equal(mine, own) for (mine, _), (own, _) in zip(segments, bound.segments, strict=True)
-    )
-    if same:
-        return Followed({}, {}, {})
-    pc = _first_read(bound, rows)
-    reached = {Source("register", row): Reach("store", pc, 0, 0, 0) for row in sorted(rows)[:1]}
-    return Followed({}, reached, {})
+    for contents in _OTHER_CONTENTS:
+        constants = [c._replace(value=contents[c.type]) if c.row in rows else c for c in program.constants]
+        segments = _copies(bound, initial)
+        other, *_ = ran(bound._replace(program=replace(program, constants=constants), segments=segments), None)
+        same = other.executions == outcome.executions and all(
+            np.array_equal(mine, own) for (mine, _), (own, _) in zip(segments, bound.segments, strict=True)
+        )
+        if not same:
+            pc = _first_read(bound, rows)
+            reached = {Source("register", row): Reach("store", pc, 0, 0, 0) for row in sorted(rows)[:1]}
+            return Followed({}, reached, {})
+    return Followed({}, {}, {})
+
+
+def _steered(bound: Bound, outcome: Outcome) -> int:
+    """Return the first instruction executed whose flow, address or operands an undefined register may decide, or -1."""
+    from wsemu.launch.binding import address_rows
+    from wsemu.proof.unwritten import Unwritten
+
+    segment_of = address_rows(bound.program, bound.rows, bound.names, bound.arrays)
+    steered = Unwritten(bound.program, outcome.executions, segment_of.get).tainted
+    return steered[0].pc if steered else -1
 
 
 def _first_read(bound: Bound, rows: set[int]) -> int:
@@ -135,9 +158,18 @@ def settle(
     ]  # fmt: skip
     known = {_source(raw) for raw in arisen}
     new = [_arisen(source, reach, followed) for source, reach in followed.reached.items() if source not in known]
-    return [*kept, *(raw for raw in new if CHECKER_OF[raw.code] in checkers)], list(
-        _reasons(unknown, places, cut=followed.cut)
-    )
+    reasons = list(_reasons(unknown, places, cut=followed.cut))
+    if followed.steered >= 0:
+        reasons.append(
+            f"{places.where(followed.steered)}: on some path what this does depends on a register that nothing has "
+            f"written: it is not followed in launches of more than {MAX_FOLLOWED:,} warp instructions"
+        )
+    elif followed.cut and places.program.undefined and not any(s.kind == "register" for s in followed.reached):
+        reasons.append(
+            "registers that nothing has written on some path reach nothing in the first "
+            f"{MAX_FOLLOWED_BEGINNING:,} warp instructions, and are not followed further"
+        )
+    return [*kept, *(raw for raw in new if CHECKER_OF[raw.code] in checkers)], reasons
 
 
 def _source(raw: RawFinding) -> Source | None:

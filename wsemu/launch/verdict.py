@@ -174,6 +174,8 @@ def judge(
     decided = _decided(found, doubts, places, settings, decide) if decide is not None and asks else None
     if decided is not None:
         found, doubts = _in_all_orders(found, doubts, places, settings, decided)
+        if program.undefined and decided.proven and not found.failed:
+            doubts = doubts._replace(undefined=[*doubts.undefined, *_unwritten(places)])
         loose = [*decided.notes, *(() if decided.proven else loose)]
     if failing and not found.failed and _is_up_to_atomics(outcome, doubts) and not _may_poll(program):
         found = _with_assertions(found, failing, places, settings)
@@ -215,6 +217,19 @@ def _followed(wanted: list[RawFinding], arisen: list[RawFinding], follow: Follow
         return None
     failed = any(CODES[raw.code].severity == "error" and raw.code not in ARISING for raw in wanted)
     return follow(arisen, failed)
+
+
+def _unwritten(places: Places) -> list[str]:
+    """Say why the proof does not apply to other orders of atomics if a register that nothing has written may reach
+    something there: it is followed in the initial run alone."""
+    from wsemu.proof.unwritten import Unwritten
+
+    reached = Unwritten(places.program, [1] * len(places.program.code), places.segment_of.get).reached()
+    if reached is None:
+        return []
+    where, what = places.where(reached[0]), reached[1]
+    why = f"{where}: on some path the {what} depends on a register that nothing has written"
+    return [f"{why}; registers are followed in the initial run, not in other orders of the atomics"]
 
 
 def _found(

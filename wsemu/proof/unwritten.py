@@ -1,0 +1,44 @@
+"""Registers that nothing has written, on all paths of a program: where they may reach something observable.
+
+The first run of a launch that atomics steer takes some paths; another order of these takes others, where such a
+register may be read.  A long launch is not followed.  This analysis follows such values through the instructions that
+are executed, or that any order may execute, as `taint` follows the results of atomics.
+
+Detects: branches, exits, guards, addresses, operands, atomics and stores to arrays of the caller that may depend on a
+register which no instruction has written on some path.
+Does not detect: which of these paths exist (two branches on one condition count as independent); it errs on the side
+of a report.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.proof.taint import Analysis
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.model.program import Program
+    from wsemu.proof.taint_steps import SegmentOf
+
+
+class Unwritten(Analysis):
+    """What the registers of a program that nothing has written may reach."""
+
+    def __init__(self, program: Program, executions: Sequence[int], segment_of: SegmentOf | None = None) -> None:
+        super().__init__(program, executions, [-1], segment_of)
+
+    def _seed(self) -> None:
+        for row, *_ in self._program.undefined:
+            self._regions.entry[row] = self._regions.entry.get(row, 0) | 1
+
+    def reached(self) -> tuple[int, str] | None:
+        """Return the first instruction that such a register may reach, and what of it; None if there is none."""
+        written = self._regions.all_of("global")
+        found = [(t.pc, t.what) for t in self.tainted]
+        for step, state in self._states():
+            observable = step.kind == "atomic" or (step.kind == "store" and self._arrays(step, state) & written)
+            if observable and any(state.get(row, 0) & 1 for row in step.reads):
+                found.append((step.pc, "value"))
+        return min(found, default=None)
