@@ -1,11 +1,13 @@
 """A variable has one type over all its assignments that Numba-CUDA types, whether they run or not.
 
 Each kernel computes `u + u` of a uint64 or, where 1.5 is assigned somewhere, a float64: the one wraps, the other does
-not.  What Numba-CUDA drops before it types a function has no say.  `tests/properties/door_programs.py` compares with Numba.
+not.  What Numba-CUDA drops before it types a function has no say.  `tests/properties/door_programs.py` compares with
+Numba.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -56,6 +58,77 @@ def a_float(kernel: Any) -> Any:
 def an_integer(kernel: Any) -> Any:
     INTEGERS.append(cuda.jit(kernel))
     return kernel
+
+
+# -- what Numba-CUDA does not look into --------------------------------------------------------------------------------
+@a_float
+def a_number_among_those_of_a_tuple_in_the_kernel(y, o):
+    u = y[0]
+    if NUMBER in (1, 2):
+        u = 1.5
+    o[0] = u + u
+
+
+@an_integer
+def a_number_among_those_of_a_tuple_outside(y, o):
+    u = y[0]
+    if NUMBER in PAIR:
+        u = 1.5
+    o[0] = u + u
+
+
+@a_float
+def a_number_of_a_module(y, o):
+    u = y[0]
+    if math.pi > 4:
+        u = 1.5
+    o[0] = u + u
+
+
+@a_float
+def the_negation_of_being_among(y, o):
+    u = 1.5
+    if not (NUMBER in PAIR):  # noqa: E713
+        u = y[0]
+    o[0] = u + u
+
+
+@an_integer
+def the_negation_of_not_being_among(y, o):
+    u = y[0]
+    if not (NUMBER not in PAIR):
+        u = 1.5
+    o[0] = u + u
+
+
+@an_integer
+def a_comparison_by_a_name(y, o):
+    u = y[0]
+    is_large = NUMBER > 9
+    again = is_large
+    if again:
+        u = 1.5
+    o[0] = u + u
+
+
+@a_float
+def a_comparison_by_a_name_compared(y, o):
+    u = y[0]
+    is_large = NUMBER > 9
+    if is_large == True:  # noqa: E712
+        u = 1.5
+    o[0] = u + u
+
+
+@a_float
+def a_comparison_by_a_name_of_two_assignments(y, o):
+    u = y[0]
+    is_large = NUMBER > 9
+    if o[0] > 0:
+        is_large = NUMBER > 9
+    if is_large:
+        u = 1.5
+    o[0] = u + u
 
 
 # -- loops -------------------------------------------------------------------------------------------------------------

@@ -481,7 +481,8 @@ ret;
         (".loc 1 3 1\nbar.sync 0;", "", {"after line 4, where every thread passes, before line 2 runs again"}),
     ],
 )
-def test_the_barrier_that_a_loop_needs(tmp_path, between, behind, remedies):
+def test_the_barrier_that_a_loop_needs(tmp_path, monkeypatch, between, behind, remedies):
+    monkeypatch.chdir(tmp_path)  # PTX text may name sources below the working folder
     file = tmp_path / "k.cu"
     file.write_text("".join(f"statement({n});\n" for n in range(1, 8)))
     kernel = wsemu.load_ptx(LOOP.format(between, behind, file))["k"]

@@ -108,7 +108,9 @@ def merged(b: Builder, block: Block, sources: list[Block], values: list[Value | 
     except NoCommonType:
         other = next((v for v in values if v is not None and not same_value(v, first)), first)
         return Ambiguous(first, other)
-    return replace(result, fixed=False) if isinstance(result, Scalar) and result.fixed else result
+    if isinstance(result, Scalar) and (result.fixed or result.dropped):
+        return replace(result, fixed=False, dropped=False)
+    return result
 
 
 def typed_as(b: Builder, value: Value, other: Value) -> Value:

@@ -2,15 +2,15 @@
 
 It looks at each jump that Python's compiler made.  A jump goes one way if it tests a constant, or if it compares two:
 numbers of the source, names from outside the function, variables that one assignment gives such a value on every path,
-the dimensions of an argument, the length of one that is a tuple.  It computes nothing: `N + 1 > 3` stays a branch.
-Both sides of a branch that stays are typed, whether they can run or not.  Nested functions are part of their maker.
+the dimensions of an argument, the length of one that is a tuple.  It computes nothing and looks into nothing:
+`N + 1 > 3`, `math.pi > 4` and `N in (1, 2)` stay branches.  Both sides of a branch that stays are typed, whether they
+can run or not.  Nested functions are part of their maker.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python.syntax import constant_of, is_folded
@@ -26,6 +26,12 @@ _COMPARE: dict[type[ast.cmpop], Any] = {
     ast.NotEq: operator.ne, ast.Is: operator.is_, ast.IsNot: operator.is_not,
     ast.In: lambda a, b: operator.contains(b, a),
 }  # fmt: skip
+_FOLDED_NOT: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+"""comparisons whose negation Python's compiler makes one comparison of; Numba never drops a branch on `not in`"""
+_TESTS = (ast.Compare, ast.Name)
+"""conditions that Numba finds behind a variable"""
 
 
 class Known(NamedTuple):
@@ -33,7 +39,7 @@ class Known(NamedTuple):
 
     object: Any
     plain: bool
-    """whether a branch on it alone is dropped: a constant, a name; not an attribute of a module"""
+    """whether a branch on it alone is dropped: not on a parameter that is given None"""
 
 
 def marked(w: Walker, node: ast.expr, value: Value) -> Value:
@@ -41,12 +47,15 @@ def marked(w: Walker, node: ast.expr, value: Value) -> Value:
     if type(value) is not Scalar or value.literal is None:
         return value
     found = constant_object(w, node)
-    return replace(value, fixed=found is not None and found.plain)
+    fixed = found is not None and found.plain
+    return replace(value, fixed=fixed, dropped=not fixed and isinstance(node, _TESTS) and jump(w, node) is not None)
 
 
 def unmarked(value: Value) -> Value:
     """A value as a variable of its own that Numba does not look behind, such as a parameter."""
-    return replace(value, fixed=False) if type(value) is Scalar and value.fixed else value
+    if type(value) is Scalar and (value.fixed or value.dropped):
+        return replace(value, fixed=False, dropped=False)
+    return value
 
 
 def constant_object(w: Walker, node: ast.expr) -> Known | None:
@@ -56,19 +65,11 @@ def constant_object(w: Walker, node: ast.expr) -> Known | None:
             return Known(node.value, True)
         case ast.BinOp() | ast.UnaryOp():
             return Known(constant_of(node), True) if is_folded(node) else None
-        case ast.Tuple():
-            items = [constant_object(w, item) for item in node.elts]
-            found = tuple(item.object for item in items if item is not None)
-            return Known(found, False) if len(found) == len(items) else None
         case ast.Name():
             return _named(w, node.id)
         case ast.Attribute(attr="ndim"):
             value = _argument(w, node.value)
             return Known(value.ndim, True) if isinstance(value, ArrayValue) else None
-        case ast.Attribute():
-            base = constant_object(w, node.value)
-            if base is not None and isinstance(base.object, (ModuleType, type)) and hasattr(base.object, node.attr):
-                return Known(getattr(base.object, node.attr), False)
         case ast.Call(func=ast.Name("len"), args=[argument]):
             value = _argument(w, argument)
             return Known(len(value.items), True) if isinstance(value, TupleValue) else None
@@ -120,6 +121,8 @@ def _argument(w: Walker, node: ast.expr) -> Value | None:
 def decided(w: Walker, test: ast.expr) -> bool | None:
     """How the jumps on a condition go if Numba drops those that go the other way; None if both sides stay."""
     match test:
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Compare(left, [op], [right])) if type(op) in _FOLDED_NOT:
+            return decided(w, ast.Compare(left, [_FOLDED_NOT[type(op)]()], [right]))
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             inner = decided(w, operand)
             return None if inner is None else not inner
@@ -149,6 +152,9 @@ def jump(w: Walker, test: ast.expr) -> bool | None:
     if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id in ("isinstance", "hasattr"):
         value = w.condition(test).literal  # decided by types: nothing is emitted
         return None if value is None else bool(value)
+    named = w.env.get(test.id) if isinstance(test, ast.Name) else None
+    if isinstance(named, Scalar) and named.dropped:
+        return bool(named.literal)
     known = constant_object(w, test)
     if known is None or not known.plain:
         return None

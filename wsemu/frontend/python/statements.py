@@ -282,7 +282,7 @@ class Statements:
         match target:
             case ast.Name():
                 if type(value) is Scalar and value.literal is not None:  # a value of its own for each assignment
-                    value = replace(value, fixed=keep and value.fixed)
+                    value = replace(value) if keep else unmarked(replace(value))
                 self.env[target.id] = self.frame.last[target.id] = joining.used(value, target.id)
                 if isinstance(value, (Scalar, ComplexValue)):
                     self.variables.append(TypedVariable(target.id, target.lineno, value.type.name))

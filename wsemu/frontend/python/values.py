@@ -37,6 +37,8 @@ class Scalar(Value):
     """the class of integers that it is a member of (`enum.IntEnum`), which `is` compares, too"""
     fixed: bool = False
     """whether Numba-CUDA knows the number, too, when it drops branches (`pruning`)"""
+    dropped: bool = False
+    """whether Numba-CUDA drops a branch on it, which is a comparison of what Numba knows"""
 
 
 @dataclass(frozen=True, slots=True)
