@@ -232,6 +232,18 @@ def test_maxima_with_registers_of_long_launches_show(monkeypatch):
         assert codes(checked(body, "vm")) == REGISTER, (what, of)
 
 
+def test_ctas_that_speak_for_others_leave_none_out(monkeypatch):
+    """The last CTA stores the register; it lies beyond what is followed of the grid."""
+    monkeypatch.setattr(undefined, "MAX_FOLLOWED_REGISTERS", 400)
+    body = """mov.u32 %r2, %ctaid.x; mov.u32 %r3, %nctaid.x; sub.u32 %r3, %r3, 1; mul.wide.u32 %rd4, %r2, 128;
+        add.u64 %rd3, %rd3, %rd4; setp.eq.u32 %p1, %r2, %r3; @%p1 bra L; mov.u32 %r9, 5; L: """
+    for register, expected in (("%r9", REGISTER), ("%r1", set())):
+        kernel = wsemu.load_ptx(text(INDEX + body + TO.format(register)))["k"]
+        report = wsemu.check(kernel, 200, 32, (np.zeros(32 * 200, np.int32),), corners=True)
+        assert codes(report) == expected, report.notes
+        assert report.verdict == ("failed" if expected else "verified")
+
+
 LEADER = "and.b32 %r2, %r1, 31; setp.ne.u32 %p3, %r2, 0; @%p3 exit; atom.global.add.u32 %r3, [%rd2+4], 1;"
 
 

@@ -94,8 +94,10 @@ def follow(
         )  # fmt: skip
     except UnsupportedError:
         return None
-    cut = ended.status == "budget" and outcome.warp_instructions > most
-    return undefined.followed()._replace(cut=cut, complete=ended.status == outcome.status == "done")
+    followed = undefined.followed()
+    settled = bool(until) and until <= followed.reached.keys()
+    cut = ended.status == "budget" and outcome.status == "done" and not settled
+    return followed._replace(cut=cut, complete=ended.status == outcome.status == "done")
 
 
 def _copies(bound: Bound, initial: Callable[[], list[Any]]) -> list[tuple[Any, bool]]:
