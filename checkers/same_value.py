@@ -43,6 +43,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
                 "schedule shows which was first"
             ),
         ],
-        f"let one thread execute {places.near(raw.pc, raw.other_pc)}, or put a barrier between (1) and (2)",
+        f"let one thread execute {places.near(raw.pc, raw.other_pc)}, make the stores atomic, or put a barrier between "
+        "(1) and (2)",
         f"{copy} by {one}",
     )  # fmt: skip

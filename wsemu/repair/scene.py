@@ -154,6 +154,25 @@ class Scene:
         return plain and sums and all(known[name] for name in names)
 
     @cached_property
+    def loaded(self) -> set[str]:
+        """Variables that are computed from what each thread loads at an index of its own."""
+        found: set[str] = set()
+        for statement in self.statements:
+            if isinstance(statement, (ast.Assign, ast.AugAssign)) and self.is_loaded(statement.value, found):
+                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+                names = (n for target in targets for n in ast.walk(target) if isinstance(n, ast.Name))
+                found |= {n.id for n in names if isinstance(n.ctx, ast.Store)}
+        return found
+
+    def is_loaded(self, node: ast.expr, known: set[str]) -> bool:
+        """Return whether an expression depends on what each thread loads at an index of its own."""
+        return any(
+            (isinstance(n, ast.Name) and n.id in known)
+            or (isinstance(n, ast.Subscript) and self.by_thread(n.slice, self.of_threads) is not None)
+            for n in ast.walk(node)
+        )
+
+    @cached_property
     def clustered(self) -> bool:
         """Whether the kernel knows of other CTAs of its cluster."""
         names = {last_name(call) for call in self.called()}

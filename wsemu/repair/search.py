@@ -503,7 +503,8 @@ class Search:
             return ""
         array, what = key = max(fewer, key=fewer.__getitem__)
         of = f" of `{array}`" if array else ""
-        return f"{now.get(key, 0):,} {what}{of} in place of {self.accesses[key]:,}"
+        count = now.get(key, 0)
+        return f"{count:,} {what.removesuffix('s') if count == 1 else what}{of} in place of {self.accesses[key]:,}"
 
     def right(self, tried: Tried) -> bool | None:
         """Whether a cure leaves what is expected; None where nothing is."""
@@ -532,7 +533,9 @@ class Search:
 
     def keeps(self, attempted: Attempted) -> bool:
         """Whether a launch that was right does what it did: an edit against costs, or of what is left over, may change
-        no result; nor may one keep it from most of what it stores."""
+        no result; nor may one keep it from most of what it stores, or from every store."""
+        if self.stores and not attempted.stores:
+            return False
         if _changed(self.before, attempted.results) < self.changed // 2:
             return False
         if self.report.verdict != "verified" or digest(attempted.results) == self.results:

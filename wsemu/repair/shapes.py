@@ -447,7 +447,9 @@ def guards(scene: Scene) -> Iterator[Candidate]:
         lanes = [f"{n} % 32 == 0" for n in names] + [f"{n} == 0" for n in names] + lanes
         loops = [f"{o.target.id}" for o in scene.text.ancestors(statement)
                  if isinstance(o, ast.For) and isinstance(o.target, ast.Name)]  # fmt: skip
-        several = [*elected, *lanes] if gives or _same_place(statement) or _shared_by_lanes(scene, statement) else []
+        shared = _same_place(statement) or _shared_by_lanes(scene, statement)
+        one_may_do = gives or (shared and not _is_chosen_by_data(scene, statement))
+        several = [*elected, *lanes] if one_may_do else []
         loops += _but_the_last(scene, statement) if gives else []
         for rank, condition in enumerate(dict.fromkeys([*first, *loops, *several])):
             block = f"{scene.text.indent(statement)}if {condition}:\n" + _block(scene, [statement], 1)
@@ -525,6 +527,12 @@ def _same_place(statement: ast.stmt) -> bool:
         case ast.AugAssign(target=ast.Subscript(slice=ast.Constant())):
             return True
     return False
+
+
+def _is_chosen_by_data(scene: Scene, statement: ast.stmt) -> bool:
+    """Return whether data that each thread loads decides which threads execute a statement."""
+    tests = (o.test for o in scene.text.ancestors(statement) if isinstance(o, (ast.If, ast.While)))
+    return any(scene.is_loaded(test, scene.loaded) for test in tests)
 
 
 def _shared_by_lanes(scene: Scene, statement: ast.stmt) -> bool:
