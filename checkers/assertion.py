@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.readings import culprit
 from wsemu.model.finding import Finding
-from wsemu.model.isa import ABORTS, ASSERTS
+from wsemu.model.isa import ABORTS, ASSERTS, RAISES
 from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ def _kind(raw: RawFinding, places: Places) -> str:
     if places.operation(raw.pc) == "trap":
         return "trap"
     ends = int(places.program.code[raw.pc, 7])
+    number = ends >> RAISES  # with `debug`
+    if number and places.program.raises[number - 1].type is AssertionError:
+        return "debug"
     return {ABORTS: "abort", ASSERTS: "assert"}.get(ends, "raise")
 
 
@@ -56,6 +59,11 @@ _WORDS = {
     "trap": ("executes `trap`", "executed", _ENDS_LAUNCH),
     "abort": ("fails an assertion", "failed", _ENDS_LAUNCH),
     "assert": ("fails an assertion", "failed", _ENDS_THREAD),
+    "debug": (
+        "fails an assertion",
+        "failed",
+        "the thread ends here; with `debug=True` the host then raises the exception",
+    ),
     "raise": ("raises an exception", "raised", _ENDS_THREAD),
 }
 """message, label and note by what a thread does"""

@@ -341,6 +341,8 @@ def _in_gap(raw: RawFinding, places: Places) -> Finding:
 _KINDS = {"global": IN_ARRAY, "shared": IN_SHARED, "local": IN_LOCAL, "constant": IN_CONSTANT}
 """memory -> its bit"""
 _OWN = "each thread has its own local memory"
+_FRAME = "__local_depot"
+"""what nvcc calls the local arrays of a function, in PTX"""
 
 
 def _outside_local(raw: RawFinding, places: Places) -> Finding:
@@ -353,14 +355,18 @@ def _outside_local(raw: RawFinding, places: Places) -> Finding:
         message = f"{verb} of {size} bytes in a variable whose function has returned"
         return _finding(raw, places, message, left_out, "use the address only until its function returns")
     place = f"the address is byte {distance:,} of {what}, which has {extent:,}"
-    help_ = "check the index against the array's start" if distance < 0 else _BEYOND
+    help_ = index = f"check the index against the array's {'start' if distance < 0 else 'end'}"
     if what == "memory":
         what, place = "the thread's local memory", f"the address is byte {distance:,} of the thread's {extent:,}"
     if 0 <= owner < LANES and owner != lane:
         place = f"{place}: in the memory of lane {owner}; {_OWN}"
-        if distance % places.program.local_bytes < extent:
-            help_ = "share the value in shared memory, not the address of a local variable; or check the index"
-    return _finding(raw, places, f"{verb} of {size} bytes outside {what}", f"{place}; {left_out}", help_)
+        share = "share the value in shared memory, not the address of a local variable"
+        if -size <= distance < extent + size:  # beside the variable: more likely an index than an address passed on
+            help_ = f"{index}; if lane {owner} passed the address on, {share}"
+        elif distance % places.program.local_bytes < extent:
+            help_ = f"{share}; or check the index"
+    frame = ", the function's local arrays" if name.startswith(_FRAME) else ""
+    return _finding(raw, places, f"{verb} of {size} bytes outside {what}{frame}", f"{place}; {left_out}", help_)
 
 
 _LARGER = "launch with more bytes of dynamic shared memory"

@@ -216,7 +216,7 @@ def _unclean(ran: Ran) -> str:
 def _unfinished(given: Input, ran: Ran) -> str:
     """What is half-written."""
     if _format(given) in ("json", "sarif") and ran.out.strip() and not _is_json(ran.out):
-        return "the document is no JSON"
+        return "the document is not JSON"
     for name, data in ran.left.items():
         if name.endswith(".html"):
             whole = data.rstrip().endswith(b"</html>")

@@ -71,3 +71,19 @@ def test_every_page_is_of_a_code():
 
     pages = {entry.name.removesuffix(".md") for entry in files("wsemu.checkers").joinpath("pages").iterdir()}
     assert pages == set(CODES)
+
+
+def test_options_that_pages_name_exist():
+    import re
+
+    from typer.main import get_command
+
+    from wsemu.app.command_line import app
+
+    commands = get_command(app).commands.values()  # type: ignore[attr-defined]
+    flags = {
+        flag for command in commands for option in command.params for flag in (*option.opts, *option.secondary_opts)
+    }
+    named = {(code, flag) for code in CODES for flag in re.findall(r"`(?:wsemu \w+ )?(--[a-z-]+)", page_of(code).text)}
+    assert named
+    assert {(code, flag) for code, flag in named if flag not in flags} == set()

@@ -74,6 +74,7 @@ K ;; t = cuda.local.array(4.0, np.float32) ;; cuda.local.array(4.0, np.float32) 
 K ;; return 3 ;; 3 ;; a kernel returns a value
 K ;; return x ;; x ;; a kernel returns a value
 K ;; if n > 3: v = 1\nelse: v = (1, 2)\nx[0] = v ;; v ;; `v` is int64 on one path and a tuple of 2 on another
+K ;; v = 1\nfor i in range(n): v = (v, i)\nx[0] = v[0] ;; v ;; `v` is int64 on one path and a tuple of 2 on another
 U ;; class A: pass ;; class A: pass ;; a class in a kernel
 K ;; x[0] = cuda.threadIdx ;; cuda.threadIdx ;; `cuda.threadIdx` cannot be stored into an array
 K ;; x[0] = cuda.threadIdx + 1 ;; cuda.threadIdx + 1 ;; `+` is not defined for `cuda.threadIdx` and int64

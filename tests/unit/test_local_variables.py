@@ -166,6 +166,13 @@ def test_another_threads_variable_is_out_of_bounds(way: str) -> None:
     assert "in the memory of lane 5" in finding.notes[0]
 
 
+def test_an_index_beside_the_end_is_named_before_an_address_of_another_lane(way: str) -> None:
+    (finding,) = [finding for finding in _report(BY_INDEX["load"], way, 8).findings if finding.severity == "error"]
+    assert (finding.help or "").startswith("check the index against the array's end")
+    (finding,) = [finding for finding in _report(SHARED_POINTER, way).findings if finding.severity == "error"]
+    assert (finding.help or "").startswith("share the value in shared memory")
+
+
 @pytest.mark.parametrize(("threads", "verdict"), [(32, "failed"), (1, "verified"), (64, "incomplete")])
 def test_an_address_for_another_warp_is_not_verified(threads: int, verdict: str) -> None:
     body = """mov.u32 %r3, shared; setp.eq.u32 %p2, %r2, 0; @%p2 st.shared.u64 [%r3], %rd6; bar.sync 0;

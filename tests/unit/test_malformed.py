@@ -63,7 +63,7 @@ TABLE = Input({}, ["check", "--format", "json", "program.py"])
         (Ran(4, "internal error: x\n", "", 0.0, {}), "exit code 4 internal error: x"),
         (Ran(2, "", " \n", 0.0, {}), "no message"),
         (Ran(2, '"\x1b[2J"', "", 0.0, {}), "the character '\\x1b' in the output"),
-        (Ran(1, '{"a": ', "", 0.0, {}), "the document is no JSON"),
+        (Ran(1, '{"a": ', "", 0.0, {}), "the document is not JSON"),
         (Ran(0, "{}", "", 0.0, {"made.html": b"<html>"}), "the file 'made.html' is half-written"),
         (Ran(0, "{}", "", 0.0, {".wsemu-x1": b""}), "the file '.wsemu-x1' is left over"),
         (Ran(0, "{}", "", 0.0, {"made.html": b"<html></html>\n"}), ""),

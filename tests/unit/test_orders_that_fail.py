@@ -113,6 +113,8 @@ def test_an_assertion_that_fails_in_one_order_fails(how: str, grid: int, block: 
     assert report.verdict == "failed", report.notes
     (finding,) = report.errors
     assert (finding.code, finding.holds_in) == (ASSERT, "some schedules")
+    does = {"trap": "executes `trap`", "raise": "raises an exception"}.get(how, "fails an assertion")
+    assert finding.message.endswith(does)
     assert ("in this order of atomics" if block == 1 else "in the initial run") in "\n".join(finding.notes)
     assert replayed(report, bound, finding).codes == [ASSERT]
 

@@ -18,8 +18,8 @@ def flat(text: str) -> str:
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("", "is no JSON: EOF while parsing a value at line 1 column 0"),
-    ('{"grid": [1]', "is no JSON: EOF while parsing an object at line 1 column 12"),
+    ("", "is not JSON: EOF while parsing a value at line 1 column 0"),
+    ('{"grid": [1]', "is not JSON: EOF while parsing an object at line 1 column 12"),
     ("[]", f"has a list where an object belongs: its keys are {KEYS}"),
     ("null", f"has null where an object belongs: its keys are {KEYS}"),
     ("{}", f"lacks `grid`: its keys are {KEYS}"),
@@ -35,6 +35,8 @@ def test_a_launch_file_that_is_none(tmp_path, text, said):
 @pytest.mark.parametrize(("options", "said"), [
     (("--budget", "0"), "invalid value for '--budget': give 1 or more"),
     (("--budget", "x"), "invalid value for '--budget': give an integer"),
+    (("--time-limit", "x"), "invalid value for '--time-limit': give a number"),
+    (("--time-limit", "0"), "`--time-limit` is 0.0: give more than 0"),
     (("--engine", "x"), "invalid value for '--engine': 'x' is not one of 'vm', 'reference'"),
     (("--tier", "x"), "invalid value for '--tier': 'x' is not one of 'auto', 'off', 'always', 'restless'"),
     (("--only", "nix"), "`--only`: no checker 'nix': one of deadlock, race, intra-warp, "),

@@ -49,7 +49,9 @@ def _words(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> S
             raise UsageError(f"`{option}` is for PTX files: `{file}` is a program, which launches its kernels itself")
         return arguments
     if arguments:
-        raise UsageError(f"`{arguments[0]}` after `{file}`: arguments of a kernel are given as `--arg {arguments[0]}`")
+        word = arguments[0]
+        remedy = "give options without a `--` before them" if word[:1] == "-" else f"give an argument as `--arg {word}`"
+        raise UsageError(f"`{word}` after `{file}`, which is PTX and takes no words: {remedy}")
     from wsemu.app.ptx_launch import REPEATED, Options
 
     given: dict[str, Any] = {name: tuple(value) if name in REPEATED else value for name, value in launch.items()}

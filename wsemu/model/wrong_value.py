@@ -18,6 +18,7 @@ _WANTED = {
     "int_from_float": "an integer",
     "bool_type": "true or false",
     "float_type": "a number",
+    "float_parsing": "a number",
     "finite_number": "a finite number",
     "list_type": "a list",
     "bool_parsing": "true or false",
@@ -36,6 +37,8 @@ def wanted(error: ErrorDetails) -> str:
         return f"one of {about['expected']}" if " or " in about["expected"] else about["expected"]
     if type_ == "greater_than_equal":
         return f"{about['ge']:g} or more"
+    if type_ == "greater_than":
+        return f"more than {about['gt']:g}"
     if type_ == "less_than_equal":
         return f"{about['le']:g} or less"
     if type_ == "less_than":
@@ -52,7 +55,7 @@ def said(error: ErrorDetails, keys: Collection[str]) -> str:
     value, what stands there, and what may."""
     type_, path = error["type"], error["loc"]
     if type_ == "json_invalid":
-        return f" is no JSON: {error['ctx']['error']}"
+        return f" is not JSON: {error['ctx']['error']}"
     if not path:
         return f" has {_short(error['input'])} where an object belongs: its keys are {', '.join(keys)}"
     key = str(path[-1])

@@ -420,6 +420,17 @@ def alike(a: Value, v: Value) -> bool:
     return same_types(a, v)
 
 
+def _two_types(value: Ambiguous) -> tuple[Value, Value]:
+    """Return two values of a variable without a common type, each of one type."""
+    second = value.second
+    while isinstance(second, Ambiguous):
+        second = second.second
+    first = value.first
+    while isinstance(first, Ambiguous):
+        first = first.first
+    return first, second
+
+
 def used(value: Value, name: str) -> Value:
     """`value`, unless it has no single type."""
     if isinstance(value, Unread):
@@ -430,10 +441,10 @@ def used(value: Value, name: str) -> Value:
             what = error.message
         raise UnsupportedError(what, remedy=error.remedy)
     if isinstance(value, Ambiguous):
-        both = (value.first, value.second)
+        both = _two_types(value)
         objects = any(isinstance(one, (Static, Closure)) for one in both)  # None and a number are one type to Numba
         raise (UnsupportedError if objects else KernelError)(
-            f"`{name}` is {describe(value.first)} on one path and {describe(value.second)} on another",
+            f"`{name}` is {describe(both[0])} on one path and {describe(both[1])} on another",
             remedy="use two names, or convert to one type",
         )
     return value
