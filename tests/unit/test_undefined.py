@@ -69,6 +69,8 @@ DEFINED = {
     "applypriority": "applypriority.global.L2::evict_normal [%o], 128; applypriority.L2::evict_normal [%o+128], 128;",
     "createpolicy": "createpolicy.range.global.L2::evict_last.L2::evict_unchanged.b64 %x1, [%o], %n, 64;",
     "createpolicy of a fraction": "createpolicy.fractional.L2::evict_last.b64 %x1, 0f3F800000;",
+    "createpolicy of a fraction in a register": ".reg .f32 %share; mov.f32 %share, 0f3F000000;"
+    " createpolicy.fractional.L2::evict_last.b64 %x1, %share;",
     "fns": "fns.b32 %r1, %t, %n, 1; st.global.u32 [%a], %r1;",
     "ld.v2": "ld.global.v2.u32 {%r1, _}, [%o];",
     "mapa": "setp.ne.u32 %q, %t, 0; @%q exit; st.shared.u32 [%s], 1; mapa.shared::cluster.u32 %r1, %s, %n;"

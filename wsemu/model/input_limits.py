@@ -43,7 +43,7 @@ INPUT_LIMITS: dict[str, InputLimit] = {
     "ptx-calls": InputLimit(
         1 << 14, "calls", "a kernel with the functions that it calls", "call fewer functions, or write loops"
     ),
-    "ptx-call-depth": InputLimit(64, "calls", "a chain of calls", "let the compiler inline some of them"),
+    "ptx-call-depth": InputLimit(256, "calls", "a chain of calls", "let the compiler inline some of them"),
     "ptx-recursion": InputLimit(
         128, "functions", "a group that call each other", "write loops in the place of recursion"
     ),

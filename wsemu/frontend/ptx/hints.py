@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.ptx.copies import constant_of
 from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
 from wsemu.frontend.ptx.memory import full_address, misaligned, segment_of, undefined_where
-from wsemu.frontend.ptx.syntax import Number
+from wsemu.frontend.ptx.syntax import Name, Number
 from wsemu.model.isa import LOCAL
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ _TENSORMAPS = {("tensormap",), ("const", "tensormap"), ("param", "tensormap")}
 _GLOBAL = frozenset({"global"})
 
 
+_ONE = 0x3F800000
+"""1.0, as an f32"""
 _LINE = 128
 """bytes that `applypriority` is about"""
 
@@ -95,7 +97,20 @@ _POLICIES = {"range": (4, 4), "fractional": (1, 2), "cvt": (2, 2)}
 
 
 def _check_fraction(e: Emitter, operand: Operand) -> None:
-    """KernelError for a constant that is no fraction above 0."""
+    """KernelError for a constant that is no fraction above 0; of a register, `undefined-behavior` in the lanes where it
+    holds none."""
+    if isinstance(operand, Name):
+        value = e.read(operand, "f32")
+        above = e.emit("setp.gt.f32", value, e.constant("b32", 0))
+        most = e.emit("setp.le.f32", value, e.constant("b32", _ONE))
+        undefined_where(
+            e,
+            e.emit("not.pred", e.emit("and.pred", above, most)),
+            "`createpolicy.fractional` of no fraction above 0, and at most 1",
+            "PTX: the fraction is above 0, and at most 1",
+            "give such a fraction",
+        )
+        return
     if not isinstance(operand, Number) or not operand.is_float_bits:
         raise UnhandledForm
     size = operand.is_float_bits // 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.module import Entry, Kind, Module
     from wsemu.frontend.ptx.syntax import Function
     from wsemu.model.program import Program
+
+_FRAMES = 12_000
+"""frames of the interpreter that a kernel may need: functions are emitted in the place of their calls"""
 
 
 def compile_entry(
@@ -72,10 +76,14 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind], *, blocks: bool =
         check_size(e, variable)
     e.names.append(names)
     e.frames.append(Frame(function, None))
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _FRAMES))
     try:
         walk(e, function.body)
     except RecursionError as error:
         raise module.source.error(function.at, f"`{entry.name}` nests calls or blocks too deeply") from error
+    finally:
+        sys.setrecursionlimit(limit)
     e.block.end, e.block.span, e.block.stack = "exit", e.span, e.stack
     graph.blocks[:] = [*e.layout, *e.aside]
     finish(e)
