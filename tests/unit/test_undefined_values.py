@@ -31,6 +31,7 @@ SOURCES = {
     "shared memory": (SHARED + "ld.shared.u32 %r8, [%r4];", "%r8", READ),
     "volatile shared memory": (SHARED + "ld.volatile.shared.u32 %r8, [%r4];", "%r8", READ),
     "local memory": (".local .b32 q[4]; ld.local.u32 %r8, [q+4];", "%r8", READ),
+    "what an exchange returns": (SHARED + "atom.shared.exch.b32 %r8, [%r4], 5;", "%r8", READ),
     "a byte of shared memory": (SHARED + "st.shared.u16 [%r4], 0; ld.shared.u32 %r8, [%r4];", "%r8", READ),
     "a copy in shared memory": (SHARED + "st.shared.u32 [%r4], %r9; ld.shared.u32 %r8, [%r4];", "%r8", REGISTER),
     "a copy in local memory": (".local .b32 q[4]; st.local.u32 [q], %r9; ld.local.u32 %r8, [q];", "%r8", REGISTER),
@@ -56,6 +57,9 @@ DISCARDED = {
     "a vote decided by others": "setp.eq.u32 %p2, %r9, 1; setp.eq.u32 %p1, %r1, 3; or.pred %p2, %p2, %p1; "
     "vote.sync.any.pred %p3, %p2, -1; selp.u32 %r8, 1, 0, %p3;" + TO.format("%r8"),
     "another store": ".local .b32 q[4]; st.local.u32 [q], %r9; st.local.u32 [q], %r1; ld.local.u32 %r8, [q];"
+    + TO.format("%r8"),
+    "an exchange that sets memory up": SHARED
+    + "atom.shared.exch.b32 %r7, [%r4], 5; ld.shared.u32 %r8, [%r4];"
     + TO.format("%r8"),
     "nobody": SHARED + "ld.shared.u32 %r8, [%r4]; add.u32 %r8, %r8, 1;",
     "a vector's other element": SHARED

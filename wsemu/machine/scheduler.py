@@ -106,6 +106,7 @@ from wsemu.model.isa import (
     SERVED,
     SHARED,
     UNCOUNTED,
+    USES_OLD,
     WRITE,
 )
 
@@ -127,7 +128,7 @@ FIRST_FENCE_EVENT = EVENT_KINDS.index("fence.cta")
 
 @compiled
 def exchanges(op):
-    """Whether it may set memory up: what it returns need not be used."""
+    """Whether it may set memory up, if what it returns is not used."""
     return (op - EXCHANGE) * (op - EXCHANGE64) * (op - EXCHANGE8) * (op - EXCHANGE16) == 0
 
 
@@ -222,6 +223,7 @@ def charge_apart(m, row, size, op, service):
 
 DELTAS = 8 * 2 * LANES
 """where in the scratch of 128 numbers `place_lanes` leaves its results: shadow.py uses the rest"""
+USED = USES_OLD << UNUSED_SHIFT
 EXCHANGE, EXCHANGE64 = OPCODE["atom.exch.b32"], OPCODE["atom.exch.b64"]
 EXCHANGE8, EXCHANGE16 = OPCODE["atom.exch.b8"], OPCODE["atom.exch.b16"]
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
@@ -345,7 +347,7 @@ def note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, 
         if status:
             return status
     if segment.initialised:
-        reads = not writes or (i.op >= N_MEMORY and not exchanges(i.op))
+        reads = not writes or (i.op >= N_MEMORY and (i.aux & USED != 0 or not exchanges(i.op)))
         track_initialised(m, pc, w, number, registers, i.a, bias, group, how, size, writes, reads)
     return np.int64(0)
 

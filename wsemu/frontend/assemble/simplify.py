@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.assemble.flow import ALU, predecessors, reachable
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Phi, Register
 from wsemu.model.data import replace
-from wsemu.model.isa import SIZE, first_element
+from wsemu.model.isa import SIZE, USES_OLD, first_element
 from wsemu.model.matrix import VECTORS, vector_counts
 
 if TYPE_CHECKING:
@@ -183,7 +183,8 @@ def _drop_negations(blocks: Blocks, assigned: dict[Register, int]) -> None:
 
 
 def remove_dead_code(blocks: Blocks) -> None:
-    """Drop ALU operations and phis whose results reach no memory access, barrier, branch or other effect."""
+    """Drop ALU operations and phis whose results reach no memory access, barrier, branch or other effect, and mark
+    exchanges whose results do."""
     sources: dict[Register, list[Iterable[Register]]] = {}
     needed: set[Register] = set()
     for block in blocks.values():
@@ -210,10 +211,17 @@ def remove_dead_code(blocks: Blocks) -> None:
         if block.phis:
             block.phis = [phi for phi in block.phis if phi.result in needed]
         block.instructions = [
-            instruction
+            _marked(instruction, needed)
             for instruction in block.instructions
             if instruction.operation not in ALU or instruction.results[0] in needed
         ]
+
+
+def _marked(instruction: Instruction, needed: set[Register]) -> Instruction:
+    """Return an exchange whose result is needed with a mark of that; anything else as it is."""
+    if not instruction.operation.startswith("atom.exch.") or needed.isdisjoint(instruction.results):
+        return instruction
+    return replace(instruction, auxiliary=instruction.auxiliary | USES_OLD)
 
 
 def split_critical_edges(blocks: Blocks) -> Blocks:

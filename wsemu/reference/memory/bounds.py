@@ -36,6 +36,7 @@ from wsemu.model.isa import (
     SHARED,
     SIZE,
     STACK_UNIT,
+    USES_OLD,
     WRITE,
 )
 from wsemu.reference.memory.atomics import atomics
@@ -270,7 +271,7 @@ def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     places = _places(run, fields, lanes, size, ATOMIC)
     if not fields[7] & NO_STORE:
         run.launch.watch.read_only.note(run, places, size, stores=True)
-    if not name.startswith("atom.exch"):  # it may set memory up: what it returns need not be used
+    if fields[7] & USES_OLD or not name.startswith("atom.exch"):  # else it may set memory up
         check_written(run, places, size)
     charge(run, places, size, "atomic", fields[7] & SERVED)
     kept: dict[int, int] = {}
