@@ -273,6 +273,8 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
     yield from _exception_notes(places, settings)
     yield from loose
     yield from _lucky_alignment_notes(places)
+    if found.kept and places.program.sources_note:
+        yield places.program.sources_note
     yield from (*places.program.doubts, *_same_values(places)) if settings.strict else ()
     wrong = any(f.severity == "error" and f.code not in _promoted(settings) for f in found.kept)
     if wrong and _wrote_arrays(places.program, places.outcome):

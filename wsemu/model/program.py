@@ -174,6 +174,8 @@ class Program:
     """what is as hardware does it, and no text promises, with its place"""
     doubts: list[str] = field(default_factory=list)
     """remarks on what is right, and looks like a mistake"""
+    sources_note: str = ""
+    """what to do about sources that reports do not show; nothing where there are none"""
     shows_addresses: bool = False
     """whether it may use addresses as numbers, as PTX does"""
     derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)

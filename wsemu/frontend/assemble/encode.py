@@ -435,6 +435,7 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         shared_locals=list(graph.shared_locals),
         unpromised=list(graph.unpromised),
         doubts=list(graph.doubts),
+        sources_note=graph.sources_note,
         registers=graph.registers,
         shows_addresses=graph.shows_addresses,
     )

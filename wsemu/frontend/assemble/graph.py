@@ -109,6 +109,10 @@ class Graph:
     """as `Program` has it"""
     doubts: dict[str, None] = field(default_factory=dict)
     """remarks on what is right, and looks like a mistake"""
+    hidden_sources: dict[str, None] = field(default_factory=dict)
+    """sources that its places name, and that are not to be shown"""
+    sources_note: str = ""
+    """as `Program` has it"""
     registers: int = 0
     """as `Program` has it"""
     shows_addresses: bool = False

@@ -280,7 +280,9 @@ def _span(e: Emitter, place: tuple[int, int, int], inlined: bool) -> int | None:
     key = e.source.path, number, line, column
     found = e.places.get(key)
     if found is None:
-        path = e.module.paths.get(number)
+        path, hidden = e.module.paths.get(number), e.module.hidden.get(number)
+        if hidden is not None and not any(part in hidden for part in _TOOLKIT):
+            e.graph.hidden_sources[hidden] = None
         if path is None or (inlined and any(part in path for part in _TOOLKIT)):
             return None
         found = e.places[key] = e.span_number(loc_span(path, line, column))

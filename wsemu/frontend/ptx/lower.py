@@ -22,6 +22,7 @@ from wsemu.frontend.ptx.provenance import name_accesses
 from wsemu.frontend.ptx.reach import Reached
 from wsemu.frontend.ptx.reachable_memory import forbid_by_origin
 from wsemu.frontend.ptx.recursion import finish
+from wsemu.frontend.ptx.sources import hidden_note
 from wsemu.frontend.ptx.ssa import assign_once
 from wsemu.frontend.ptx.variables import EntryParameter
 
@@ -91,6 +92,7 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind], *, blocks: bool =
     for code, what in mark_registers(graph):
         found.setdefault(what, f"{what} {_place(graph, code)}")
     graph.unmodelled += found.values()
+    graph.sources_note = hidden_note(tuple(graph.hidden_sources))
     part_ends(graph)
     assign_once(graph)
     forbid_by_origin(graph, kinds, e.windowed)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from wsemu.frontend.ptx.parser import parse_file
 from wsemu.frontend.ptx.source import Source
-from wsemu.frontend.ptx.sources import find_source
+from wsemu.frontend.ptx.sources import find_hidden, find_source
 from wsemu.frontend.ptx.syntax import Function, Variable
 from wsemu.model.data import dataclass, field, replace
 
@@ -67,6 +67,8 @@ class Module:
     entries: dict[str, Entry]
     paths: dict[int, str | None] = field(default_factory=dict)
     """number of a source file -> where it lies, None if it is not there"""
+    hidden: dict[int, str] = field(default_factory=dict)
+    """number of a source file that is not to be shown -> where it lies"""
     symbols: Symbols | None = None
     """what the files that it is linked with define"""
 
@@ -134,7 +136,10 @@ def parse(text: str, file: str, roots: Sequence[str] = ()) -> Module:
     folder = os.path.dirname(file)
     paths = {number: find_source(name, folder, roots) for number, name in tree.sources.items()}
     entries = {function.name: _entry(function, source) for function in tree.functions.values() if function.is_entry}
-    return Module(tree, source, entries, paths)
+    missing = [number for number, path in paths.items() if path is None]
+    found = {number: find_hidden(tree.sources[number], folder, roots) for number in missing}
+    hidden = {number: path for number, path in found.items() if path is not None}
+    return Module(tree, source, entries, paths, hidden)
 
 
 def _entry(function: Function, source: Source) -> Entry:

@@ -34,10 +34,36 @@ def find_source(name: str, folder: str, roots: Sequence[str] = ()) -> str | None
 
     `folder` is the PTX's, or `` for PTX without a file; `roots` are more folders whose sources may be shown.
     """
-    if "\0" in name or os.path.splitext(name)[1].lower() not in SUFFIXES:
+    return next((path for path in _candidates(name, folder) if _may_be_shown(path, folder, roots)), None)
+
+
+def find_hidden(name: str, folder: str, roots: Sequence[str] = ()) -> str | None:
+    """Return where the source that `.file` names is located if it is there, and is outside of all folders."""
+    if find_source(name, folder, roots) is not None:
         return None
-    candidates = (name, os.path.join(folder, name))
-    return next((path for path in candidates if _is_source(path) and _may_be_shown(path, folder, roots)), None)
+    return next((path for path in _candidates(name, folder) if _has_suffix(os.path.realpath(path))), None)
+
+
+def hidden_note(paths: Sequence[str]) -> str:
+    """Return the note of a report on sources that are not shown; nothing if there are none."""
+    if not paths:
+        return ""
+    more = f" (and {len(paths) - 1:,} more)" if len(paths) > 1 else ""
+    root = os.path.dirname(os.path.realpath(paths[0]))
+    return (
+        f"`{paths[0]}`{more} is not shown: it is outside of the working folder and of the PTX's: give "
+        f"`--source-root {root}`, or set `{VARIABLE}`"
+    )
+
+
+def _candidates(name: str, folder: str) -> list[str]:
+    if "\0" in name or not _has_suffix(name):
+        return []
+    return [path for path in (name, os.path.join(folder, name)) if _is_source(path)]
+
+
+def _has_suffix(path: str) -> bool:
+    return os.path.splitext(path)[1].lower() in SUFFIXES
 
 
 def _is_source(path: str) -> bool:
@@ -50,7 +76,7 @@ def _is_source(path: str) -> bool:
 
 def _may_be_shown(path: str, folder: str, roots: Sequence[str]) -> bool:
     real = os.path.realpath(path)
-    if os.path.splitext(real)[1].lower() not in SUFFIXES:  # a link to something else
+    if not _has_suffix(real):  # a link to something else
         return False
     named = filter(None, os.environ.get(VARIABLE, "").split(os.pathsep))
     return any(is_below(real, root) for root in (os.getcwd(), *filter(None, (folder, *roots)), *named)) or (
