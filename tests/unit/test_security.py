@@ -315,10 +315,8 @@ def test_sources_of_its_own_are_shown(folder: Path, monkeypatch: pytest.MonkeyPa
     assert shows(str(outside / "shown.cu"), outside.parent)
     assert not shows(str(outside / "shown.cu"), folder)
     hidden = command("check", named(folder, str(outside / "shown.cu")), *LAUNCH, "--format", "json", cwd=folder)
-    notes = json.loads(hidden.stdout)["launches"][0]["notes"]
-    assert any(
-        f"`{outside / 'shown.cu'}` is not shown" in note and f"--source-root {outside}`" in note for note in notes
-    )
+    assert f"`{outside / 'shown.cu'}` is not shown" in hidden.stdout
+    assert f"`--source-root {outside}`" in hidden.stdout
     assert shows(str(outside / "shown.cu"), folder, "--source-root", folder, "--source-root", outside.parent)
     monkeypatch.setenv("WSEMU_SOURCE_ROOTS", f"{folder}{os.pathsep}{outside}")
     assert shows(str(outside / "shown.cu"), folder)
