@@ -18,8 +18,9 @@ t, and a number that it holds; in a line, as `warps: M0 8; W0+4=2; P0 0 release 
     ?0, !0, ?t1      before an operation: only where p0 is no null, where it is null, where t is 1
 
 All interleavings are visited, with vector clocks: it is wrong to race (`free` writes to the whole block), to access
-what is in no block or in one that was freed, to free that, to read what nobody wrote, and to access two words at an
-address of one.  This file asks wsemu for its verdict, and uses nothing else of it.
+what is in no block or in one that was freed, to free that, to read what nobody wrote, unless it is a ticket that
+decides nothing, and to access two words at an address of one.  This file asks wsemu for its verdict, and uses nothing
+else of it.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ PLACES = ("warps", "ctas", "lanes")
 SLOTS, POINTERS = 3, 3
 HUGE = 1 << 24
 """bytes that no heap has: `malloc` gives null"""
+UNDEFINED = -2
+"""the ticket of a thread that has loaded what nobody wrote: wrong where it decides something"""
 MOST_STATES = 20_000
 _ROUNDED = 16
 """bytes that those which are not freed are counted by"""
@@ -241,6 +244,8 @@ class _Step:
                 s.clocks[n] = met
             return
         ((n, op),) = ops
+        if op.guard.startswith("?t") and s.tickets[n] == UNDEFINED:
+            self.faults.add(UNSET)
         if _holds(s, n, op.guard):
             times, observed = s.clocks[n]
             s.clocks[n] = Clock(tuple(c + (k == n) for k, c in enumerate(times)), observed)
@@ -326,7 +331,7 @@ class _Step:
         self.state.tickets[n] = 0
         for place in self._places(n, op, 1):
             self._get(n, place, op.order)
-            self.state.tickets[n] = self._read(place)
+            self.state.tickets[n] = self.state.words.get(place, UNDEFINED)
 
     def _C(self, n: int, op: Op) -> None:
         self._both(n, "count", op.order)

@@ -22,7 +22,8 @@ What is enumerated: for each read the write that it reads from, for each place t
 their order.  An execution is allowed if it keeps the axioms of the PTX ISA, "Memory Consistency Model": coherence,
 Fence-SC, atomicity, no thin air, SC per location, causality (Lustig, Sahasrabuddhe, Giroux, "A Formal Analysis of the
 NVIDIA PTX Memory Consistency Model", ASPLOS 2019).  It has a *data race* if two operations on one place, one of which
-writes, are neither morally strong nor ordered by causality.  It *hangs* if a thread reads for ever what stays there,
+writes, are neither morally strong nor ordered by causality.  If both are weak stores, of one value in every execution,
+that shows nowhere, and is counted apart (`same`).  It *hangs* if a thread reads for ever what stays there,
 and waits for another value.
 
 This file knows nothing of clocks or schedules and imports nothing of wsemu: it is what their verdicts are judged by.
@@ -265,13 +266,15 @@ class Found(NamedTuple):
 
     outcomes: frozenset[Outcome]
     racing: bool
-    """whether some has a data race"""
+    """whether some has a data race that may show"""
     races: frozenset[tuple[tuple[int, int], tuple[int, int]]] = frozenset()
     """(thread, step) of both sides"""
     hanging: bool = False
     """whether some thread may wait for ever"""
     whole: bool = True
     """whether these are all"""
+    same: bool = False
+    """whether some has a data race of two weak stores of one value, which counts as none in `racing`"""
 
     @property
     def known(self) -> bool:
@@ -297,18 +300,20 @@ def explore(program: Program, most: int = MOST_CANDIDATES, *, up_to_wrong: bool 
     goes wrong."""
     outcomes: set[Outcome] = set()
     races: set[tuple[tuple[int, int], tuple[int, int]]] = set()
-    hanging, whole = False, True
+    hanging, whole, same = False, True, False
     try:
         for execution in _allowed(program, _Effort(most), alike=up_to_wrong):
             outcomes.add(execution.outcome())
-            races |= execution.races()
+            racing = execution.races()
+            races |= {pair for pair, alike in racing.items() if not alike}
+            same |= any(racing.values())
             hanging |= any(event.waits for event in execution.events)
             if up_to_wrong and (races or hanging):
                 whole = False
                 break
     except TooManyError:
         whole = False
-    return Found(frozenset(outcomes), bool(races), frozenset(races), hanging, whole)
+    return Found(frozenset(outcomes), bool(races), frozenset(races), hanging, whole, same)
 
 
 class _Effort:
@@ -667,8 +672,9 @@ class _Execution:
                 return False
         return True
 
-    def races(self) -> set[tuple[tuple[int, int], tuple[int, int]]]:
-        found = set()
+    def races(self) -> dict[tuple[tuple[int, int], tuple[int, int]], bool]:
+        """(thread, step) of both sides -> whether they are two weak stores of one value."""
+        found: dict[tuple[tuple[int, int], tuple[int, int]], bool] = {}
         for a, b in combinations(range(len(self.events)), 2):
             one, two = self.events[a], self.events[b]
             if not one.operation.place or one.operation.place != two.operation.place or one.thread == two.thread:
@@ -678,7 +684,9 @@ class _Execution:
             if not (one.writes or two.writes):
                 continue
             if not (self.cause[a] >> b & 1 or self.cause[b] >> a & 1):
-                found.add(((one.thread, (one.at + 1) // 2), (two.thread, (two.at + 1) // 2)))
+                pair = (one.thread, (one.at + 1) // 2), (two.thread, (two.at + 1) // 2)
+                stores = all((o.kind, o.order) == (WRITE, WEAK) for o in (one.operation, two.operation))
+                found[pair] = found.get(pair, True) and stores and one.written == two.written
         return found
 
     def outcome(self) -> Outcome:

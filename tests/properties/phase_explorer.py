@@ -284,6 +284,8 @@ class Outlook(NamedTuple):
     """an asynchronous write after a plain read, ordered but without a fence: a warning"""
     requested: bool = False
     """an access to another CTA's memory of which nothing but its request comes before the end there: a warning"""
+    same: bool = False
+    """stores that nothing orders, all of one value: a warning"""
 
 
 class Where(NamedTuple):
@@ -302,7 +304,7 @@ def outlook(program: Program, where: Where | None = None) -> Outlook:
     order = Order(program, explorer.phase)
     found, war = order.faults()
     late, requested = order.at_the_end(where)
-    return Outlook(frozenset(found | late), explorer.completes, True, war, requested)
+    return Outlook(frozenset(found | late), explorer.completes, True, war, requested, order.same)
 
 
 Node = tuple[int, int]
@@ -321,6 +323,8 @@ class Order:
         self.later = self._closed([*self._edges(), *self._in_time()])
         """the same in time, whether or not memory is in order too"""
         self.accesses = [a for node in self.nodes for a in self._accesses(node)]
+        self.same = False
+        """whether two stores that nothing orders write one value: `faults` finds out"""
 
     def kind(self, node: Node) -> str:
         t, k = node
@@ -416,7 +420,9 @@ class Order:
                     continue
                 ordered = [(a, b) for a, b in ((one, other), (other, one)) if self._ordered(a, b)]
                 if not ordered:
-                    found.add(RACE)
+                    same = one.writes and other.writes and self._store_the_same(one, other)
+                    self.same |= same
+                    found |= set() if same else {RACE}
                     continue
                 earlier, later = ordered[0]
                 if later.bulk and not earlier.bulk and not self._fenced(earlier, later):
@@ -450,6 +456,26 @@ class Order:
             return True
         written = (a for a in self.accesses if a.agent and a.writes and a.variable == one.variable)
         return any(self._in_order(one, a) and self._in_order(a, other) for a in written)  # it is overwritten until then
+
+    def _store_the_same(self, one: Access, other: Access) -> bool:
+        """Whether two stores leave the same bytes.  What they store is one value each, if every two accesses that
+        nothing orders are two such stores; else there is a race, whatever they store."""
+        words = range(min(one.words, other.words))
+        return all(self._stored(one, word) == self._stored(other, word) for word in words)
+
+    def _stored(self, store: Access, word: int) -> float:
+        """What it stores there: a plain one the number of its step, a load ones, other copies what they have read."""
+        t, k = store.node
+        kind, _, number = self.threads[t][k]
+        if kind not in "VO":
+            return float(k) if kind == "W" else 1.0
+        source = number % VARIABLES if kind == "V" else self.threads[t][k].place
+        before = [
+            a for a in self.accesses
+            if a.writes and a.variable == source and word < a.words and self._ordered(a, store)
+        ]  # fmt: skip
+        last = [a for a in before if not any(self._ordered(a, b) for b in before if b is not a)]
+        return self._stored(last[0], word) if last else 0.0
 
     def _in_order(self, one: Access, other: Access) -> bool:
         if not one.agent:
@@ -533,3 +559,8 @@ class Access(NamedTuple):
     """a copy"""
     bulk: bool
     """in the asynchronous proxy"""
+
+    @property
+    def words(self) -> int:
+        """How many of a variable's it is of, from the first on."""
+        return SIZE // 4 if self.agent else 1

@@ -304,20 +304,18 @@ def judged_phases(
                 complaints.append(f"{engine}: found {named}, and the interleavings show {shown}")
         for code in errors & SURE - can.faults if can.faults else ():
             complaints.append(f"{engine}: {code} cannot happen; the interleavings show {shown}")
+        told = errors - HARMLESS - {"phase-alias"}
+        also = {RACE} if can.same else set()  # stores of one value are a warning where nothing else fails
         hidden = {PROXY} if RACE in errors else set()  # what races hides what was there before
-        if (
-            can.faults
-            and can.faults <= ACCESSES
-            and errors - HARMLESS - {"phase-alias"}
-            not in (
-                can.faults,
-                can.faults - hidden,
-            )
-        ):
+        right = (can.faults, can.faults - hidden, can.faults | also, can.faults - hidden | also)
+        if can.faults and can.faults <= ACCESSES and told not in right:
             complaints.append(f"{engine}: found {named}, and the interleavings show {shown}")
         warns = any(finding.code == "proxy-war" for finding in report.findings)
         if not can.faults and not errors and warns != can.war:
             complaints.append(f"{engine}: proxy-war is {'' if warns else 'not '}found")
+        warns = any(finding.code == "same-value-store" for finding in report.findings)
+        if not can.faults and not errors and warns != can.same:
+            complaints.append(f"{engine}: same-value-store is {'' if warns else 'not '}found")
         warns = any(finding.code == "dsmem-relaxed-exit" for finding in report.findings)
         if not can.faults and not errors and warns != can.requested:
             complaints.append(f"{engine}: dsmem-relaxed-exit is {'' if warns else 'not '}found")

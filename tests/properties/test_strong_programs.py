@@ -349,3 +349,24 @@ def test_random_programs_whose_ctas_are_counted(monkeypatch: pytest.MonkeyPatch)
             judged = judged_strong(strong_program(source), "reference" if k % 10 == 0 else "vm")
         assert not judged.complaint, judged
     assert any(proven)
+
+
+@pytest.mark.parametrize(
+    ("line", "can", "said"),
+    [
+        ("P0@0: A add f 1 relaxed -> t; W x 1 | P1@1: A add f 1 relaxed -> t; W x 1", "stores one value", "verified"),
+        ("P0@0: W x 1; W y 1 | P1@1: W x 1; W y 2", "races", "failed"),
+        ("P0@0: W x 1 | P1@1: W x 1 relaxed", "races", "failed"),
+        ("P0@0: W x 1; R x | P1@1: W x 1", "races", "failed"),
+        (
+            ("P0@0: A cas f 1 relaxed until 0; F acq_rel gpu; W x 1; F acq_rel gpu; W f 0 relaxed"
+            " | P1@1: A cas f 1 relaxed until 0; F acq_rel gpu; W x 1; F acq_rel gpu; W f 0 relaxed"),
+            "is right", "verified",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_weak_stores_of_one_value(line: str, can: str, said: str, engine: str) -> None:
+    found = judged_strong(parse(line), engine)
+    assert (found.complaint, found.can, found.verdict) == ("", can, said)
+    assert ("same-value-store" in found.codes) == (can == "stores one value")

@@ -105,6 +105,24 @@ def replicated(x, y):
     y[cuda.threadIdx.x % 32] = x[cuda.threadIdx.x]
 
 
+@cuda.jit
+def tickets(counter, y):
+    """Two warps store the same in this order of the atomics, not in the other one."""
+    t = cuda.threadIdx.x
+    if t == 0:
+        y[0] = cuda.atomic.add(counter, 0, 1)
+    elif t == 32:
+        y[0] = cuda.atomic.add(counter, 0, 2) >> 1
+
+
+@cuda.jit
+def counted_besides(counter, y):
+    t = cuda.threadIdx.x
+    if t % 32 == 0:
+        cuda.atomic.add(counter, 0, 1)
+        y[0] = 7
+
+
 WARNED = {
     "lane-lag": (filled_by_one_lane, "if lanes that wait together go on together, but 1 lane-lag"),
     "mbarrier-unfenced": (loaded_without_a_fence, "phases and copies included, but 1 mbarrier-unfenced"),
@@ -131,6 +149,15 @@ def test_strict_makes_it_an_error(code: str) -> None:
 @pytest.mark.parametrize("engine", ["vm", "reference"])
 def test_one_bulk_store_by_several_warps(engine: Engine) -> None:
     report = wsemu.check(same_bulk_store, 1, 64, (X, np.zeros_like(X)), engine=engine)
+    assert (report.verdict, [f.code for f in report.findings]) == ("verified", ["same-value-store"])
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_values_that_depend_on_the_order_of_atomics_are_equal_by_chance(engine: Engine) -> None:
+    arguments = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    report = wsemu.check(tickets, 1, 64, arguments, engine=engine)
+    assert (report.verdict, [f.code for f in report.findings]) == ("failed", ["race"])
+    report = wsemu.check(counted_besides, 1, 64, arguments, engine=engine)
     assert (report.verdict, [f.code for f in report.findings]) == ("verified", ["same-value-store"])
 
 

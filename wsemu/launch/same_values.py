@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Outcome, RawFinding
 
 RACES = ("race", "intra-warp-race")
+WATCHED = (*RACES, "same-value-store", "proxy", "proxy-war")
+"""what a race of two stores hides of the first of them, in the run that knows the last store alone"""
 MOST, MOST_TRIED = 1 << 16, 1 << 12
 """thread instructions of a launch that is run again, a few seconds; the same of an edit that is tried"""
 
@@ -54,24 +56,32 @@ def excused(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
         slow = ran(again, 1, bound.settings.budget, values=True)[0]
     except UnsupportedError:  # more warps at once than the reference engine takes
         return run
-    if slow.status != "done" or slow.executions != outcome.executions or any(r.code in RACES for r in slow.findings):
-        return run
-    same = [raw for raw in slow.findings if raw.code == "same-value-store"]
-    if _may_differ(bound, outcome, {pc for raw in (*racing, *same) for pc in (raw.pc, raw.other_pc)}):
+    if slow.status != "done" or slow.executions != outcome.executions or slow.overflow:
         return run
     findings = [raw for raw in outcome.findings if raw.code not in RACES]
-    findings = sorted([*findings, *same], key=lambda raw: (raw.code, raw.pc, raw.other_pc))
+    known = {_key(raw) for raw in findings}
+    more = [raw for raw in slow.findings if raw.code in WATCHED and _key(raw) not in known]
+    if any(CODES[raw.code].severity == "error" for raw in more):
+        return run
+    if _may_differ(bound, outcome, {pc for raw in (*racing, *more) for pc in (raw.pc, raw.other_pc)}):
+        return run
+    findings = sorted([*findings, *more], key=_key)
     return replace(outcome, findings=findings), trace, initial
 
 
 def _may_differ(bound: Bound, outcome: Outcome, stores: set[int]) -> bool:
-    """Return whether another schedule, or another run, may have other values for one of these stores."""
+    """Return whether another schedule, or another run, may have other values for one of these stores, or go other ways:
+    then all orders of atomics are tried, in which the stores may be ordered, or a race."""
     x, y, z = bound.configuration.block
     analysis = examine(
         bound.program, outcome.executions, address_rows(bound.program, bound.rows, bound.names, bound.arrays).get,
         lockstep=bound.settings.lockstep, lanes_by_x=x % LANES == 0 or y == z == 1,
     )  # fmt: skip
-    return analysis is not None and analysis.stores_other_values(stores)
+    return analysis is not None and (bool(analysis.tainted) or analysis.stores_other_values(stores))
+
+
+def _key(raw: RawFinding) -> tuple[str, int, int]:
+    return raw.code, raw.pc, raw.other_pc
 
 
 def _are_stores(raw: RawFinding) -> bool:

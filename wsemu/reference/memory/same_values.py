@@ -2,9 +2,10 @@
 
 As `ThreadWatch`, but a byte has several last stores: those that nothing orders, and that wrote the same value.  A store
 joins them if it leaves the byte as it is, and comes after all that the first of them came after: the stores and reads
-before, which are kept as well.  A read, an atomic, or a store of another value has to come after all of them; else it
-is a race, as it is for a single store.  So every two accesses to a byte that nothing orders are two reads, two atomics,
-or two stores of one value.
+before, which are kept as well.  What a proxy fence has to be between is asked of those, too, and of the stores of this
+value that one of the last ones has replaced: a store that joins later need not come after that one.  A read, an
+atomic, or a store of another value has to come after all of them; else it is a race, as it is for a single store.  So
+every two accesses to a byte that nothing orders are two reads, two atomics, or two stores of one value.
 
 Whether a store leaves a byte as it is shows when its instruction is over: what was there before is compared with what
 is there then.
@@ -31,18 +32,20 @@ if TYPE_CHECKING:
 
 
 class Stores(NamedTuple):
-    """What happened to a byte: its last stores, of one value; the reads and atomics since; and all before these stores
-    that the next one of them has to come after."""
+    """What happened to a byte: its last stores, of one value; the reads and atomics since; all before these stores
+    that the next one of them has to come after; and stores of this value that one of the last ones has replaced."""
 
     last: tuple[Made, ...] = ()
     since: tuple[Made, ...] = ()
     before: tuple[Made, ...] = ()
+    replaced: tuple[Made, ...] = ()
 
 
 UNTOUCHED = Stores()
 RACES = ("race", "intra-warp-race")
 MOST_BEFORE = 64
-"""accesses that a byte remembers of before its last stores, if these are several"""
+"""accesses that a byte remembers of before its last stores, if these are several; where more are replaced, those that
+join are a race"""
 
 
 class SameValueWatch(ThreadWatch):
@@ -56,6 +59,7 @@ class SameValueWatch(ThreadWatch):
         self, program: Program, options: Options, report: Callable[[RawFinding], None], groups: Grouping, warps: int
     ) -> None:
         super().__init__(program, options, report, groups, warps)
+        self._asynchronous = program.asynchronous
         self._states: dict[int, Stores] = {}
         self._open: list[tuple[int, int, list[Conflict]]] = []
         """of the instruction at hand: byte, what it held, the stores that nothing orders"""
@@ -73,10 +77,10 @@ class SameValueWatch(ThreadWatch):
     def settle(self) -> None:
         """The instruction is over: tell which of its stores that nothing orders left their bytes as they were."""
         for address, held, old, new in self._after_all:
-            before = (*old.before, *old.since)
+            before, replaced = (*old.before, *old.since), self._seen_last((*old.replaced, *old.last))
             same = old.last and self._states[address] is new and self._content(address) == held
-            if same and len(before) <= MOST_BEFORE:  # it joins them: whoever joins it need not come after them
-                self._states[address] = new._replace(before=before)
+            if same and max(len(before), len(replaced)) <= MOST_BEFORE:  # whoever joins it need not come after them
+                self._states[address] = new._replace(before=before, replaced=replaced)
         self._after_all = []
         causes: dict[tuple[str, int], list[Conflict]] = {}
         for address, held, conflicts in self._open:
@@ -141,8 +145,11 @@ class SameValueWatch(ThreadWatch):
         if now.kind != WRITE or not unordered:
             found += unordered
             return not unordered
+        found += unordered if len(state.replaced) > MOST_BEFORE else ()
         for earlier in state.before:
-            found += [c for c in self._judge(now, clocks, address, earlier) if c.code in RACES]
+            found += self._judge(now, clocks, address, earlier)
+        for earlier in state.replaced:
+            found += [c for c in self._judge(now, clocks, address, earlier) if c.code not in RACES]
         self._open.append((address, self._content(address), unordered))
         return False
 
@@ -154,7 +161,16 @@ class SameValueWatch(ThreadWatch):
         if ordered:
             return Stores((made,), (), (*state.last, *state.since))
         kept = tuple(m for m in state.last if not self._precedes(m, now, clocks))
-        return Stores((*kept, made), (), (*state.before, *state.since))
+        replaced = self._seen_last((*state.replaced, *(m for m in state.last if m not in kept)))
+        return Stores((*kept, made), (), (*state.before, *state.since), replaced)
+
+    def _seen_last(self, replaced: tuple[Made, ...]) -> tuple[Made, ...]:
+        """Those of the replaced stores that a proxy fence may be missing behind: no bulk copies, and of stores by the
+        same lanes the last one."""
+        if not self._asynchronous:
+            return ()
+        lanes = {(m.by.agent, m.by.cta, m.by.warp, m.lanes): m for m in replaced if not m.by.bulk}
+        return (*lanes.values(),)
 
     def _precedes(self, earlier: Made, now: Touch, clocks: dict[int, Clocks]) -> bool:
         if not self.together(earlier.by.cta, now.cta):
