@@ -214,6 +214,24 @@ def test_of_a_long_launch_the_beginning_is_followed(monkeypatch):
     assert checked(DISCARDED["the lower word"], "vm").verdict == "verified"
 
 
+FUNCTION = """.func (.param .b32 r) f(.param .align 8 .b8 x[8]) {{ .reg .b32 %q; ld.param.b32 %q, [x+{}];
+    st.param.b32 [r], %q; ret; }}
+    .func (.param .b32 r) g(.param .b32 x) {{ ret; }}"""
+CALL = (
+    "{{ .param .align 8 .b8 a[8]; .param .b32 b; st.param.b32 [a+4], %r1; call (b), f, (a); ld.param.b32 %r8, [b]; }}"
+)
+UNSET = "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), g, (a); ld.param.b32 %r8, [b]; }"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("call", "at", "expected"), [(CALL.format(), 4, set()), (CALL.format(), 0, REGISTER), (UNSET, 0, REGISTER)]
+)
+def test_parameters_and_results_that_nobody_stores(call, at, expected, engine):
+    kernel = wsemu.load_ptx(text(INDEX + call + TO.format("%r8"), outside=FUNCTION.format(at)))["k"]
+    assert codes(wsemu.check(kernel, 1, 32, (np.zeros(32, np.int32),), engine=engine)) == expected
+
+
 STEERS = "setp.eq.u32 %p1, %r9, 7; @!%p1 bra L;" + TO.format("%r1") + "L: ret;"
 
 

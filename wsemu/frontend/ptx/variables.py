@@ -249,13 +249,16 @@ class CallParameter:
         return self.pieces[key]
 
     def load(self, e: Emitter, type_: str, offset: int) -> Register | None:
-        """The bytes at an offset, put together from the pieces there; what nobody stored is 0."""
+        """The bytes at an offset, put together from the pieces there; a register that nothing writes if nobody stored
+        any of them, 0 between pieces."""
         size = TYPE_BYTES[type_]
         exact = self.pieces.get((offset, size))
         if exact is not None:
             return exact
         if offset < 0 or offset + size > size_of(self.variable):
             return None
+        if not self.holds(offset, size):
+            return e.graph.new(type_)
         whole = e.constant(type_, 0)
         for (at, length), register in self.pieces.items():
             if at + length <= offset or at >= offset + size:
@@ -268,6 +271,10 @@ class CallParameter:
                 part = e.emit(f"shl.{type_}", part, e.constant(type_, 8 * (at - offset)))
             whole = e.emit(f"or.{type_}", whole, part)
         return whole
+
+    def holds(self, offset: int, size: int) -> bool:
+        """Return whether some of these bytes were stored."""
+        return any(at < offset + size and offset < at + length for at, length in self.pieces)
 
     def address(self, e: Emitter) -> Register:
         """A copy in local memory."""
@@ -286,7 +293,8 @@ def _copied(parameter: EntryParameter | CallParameter, e: Emitter) -> Register:
     offset = 0
     while offset < size:
         width = next(n for n in (8, 4, 2, 1) if offset % n == 0 and offset + n <= size)
-        value = parameter.load(e, f"b{8 * width}", offset)
+        empty = isinstance(parameter, CallParameter) and not parameter.holds(offset, width)
+        value = None if empty else parameter.load(e, f"b{8 * width}", offset)
         if value is not None:
             e.effect(f"st.b{8 * width}", (start, value), immediate=first + offset)
         offset += width
