@@ -69,9 +69,8 @@ class Writer:
 
     # -- expressions ---------------------------------------------------------------------------------------------------
     def leaf(self) -> str:
-        return self.pick(
-            [*_VARIABLES, "a[t]", "b[t]", "c[t]", "t", "n", "N", "HALF", "1.5", "2", "-3", "True", "PAIR[1]", "FOUR"]
-        )  # type: ignore[no-any-return]
+        leaves = "a[t] b[t] c[t] t n N HALF 1.5 2 -3 True PAIR[1] FOUR".split()
+        return str(self.pick([*_VARIABLES, *leaves]))
 
     def expression(self, depth: int = 2) -> str:
         if depth == 0 or self.chance(0.25):

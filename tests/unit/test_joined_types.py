@@ -504,7 +504,7 @@ def test_a_type_that_numba_does_not_take_back_is_refused() -> None:
         w = 0
         for _ in range(3):
             w = z + y[0]  # uint64 of an uint8; of the int16 that z is in the end an int64; a float64 covers both
-            z = np.int8(1)
+            z = np.int8(1)  # type: ignore[assignment]
         o[0] = w + w
 
     with using(Settings(numba_ptx=False)):
@@ -534,7 +534,7 @@ def test_a_type_from_code_that_is_not_modelled_is_refused_when_it_is_used() -> N
     def kernel(o):
         u = 1
         if PAIR[0] > 1:
-            u = [2.5][0]
+            u = [2.5][0]  # type: ignore[assignment]
         o[0] = u + u
 
     with using(Settings(numba_ptx=False)):

@@ -78,7 +78,7 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         self.target: str = ""
         """the variable that the array being made will be bound to"""
         self.node: ast.AST | None = None
-        self.hidden = 0
+        self.hidden: int = 0
         self.span_numbers: dict[Any, int] = {}
         self.constant_arrays: dict[int, ArrayValue] = {}
         self.captured: dict[int, Register] = {}
