@@ -349,6 +349,8 @@ class Watch:
     """the lanes of a warp run together, as before sm_70"""
     converged: bool = False
     """lanes of an operation at an mbarrier are taken together: each comes, in time, after all that any of them did"""
+    alone: int = 0
+    """of lanes that store the same bytes by one bulk operation, only this one does, counted from 1; 0: all do"""
     init_fences: bool = False
     """look for fences between initializations of mbarriers and the copies that credit them"""
     other_lanes: bool = False
@@ -601,6 +603,7 @@ class Machine:
         state["agent_bits"] = bits
         state["proxies"] = agents
         state["init_fences"] = watch.init_fences
+        state["alone"] = watch.alone
         state["converged"] = watch.converged and agents and not watch.lockstep
         state["releases"] = vectors > 4 * count
         self.leaders = np.zeros((count, 5, LANES), np.int64)

@@ -495,6 +495,7 @@ MACHINE = record(
     lockstep=1,  # 1: the lanes of a warp run together
     init_fences=1,  # 1: mbarrier-unfenced is looked for
     converged=1,  # 1: lanes of an operation at an mbarrier are taken together, in time
+    alone=1,  # n: of lanes that store the same bytes by one bulk operation, only the n-th does; 0: all do
     strict=1,  # 1: note what is right, and looks like a mistake
     worn=1,  # no group starts whose intervals would be greater
     base=1,  # intervals of this group are greater

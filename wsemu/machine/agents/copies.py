@@ -305,11 +305,47 @@ def store_all(m, w, pc, registers, i, mask):
         return status
     m.serial += 1
     judge_sizes(m, w, pc, registers, i, mask)
+    if m.alone and i.op == STORE:
+        mask = one_of_each(m, registers, i, mask)
     while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
         store_lane(m, w, pc, registers, i, lane)
     return DONE
+
+
+@compiled
+def nth_bit(mask, n):
+    """The n-th bit of a mask, counted from 1, or its last."""
+    while n > 1 and mask & (mask - 1):
+        mask &= mask - 1
+        n -= 1
+    return mask & -mask
+
+
+@compiled
+def one_of_each(m, registers, i, mask):
+    """Of lanes that store the same bytes to the same place, the one that does so alone."""
+    chosen = np.int64(0)
+    while mask:
+        first = lowest_bit(mask)
+        group = np.int64(0)
+        rest = mask
+        while rest:
+            if stores_alike(registers, i, first, lowest_bit(rest)):
+                group |= rest & -rest
+            rest &= rest - 1
+        mask &= ~group
+        chosen |= nth_bit(group, m.alone)
+    return chosen
+
+
+@compiled
+def stores_alike(registers, i, lane, other):
+    same = load_i64(registers + i.a + 8 * lane) == load_i64(registers + i.a + 8 * other)
+    same &= load_i64(registers + i.b + 8 * lane) == load_i64(registers + i.b + 8 * other)
+    same &= load_u32(registers + i.c + 4 * lane) == load_u32(registers + i.c + 4 * other)
+    return same and load_u32(registers + i.imm + 4 * lane) == load_u32(registers + i.imm + 4 * other)
 
 
 @compiled

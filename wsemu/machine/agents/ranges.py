@@ -312,6 +312,10 @@ def judge_cells(m, w, lane, pc, segment, cells, mask, kind, reads, address, floo
             before = v & (MAX_INSTRUCTIONS - 1)
             record_conflict(m, np.int64(RACE), pc, w, lane, v, before, at, kind, other_kind(v, reads), size)
             continue
+        if m.alone and space and kind == WRITE and not reads and (v >> WARP_SHIFT) & ACTORS >= BULK:
+            before = v & (MAX_INSTRUCTIONS - 1)  # other lanes may store there the second time
+            record_conflict(m, np.int64(RACE), pc, w, lane, v, before, at, kind, np.int64(WRITE), size)
+            continue
         if comes_after(m, w, lane, v, np.int64(0), np.int64(31), space, bulk):
             continue
         while group:

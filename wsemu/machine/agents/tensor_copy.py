@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.agents.agents import enter_group, new_agent, room
-from wsemu.machine.agents.copies import cell_of, log, move, store_marks
+from wsemu.machine.agents.copies import cell_of, log, move, nth_bit, store_marks
 from wsemu.machine.agents.map_fences import ACQUIRE, RELEASE, acquire, judge_map, release, written_otherwise
 from wsemu.machine.agents.ranges import OWN, host_place, note_written, prepare, touch_range
 from wsemu.machine.agents.reductions import combined
@@ -558,10 +558,41 @@ def store_all(m, w, pc, registers, i, mask):
     if status != DONE:
         return status
     m.serial += 1
+    if m.alone and i.op != REDUCE:
+        mask = one_of_each(m, w, pc, registers, i, mask)
     while mask:
         store_lane(m, w, pc, registers, i, lowest_bit(mask))
         mask &= mask - 1
     return DONE
+
+
+@compiled
+def one_of_each(m, w, pc, registers, i, mask):
+    """Of lanes that store the same tile to the same place, the one that does so alone."""
+    chosen = np.int64(0)
+    while mask:
+        first = lowest_bit(mask)
+        group = np.int64(0)
+        rest = mask
+        while rest:
+            if stores_alike(m, w, pc, registers, i, first, lowest_bit(rest)):
+                group |= rest & -rest
+            rest &= rest - 1
+        mask &= ~group
+        chosen |= nth_bit(group, m.alone)
+    return chosen
+
+
+@compiled
+def stores_alike(m, w, pc, registers, i, lane, other):
+    if load_i64(registers + i.a + 8 * lane) != load_i64(registers + i.a + 8 * other):
+        return False
+    if load_i64(registers + i.b + 8 * lane) != load_i64(registers + i.b + 8 * other):
+        return False
+    for n in range(rank_of(map_host(m, w, pc, registers, i, lane, False))):
+        if coordinate(registers, i, lane, n) != coordinate(registers, i, other, n):
+            return False
+    return True
 
 
 @compiled

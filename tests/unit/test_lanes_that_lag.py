@@ -1,0 +1,48 @@
+"""Lanes that lag behind their own instruction, in launches that fail otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import wsemu
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def filled_by_one_lane(x: Any, y: Any, z: Any) -> None:
+    slot = cuda.shared.array(4, np.float32, 16)
+    full = cuda.shared.array(1, np.uint64)
+    empty = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 1)
+        ptx.mbarrier_init(empty, 0, 1)
+    cuda.syncthreads()
+    if t < 32:
+        for i in range(4):
+            ptx.mbarrier_wait_parity(empty, 0, i & 1 ^ 1)
+            if t == 0:
+                slot[0] = x[i]
+                ptx.mbarrier_arrive(full, 0)
+    elif t == 32:
+        slot[1] = slot[2] = slot[3] = 0
+        for i in range(4):
+            ptx.mbarrier_wait_parity(full, 0, i & 1)
+            y[i] = slot[0]
+            if i == 3:
+                ptx.fence_proxy_async()
+                ptx.cp_async_bulk_shared_to_global(z, 0, slot, 0, 16)
+                ptx.cp_async_bulk_commit_group()
+            ptx.mbarrier_arrive(empty, 0)
+
+
+def test_a_store_that_nobody_waits_for_hides_no_lag() -> None:
+    report = wsemu.check(filled_by_one_lane, 1, 64, [np.ones(4, np.float32) for _ in range(3)])
+    assert report.verdict == "failed"
+    assert {(finding.severity, finding.code) for finding in report.findings} >= {
+        ("error", "async-outlives-cta"),
+        ("warning", "lane-lag"),
+    }
+    assert not any(finding.code == "phase-alias" for finding in report.findings)
