@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import wsemu
+from tests.unit.test_ptx_lowering import INDEX, text
 from wsemu.launch.result import Report
+from wsemu.model.settings import Engine
 
 FOLDER = Path(__file__).parents[1] / "ptx"
 SOURCE = (FOLDER / "addresses.cu").read_text()
@@ -106,3 +108,17 @@ def test_addresses_of_each_form(body: str, holds: bool) -> None:
     report = wsemu.check(kernel, 1, 32 if "bar" in body else 1, (np.zeros(64, np.int32), np.int64(5)))
     assert ("addresses" in report.reasons or "where in memory" in repr(report.notes)) == (not holds), report
     assert (report.verdict == "verified") == holds, report
+
+
+SECOND_FIRST = """shr.u32 %r9, %r1, 5; and.b32 %r8, %r1, 31; setp.ne.u32 %p1, %r8, 0; @%p1 exit;
+    atom.global.add.u32 %r7, [counter], 1; setp.eq.u32 %p2, %r9, 1; setp.eq.u32 %p3, %r7, 0; and.pred %p2, %p2, %p3;
+    mov.u32 %r6, 5; @!%p2 bra L; {} L: st.global.u32 [%rd3], %r6;"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_another_order_of_atomics_may_use_an_address_as_a_number(engine: Engine) -> None:
+    for body, expected in (("cvt.u32.u64 %r6, %rd2;", ["addresses"]), ("mov.u32 %r6, 4;", [])):
+        outside = ".global .b32 counter;"
+        kernel = wsemu.load_ptx(text(INDEX + SECOND_FIRST.format(body), outside=outside))["k"]
+        report = wsemu.check(kernel, 1, 64, (np.zeros(64, np.int32),), engine=engine)
+        assert (report.verdict, report.reasons) == ("incomplete" if expected else "verified", expected), report

@@ -224,9 +224,7 @@ UNSET = "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), g, (a)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(
-    ("call", "at", "expected"), [(CALL.format(), 4, set()), (CALL.format(), 0, REGISTER), (UNSET, 0, REGISTER)]
-)
+@pytest.mark.parametrize(("call", "at", "expected"), [(CALL, 4, set()), (CALL, 0, REGISTER), (UNSET, 0, REGISTER)])
 def test_parameters_and_results_that_nobody_stores(call, at, expected, engine):
     kernel = wsemu.load_ptx(text(INDEX + call + TO.format("%r8"), outside=FUNCTION.format(at)))["k"]
     assert codes(wsemu.check(kernel, 1, 32, (np.zeros(32, np.int32),), engine=engine)) == expected

@@ -183,7 +183,10 @@ def judge(
     shared_locals = (
         program.shared_locals if math.prod(configuration.block) > LANES else []
     )  # each lane of a warp is checked
-    doubts = doubts._replace(unpromised=[*program.unpromised, *shared_locals], placed=_placed(places))
+    doubts = doubts._replace(
+        unpromised=[*program.unpromised, *shared_locals],
+        placed=_placed(places, proven=decided is not None and decided.proven),
+    )
     verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
     unreached = find_unreached(places)
     return Report.made(
@@ -508,13 +511,15 @@ def _marks(outcome: Outcome, code: str) -> list[RawFinding]:
     return [raw for raw in outcome.findings if raw.code == code]
 
 
-def _placed(places: Places) -> list[str]:
-    """Why the proof does not apply, where what happens, or what is left, depends on where memory lies."""
+def _placed(places: Places, *, proven: bool) -> list[str]:
+    """Why the proof does not apply, where what happens, or what is left, depends on where memory lies; `proven`: in all
+    orders of the atomics, which execute what the initial run does not."""
     from wsemu.proof.addresses import depends_on_places
 
     names = {array.segment: f"`{array.name}`" for array in reversed(places.arrays)}
+    executed = [1] * len(places.program.code) if proven else places.outcome.executions
     found = depends_on_places(
-        places.program, places.outcome.executions, places.segment_of, lambda segment: names.get(segment, "an array")
+        places.program, executed, places.segment_of, lambda segment: names.get(segment, "an array")
     )
     said = []
     for one in found:
