@@ -28,6 +28,7 @@ from wsemu.launch.result import Report
 from wsemu.launch.running import bind_launch
 from wsemu.model import settings
 from wsemu.model.bound import Bound
+from wsemu.model.codes import CODES, NOT_REPLAYED
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import Finding, Step
 from wsemu.model.isa import NAMES
@@ -368,6 +369,20 @@ def test_a_witness_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: p
     with pytest.raises(OSError, match="no space"):
         witness().save(file)
     assert [file.read_bytes(), [path.name for path in tmp_path.iterdir()]] == [before, [file.name]]
+
+
+STRICT = [path for path in sorted(ROOT.glob("tests/fail/*/*.py")) if CODES[path.parent.name].strict]
+
+
+@pytest.mark.parametrize("path", STRICT, ids=lambda path: path.stem)
+def test_what_strict_makes_an_error_is_replayed_or_has_no_witness(path: Path, tmp_path: Path) -> None:
+    _, text = cli("check", "--strict", "--fix-budget", "0", "--save-witness", tmp_path, path)
+    saved = sorted(tmp_path.iterdir())
+    assert ("replay: " in text) is bool(saved)
+    for file in saved:
+        code, text = cli("replay", file, "--program", path)
+        assert (code, "replayed " in text) == (1, True), text
+    assert not any(f"-{code}." in file.name for file in saved for code in NOT_REPLAYED)
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

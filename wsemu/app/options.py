@@ -73,8 +73,10 @@ File = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="A Python program that launches kernels, or a PTX file.", show_default=False),
 ]
-Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="Its own arguments.", show_default=False)]
-Arch = Annotated[str | None, typer.Option(help="Architecture whose limits hold.  [default: sm_90]")]
+Arguments = Annotated[
+    list[str] | None, typer.Argument(metavar="ARGS", help="Arguments of the program.", show_default=False)
+]
+Arch = Annotated[str | None, typer.Option(help="Architecture whose limits apply.  [default: sm_90]")]
 Fma = Annotated[
     bool | None,
     typer.Option(
@@ -83,7 +85,7 @@ Fma = Annotated[
 ]
 MmaOption = Annotated[
     Sums | None,
-    typer.Option("--mma", help="Sums of matrix instructions; `exact`: rounded once.  [default: hardware]"),
+    typer.Option("--mma", help="Rounding of matrix instructions; `exact` rounds each sum once.  [default: hardware]"),
 ]
 Budget = Annotated[int | None, typer.Option(min=1, help="Warp instructions after which a launch ends as incomplete.")]
 TierOption = Annotated[
@@ -96,20 +98,22 @@ TierOption = Annotated[
         help="Compile blocks of programs that run long, of none, of all; `restless` is for tests.  [default: auto]",
     ),
 ]
-EngineOption = Annotated[Engine | None, typer.Option(help="`reference` is slow and simple.  [default: vm]")]
+EngineOption = Annotated[
+    Engine | None, typer.Option(help="Engine that executes the launch; `reference` is slow and simple.  [default: vm]")
+]
 Only = Annotated[
     list[str] | None,
-    typer.Option(metavar="CHECKER", help="Look for this alone (repeatable); a finding code will do."),
+    typer.Option(metavar="CHECKER", help="Run this checker alone (repeatable); a finding code selects its checker."),
 ]
 Skip = Annotated[
-    list[str] | None, typer.Option(metavar="CHECKER", help="Do not look for this (repeatable).", show_default=False)
+    list[str] | None, typer.Option(metavar="CHECKER", help="Do not run this checker (repeatable).", show_default=False)
 ]
 Effort = Annotated[
     int | None,
     typer.Option(
         min=1,
         metavar="N",
-        help="Try N times as many orders of atomics before a launch is incomplete.",
+        help="Try N times as many interleavings of atomics before a launch is incomplete.",
         show_default="1",
     ),
 ]
@@ -118,8 +122,8 @@ Sms = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Multiprocessors of the GPU, for CTAs that wait for each other.",
-        show_default="the most",
+        help="Multiprocessors of the GPU: how many CTAs are co-resident.",
+        show_default="those of the largest GPU of `--arch`",
     ),
 ]
 Heap = Annotated[
@@ -133,29 +137,33 @@ Heap = Annotated[
 ]
 Lockstep = Annotated[
     bool | None,
-    typer.Option("--lockstep/--no-lockstep", help="The lanes of a warp run together, as before sm_70."),
+    typer.Option("--lockstep/--no-lockstep", help="Execute the lanes of a warp in lockstep, as before sm_70."),
 ]
 NumbaPtx = Annotated[
     bool | None,
     typer.Option(
         "--numba-ptx/--no-numba-ptx",
-        help="Run kernels that wsemu does not read from Numba-CUDA's PTX, where it is installed (the default).",
+        help="Run kernels that wsemu cannot read itself from Numba-CUDA's PTX, if that is installed (the default).",
     ),
 ]
 Strict = Annotated[
     bool | None,
-    typer.Option("--strict/--no-strict", help="Note what is right, and looks like a mistake; named warnings fail."),
+    typer.Option(
+        "--strict/--no-strict",
+        help="Fail on warnings that the verdict names, and note correct code that looks like a mistake.",
+    ),
 ]
 Every = Annotated[
     bool | None,
     typer.Option(
-        "--every/--no-every", help="Say for which other launches a verified one speaks: contents, trip counts."
+        "--every/--no-every", help="Report for which other array contents and trip counts a verdict also holds."
     ),
 ]
 Corners = Annotated[
     bool | None,
     typer.Option(
-        "--corners/--no-corners", help="Run some CTAs of a grid whose CTAs are alike, and prove the others by them."
+        "--corners/--no-corners",
+        help="Run representative CTAs of a grid of symmetric CTAs; the proof covers the others.",
     ),
 ]
 FailOn = Annotated[
@@ -166,18 +174,20 @@ KernelOption = Annotated[
     list[str] | None,
     typer.Option("--kernel", metavar="NAME", help="Check launches of this kernel alone (repeatable); * and ? match."),
 ]
-Limit = Annotated[int | None, typer.Option(min=0, help="Show so many findings; all of them count.")]
-All = Annotated[bool | None, typer.Option("--all/--causes", help="Show every finding in full, not one of each cause.")]
+Limit = Annotated[int | None, typer.Option(min=0, help="Show at most this many findings; the verdict counts all.")]
+All = Annotated[
+    bool | None, typer.Option("--all/--causes", help="Show every finding in full, or one for each cause (the default).")
+]
 FixBudget = Annotated[
     float | None,
-    typer.Option(min=0, help="Seconds in which edits are tried for a launch with findings; 0: none.  [default: 2]"),
+    typer.Option(min=0, help="Seconds spent on trying fixes for a launch with findings; 0: none.  [default: 2]"),
 ]
 Fix = Annotated[bool, typer.Option("--fix", help="Print the proven edits as a patch.")]
 Write = Annotated[bool, typer.Option("--write", help="With `--fix`: ask, and edit the files.")]
 FormatOption = Annotated[
     Format | None,
     typer.Option(
-        "--format", help="How to say it; what the program prints goes to stderr but for text.  [default: text]"
+        "--format", help="Format of the report; with all but `text`, the program prints to stderr.  [default: text]"
     ),
 ]
 SaveWitness = Annotated[
@@ -185,7 +195,7 @@ SaveWitness = Annotated[
     typer.Option("--save-witness", metavar="DIR", help="Save the schedule of each error there, for `wsemu replay`."),
 ]
 TimeLimit = Annotated[
-    float | None, typer.Option(metavar="SECONDS", min=0.0, help="Stop after this long, and tell what is known.")
+    float | None, typer.Option(metavar="SECONDS", help="Stop after this time, more than 0, and report what is known.")
 ]
 Module = Annotated[bool, typer.Option("-m", help="FILE is the name of a module, as for `python -m`.")]
 On = Annotated[
@@ -198,7 +208,7 @@ ProgressOption = Annotated[
 Entry = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="PTX: the kernel, by its C++ or PTX name, or how that begins.  [default: the only one]"
+        metavar="NAME", help="PTX: the kernel, by its C++ or PTX name or a prefix of it.  [default: the only one]"
     ),
 ]
 Grid = Annotated[str | None, typer.Option(metavar="X[,Y[,Z]]", help="PTX: CTAs.", show_default=False)]
@@ -219,10 +229,12 @@ Out = Annotated[
 ]
 Like = Annotated[
     str | None,
-    typer.Option(metavar="FILE.json", help="PTX: a file with all of this; options go before it.", show_default=False),
+    typer.Option(
+        metavar="FILE.json", help="PTX: a launch file with these settings; options override it.", show_default=False
+    ),
 ]
 Cluster = Annotated[
-    str | None, typer.Option(metavar="N[,N[,N]]", help="PTX: CTAs of a cluster.  [default: as the kernel asks, or 1]")
+    str | None, typer.Option(metavar="N[,N[,N]]", help="PTX: CTAs of a cluster.  [default: as the PTX declares, or 1]")
 ]
 Set = Annotated[
     list[str] | None,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence import causes
 from wsemu.evidence.fingerprint import Inputs
+from wsemu.model.codes import NOT_REPLAYED
 from wsemu.model.cure import INTERRUPTED, Cure, Trials
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.finding import (
@@ -155,8 +156,9 @@ class Report(Record):
         and replayed.  UsageError where there is none."""
         from wsemu.launch.replay.witness_file import Witness
 
-        chosen = finding or next((error for error in self.errors if error.steps), None)
-        if chosen is None:
+        able = (error for error in self.errors if error.steps and error.code not in NOT_REPLAYED)
+        chosen = finding or next(able, None)
+        if chosen is None or chosen.code in NOT_REPLAYED:
             raise UsageError(f"`{self.kernel}` has no error with a schedule: no witness")
         return Witness.of(self, chosen)
 

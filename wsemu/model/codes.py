@@ -170,6 +170,9 @@ _CODES = {
 MARKS = ("raised-exception", "same-value")
 """what an engine records besides findings: `verdict` makes reasons and notes of it"""
 
+NOT_REPLAYED = ("same-value-store", "lane-lag", "mbarrier-unfenced", "undefined-copy")
+"""codes that `--strict` makes errors and that no schedule shows: they have no witness"""
+
 CODES: dict[str, Code] = {}
 """errors first, then warnings"""
 CODE_NAMES: list[str] = []

@@ -31,11 +31,11 @@ class InputLimit(NamedTuple):
 INPUT_LIMITS: dict[str, InputLimit] = {
     "ptx-bytes": InputLimit(64 * MIB, "bytes", "a PTX file", "give one module at a time"),
     "ptx-digits": InputLimit(128, "digits", "a number", "write a number of 64 bits"),
-    "ptx-nesting": InputLimit(128, "levels", "braces, parentheses or signs", "is this what a compiler wrote?"),
-    "ptx-extents": InputLimit(16, "extents", "an array", "declare it with fewer"),
+    "ptx-nesting": InputLimit(128, "levels", "braces, parentheses or signs", "split the expression or block"),
+    "ptx-extents": InputLimit(16, "extents", "an array", "declare it with fewer dimensions"),
     "ptx-initial": InputLimit(1 << 24, "elements", "an array with an initial value", "initialize a smaller array"),
     "ptx-registers": InputLimit(
-        1 << 20, "registers", "a kernel with the functions that it calls", "declare those that are used"
+        1 << 20, "registers", "a kernel with the functions that it calls", "declare only registers that are used"
     ),
     "ptx-targets": InputLimit(
         4096, "targets", "`.branchtargets` or `.calltargets`", "split the table into several branches"
@@ -45,11 +45,13 @@ INPUT_LIMITS: dict[str, InputLimit] = {
     ),
     "ptx-call-depth": InputLimit(256, "calls", "a chain of calls", "let the compiler inline some of them"),
     "ptx-recursion": InputLimit(
-        128, "functions", "a group that call each other", "write loops in the place of recursion"
+        128, "functions", "a group of functions that call each other", "write loops in place of recursion"
     ),
     "ptx-inlined-at": InputLimit(256, "calls", "a chain of `inlined_at`", "compile it without `-lineinfo`"),
     "ptx-variables-bytes": InputLimit(1 << 30, "bytes", "the variables of a module", "pass large arrays as arguments"),
-    "heap-bytes": InputLimit(1 << 40, "bytes", "the heap of the device", "give what the program sets, `heap=8 << 20`"),
+    "heap-bytes": InputLimit(
+        1 << 40, "bytes", "the heap of the device", "give the program's own size, such as `heap=8 << 20`"
+    ),
     "arg-bytes": InputLimit(4 << 30, "bytes", "an array that `--arg` makes", "give a smaller shape"),
     "arg-text": InputLimit(100_000, "characters", "the text of `--arg`", "put long lists into a file, FILE.npy"),
     "arg-nesting": InputLimit(32, "levels", "nested brackets of `--arg`", "give nested structures as `bytes:`"),

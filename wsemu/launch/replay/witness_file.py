@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from wsemu.evidence.fingerprint import Inputs, changes, inputs
-from wsemu.model.codes import CODES
+from wsemu.model.codes import CODES, NOT_REPLAYED
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import Extent, Finding, Step
 from wsemu.model.own_files import is_below, read_regular
@@ -210,7 +210,7 @@ class Saver:
         files: list[Path] = []
         for finding in report.errors:
             key = report.kernel, finding.code, tuple((s.file, s.line, s.column) for s in finding.places)
-            if self.error or key in self._saved or not finding.steps:
+            if self.error or key in self._saved or not finding.steps or finding.code in NOT_REPLAYED:
                 continue
             self._saved[key] = None
             file = self.folder / f"{self.program.stem}-{len(self._saved)}-{finding.code}{SUFFIX}"
