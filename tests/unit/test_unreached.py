@@ -131,3 +131,14 @@ def test_run_shows_help_beside_a_warning_of_cost(tmp_path: Any) -> None:
     assert "no edit was tried" not in shown
     report = wsemu.check(rounds, 1, 64, (np.zeros(64, np.int32), 1))
     assert report.of_errors().helped().findings == []
+
+
+def test_barriers_of_a_kernel_of_the_library_are_not_named(tmp_path: Any) -> None:
+    file = tmp_path / "total.py"
+    file.write_text(
+        "import numpy as np\nfrom numba import cuda\nassert cuda.reduce(lambda a, b: a + b)(np.arange(10.0)) == 45\n"
+    )
+    done = command("check", file)
+    assert done.returncode == 0
+    assert "verified" in done.stdout
+    assert "never executed" not in done.stdout

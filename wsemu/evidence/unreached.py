@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from wsemu.model.file_names import short
 from wsemu.model.finding import Unreached, UnreachedPlace
 from wsemu.model.isa import NAMES, OPERATIONS
+from wsemu.model.own import PATTERNS, is_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,8 @@ def find_unreached(places: Places) -> Unreached | None:
     """Return the synchronization instructions that a completed launch never executed; None if it executed all."""
     program, outcome = places.program, places.outcome
     if "synchronization" not in program.derived:
-        program.derived["synchronization"] = [n for n, code in enumerate(program.code[:, 0].tolist()) if code in _CODES]
+        codes = enumerate(program.code[:, 0].tolist())
+        program.derived["synchronization"] = [n for n, code in codes if code in _CODES and not _is_library(places, n)]
     found: list[int] = program.derived["synchronization"]
     if outcome.status != "done" or all(outcome.executions[pc] for pc in found):
         return None
@@ -70,6 +72,12 @@ def _missed(places: Places, found: list[int]) -> Iterator[int]:
         if not executions[pc] and not (is_retry and _name(places, pc) in WAITS):
             yield pc
         before = pc
+
+
+def _is_library(places: Places, pc: int) -> bool:
+    """Return whether an instruction is of a kernel of wsemu's own, such as that of `cuda.reduce`."""
+    file = places.span(pc).file
+    return is_own(file) and not file.startswith(PATTERNS)
 
 
 def _name(places: Places, pc: int) -> str:
