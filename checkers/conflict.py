@@ -10,7 +10,7 @@ from wsemu.evidence.schedule import Access, Witness
 from wsemu.model.data import dataclass, replace
 from wsemu.model.finding import with_role
 from wsemu.model.isa import ATOMIC, READ, SCOPES, SEGMENT_SHIFT, WRITE
-from wsemu.model.outcome import ALL_LANES
+from wsemu.model.outcome import ALL_LANES, COMPARED
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -37,6 +37,9 @@ LANES_APART = {
 ASYNCHRONOUS = {
     "async": "1: the later access is made by an asynchronous copy; its interval is 0",
     "other_async": "1: the earlier access is",
+}
+UNCOMPARED = {
+    "uncompared": "thread instructions of the launch, which are too many to compare what its racing stores write",
 }
 _DONE = {READ: "loaded", WRITE: "stored", ATOMIC: "updated atomically"}
 
@@ -284,3 +287,17 @@ def _article(words: str) -> str:
 def lane_range(first: int, last: int) -> str:
     """The lanes of an access that may be meant, of which the first and last are known."""
     return f"lane {first}" if first == last else f"some of lanes {first}-{last}"
+
+
+def uncompared(raw: RawFinding) -> list[str]:
+    """Return the note on a race of stores in a launch that is too long to compare their values."""
+    count = raw.detail.get("uncompared", 0)
+    if not count:
+        return []
+    return [
+        (
+            "stores of one value are the warning same-value-store; values are compared in launches of at most "
+            f"{COMPARED:,} thread instructions, not in one of {count:,}: check a smaller grid, or smaller sizes, to "
+            "see which it is"
+        )
+    ]

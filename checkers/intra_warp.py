@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.checkers.conflict import ACCESSES, LANES_APART, Conflict, conflict, lane_range, step
+from wsemu.checkers.conflict import ACCESSES, LANES_APART, UNCOMPARED, Conflict, conflict, lane_range, step, uncompared
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.readings import culprit, reading
 from wsemu.evidence.schedule import Access
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding, Trace
 
 CODES = ("intra-warp-race",)
-DETAIL = {"intra-warp-race": Detail({**ACCESSES, **LANES_APART})}
+DETAIL = {"intra-warp-race": Detail({**ACCESSES, **LANES_APART}, UNCOMPARED)}
 """where two lanes of one instruction store different values, other_pc is -1 and other_lane the one whose value stays"""
 TRACED = True
 _INDEPENDENT = (
@@ -56,7 +56,11 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         code=raw.code,
         message=found.title(" between lanes of a warp"),
         sites=found.sites(f"{earlier} of {found.first.who}", f"{lanes_text(raw.lanes)} of {found.second.who}"),
-        notes=[f"{found.overlap()}; no warp-wide synchronisation lies between {between}", _lanes(places.outcome.arch)],
+        notes=[
+            f"{found.overlap()}; no warp-wide synchronisation lies between {between}",
+            _lanes(places.outcome.arch),
+            *uncompared(raw),
+        ],
         help=_help(found, witness),
         count=raw.count,
         steps=_steps(found, witness),

@@ -19,7 +19,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
-from wsemu.checkers.conflict import ACCESSES, ASYNCHRONOUS, LANES_APART, Conflict, conflict, lane_range, step
+from wsemu.checkers.conflict import (
+    ACCESSES,
+    ASYNCHRONOUS,
+    LANES_APART,
+    UNCOMPARED,
+    Conflict,
+    conflict,
+    lane_range,
+    step,
+    uncompared,
+)
 from wsemu.checkers.race_help import (
     atomics_between,
     between_ctas,
@@ -51,6 +61,7 @@ DETAIL = {
         {
             **LANES_APART,
             **ASYNCHRONOUS,
+            **UNCOMPARED,
             "unwritten": "1: nothing had been stored there when the earlier access read it",
         },
     ),
@@ -89,6 +100,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         notes.append("nothing had been stored there when (1) loaded it: it holds arbitrary values until then")
     if overwritten(found, witness):
         notes.append(f"(1) may overwrite what {found.second.who} should load, which an earlier execution of (1) stored")
+    notes += uncompared(raw)
     return Finding(
         code=raw.code,
         message=meant(found, witness).title(),
@@ -124,6 +136,7 @@ def _of_lanes(found: Conflict, witness: Witness | None) -> Finding:
                 if witness is not None and witness.asynchronous and not ordered
                 else [_PHASE_LANES if places.asynchronous() else _BARRIER_LANES]
             ),
+            *uncompared(raw),
         ],
         help=phase_lanes_help(found, witness) if ordered and places.asynchronous() else help_for(found, witness),
         count=raw.count,
@@ -148,7 +161,11 @@ def _of_copies(found: Conflict, witness: Witness | None) -> Finding:
         code=raw.code,
         message=message,
         sites=found.sites(_lanes_of(found, 1), _lanes_of(found, 2)),
-        notes=[f"the first byte in common is at `{found.element}`; nothing orders (1) before (2)", _landing(found)],
+        notes=[
+            f"the first byte in common is at `{found.element}`; nothing orders (1) before (2)",
+            _landing(found),
+            *uncompared(raw),
+        ],
         help=_wait_help(found),
         count=raw.count,
         schedule=numbered(steps),

@@ -20,7 +20,8 @@ positions of lanes do not depend on values: all tuples of them that some interle
 *   a lane at a warp-wide operation goes on when all lanes of its mask that have not returned are there;
 *   one at `barrier.sync` when all lanes that have not returned are at some (B14);
 *   two lanes race if both may access a word next, one of them writes, and not both are atomic: one store of one value
-    by several lanes is no race where they execute it together, and left open.
+    by several lanes is no race where they execute it together, and left open;
+*   where all that races are stores of one value by two statements, that is no fault, but a warning.
 
 It is wrong to race, to hang, not to be in one's own mask, to shuffle from a lane that takes no part.  What wsemu says
 of lanes that a mask names and that pass the operation by, also by waiting at another depth, is left open.  This file
@@ -45,6 +46,8 @@ ACCESSES, MEETS = "WRA", "YSB"
 RACE, HANG, UNDEFINED, MASK = "race", "hang", "undefined shuffle", "not in its mask"
 PASSED, SAME = "passed by", "same value"
 OPEN = frozenset((PASSED, SAME))
+ONE_VALUE = "stores of one value"
+WARNING = "same-value-store"
 
 
 class Op(NamedTuple):
@@ -153,6 +156,8 @@ class _Lanes:
     def __init__(self, program: Program) -> None:
         self.paths = paths(program)
         self.all = range(program.lanes)
+        self.stores: set[frozenset[tuple[int, int]]] = set()
+        """two stores, each as (lane, place), that may come next together"""
 
     def live(self, places: Places) -> dict[int, tuple[int, Op]]:
         """The next operation of each lane that has not returned."""
@@ -184,6 +189,9 @@ class _Lanes:
                 yield from self._meeting(live, lane, number, op)
             for other, (second, peer) in live.items():
                 if other > lane and op.kind in ACCESSES and peer.kind in ACCESSES:
+                    if op.kind == peer.kind == "W" and number != second and _word(op, lane) == _word(peer, other):
+                        self.stores.add(frozenset(((lane, places[lane]), (other, places[other]))))
+                        continue
                     yield from self._conflict((lane, number, op), (other, second, peer))
         if live and not any(self.moves(places)):
             yield HANG
@@ -228,19 +236,35 @@ def faults(program: Program) -> frozenset[str]:
             if after not in seen:
                 seen.add(after)
                 todo.append(after)
+    if lanes.stores:
+        # what is stored is the same in all interleavings, if all else is ordered: nothing holds what an atomic returned
+        written = stored(program)
+        alike = all(len({written.get(store, -1) for store in pair}) == 1 for pair in lanes.stores)
+        found.add(ONE_VALUE if alike and not found - OPEN else RACE)
     return frozenset(found)
 
 
 _WORD = (1 << 32) - 1
 
 
-def results(program: Program) -> tuple[list[int], list[int]]:
+def stored(program: Program) -> dict[tuple[int, int], int]:
+    """(lane, place) of each store of one interleaving -> what it writes."""
+    written: dict[tuple[int, int], int] = {}
+    results(program, written)
+    return written
+
+
+def results(program: Program, written: dict[tuple[int, int], int] | None = None) -> tuple[list[int], list[int]]:
     """(words, numbers that lanes hold in the end, 0 of one that returns earlier), where nothing is wrong."""
     lanes = _Lanes(program)
     places: Places = (0,) * program.lanes
     words, held = [0] * WORDS, [lane + 1 for lane in lanes.all]
     while moving := next(lanes.moves(places), ()):
         _step(lanes, places, moving, words, held)
+        for lane in moving if written is not None else ():
+            op = lanes.paths[lane][places[lane]][1]
+            if op.kind == "W":
+                written[lane, places[lane]] = words[_word(op, lane)]  # type: ignore[index]
         places = lanes.after(places, moving)
     early = [len(lanes.paths[lane]) > places[lane] + 1 for lane in lanes.all]
     return words, [0 if early[lane] else held[lane] for lane in lanes.all]
@@ -501,7 +525,7 @@ class Judged(NamedTuple):
     @property
     def can(self) -> str:
         """What the interleavings say, in words."""
-        wrong = self.faults - OPEN
+        wrong = self.faults - OPEN - {ONE_VALUE}
         return "can go wrong" if wrong else "is open" if self.faults else "is right"
 
     def __str__(self) -> str:
@@ -518,7 +542,11 @@ def judged_mates(program: Program, engine: Any = "vm") -> Judged:
     words, out = np.zeros(WORDS, np.uint32), np.zeros(program.lanes, np.uint32)
     report = wsemu.check(wsemu.load_ptx(ptx(program))["k"], 1, 32, (words, out), engine=engine)
     codes = tuple(sorted({finding.code for finding in report.findings if finding.severity == "error"}))
-    complaint = "missed" if found - OPEN and report.verdict == "verified" else ""
+    warned = any(finding.code == WARNING for finding in report.findings)
+    complaint = "missed" if found - OPEN - {ONE_VALUE} and report.verdict == "verified" else ""
+    if not found - {ONE_VALUE} and report.verdict == "verified" and warned != (ONE_VALUE in found):
+        complaint = f"{WARNING} is {'' if warned else 'not '}found"
+    found -= {ONE_VALUE}
     if not found and report.verdict == "failed" and not (_apart(program) and "barrier-divergence" in codes):
         complaint = "false alarm"
     if not found and report.verdict == "verified":

@@ -206,3 +206,46 @@ def votes_counted(x, y):
 def test_values_that_the_order_of_atomics_decides_are_no_one_value(kernel, engine: Engine) -> None:
     report = wsemu.check(kernel, 1, 96, (X, np.zeros(64, np.float32)), engine=engine)
     assert (report.verdict, [f.code for f in report.findings]) == ("failed", ["race"])
+
+
+@cuda.jit
+def replicated_in_rounds(x, y):
+    """Two warps store one value in a launch of more thread instructions than values are compared in."""
+    total = np.float32(0)
+    for i in range(300):
+        total += x[i % 4]
+    y[cuda.threadIdx.x % 32] = total
+
+
+def test_a_race_of_a_long_launch_tells_that_values_are_not_compared() -> None:
+    report = wsemu.check(replicated_in_rounds, 1, 64, (X, np.zeros(32, np.float32)))
+    assert [finding.code for finding in report.errors] == ["race"]
+    assert any("values are compared in launches of at most 65,536" in note for note in report.errors[0].notes)
+    report = wsemu.check(replicated, 1, 64, (X, np.zeros(64, np.float32)))
+    assert [finding.code for finding in report.errors] == ["race"]
+    assert not any("values are compared" in note for note in report.errors[0].notes)
+
+
+UNROLLED = """.version 8.0
+.target sm_90
+.address_size 64
+.file 1 "not_there.cu"
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %v; .reg .b64 %o;
+    ld.param.u64 %o, [out];
+    .loc 1 4 5
+    mov.u32 %v, 7; st.global.u32 [%o], %v;
+    .loc 1 4 5
+    st.global.u32 [%o+4], %v;
+    .loc 1 5 5
+    st.global.u32 [%o+8], %v;
+    ret;
+}
+"""
+"""a loop that the compiler has unrolled, and another line, of a source that is not there"""
+
+
+def test_copies_of_a_line_are_one_finding_where_the_source_is_not_shown() -> None:
+    report = wsemu.check(wsemu.load_ptx(UNROLLED).only(), 2, 1, (np.zeros(3, np.uint32),))
+    assert [(finding.code, finding.count) for finding in report.findings] == [("same-value-store", n) for n in (2, 1)]

@@ -122,6 +122,10 @@ class Places:
             shown = spans[call]
         return own if shown.file == HARNESS else shown
 
+    def origin(self, pc: int) -> object:
+        """Where an instruction was written, for comparison: in PTX whose source is not shown, the place there."""
+        return self.program.origins.get(self.program.span_of[pc]) or self.span(pc)
+
     def _is_of_asm(self, pc: int) -> bool:
         """Whether an instruction is of a function in C++ that was inlined, and is an `asm` statement and no more."""
         span, stack = self.program.spans[self.program.span_of[pc]], self.program.stack_of[pc]

@@ -24,6 +24,7 @@ from wsemu.model.codes import CODES
 from wsemu.model.data import replace
 from wsemu.model.errors import UnsupportedError
 from wsemu.model.isa import LANES, NAMES, WRITE
+from wsemu.model.outcome import COMPARED
 from wsemu.proof.taint import examine
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 RACES = ("race", "intra-warp-race")
 WATCHED = (*RACES, "same-value-store", "proxy", "proxy-war")
 """what a race of two stores hides of the first of them, in the run that knows the last store alone"""
-MOST, MOST_TRIED = 1 << 16, 1 << 12
+MOST, MOST_TRIED = COMPARED, 1 << 12
 """thread instructions of a launch that is run again, a few seconds; the same of an edit that is tried"""
 MOST_ALONE = 1 << 28
 """of all runs in which one lane stores alone"""
@@ -52,17 +53,18 @@ def excused(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
         return run
     if outcome.overflow or not {"race", "intra-warp", "same-value"} <= bound.settings.checkers:
         return run
+    short = outcome.thread_operations <= (MOST_TRIED if tried else MOST)
     before = initial()
     if any(kept is None for kept in before):
-        return run
+        return run if short else _uncompared(run)
     segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
     again = bound._replace(segments=segments)
-    if outcome.thread_operations <= (MOST_TRIED if tried else MOST):
+    if short:
         told = _compared(again, outcome)
     else:
         told = None if tried else _stored_alone(again, outcome, racing)
     if told is None:
-        return run
+        return run if short else _uncompared(run)
     findings = [raw for raw in outcome.findings if raw.code not in RACES]
     known = {_key(raw) for raw in findings}
     more = [raw for raw in told if raw.code in WATCHED and _key(raw) not in known]
@@ -115,6 +117,14 @@ def _may_differ(bound: Bound, outcome: Outcome, stores: set[int]) -> bool:
         lockstep=bound.settings.lockstep, lanes_by_x=x % LANES == 0 or y == z == 1,
     )  # fmt: skip
     return analysis is not None and (bool(analysis.tainted) or analysis.stores_other_values(stores))
+
+
+def _uncompared(run: Ran) -> Ran:
+    """The run with what there is to say of a race in a launch that is too long to compare values."""
+    outcome, trace, initial = run
+    size = {"uncompared": outcome.thread_operations}
+    findings = [replace(raw, detail=raw.detail | size) if raw.code in RACES else raw for raw in outcome.findings]
+    return replace(outcome, findings=findings), trace, initial
 
 
 def _key(raw: RawFinding) -> tuple[str, int, int]:

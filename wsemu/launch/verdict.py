@@ -293,7 +293,7 @@ def _count_overflow(places: Places, wanted: list[RawFinding], settings: Settings
 
 
 def _source_of(raw: RawFinding | FindingKey, places: Places) -> tuple[Any, ...]:
-    return raw.code, places.span(raw.pc), places.span(raw.other_pc) if raw.other_pc >= 0 else None
+    return raw.code, places.origin(raw.pc), places.origin(raw.other_pc) if raw.other_pc >= 0 else None
 
 
 def _too_many(untold: int) -> str:

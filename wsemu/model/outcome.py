@@ -84,6 +84,8 @@ MOST_SAME_VALUES = 1024
 """findings of a launch from which on stores of one value by several lanes are no more noted"""
 MOST_FINDINGS = 4096
 """that a launch keeps; of others it keeps where they are"""
+COMPARED = 1 << 16
+"""thread instructions of a launch up to which the values of racing stores are compared"""
 
 
 @dataclass(slots=True)

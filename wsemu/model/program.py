@@ -153,6 +153,8 @@ class Program:
     """instruction -> index into spans"""
     stack_of: list[tuple[int, ...]] = field(default_factory=list)
     """instruction -> spans of the calls it was inlined through, outermost first"""
+    origins: dict[int, tuple[object, ...]] = field(default_factory=dict)
+    """span of an instruction of PTX -> where the source that is not shown has it: equal for copies of one statement"""
     array_of: list[str | None] = field(default_factory=list)
     """instruction -> source name of the array it touches"""
     element_of: list[str | None] = field(default_factory=list)

@@ -111,6 +111,8 @@ class Graph:
     """remarks on what is right, and looks like a mistake"""
     hidden_sources: dict[str, None] = field(default_factory=dict)
     """sources that its places name, and that are not to be shown"""
+    origins: dict[int, tuple[object, ...]] = field(default_factory=dict)
+    """as `Program` has it"""
     sources_note: str = ""
     """as `Program` has it"""
     registers: int = 0

@@ -267,7 +267,7 @@ def _locate(e: Emitter, location: Location) -> None:
     spans = [number for _, number in found]
     e.located = bool(spans)
     if not spans:
-        e.stack = frame.stack
+        e.stack, e.origin = frame.stack, (frame, tuple(chain))
         return
     own = next((k for k, (place, _) in enumerate(found) if place[0] == chain[-1][0]), 0)
     e.span, e.stack = spans[0], (*frame.stack, *reversed(spans[1:]))

@@ -133,6 +133,8 @@ class Emitter(Steps):
         """whether `span` is from line information; else it is the instruction in the PTX"""
         self.places: dict[tuple[str, int, int, int], int] = {}
         """PTX file, and file, line and column of a `.loc` -> number of its span"""
+        self.origin: tuple[Frame, tuple[tuple[int, int, int], ...]] | None = None
+        """the frame and the place of the last `.loc`, with those that it was inlined through, of a source not shown"""
         self._spans: dict[Span, int] = {}
         self.called: tuple[int, tuple[int, ...]] = (0, ())
         """span and stack of the innermost place in the file of the kernel itself, of code inlined from a header"""
@@ -162,6 +164,8 @@ class Emitter(Steps):
         if not self.located:
             at = instruction.at
             self.span = self.span_number(self.source.span(at, self.source.text.find(";", at) + 1))
+            if self.origin is not None and self.origin[0] is self.frames[-1]:
+                self.graph.origins[self.span] = (self.source.path, *self.origin[1])
         if instruction.guard is None:
             self.guard, self.negated = TRUE, False
         else:
