@@ -575,3 +575,5 @@ def test_options_of_every_command_may_follow_the_file(program, tmp_path):
     assert "['-m', '7']" in done.stdout
     for name, option in (("check", "budget"), ("run", "budget"), ("lean", "budget"), ("crosscheck", "launches")):
         assert "invalid value for" in wsemu(name, "program.py", f"--{option}", "0", cwd=tmp_path).stderr
+        done = wsemu(name, "program.py", f"--{option}", cwd=tmp_path)
+        assert (done.returncode, f"option '--{option}' requires an argument" in done.stderr) == (2, True)

@@ -185,7 +185,10 @@ class ProgramCommand(TyperCommand):
             if word == "--":
                 own += words
             elif word.startswith("-") if is_data else self._is_option(word):
-                yield from (word, *_values(word, words, taken))
+                given = _values(word, words, taken)
+                yield from (word, *given)
+                if len(given) < taken.get(word, 0):  # FILE is not its value
+                    return
             else:
                 own.append(word)
         yield from (file, *own)
