@@ -1,4 +1,5 @@
-// Addresses: what every launch has in common of them (holds_*), and numbers that depend on where memory lies (differs_*).
+// Addresses: what every launch has in common of them (holds_*), what is left of them for others (leaves_*), and numbers
+// that depend on where memory lies (differs_*).
 #include <cstdint>
 
 #define KERNEL extern "C" __global__ void
@@ -156,6 +157,25 @@ KERNEL holds_blocks(int *o) {
     o[T] = sum;
 }
 
+struct Item {
+    int *p;
+    long long n;
+};
+KERNEL holds_floats_beside(int *o, int n) {
+    double weights[4];
+    int *of[4], values[4];
+    for (int i = 0; i < n / 16; ++i) weights[i] = i, values[i] = i, of[i] = &values[(i + T) & 3];
+    double sum = 0;
+    for (int i = 0; i < n / 16; ++i) sum += weights[*of[i]];
+    o[T] = (int)sum;
+}
+
+KERNEL leaves_table(int **table, int *a, int *b) { table[T] = T & 1 ? a + T : b + T; }
+KERNEL leaves_items(Item *items, int *a) { items[T] = Item{a + T, T}; }
+KERNEL leaves_links(Node *nodes) { nodes[T].next = &nodes[(T + 1) & 63]; }
+KERNEL leaves_constant(unsigned long long *o) { o[T] = (unsigned long long)&numbers[T & 7]; }
+KERNEL leaves_itself(unsigned long long *o) { o[T] = (unsigned long long)o; }
+
 KERNEL differs_order(int *o, int *a) {
     if (a < o) o[T] = 1;
     else o[T] = 2;
@@ -165,7 +185,6 @@ KERNEL differs_distance(int *o, int *a) { o[T] = (int)(o - a); }
 KERNEL differs_far(int *o, int *a) {
     if (o - a > 100) o[T] = 1;
 }
-KERNEL differs_stored(unsigned long long *o) { o[T] = (unsigned long long)o; }
 KERNEL differs_half(int *o) { o[T] = (int)(uintptr_t)o; }
 KERNEL differs_index(int *o, int *a) { atomicAdd(o + (((uintptr_t)a >> 9) & 63), 1); }
 KERNEL differs_hash(int *o) { o[T] = ((uintptr_t)o * 2654435761u >> 7) & 3; }
@@ -208,7 +227,6 @@ KERNEL differs_variables(int *o) {
     o[T] = left < right;
     left[T] = 1, right[T] = 2;
 }
-KERNEL differs_constant(unsigned long long *o) { o[T] = (unsigned long long)&numbers[T & 7]; }
 KERNEL differs_function(unsigned long long *o) { o[T] = (unsigned long long)functions[T & 1]; }
 KERNEL differs_functions(int *o) {
     if ((uintptr_t)functions[0] < (uintptr_t)functions[1]) o[T] = 1;
@@ -262,4 +280,42 @@ KERNEL differs_block_order(int *o) {
     p[0] = T;
     if (p < o) o[T] = p[0];
     delete[] p;
+}
+KERNEL differs_sorted(int *o, int *a, int *b) {
+    int *p[2] = {a, b};
+    if (p[0] > p[1]) p[0] = b, p[1] = a;
+    o[T] = p[0][T];
+}
+KERNEL differs_bucket(int *o, int *a) {
+    unsigned long long h = (unsigned long long)(a + T);
+    h ^= h >> 33, h *= 0xff51afd7ed558ccdull, h ^= h >> 33;
+    atomicAdd(o + (h & 63), 1);
+}
+KERNEL differs_least_number(int *o, int *a, int *b) { o[T] = min((unsigned long long)a, (unsigned long long)b) == (unsigned long long)a; }
+KERNEL differs_remainder(int *o, int *a) { o[T] = (uintptr_t)a % 61; }
+KERNEL differs_turned_bits(unsigned long long *o, int *a) { o[T] = (uintptr_t)a ^ 0x9E3779B97F4A7C15ull; }
+KERNEL differs_two_turned(unsigned long long *o, int *a, int *b) { o[T] = (uintptr_t)a ^ (uintptr_t)b; }
+KERNEL differs_sum(unsigned long long *o, int *a, int *b) { o[T] = (uintptr_t)a + (uintptr_t)b; }
+KERNEL differs_three_ways(int *o, int *a, int *b) { o[T] = a < b ? -1 : a > b; }
+KERNEL differs_between(int *o, int *a, int *b) { o[T] = o >= a && o < b; }
+KERNEL differs_atomic_order(unsigned long long *o, int *a, int *b) { atomicMin(o, (unsigned long long)(T & 1 ? a : b)); }
+KERNEL differs_half_in_shared(int *o, int *a) {
+    __shared__ unsigned long long s[64];
+    s[T] = (unsigned long long)a;
+    __syncthreads();
+    o[T] = ((unsigned *)s)[2 * (63 - T)];
+}
+KERNEL differs_half_in_global(int *o, unsigned long long *g, int *a) {
+    g[T] = (unsigned long long)a;
+    __syncthreads();
+    o[T] = ((unsigned *)g)[2 * (63 - T)];
+}
+KERNEL differs_half_in_local(int *o, int *a) {
+    volatile uint64_t x = (uint64_t)a;
+    volatile uint32_t *h = (volatile uint32_t *)&x;
+    o[T] = h[0] ^ h[1];
+}
+KERNEL differs_loop(int *o, int *a) {
+    const int n = (uintptr_t)(a + o[0]) >> 10 & 3;
+    for (int i = 0; i < n; ++i) o[T + 1] += i;
 }

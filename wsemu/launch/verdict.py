@@ -183,10 +183,9 @@ def judge(
     shared_locals = (
         program.shared_locals if math.prod(configuration.block) > LANES else []
     )  # each lane of a warp is checked
-    doubts = doubts._replace(
-        unpromised=[*program.unpromised, *shared_locals],
-        placed=_placed(places, proven=decided is not None and decided.proven),
-    )
+    placed, addresses = _placed(places, proven=decided is not None and decided.proven)
+    loose = [*loose, *addresses]
+    doubts = doubts._replace(unpromised=[*program.unpromised, *shared_locals], placed=placed)
     verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
     unreached = find_unreached(places)
     return Report.made(
@@ -511,25 +510,31 @@ def _marks(outcome: Outcome, code: str) -> list[RawFinding]:
     return [raw for raw in outcome.findings if raw.code == code]
 
 
-def _placed(places: Places, *, proven: bool) -> list[str]:
-    """Why the proof does not apply, where what happens, or what is left, depends on where memory lies; `proven`: in all
-    orders of the atomics, which execute what the initial run does not."""
-    from wsemu.proof.addresses import depends_on_places
+def _placed(places: Places, *, proven: bool) -> tuple[list[str], list[str]]:
+    """Return why the proof does not apply, where what happens, or what is left, depends on where memory lies; and notes
+    on addresses that are left for the host; `proven`: in all orders of the atomics, which execute what the initial run
+    does not."""
+    from wsemu.proof.addresses import LEFT, depends_on_places
 
     names = {array.segment: f"`{array.name}`" for array in reversed(places.arrays)}
     executed = [1] * len(places.program.code) if proven else places.outcome.executions
     found = depends_on_places(
         places.program, executed, places.segment_of, lambda segment: names.get(segment, "an array")
     )
-    said = []
+    reasons, notes = [], []
     for one in found:
+        where, of = places.where(one.pc), " and ".join(one.of)
+        if one.what == LEFT:
+            lies = f"an address in {of} is left in memory, which differs by run"
+            notes.append(f"{where}: {lies}: who reads it later is not followed")
+            continue
         what = "the value that is stored" if one.what == "value" else f"the {one.what}"
         lie = "lies" if len(one.of) == 1 else "lie"
-        said.append(
-            f"{places.where(one.pc)}: {what} depends on where in memory {' and '.join(one.of)} {lie}, which differs by "
-            "run: only distances in one array are the same"
+        reasons.append(
+            f"{where}: {what} depends on where in memory {of} {lie}, which differs by run: only distances in one "
+            "array are the same"
         )
-    return list(dict.fromkeys(said))
+    return list(dict.fromkeys(reasons)), list(dict.fromkeys(notes))
 
 
 _ENDS_THREAD = "and end there, as in Numba's code without `debug`"

@@ -8,14 +8,16 @@ that depends on the allocation: it must not decide where control goes or which p
 and must not be left in an array of the caller.
 
 An address may be stored and loaded again: it is one where it is loaded by the size and the constant offset by which it
-was stored, as compilers access a field.  One that is stored in an array of the caller, from which none is loaded that
-leads anywhere, is left there as a number; not so that of a block of the heap, which another launch may free.
+was stored, as compilers access a field.  A whole one of memory that outlives the launch, stored in an array of the
+caller, is left there for the host or another launch; one of memory that does not, or of a function, is a number there,
+unless the launch loads addresses from that array that lead somewhere.
 
 Detects: branches, exits, guards, operands of barriers and of warp-wide operations, addresses in another allocation, and
 values left in arrays of the caller that depend on where memory lies: arrays of the caller, variables of the module and
 of shared and local memory, parameters, functions.
-Does not detect: comparisons of two addresses that were loaded from memory that the launch did not store them to; halves
-of an address that memory takes apart.  Which of several allocations an address is in is not known behind a join: a
+Does not detect: comparisons of two addresses that were loaded from memory that the launch did not store them to; parts
+of an address that memory takes apart, where they are loaded by another index than they were stored, or where the launch
+stores numbers of that size, too.  Which of several allocations an address is in is not known behind a join: a
 comparison of two such addresses counts as one between allocations.
 Blocks of the heap are watched as the kernel runs (`frontend.ptx.heap`).
 Reference: PTX ISA, "Addresses as Operands"; ISO C++, [expr.rel] 4 (the order of unrelated addresses is unspecified).
@@ -49,6 +51,8 @@ _ARRAY_BITS, _SHARED_BITS, _PARAMETER_BITS, _BLOCK_BITS = 8, 10, 6, 4
 the window begins at a multiple of 1,024, behind what the system keeps to itself; of a parameter; of a heap's block"""
 _SMALL = frozenset(("shared", "dynamic", "local", "parameter", "constant"))
 """spaces whose addresses have 32 bits that count"""
+_OUTLIVE = ("global", "variable", "constant", "heap")
+"""those that are there after the launch"""
 
 
 class Value(NamedTuple):
@@ -67,7 +71,7 @@ class Value(NamedTuple):
     exact: bool = False
     """whether that is all of the distance from the first byte of the allocation"""
     half: bool = False
-    """whether it is the lower or upper half of an address: by lanes exchanged, two of them make an address again"""
+    """whether it is a part of an address: by lanes exchanged, or in memory, several of them make an address again"""
     loaded: Bits = 0
     """the allocations from whose memory it comes, also `ELSEWHERE`: it may be an address of which nothing is known"""
 
@@ -76,6 +80,8 @@ class Value(NamedTuple):
         return self.plus | self.minus | self.number
 
 
+LEFT = "left address"
+"""an address that is left whole in an array of the caller, which is no number in this launch"""
 CHOSEN: Bits = 1
 """in a `number`: a place decides which of several values it is"""
 ELSEWHERE = 0
@@ -90,7 +96,7 @@ class ByPlace(NamedTuple):
 
     pc: int
     what: str
-    """what of it: a branch, an address, ... ; `value`: what it leaves in memory"""
+    """what of it: a branch, an address, ... ; `value`: what it leaves in memory; LEFT"""
     of: tuple[str, ...]
     """the allocations"""
 
@@ -204,6 +210,9 @@ class _Arithmetic:
         operation = OPERATIONS[name]
         rows = fields[3 : 3 + len(operation.operands)]
         values = [state.get(row, NOTHING) for row in rows]
+        if any(value.loaded for value in values):  # what memory holds at an index is no address where it is a float
+            both = zip(values, operation.operands, strict=True)
+            values = [NOTHING if value.loaded and type_[0] == "f" else value for value, type_ in both]
         if not any(value != NOTHING for value in values):
             return NOTHING
         kind = name.partition(".")[0]
@@ -308,7 +317,13 @@ class _Arithmetic:
         whole = rows[1] in self.constants and self.constants[rows[1]] > OFFSET_MASK
         return a if whole else (a if a.bits else b)._replace(exact=False)
 
-    _of_xor = _of_or
+    def _of_xor(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+        """As for `or`; bits of an array's address that a launch does not fix are a number when they are turned."""
+        by = self.constants.get(rows[1], self.constants.get(rows[0], 0)) & ((1 << bits) - 1)
+        low = min(value.low for value in values)
+        if by >> low and (values[0].plus | values[1].plus) & ~self.small:
+            return _number(*values, low=low)
+        return self._of_or(name, rows, values, bits)
 
     def _of_shl(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         by = self.constants.get(rows[1])
@@ -463,7 +478,9 @@ class _Memory:
     def __init__(self) -> None:
         self.number: Bits = 0
         self.fields: dict[_Field, Value] = {}
-        """addresses that are stored there"""
+        """addresses that are stored there, and parts of them"""
+        self.numbers: set[_Field] = set()
+        """where numbers are that are smaller than an address"""
 
 
 class _Analysis:
@@ -485,8 +502,16 @@ class _Analysis:
         """allocations from which addresses are loaded that lead to memory or a function, or are stored elsewhere"""
         self._states: dict[int, _State] = {}
         self._grown = False
+        self._torn = False
+        """whether a part of an address seems to be loaded"""
+        self._by_parts = False
+        """whether such loads count: it must be known where numbers are"""
         self._seed()
-        self._settle()
+        self._states[0] = dict(self._places.entry)
+        self._settle([0])
+        if self._torn:
+            self._by_parts = True
+            self._settle(sorted(self._states))
 
     def _seed(self) -> None:
         """Addresses that stand in variables at the start."""
@@ -515,9 +540,7 @@ class _Analysis:
             contents.fields[field] = after
             self._grown = True
 
-    def _settle(self) -> None:
-        self._states[0] = dict(self._places.entry)
-        work = [0]
+    def _settle(self, work: list[int]) -> None:
         while work:
             self._grown = False
             self._flow(work)
@@ -632,15 +655,17 @@ class _Analysis:
         if step.kind in ("store", "atomic"):
             for more, value in self._stored(step, state):
                 for place in places:
-                    self._store(place, address, more, size, _as_number(value))
+                    self._store(place, address, more, size, value)
         return found
 
     def _stored(self, step: Step, state: _State) -> Iterator[tuple[int, Value]]:
         """What an instruction stores at which constant offset."""
         offset, size = self._field(step)
+        keeps = NAMES[self._code[step.pc][0]].split(".")[1] in ("exch", "cas") or step.kind == "store"
         rows = [row for row in step.reads[1:] if row != step.guard] if step.reads[:1] == (step.address,) else step.reads
         for n, row in enumerate(rows):
-            yield offset + n * size * (step.kind == "store"), state.get(row, NOTHING)
+            value = state.get(row, NOTHING)
+            yield offset + n * size * (step.kind == "store"), value if keeps else _number(value)
 
     def _load(self, places: Sequence[int], address: Value, offset: int, size: int) -> Value:
         found = NOTHING
@@ -659,17 +684,42 @@ class _Analysis:
                 first, found = not found.plus, _joined(found, kept)
                 if first:
                     found = found._replace(at=kept.at, exact=kept.exact)
+            if places == [place] and (address.exact or self._places.spaces[place] in ("global", "shared", "dynamic")):
+                found = _joined(found, self._of_parts(place, at, size))
         return found._replace(number=found.number | number, low=0) if number else found
+
+    def _of_parts(self, place: int, at: int, size: int) -> Value:
+        """A part of an address, where a whole one is stored; an address, where parts of one are."""
+        contents = self._memory[place]
+        kinds = ("at",) if self._places.spaces[place] == "local" else ("at", "by")  # many variables are one array there
+        smaller = [(kind, at, size) for kind in ("by", "at")]
+        if size < 8 and any(field in contents.numbers for field in smaller):
+            return NOTHING
+        whole = [(kind, at - back, 8) for kind in kinds for back in range(1 - size, 8)]
+        parts = [(kind, at + n, width) for kind in kinds for n in range(8) for width in (1, 2, 4)]
+        met = [contents.fields[field] for field in (whole if size < 8 else parts) if field in contents.fields]
+        plus = functools.reduce(operator.or_, (value.plus for value in met if size < 8 or value.half), 0)
+        if not plus:
+            return NOTHING
+        self._torn = True
+        return Value(plus, low=0, half=size < 8, loaded=1 << place) if self._by_parts else NOTHING
 
     def _store(self, place: int, address: Value, offset: int, size: int, value: Value) -> None:
         contents = self._contents(place)
+        where: _Field = ("at" if address.exact else "by", address.at + offset, size)
+        if value.half and size < 8:
+            self._remember(place, where, value)
+            return
+        value = _as_number(value)
         number = value.number | value.minus
+        if size < 8 and not value.bits:
+            contents.numbers.add(where)
         if size != 8 and (size != 4 or value.plus & ~self._arithmetic.small):  # a part of an address
             number |= value.plus
         elif value.plus:
             self._followed |= value.loaded
             kept = Value(plus=value.plus, low=value.low, at=value.at * value.exact, exact=value.exact)
-            self._remember(place, ("at" if address.exact else "by", address.at + offset, size), kept)
+            self._remember(place, where, kept)
             if address.exact and self._places.spaces[place] != "local":  # where an index leads, too
                 self._remember(place, ("any", 0, size), kept)
         if number & ~contents.number:
@@ -710,7 +760,9 @@ class _Analysis:
             else:
                 yield "operand", self._beside(value)
         if step.kind in ("store", "atomic") and step.address >= 0:
-            yield "value", self._left(step, state)
+            number, address = self._left(step, state)
+            yield "value", number
+            yield LEFT, address
 
     def _beside(self, address: Value) -> Bits:
         """The allocations whose places decide about an access to another one."""
@@ -720,14 +772,18 @@ class _Analysis:
             return others & ~address.plus
         return 0 if _one(others) else others
 
-    def _left(self, step: Step, state: _State) -> Bits:
-        """The allocations on whose places depends what is left in arrays of the caller."""
-        callers = self._places.of("global")
+    def _left(self, step: Step, state: _State) -> tuple[Bits, Bits]:
+        """The allocations on whose places depends what is left in arrays of the caller: as a number, as an address."""
+        callers, outlive = self._places.of("global"), self._places.of(*_OUTLIVE)
         outlasting = [place for place in self._where(step, state) if place == ELSEWHERE or callers >> place & 1]
-        left = 0
-        for value in (_as_number(value) for _, value in self._stored(step, state)) if outlasting else ():
-            left |= value.number | value.minus
-            again = any(self._followed >> place & 1 for place in (*outlasting, ELSEWHERE))
-            if not again or self._field(step)[1] < 8:
-                left |= value.plus & ~self._places.block.plus
-        return left
+        again = any(self._followed >> place & 1 for place in (*outlasting, ELSEWHERE))
+        number = address = 0
+        for _, value in self._stored(step, state) if outlasting else ():
+            is_byte = bool(value.loaded) and self._field(step)[1] == 1  # of a structure that a loop copies
+            number |= value.number | value.minus
+            if not is_byte and (self._field(step)[1] < 8 or not _is_whole(value)):
+                number |= value.plus & ~self._places.block.plus
+            elif not again:
+                number |= value.plus & ~outlive
+                address |= value.plus & outlive & ~self._places.block.plus
+        return number, address

@@ -64,7 +64,10 @@ def _replace(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) ->
         return
     (value,) = operands[1:]
     if field == "global_address":
-        e.effect("st.b64", (place, e.read(value, "b64")), auxiliary=own)
+        address = e.read(value, "b64")
+        with e.looking_up():  # what a map is of is no number
+            word = e.emit("or.b64", address, address)
+        e.effect("st.b64", (place, word), auxiliary=own)
     elif field == "rank":
         _put(e, place, 2, 4, 3, e.read(value, "b32"), own)
     elif field in _FLAGS and isinstance(value, Number) and 0 <= value.value < _FLAGS[field][2]:
