@@ -131,6 +131,26 @@ def a_comparison_by_a_name_of_two_assignments(y, o):
     o[0] = u + u
 
 
+@a_float
+def a_variable_that_a_loop_of_no_round_assigns(y, o):
+    u = y[0]
+    n = NUMBER
+    while n > 9:
+        n -= 1
+    if n > 9:
+        u = 1.5
+    o[0] = u + u
+
+
+@an_integer
+def a_variable_that_tests_a_loop_of_no_round(y, o):
+    u = y[0]
+    n = NUMBER
+    while n > 9:
+        u = 1.5
+    o[0] = u + u
+
+
 # -- loops -------------------------------------------------------------------------------------------------------------
 @a_float
 def a_loop_of_known_rounds(y, o):

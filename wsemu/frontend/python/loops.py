@@ -69,6 +69,7 @@ class Loops:
         enters = self.enters(node, names)
         if enters is False:
             self.suite(node.orelse)
+            self.forget_merged(node)
             return
         tested = Tested(peeled=bool(enters))
         self.loop(names, node.orelse, lambda: self.while_once(node, names, tested))

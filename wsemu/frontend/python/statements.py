@@ -391,7 +391,7 @@ class Statements:
             condition, lambda: self.suite(node.body), (lambda: self.suite(node.orelse)) if node.orelse else None
         )
 
-    def forget_merged(self: Walker, node: ast.If) -> None:
+    def forget_merged(self: Walker, node: ast.If | ast.While) -> None:
         """After a branch that Numba drops late, for it tests a variable of several assignments, look behind no variable
         that its arms assign: what these merged into is still there."""
         stores = stored_names(self.frame.source.node)
