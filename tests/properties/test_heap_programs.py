@@ -75,3 +75,10 @@ def test_random_programs(place: str) -> None:
             assert parse(str(program)) == program
             judged = judged_heap(program, ("vm", "reference"), generic=drawn % 2 == 0)
             assert not judged.complaint, judged
+
+
+def test_a_load_outside_of_a_block_gives_any_ticket() -> None:
+    found = judged_heap(parse("warps: M0 8; P0 1 release; S0+4=1 relaxed | G0 1 acquire; ?0 L0+8 relaxed; ?t1 D0"))
+    assert (found.complaint, set(found.outlook.faults)) == ("", {"out-of-bounds", "race"})
+    found = judged_heap(parse("ctas: M0 8 | M1 12; L1+0 relaxed"))
+    assert (found.complaint, found.verdicts) == ("", ("verified",))
