@@ -32,7 +32,7 @@ CHANGES
 CHANGED: bar.sync 0;
 tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [%r5], 128;
 fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
-@!%p1 mbarrier.init.shared.b64 [%r1], 1;
+@!%p1 mbarrier.init.shared.b64 [%r1], 1; @!%p1 fence.mbarrier_init.release.cluster;
 bar.sync 0;
 @%p1 bra WAIT; mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 1024;
 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1, {0, 0}], [%r1];

@@ -127,6 +127,7 @@ def told_by_a_flag(flag, x, y, writes_on):
         cuda.threadfence()
         ptx.fence_proxy_async()
         ptx.mbarrier_init(bar, 0, 1)
+        ptx.fence_mbarrier_init()
         ptx.mbarrier_arrive_expect_tx(bar, 0, 128)
         ptx.cp_async_bulk_global_to_shared(tile, 0, x, 0, 128, bar, 0)
         ptx.mbarrier_wait_parity(bar, 0, 0)
