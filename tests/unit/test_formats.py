@@ -354,8 +354,9 @@ def test_doctor_counts_the_blocks_that_are_kept(tmp_path, monkeypatch):
 
 
 def test_every_setting_can_be_written_in_a_file():
-    """`Settings` has what `Configuration` sets, and what only a test of wsemu sets."""
-    own = {"checkers", "kernels", "suppressions", "thresholds", "cta_order"}
+    """`Settings` has what `Configuration` sets, what only a test of wsemu sets, and what is derived: `arch_chosen`,
+    whether a file or option has `arch`."""
+    own = {"checkers", "kernels", "suppressions", "thresholds", "cta_order", "arch_chosen"}
     from wsemu.app.config import Configuration
 
     assert set(settings.Settings.__dataclass_fields__) - own <= set(Configuration.model_fields)

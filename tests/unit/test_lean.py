@@ -48,7 +48,8 @@ def test_what_one_launch_needs_is_needed(tmp_path):
 
 
 def test_nothing_is_taken_from_what_is_not_verified(tmp_path):
-    done = lean(tmp_path, PROGRAM.format(ctas=[2]))
+    racing = PROGRAM.replace("    y[t] = tile[63 - t]\n", "    y[t] = tile[63 - t] + cuda.blockIdx.x\n")
+    done = lean(tmp_path, racing.format(ctas=[2]))
     assert done.returncode == 1
     assert "no launch is verified" in done.stdout
 
