@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from wsemu.evidence import causes
+from wsemu.model.codes import CODES
 from wsemu.model.cure import Change, Cure, Edit, Trials, lines_of
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.repair import conditions, constants, host, shapes, synchronisation, values
@@ -136,6 +137,8 @@ _OF_ORDER = frozenset("race intra-warp-race uninitialized-read bank-conflict unc
 """codes that may be of order alone"""
 _OF_PLACES = frozenset("out-of-bounds uninitialized-read misaligned".split())
 """codes of where an access goes, which a number at the top of the file, of many uses, seldom decides"""
+_OF_CONVENTIONS = frozenset("race intra-warp-race phase-alias".split())
+"""codes under which an engine tells what would rest on a convention, too"""
 _ALONE = frozenset(("fill", "load", "guard", "swap", "index"))
 """kinds of edits that are no cures with those of other kinds: these make a launch quiet, and not right"""
 _KEEPS = frozenset(("launch", "swap", "compare", "bound", "constant", "return", "delete", "move"))
@@ -658,11 +661,18 @@ def _codes(report: Any) -> list[str]:
 # -- what is a cure ----------------------------------------------------------------------------------------------------
 def is_cure(now: Any, before: Any) -> bool:
     """Whether a launch is verified, and without what the one before it was told for."""
-    if now.verdict != "verified":
+    if now.verdict != "verified" or _rests_anew(now, before):
         return False
     if before.verdict != "verified":
         return True
     return len(now.findings) < len(before.findings) and not new_warnings(now, before)
+
+
+def _rests_anew(now: Any, before: Any) -> bool:
+    """Whether a launch is verified on a convention alone that the one before it did not need: an edit that makes CTAs
+    store to one place has made a mistake.  Of errors of an order it may be what is left of them."""
+    codes = {*_codes(before)}
+    return not codes & _OF_CONVENTIONS and any(CODES[f.code].rests_on and f.code not in codes for f in now.findings)
 
 
 def new_warnings(now: Any, before: Any) -> int:
