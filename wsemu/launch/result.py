@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence import causes
 from wsemu.evidence.fingerprint import Inputs
-from wsemu.model.codes import NOT_REPLAYED
 from wsemu.model.cure import INTERRUPTED, Cure, Trials
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.finding import (
@@ -154,11 +153,10 @@ class Report(Record):
     def witness(self, finding: Finding | None = None) -> Witness:
         """The schedule of an error, the first one unless it is given, with what the launch was made of: it can be saved
         and replayed.  UsageError where there is none."""
-        from wsemu.launch.replay.witness_file import Witness
+        from wsemu.launch.replay.witness_file import Witness, has_witness
 
-        able = (error for error in self.errors if error.steps and error.code not in NOT_REPLAYED)
-        chosen = finding or next(able, None)
-        if chosen is None or chosen.code in NOT_REPLAYED:
+        chosen = finding or next(filter(has_witness, self.errors), None)
+        if chosen is None:
             raise UsageError(f"`{self.kernel}` has no error with a schedule: no witness")
         return Witness.of(self, chosen)
 

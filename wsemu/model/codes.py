@@ -172,6 +172,11 @@ MARKS = ("raised-exception", "same-value")
 
 NOT_REPLAYED = ("same-value-store", "lane-lag", "mbarrier-unfenced", "undefined-copy")
 """codes that `--strict` makes errors and that no schedule shows: they have no witness"""
+NOT_OF_AN_ORDER = (
+    "transfer-missed", "transfer-duplicated", "transfer-spilled", "undefined-register", "undefined-behavior",
+)  # fmt: skip
+"""codes of errors that addresses, operands or registers decide: no schedule and no witness, unless only some orders of
+atomics lead to them"""
 
 CODES: dict[str, Code] = {}
 """errors first, then warnings"""

@@ -54,6 +54,11 @@ def _known(code: str) -> str:
     return code
 
 
+def has_witness(finding: Finding) -> bool:
+    """Whether a schedule shows a finding, which `wsemu replay` can execute."""
+    return bool(finding.steps) and finding.code not in NOT_REPLAYED
+
+
 class WitnessError(UsageError):
     """A file is no witness, or not one of this launch."""
 
@@ -100,7 +105,7 @@ class Witness(BaseModel):
         program_sha256: str = "",
     ) -> Self:
         """The witness of an error of a report; UsageError for a finding without a schedule."""
-        if not finding.steps or report.inputs is None:
+        if not has_witness(finding) or report.inputs is None:
             raise UsageError(f"`{finding.code}` of `{report.kernel}` has no schedule: no witness")
         from wsemu.evidence.readings import numbered
 
@@ -210,7 +215,7 @@ class Saver:
         files: list[Path] = []
         for finding in report.errors:
             key = report.kernel, finding.code, tuple((s.file, s.line, s.column) for s in finding.places)
-            if self.error or key in self._saved or not finding.steps or finding.code in NOT_REPLAYED:
+            if self.error or key in self._saved or not has_witness(finding):
                 continue
             self._saved[key] = None
             file = self.folder / f"{self.program.stem}-{len(self._saved)}-{finding.code}{SUFFIX}"
