@@ -32,6 +32,7 @@ WAYS: Final[dict[str, Callable[[Program], wsemu.Report]]] = {
 """how a program is given to wsemu"""
 STOPS: Final = {MISMATCH, DIVERGENCE}
 """what ends a run early, so that it need not show all"""
+SAME: Final = "same-value-store"
 LANE_WAYS: Final[dict[str, Callable[[Lanes], wsemu.Report]]] = {
     "vm, lanes": lambda program: check_lanes(program, engine="vm"),
     "vm, mirrored": lambda program: check_lanes(program, mirrored=True, engine="vm"),
@@ -82,6 +83,8 @@ def _complaints(report: wsemu.Report, can: Outlook | LaneOutlook) -> list[str]:
         if DEADLOCK not in errors:
             complaints.append("oversubscribed without a deadlock")
     complaints += impossible(errors, can)
+    if report.verdict == "verified" and can.same != any(finding.code == SAME for finding in report.findings):
+        complaints.append(f"{SAME} is {'not ' * can.same}found")
     for finding in report.findings:
         ends = finding.code in (DEADLOCK, MISMATCH) and finding.holds_in == "every schedule"
         if ends and not can.always_ends_in(finding.code):

@@ -18,7 +18,8 @@ operation, all have the same order.  Lanes know what they did, what those knew w
 have exited, too, if the mask names them), and, after a sync or red, what those knew who took part in its generation
 when they did: the lanes that executed the operations, no others of their warps; without a count also the threads that
 have exited (B7).  Lanes that execute one store together write one value here, which is no conflict; lanes that execute
-it apart are two accesses like any others.
+it apart are two accesses like any others.  They write one value, too: if that is all that is wrong, and no chance
+steers, it is a warning (docs/limits.md).
 
 This file knows nothing of wsemu: it is what its verdicts are judged by.
 """
@@ -320,8 +321,18 @@ class Order(Watcher):
 
     @property
     def faults(self) -> set[str]:
+        """Those but of stores of one value."""
         warps = [access.actor[0] for access in self.accesses]
-        return {INTRA if warps[a] == warps[b] else RACE for a, b in self.conflicts}
+        return {INTRA if warps[a] == warps[b] else RACE for a, b in self.conflicts if not self._of_one_value(a, b)}
+
+    @property
+    def same(self) -> bool:
+        """Whether lanes of a warp execute one store apart: each statement stores a value of its own."""
+        return any(self._of_one_value(a, b) for a, b in self.conflicts)
+
+    def _of_one_value(self, one: int, other: int) -> bool:
+        (first, _, step), (second, _, peer) = self.accesses[one], self.accesses[other]
+        return step.kind == WRITE and (first[0], step.place) == (second[0], peer.place)
 
     @property
     def hidden(self) -> bool:
@@ -477,6 +488,8 @@ class LaneOutlook(NamedTuple):
     """APART, CHANCE: what is not decided"""
     hidden: frozenset[str]
     """those of the faults that one run need not show"""
+    same: bool
+    """stores of one value are all that nothing orders"""
 
     @property
     def faults(self) -> frozenset[str]:
@@ -501,15 +514,16 @@ class LaneOutlook(NamedTuple):
 def lane_outlook(program: Lanes) -> LaneOutlook:
     """All that can happen."""
     each = []
-    left: set[str] = set()
-    hidden = True
+    left = {CHANCE} if any(map(_chances, program)) else set[str]()
+    hidden, same = True, False
     for one in resolved(program):
         ways, order = Interleavings(one), Order()
         ways.explore()
         ways.execute(order)
         left |= ways.faults & {APART}
         hidden &= order.hidden
-        faults = frozenset(ways.faults - {APART} | order.faults)
-        each.append(Outlook(faults, ways.completes, frozenset(ways.ends)))
-    left |= {CHANCE} if any(map(_chances, program)) else set()
-    return LaneOutlook(tuple(each), frozenset(left), frozenset({RACE} if hidden else ()))
+        faults = ways.faults - {APART} | order.faults
+        same = order.same and not faults and not left
+        faults |= {INTRA} if order.same and not same else set()
+        each.append(Outlook(frozenset(faults), ways.completes, frozenset(ways.ends)))
+    return LaneOutlook(tuple(each), frozenset(left), frozenset({RACE} if hidden else ()), same)

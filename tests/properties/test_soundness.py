@@ -119,7 +119,12 @@ LANE_EXAMPLES = {
     "lanes that come to the same from further on": ("w0: if one { s(1,32) Y } s(1,32) | w1:", "verified"),
     "lanes that wait for each other": ("w0: if one { s(1,32) Y } s(1,32) s(1,32) | w1:", "failed"),
     "a store that lanes execute together": ("w0: if low { W(0) } W(2,pair) | w1:", "verified"),
-    "a store that lanes execute apart": ("w0: if low { s(1,32) } W(2,pair) | w1:", "failed"),
+    "a store that lanes execute apart": ("w0: if low { s(1,32) } W(2,pair) | w1:", "verified"),
+    "a store that lanes execute apart, read too early": ("w0: if low { s(1,32) } W(2,pair) R(2,back) | w1:", "failed"),
+    "two stores that lanes execute apart": (
+        "w0: if low { s(1,32) W(2,pair) } else { W(2,pair) } | w1:",
+        "failed",
+    ),
     "the last iteration of some lanes": ("w0: loop 1 high { if rest { y } } | w1:", "verified"),
     "two buffers": ("w0: loop 2 { W(0+k) S(1+k,64) } | w1: loop 2 { S(1+k,64) R(0+k) }", "verified"),
     "one buffer": ("w0: loop 2 { W(0) S(1,64) } | w1: loop 2 { S(1,64) R(0) }", "failed"),
