@@ -23,7 +23,7 @@ from wsemu.frontend.assemble.simplify import assignments, fixed_registers
 from wsemu.frontend.assemble.ways import APART, FACTOR
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
 from wsemu.frontend.ptx.module import size_of
-from wsemu.frontend.ptx.steps import BITS
+from wsemu.frontend.ptx.steps import BITS, move
 from wsemu.frontend.ptx.variables import LARGEST, CallParameter, on_stack
 from wsemu.model.data import dataclass, field
 from wsemu.model.isa import STACK_UNIT
@@ -250,19 +250,15 @@ def _values(e: Emitter, parameters: Sequence[Variable], arguments: Places) -> li
     for variable, place in zip(parameters, arguments, strict=True):
         for at, type_ in pieces(variable):
             value = place if isinstance(place, int) else place.load(e, type_, at)  # type: ignore[attr-defined]
-            values.append(e.emit(_move(type_), value))
+            values.append(e.emit(move(type_), value))
     return values
-
-
-def _move(type_: str) -> str:
-    return "mov.pred" if type_ == "p" else f"mov.b{BITS[type_]}"
 
 
 def _pass(e: Emitter, instance: Instance, values: Sequence[Register]) -> None:
     """Put arguments where the function reads them."""
     registers = list(_registers(e, instance.function.parameters, instance))
     for (type_, register), value in zip(registers, values, strict=True):
-        e.assign(register, _move(type_), value)
+        e.assign(register, move(type_), value)
 
 
 def _registers(e: Emitter, declared: Sequence[Variable], instance: Instance) -> Iterator[tuple[str, Register]]:
@@ -289,7 +285,7 @@ def _take(e: Emitter, instance: Instance, results: Places) -> None:
         for _ in pieces(variable):
             at, type_, register = next(passed)
             into = place if isinstance(place, int) else place.store(e, type_, at)  # type: ignore[attr-defined]
-            e.assign(into, _move(type_), register)
+            e.assign(into, move(type_), register)
 
 
 # -- regions -----------------------------------------------------------------------------------------------------------
@@ -334,7 +330,7 @@ def _end(e: Emitter, region: Region, instance: Instance) -> None:
         for _ in pieces(variable):
             at, type_, register = next(passed)
             value = place if isinstance(place, int) else place.load(e, type_, at)  # type: ignore[attr-defined]
-            e.assign(register, _move(type_), value)
+            e.assign(register, move(type_), value)
     for offset in sorted(instance.entered):  # they end here, whoever keeps their addresses
         e.effect("st.b64", (own.frame, e.constant("b64", 0)), immediate=offset - UNIT)
     e.assign(own.top, "mov.b64", own.frame)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.assemble.flow import Liveness, immediate_post_dominators, predecessors, reachable
 from wsemu.frontend.assemble.graph import Instruction, Phi
 from wsemu.frontend.assemble.simplify import assignments, fixed_registers
+from wsemu.frontend.ptx.steps import move
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,14 +48,10 @@ def assign_once(graph: Graph, given: Iterable[Register] = ()) -> None:
     if candidates:
         _Renaming(graph, blocks, liveness, candidates).run()
     graph.blocks[0].instructions[:0] = [
-        Instruction(_move(graph.types[register]), (register,), (_undefined(graph, register),))
+        Instruction(move(graph.types[register]), (register,), (_undefined(graph, register),))
         for register in undefined
         if register in guarded
     ]
-
-
-def _move(type_: str) -> str:
-    return "mov.pred" if type_ == "p" else f"mov.{type_}"
 
 
 def _undefined(graph: Graph, register: Register) -> Register:

@@ -17,6 +17,11 @@ BITS = {"p": 1, **{type_: 8 * size for type_, size in SIZE.items()}}
 """type of a register -> its bits"""
 
 
+def move(type_: str) -> str:
+    """The operation that copies a register of a type, whatever its bits mean."""
+    return "mov.pred" if type_ == "p" else f"mov.b{BITS[type_]}"
+
+
 class Steps:
     """Appends pure operations to `code`, each with a fresh register for its result."""
 
