@@ -22,6 +22,7 @@ import pytest
 import wsemu
 from wsemu import cuda
 from wsemu.backends import numba_cuda
+from wsemu.evidence.unreached import unreached_note
 from wsemu.host import takeover
 from wsemu.launch.binding import Memory
 from wsemu.launch.compiled import as_declared
@@ -110,7 +111,7 @@ CHANGES = {
     "inlined": Change(others=("error places", "warning places", "warning codes")),
     # a negative index goes to the end of the array, as Numba has it: only the source tells that this was not meant
     "wrapped": Change(others=("out-of-bounds",)),
-    # a load is made behind a return, by the lanes that need it
+    # a load is made behind a return or a branch, by the lanes that need it
     "sunk": Change(fewer=("accesses", *GLOBAL_LOADS)),
     # lanes that a condition around the last statements leaves out are at the end of the kernel, as after an early
     # return: the PTX is the same, and machine code has an EXIT there
@@ -119,6 +120,8 @@ CHANGES = {
     "ignored": Change(others=("setmaxnreg",)),
     # so that warps go on that wait for registers
     "unlimited": Change(more=("accesses", *GLOBAL_STORES), others=("deadlock", "bits")),
+    # without `debug` a thread whose assertion fails returns, and says so to nobody
+    "silent": Change(others=("failed-assertion",)),
     # what a transfer has to move its object says, in Python: such a finding is not of the kernel's code
     "object": Change(others=("transfer-spilled", "transfer-missed", "transfer-duplicated")),
 }
@@ -126,10 +129,12 @@ ULPS = 2
 """units in the last place between libdevice's functions and the exact result, of those that are used here (CUDA C++
 Programming Guide, "Mathematical Functions")"""
 CHANGED: dict[str, tuple[str, ...]] = {
+    "examples/broken/padding_copied.py padding_copied": ("merged",),
     "examples/broken/reversed_in_place.py reversed_in_place": ("inlined",),
     "examples/broken/rounded_up.py transfer": ("object",),
     "examples/broken/rows_overlap.py transfer": ("object", "inlined"),
     "examples/broken/sgemv_row_major.py sgemv_row_major": ("inlined",),
+    "examples/broken/stack_popped_twice.py pop_twice": ("silent",),
     "examples/broken/stencil_no_compute_barrier.py stencil_no_compute_barrier": ("inlined",),
     "examples/broken/stencil_no_corners.py stencil_no_corners": ("inlined",),
     "examples/broken/tail_left_out.py transfer": ("object",),
@@ -147,14 +152,17 @@ CHANGED: dict[str, tuple[str, ...]] = {
     "examples/stencil.py halo_only_manual": ("inlined",),
     "examples/stencil.py block_halo_single": ("inlined",),
     "tests/pass/pairs_of_words.py pairs_of_words": ("merged",),
+    "tests/pass/row_copied_with_its_padding.py row_copied_with_its_padding": ("merged",),
     "tests/pass/sgemv_both_single.py sgemv": ("vector",),
     "tests/pass/shuffles_order_lanes.py shuffles_order_lanes": ("merged",),
+    "tests/pass/tail_loaded_and_discarded.py tail_loaded_and_discarded": ("sunk",),
     "tests/pass/vector_store_over_a_neighbour.py vector_store_over_a_neighbour": ("merged",),
     "tests/fail/bank-conflict/pairs_of_words.py pairs_of_words": ("promoted",),
     "tests/fail/barrier-divergence/elected_lane_arrives.py elected_lane_arrives": ("ended",),
     "tests/fail/barrier-divergence/shuffle_in_a_branch.py shuffle_in_a_branch": ("ended",),
     "tests/fail/barrier-divergence/syncthreads_under_a_condition.py syncthreads_under_a_condition": ("ended",),
     "tests/fail/deadlock/more_registers_than_the_pool.py more_registers_than_the_pool": ("unlimited",),
+    "tests/fail/failed-assertion/append_if_absent.py append_if_absent": ("silent",),
     "tests/fail/intra-warp-race/exited_lane_not_named.py exited_lane_not_named": ("order",),
     "tests/fail/intra-warp-race/two_branches_one_word.py two_branches_one_word": ("order",),
     "tests/fail/out-of-bounds/halo_before_the_start.py halo_before_the_start": ("wrapped",),
@@ -163,6 +171,7 @@ CHANGED: dict[str, tuple[str, ...]] = {
     "tests/fail/race/vector_store_over_a_neighbour.py vector_store_over_a_neighbour": ("merged",),
     "tests/fail/setmaxnreg/gives_more_than_it_has.py gives_more_than_it_has": ("ignored",),
     "tests/fail/undefined-shuffle/shuffle_behind_a_return.py shuffle_behind_a_return": ("sunk",),
+    "tests/fail/undefined-copy/row_copied_with_its_padding.py row_copied_with_its_padding": ("merged",),
     "tests/numba/heat.py step": ("merged",),
     "tests/numba/laplace.py jacobi": ("merged",),
     "tests/numba/monte_carlo_pi.py compute_pi": ("promoted",),
@@ -176,6 +185,8 @@ CHANGED: dict[str, tuple[str, ...]] = {
     "tests/numba/ufunc_call.py rows": ("library",),
 }
 """program and kernel -> what the compiler changed; the PTX was read for each"""
+BY_RELEASE = {"tests/pass/tail_loaded_and_discarded.py tail_loaded_and_discarded"}
+"""of these, what some releases of NVVM change and others (23.0, of CUDA 13.5) leave as it is"""
 
 
 class Launched(NamedTuple):
@@ -266,6 +277,16 @@ def launches_of(path: Path) -> list[Launched]:
     return launches
 
 
+def text_of(launched: Launched) -> str:
+    """The PTX of a kernel for an sm_90a, or for the first target that has what it uses."""
+    text = offline.compile_kernel(launched.kernel, launched.arguments, lto=False).ptx
+    if "st.bulk" not in text:
+        return text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(offline, "HOPPER", (10, 0))
+        return offline.compile_kernel(launched.kernel, launched.arguments, lto=False).ptx
+
+
 class Compiler:
     """The kernels of a program from their PTX; each is compiled once for arguments of the same types."""
 
@@ -278,8 +299,7 @@ class Compiler:
         key = (id(launched.kernel), types)
         if key not in self.made:
             launched.kernel.options.setdefault("lineinfo", True)
-            text = offline.compile_kernel(launched.kernel, launched.arguments, lto=False).ptx
-            self.made[key] = launched.kernel, wsemu.load_ptx(text).only()
+            self.made[key] = launched.kernel, wsemu.load_ptx(text_of(launched)).only()
         return self.made[key][1]
 
     def differences(self, launched: Launched) -> dict[str, tuple[Any, Any]]:
@@ -307,7 +327,8 @@ def described(report: Report) -> dict[str, Any]:
         "verdict": report.verdict,
         **{f"{severity} codes": {f.code for f in some} for severity, some in findings.items()},
         **{f"{severity} places": {places(f) for f in some} for severity, some in findings.items()},
-        "notes": len(report.notes),
+        # compilers copy code, and a launch need not run each copy of a barrier: that note may differ
+        "notes": sum(report.unreached is None or note != unreached_note(report.unreached) for note in report.notes),
         **{name: getattr(report.counters, name) for name in COUNTERS},
     }
 
@@ -351,7 +372,8 @@ def test_the_ptx_of_a_program_does_what_its_source_does(path: Path, monkeypatch:
         differences = compiler.differences(launched)
         assert not unexplained(differences, CHANGED.get(name, ())), name
         needed |= {name} if differences else set()
-    assert needed == {name for name in CHANGED if name.startswith(f"{path.relative_to(ROOT)} ")}
+    explained = {name for name in CHANGED if name.startswith(f"{path.relative_to(ROOT)} ")}
+    assert needed - BY_RELEASE == explained - BY_RELEASE
 
 
 @pytest.mark.parametrize("name", TRANSFERS)
