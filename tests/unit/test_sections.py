@@ -365,7 +365,7 @@ def each_round(n: Any, y: Any, x: Any, when: Any) -> None:
     w, l = t // 32, t % 32  # noqa: E741
     v = np.float32(0)
     for r in range(n):
-        s[32 * (w // 2) + l] = r
+        s[32 * (w // 2) + l] = r + w
         cuda.syncthreads()
         v += s[l]
         cuda.syncthreads()

@@ -62,7 +62,10 @@ def follow(
     failed: bool = False,
 ) -> Followed | None:
     """Return what the undefined values of a launch that ended so reach; None if it is too long for that; `tried`:
-    it is of an edit; `failed`: it has other errors."""
+    it is of an edit; `failed`: it has other errors.  None, too, if nothing was looked for that keeps what arrays held
+    before the launch."""
+    if any(data is None for data in initial()):
+        return None
     most = MAX_FOLLOWED_EDIT if tried else MAX_FOLLOWED if findings else MAX_FOLLOWED_REGISTERS
     most = min(most, MAX_FOLLOWED_BEGINNING) if failed else most
     if outcome.warp_instructions > most:

@@ -1520,7 +1520,7 @@ class Launch:
         self.grouping, self.clusters = _grouping(grid, shape), clusters
         self._check_groups()
         self.read_only = self.watch.read_only and _image_of(ProgramKey(program)).has_read_only_loads
-        repeats = self.watch.races or self.watch.recycling or self.read_only or descending or self._workers() > 1
+        repeats = self._keeps_contents or self.read_only or descending or self._workers() > 1
         self.pristine = self._copies() if repeats else {}
         if self._windowed():
             self.watch = replace(self.watch, windowed=True)
@@ -1628,6 +1628,11 @@ class Launch:
         claims = Claims(machine, self.written)
         machine.run(0, self.grouping.number, self.budget)
         return claims.findings()
+
+    @property
+    def _keeps_contents(self) -> bool:
+        """Whether what arrays held before the launch is kept: what is found may be explained by a second run."""
+        return self.watch.races or self.watch.recycling or self.watch.initialised
 
     def _as_before(self) -> list[tuple[Bytes, bool]]:
         """The arrays, or copies of what they held before the launch."""
@@ -1777,9 +1782,8 @@ class Launch:
 
     def initial(self) -> list[Bytes | None]:
         """What the arrays held before the launch, segment by segment; None where that was not kept."""
-        kept = self.watch.races or self.watch.recycling
         return [
-            self.pristine.get(n, data if kept or not writable else None)
+            self.pristine.get(n, data if self._keeps_contents or not writable else None)
             for n, (data, writable) in enumerate(self.segments, FIRST_ARRAY)
         ]
 
