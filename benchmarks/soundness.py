@@ -252,7 +252,7 @@ def work_lag(part: Part) -> Result:
     for k in range(part.programs):
         engines = part.engines(k)
         found = judged_lag(LAG_FAMILIES[part.family.partition(" ")[2]](source), engines)
-        result.found[UNKNOWN if not found.known else "failed" if found.together else "verified"] += 1
+        result.found[UNKNOWN if not found.known else "failed" if found.fails else "verified"] += 1
         result.found["lane-lag"] += found.known and found.lags
         result.checks.update(engines)
         if found.complaints:

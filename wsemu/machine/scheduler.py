@@ -579,8 +579,10 @@ def waits_apart(m, warp, w, apart):
 
 @compiled
 def pass_by(m, w):
-    """The CTA can do no more: lanes of a warp that waits, which wait at a join for some that stand, go on without them.
-    Status."""
+    """The CTA can do no more: lanes of a warp that waits, which wait at a join for some that stand, go on without them,
+    unless lanes are taken together.  Status."""
+    if m.converged:
+        return YIELDED
     warp = warp_at(m.warps, w)
     missing = go_past_some(warp, apart_lanes(m, warp))
     if warp.mask == 0:

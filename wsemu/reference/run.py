@@ -401,7 +401,10 @@ class Cta:
         return able
 
     def goes_past_standing(self) -> bool:
-        """Whether lanes of a warp go past a join where nobody can go on otherwise."""
+        """Whether lanes of a warp go past a join where nobody can go on otherwise.  Lanes that are taken together wait
+        there for each other."""
+        if self.launch.watch.options.converged:
+            return False
         return any(WarpRun(self, warp).goes_past_standing() for warp in self.warps)
 
     def meets(self, warp: Warp) -> bool:
