@@ -1,0 +1,267 @@
+"""What each operation does to memory and to objects that threads wait for: all that wsemu says of it, in one row.
+
+The table names facts; what they mean is written where it is computed.  An engine may take names, nouns and sets of
+operations from here.  The reference engine takes no rule from here, so that the two engines stay independent.
+
+A row must have every field, and every asynchronous operation must have a row: otherwise this module fails to import.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from wsemu.model.data import NamedTuple
+from wsemu.model.isa import OPCODE, OPERATIONS, step_word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from wsemu.model.outcome import EventKind
+
+Meets = Literal["", "barrier", "mbarrier", "cluster", "grid", "warp", "registers", "fence"]
+Waits = Literal["", "phase", "all", "groups", "registers"]
+Memory = Literal["", "shared", "global", "any"]
+Unit = Literal["", "bytes", "zeros", "value", "tile", "matrix"]
+Group = Literal["", "cp.async", "bulk", "wgmma"]
+Proxy = Literal["", "generic", "async"]
+Reach = Literal["warp", "cta", "cluster", "grid"]
+Counter = Literal["", "accesses", "barriers", "tiles"]
+
+
+class Family(NamedTuple):
+    """What came with one generation of the hardware."""
+
+    since: int
+    """compute capability from which on there is an operation, times 10; 0: no architecture is asked for it"""
+    called: str
+    """what the refusal of an older architecture calls it, in the plural"""
+
+
+class Moves(NamedTuple):
+    """What an operation does to memory."""
+
+    reads: Memory
+    writes: Memory
+    combines: bool
+    """with what is there, as an atomic does"""
+    credits: bool
+    """an mbarrier with the bytes that it moves"""
+    proxy: Proxy
+    """through which it goes"""
+    agent: bool
+    """it goes on by itself, while its warp goes on"""
+    unit: Unit
+    """what it moves at once: a range of bytes, zeros, a value of each lane, a tile of a tensor map, a matrix"""
+
+
+class Effects(NamedTuple):
+    """One row.  No field has a default: whoever adds an operation decides each of them."""
+
+    family: Family
+    noun: str
+    """what a report calls an execution; empty: as its kind (`load`)"""
+    verb: str
+    """what its thread does to the object that it names"""
+    event: EventKind | Literal[""]
+    """of a traced run: the event that is the operation itself; others may go with it"""
+    meets: Meets
+    """the object through which it orders threads, warps or asynchronous operations"""
+    waits: Waits
+    """what its lanes wait for: a phase, all others, groups of copies, registers"""
+    group: Group
+    """the groups that it belongs to, commits, or waits for"""
+    reach: Reach
+    """the largest group of threads that it may reach, whatever its operands are"""
+    counter: Counter
+    """which counter of a report has it, beside the mix of instructions"""
+    moves: Moves
+
+    @property
+    def orders(self) -> bool:
+        """Whether it orders threads, warps or asynchronous operations among each other."""
+        return self.meets not in ("", "registers") or self.waits == "groups"
+
+
+_MBARRIER, _EXPECTATION = Family(80, "mbarriers"), Family(90, "expectations of bytes")
+_CP_ASYNC, _ASYNC = Family(80, "`cp.async`"), Family(90, "`st.async` and `red.async`")
+_BULK, _TENSOR, _MAP = (
+    Family(90, "bulk copies"),
+    Family(90, "tensor copies"),
+    Family(90, "fences of the tensormap proxy"),
+)
+_WGMMA, _REGISTERS, _CLUSTER = Family(90, "`wgmma`"), Family(90, "`setmaxnreg`"), Family(90, "barriers of clusters")
+_ANY = Family(0, "")
+
+_STILL = Moves("", "", False, False, "", False, "")
+_BYTES_OF_THREADS = Moves("global", "shared", False, False, "generic", True, "bytes")
+_BYTES_IN = Moves("global", "shared", False, True, "async", True, "bytes")
+_BYTES_OUT = Moves("shared", "global", False, False, "async", True, "bytes")
+_BYTES_COMBINED = Moves("shared", "global", True, False, "async", True, "bytes")
+_BYTES_AHEAD = Moves("", "", False, False, "", False, "bytes")
+_ZEROS = Moves("", "shared", False, False, "generic", False, "zeros")
+_BYTES_ACROSS = Moves("shared", "shared", False, True, "async", True, "bytes")
+_BYTES_COMBINED_ACROSS = Moves("shared", "shared", True, True, "async", True, "bytes")
+_TILE_IN = Moves("global", "shared", False, True, "async", True, "tile")
+_TILE_OUT = Moves("shared", "global", False, False, "async", True, "tile")
+_TILE_COMBINED = Moves("shared", "global", True, False, "async", True, "tile")
+_TILE_AHEAD = Moves("", "", False, False, "", False, "tile")
+_VALUE_ACROSS = Moves("", "shared", False, True, "generic", True, "value")
+_VALUE_COMBINED = Moves("", "shared", True, True, "generic", True, "value")
+_MATRIX = Moves("shared", "", False, False, "async", True, "matrix")
+_LOADED = Moves("any", "", False, False, "generic", False, "value")
+_STORED = Moves("", "any", False, False, "generic", False, "value")
+_CHANGED = Moves("any", "any", True, False, "generic", False, "value")
+_FRAGMENTS = Moves("", "", False, False, "", False, "matrix")
+
+# fmt: off
+_BY_WORD: Final[dict[str, Effects]] = {
+    # since and family; noun, verb; event; meets, waits; group; reach; counter; what it moves
+    "mbarrier.init": Effects(_MBARRIER, "initialisation", "initialises",
+        "init", "mbarrier", "", "", "cta", "", _STILL),
+    "mbarrier.inval": Effects(_MBARRIER, "end", "ends", "inval", "mbarrier", "", "", "cta", "", _STILL),
+    "mbarrier.arrive": Effects(_MBARRIER, "arrive", "arrives on", "arrive_on", "mbarrier", "", "", "cta", "", _STILL),
+    "mbarrier.expect_tx": Effects(_EXPECTATION, "expectation", "expects bytes on",
+        "expect", "mbarrier", "", "", "cta", "", _STILL),
+    "mbarrier.complete_tx": Effects(_EXPECTATION, "completion of bytes", "completes bytes of",
+        "credit", "mbarrier", "", "", "cta", "", _STILL),
+    "mbarrier.wait": Effects(_MBARRIER, "wait", "waits on", "await", "mbarrier", "phase", "", "cta", "", _STILL),
+    "mbarrier.pending_count": Effects(_MBARRIER, "count of missing arrivals", "uses",
+        "", "", "", "", "cta", "", _STILL),
+
+    "cp.async": Effects(_CP_ASYNC, "asynchronous copy", "uses",
+        "copy", "", "", "cp.async", "cta", "", _BYTES_OF_THREADS),
+    "cp.async.commit": Effects(_CP_ASYNC, "commit of asynchronous copies", "uses",
+        "commit", "", "", "cp.async", "cta", "", _STILL),
+    "cp.async.wait": Effects(_CP_ASYNC, "wait for asynchronous copies", "uses",
+        "landed", "", "groups", "cp.async", "cta", "", _STILL),
+    "cp.async.arrive": Effects(_CP_ASYNC, "arrival of asynchronous copies", "lets its copies arrive on",
+        "arrive_on", "mbarrier", "", "cp.async", "cta", "", _STILL),
+
+    "bulk.load": Effects(_BULK, "bulk copy", "copies with", "copy", "", "", "", "cta", "", _BYTES_IN),
+    "bulk.store": Effects(_BULK, "bulk store", "uses", "copy", "", "", "bulk", "cta", "", _BYTES_OUT),
+    "bulk.reduce": Effects(_BULK, "bulk reduction", "uses", "copy", "", "", "bulk", "cta", "", _BYTES_COMBINED),
+    "bulk.commit": Effects(_BULK, "commit of bulk copies", "uses", "commit", "", "", "bulk", "cta", "", _STILL),
+    "bulk.wait": Effects(_BULK, "wait for bulk copies", "uses", "landed", "", "groups", "bulk", "cta", "", _STILL),
+    "bulk.prefetch": Effects(_BULK, "prefetch", "uses", "", "", "", "", "cta", "", _BYTES_AHEAD),
+    "bulk.zero": Effects(_BULK, "store of zeros", "uses", "copy", "", "", "", "cta", "", _ZEROS),
+    "bulk.send": Effects(_BULK, "bulk copy", "copies with", "copy", "", "", "", "cluster", "", _BYTES_ACROSS),
+    "bulk.send_reduce": Effects(_BULK, "bulk reduction", "copies with",
+        "copy", "", "", "", "cluster", "", _BYTES_COMBINED_ACROSS),
+    "bulk.multicast": Effects(_BULK, "multicast copy", "copies with", "copy", "", "", "", "cluster", "", _BYTES_IN),
+
+    "tensor.load": Effects(_TENSOR, "tensor copy", "copies with", "copy", "", "", "", "cta", "tiles", _TILE_IN),
+    "tensor.multicast": Effects(_TENSOR, "multicast tensor copy", "copies with",
+        "copy", "", "", "", "cluster", "tiles", _TILE_IN),
+    "tensor.store": Effects(_TENSOR, "tensor store", "uses", "copy", "", "", "bulk", "cta", "tiles", _TILE_OUT),
+    "tensor.reduce": Effects(_TENSOR, "tensor reduction", "uses",
+        "copy", "", "", "bulk", "cta", "tiles", _TILE_COMBINED),
+    "tensor.prefetch": Effects(_TENSOR, "tensor prefetch", "uses", "", "", "", "", "cta", "", _TILE_AHEAD),
+    "map.release": Effects(_MAP, "release of tensor maps", "uses", "proxy", "fence", "", "", "cta", "", _STILL),
+    "map.acquire": Effects(_MAP, "acquire of a tensor map", "uses", "proxy", "fence", "", "", "cta", "", _STILL),
+
+    "async.store": Effects(_ASYNC, "asynchronous store", "copies with",
+        "copy", "", "", "", "cluster", "", _VALUE_ACROSS),
+    "async.reduce": Effects(_ASYNC, "asynchronous reduction", "copies with",
+        "copy", "", "", "", "cluster", "", _VALUE_COMBINED),
+
+    "setmaxnreg.inc": Effects(_REGISTERS, "request for registers", "uses",
+        "", "registers", "registers", "", "cta", "", _STILL),
+    "setmaxnreg.dec": Effects(_REGISTERS, "release of registers", "uses", "", "registers", "", "", "cta", "", _STILL),
+    "cluster.arrive": Effects(_CLUSTER, "arrive at the cluster's barrier", "uses",
+        "arrive_on", "cluster", "", "", "cluster", "", _STILL),
+    "cluster.wait": Effects(_CLUSTER, "wait at the cluster's barrier", "uses",
+        "await", "cluster", "all", "", "cluster", "", _STILL),
+    "grid.arrive": Effects(_ANY, "arrive at the grid's barrier", "uses",
+        "arrive_on", "grid", "", "", "grid", "", _STILL),
+    "grid.wait": Effects(_ANY, "wait at the grid's barrier", "uses", "await", "grid", "all", "", "grid", "", _STILL),
+
+    "wgmma": Effects(_WGMMA, "`wgmma`", "uses", "copy", "", "", "wgmma", "cta", "tiles", _MATRIX),
+    "wgmma.fence": Effects(_WGMMA, "fence of `wgmma`", "uses", "", "fence", "", "wgmma", "warp", "", _STILL),
+    "wgmma.commit": Effects(_WGMMA, "commit of `wgmma`", "uses", "", "", "all", "wgmma", "cta", "", _STILL),
+    "wgmma.wait": Effects(_WGMMA, "wait for `wgmma`", "uses", "landed", "", "groups", "wgmma", "warp", "", _STILL),
+    "wgmma.track": Effects(_WGMMA, "`wgmma`", "uses", "", "", "", "", "warp", "", _STILL),
+    "wgmma.touch": Effects(_WGMMA, "register of `wgmma`", "uses", "", "", "", "", "warp", "", _STILL),
+    "wgmma.check": Effects(_WGMMA, "register of `wgmma`", "uses", "", "", "", "", "warp", "", _STILL),
+}
+"""asynchronous operations, by their `isa.step_word`"""
+_BY_KIND: Final[dict[str, Effects]] = {
+    "alu": Effects(_ANY, "", "uses", "", "", "", "", "warp", "", _STILL),
+    "load": Effects(_ANY, "", "uses", "access", "", "", "", "cta", "accesses", _LOADED),
+    "store": Effects(_ANY, "", "uses", "access", "", "", "", "cta", "accesses", _STORED),
+    "atomic": Effects(_ANY, "", "uses", "atomic", "", "", "", "cta", "accesses", _CHANGED),
+    "warp": Effects(_ANY, "", "uses", "warp", "", "all", "", "warp", "", _STILL),
+    "matrix": Effects(_ANY, "", "uses", "warp", "", "all", "", "warp", "", _FRAGMENTS),
+    "barrier": Effects(_ANY, "", "uses", "sync", "barrier", "all", "", "cta", "barriers", _STILL),
+    "fence": Effects(_ANY, "", "uses", "", "fence", "", "", "cta", "", _STILL),
+    "control": Effects(_ANY, "", "uses", "", "", "", "", "warp", "", _STILL),
+}
+"""all others, by their kind; `_apart` has what differs"""
+# fmt: on
+OUTSIDE: Final = Effects(_ANY, "", "uses", "", "", "", "", "cta", "", _STILL)
+"""an operation that `isa.enter` added without a row of its own"""
+
+
+def _apart() -> dict[str, dict[str, Any]]:
+    """Return what single operations have that others of their kind have not."""
+    apart: dict[str, dict[str, Any]] = {
+        "bar.arrive": {"event": "arrive", "waits": ""},
+        "exit": {"event": "exit"},
+        "elect.sync": {"family": Family(90, "`elect.sync`")},
+        "nanosleep": {"family": Family(70, "`nanosleep`"), "meets": ""},
+        "show": {"meets": ""},
+        "syncwarp": {"meets": "warp"},
+        "fence.mbarrier_init": {"family": Family(90, "`fence.mbarrier_init`")},
+        "fence.proxy": {"event": "proxy"},
+    }
+    apart |= {f"fence.{scope}": {"event": f"fence.{scope}"} for scope in ("cta", "gpu", "sys")}
+    apart |= {name: {"event": "", "waits": ""} for name in ("activemask", "alike.b64")}
+    families = {"collect.": (90, "`stmatrix`"), "redux.": (80, "`redux.sync`"), "match.": (70, "`match.sync`")}
+    for beginning, family in families.items():
+        apart |= {name: {"family": Family(*family)} for name in OPERATIONS if name.startswith(beginning)}
+    return apart
+
+
+def _row(name: str, apart: dict[str, dict[str, Any]]) -> Effects:
+    operation = OPERATIONS[name]
+    row = _BY_WORD[step_word(name)] if operation.kind == "async" else _BY_KIND[operation.kind]
+    return row._replace(**apart.get(name, {}))
+
+
+def _make_table() -> dict[str, Effects]:
+    apart = _apart()
+    unknown = (apart.keys() - OPERATIONS.keys()) | (_BY_WORD.keys() - {step_word(name) for name in OPERATIONS})
+    if unknown:
+        raise ValueError(f"rows of operations that do not exist: {', '.join(sorted(unknown))}")
+    return {name: _row(name, apart) for name in OPERATIONS}
+
+
+EFFECTS: Final = _make_table()
+"""operation -> its row"""
+
+
+def effects_of(name: str) -> Effects:
+    """Return the row of an operation, which may be one from outside, or of an asynchronous one without its type."""
+    return EFFECTS.get(name) or _BY_WORD.get(name, OUTSIDE)
+
+
+def find_names(wanted: Callable[[Effects], bool]) -> frozenset[str]:
+    """Return the operations whose rows are wanted."""
+    return frozenset(name for name, row in EFFECTS.items() if wanted(row))
+
+
+def find_words(wanted: Callable[[Effects], bool]) -> frozenset[str]:
+    """Return the asynchronous operations whose rows are wanted, without their types."""
+    return frozenset(word for word, row in _BY_WORD.items() if wanted(row))
+
+
+def find_opcodes(wanted: Callable[[Effects], bool]) -> frozenset[int]:
+    """Return the numbers of the operations whose rows are wanted."""
+    return frozenset(OPCODE[name] for name in find_names(wanted))
+
+
+BRINGS: Final = find_words(lambda row: row.moves.credits)
+"""copies that credit an mbarrier with what they bring"""
+COMBINES: Final = find_names(lambda row: row.moves.combines and row.moves.agent)
+"""asynchronous operations that combine with what is there"""
+ASYNCHRONOUS_PROXY: Final = find_opcodes(lambda row: row.moves.proxy == "async")
