@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
+from wsemu.model.effects import BRINGS, effects_of
 from wsemu.model.isa import CP_ASYNC, NAMES
 from wsemu.model.outcome import Detail
 from wsemu.model.tensor_map import ELEMENT_TYPES
@@ -64,10 +65,10 @@ def _wait_for(raw: RawFinding, places: Places) -> str:
         return (
             f"{sync} behind the wait for its mbarrier, in both CTAs; or let who waits arrive on an mbarrier of this one"
         )
-    if kind in words.LOADS:
+    if kind in BRINGS:
         wait = words.spelled(places, raw.pc, "mbarrier.try_wait.parity")
         return f"wait for the phase of its mbarrier that it completes ({wait}) on every path that ends the CTA"
-    bulk = kind.startswith(words.BULK)
+    bulk = effects_of(kind).group == "bulk"
     family = "wgmma" if kind == "wgmma" else "cp.async.bulk" if bulk else "cp.async"
     commit = words.spelled(places, raw.pc, f"{family}.commit_group")
     wait = words.spelled(places, raw.pc, f"{family}.wait_group{'.read' * bulk}", "0")

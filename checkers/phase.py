@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
+from wsemu.model.effects import BRINGS
 from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _alias(raw: RawFinding, places: Places) -> Finding:
 def _two(raw: RawFinding, places: Places) -> tuple[str, str]:
     """Who executes (1) and (2); of one warp it is another lane."""
     one, two = words.other(raw, places), places.who(raw.cta, raw.warp)
-    if words.operation(places, raw.other_pc) in (*words.LOADS, "cp.async.arrive"):
+    if words.operation(places, raw.other_pc) in (*BRINGS, "cp.async.arrive"):
         return f"the {words.noun(places, raw.other_pc)} of {one}", two
     return ("another lane", f"a lane of {two}") if one == two else (one, two)
 

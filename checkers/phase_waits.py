@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from wsemu.checkers import words
 from wsemu.model.control_flow import reachable
 from wsemu.model.data import dataclass, field
+from wsemu.model.effects import BRINGS, find_words
 from wsemu.model.isa import NOINC
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from wsemu.evidence.places import Places
     from wsemu.model.outcome import PhaseState, Trace
 
-_ARRIVES = ("mbarrier.arrive", "cp.async.arrive")
-_BRINGS = (*words.LOADS, "mbarrier.complete_tx")
+_ARRIVES = find_words(lambda row: row.meets == "mbarrier" and row.event == "arrive_on")
+_BRINGS = BRINGS | find_words(lambda row: row.event == "credit")
 _EXPECTS = ("mbarrier.expect_tx", "mbarrier.arrive")
 _AUX = 7
 """where `aux` stands in an instruction"""
@@ -277,7 +278,7 @@ def first_parity(ledger: Ledger, waits: Iterable[tuple[int, int]]) -> str:
     if not all(ledger.fresh(address) for _, address in waits):
         return ""
     fresh = [(pc, address) for pc, address in waits if "parity" in words.full_name(ledger.places, pc)]
-    copies = (*words.LOADS, "cp.async", "cp.async.arrive")
+    copies = BRINGS | {"cp.async", "cp.async.arrive"}
     places = ledger.places
     producers = [
         (pc, address) for pc, address in fresh

@@ -44,6 +44,7 @@ from wsemu.checkers.race_help import (
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.readings import around, numbered, reading
 from wsemu.evidence.schedule import Witness
+from wsemu.model.effects import BRINGS, effects_of
 from wsemu.model.finding import Finding
 from wsemu.model.isa import ATOMIC, READ, WRITE
 from wsemu.model.outcome import Detail
@@ -191,7 +192,7 @@ def _landing(found: Conflict) -> str:
     kind, noun = words.operation(places, side.access.pc), words.noun(places, side.access.pc)
     if side is found.second:
         return f"the {noun} may access memory from its issue on, whatever its warp does then"
-    if kind in words.LOADS:
+    if kind in BRINGS:
         return f"the {noun} is over for who has seen its mbarrier's phase complete, and who follows that"
     if kind == "cp.async":
         return (
@@ -218,10 +219,10 @@ def _wait_help(found: Conflict) -> str:
             f"for it before {there}"
         )
     kind = words.operation(places, one.pc)
-    if kind in words.LOADS:
+    if kind in BRINGS:
         wait = words.spelled(places, one.pc, "mbarrier.try_wait.parity")
         return f"wait for the phase of its mbarrier ({wait}) before {there}, in {_reader(found)}"
-    bulk = kind.startswith(words.BULK)
+    bulk = effects_of(kind).group == "bulk"
     reads = bulk and found.first.kind == READ
     family = "wgmma" if kind == "wgmma" else "cp.async.bulk" if bulk else "cp.async"
     group = f"{family}.wait_group{'.read' * reads}"

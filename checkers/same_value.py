@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
+from wsemu.model.effects import PUTS
 from wsemu.model.outcome import Detail
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
     at = words.named(places, raw.detail["address"], raw.pc)
     one, two = words.other(raw, places), places.who(raw.cta, raw.warp)
     who = f"lanes of {two}" if one == two else f"{one} and {two}"
-    copy = words.noun(places, raw.pc) if words.operation(places, raw.pc) in words.STORES else "store"
+    copy = words.noun(places, raw.pc) if words.operation(places, raw.pc) in PUTS else "store"
     return words.finding(
         raw, places, f"{who} write the same value to {at}, and nothing orders them",
         f"{copy} by {words.who(raw, places)}",

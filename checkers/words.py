@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.readings import culprit
+from wsemu.model.effects import effects_of
 from wsemu.model.finding import Finding
 from wsemu.model.isa import NAMES
 
@@ -16,60 +17,6 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Site
     from wsemu.model.outcome import RawFinding
 
-_NOUNS = {
-    "bulk.load": "bulk copy",
-    "bulk.store": "bulk store",
-    "bulk.reduce": "bulk reduction",
-    "bulk.zero": "store of zeros",
-    "tensor.load": "tensor copy",
-    "tensor.store": "tensor store",
-    "tensor.reduce": "tensor reduction",
-    "tensor.prefetch": "tensor prefetch",
-    "bulk.prefetch": "prefetch",
-    "bulk.send": "bulk copy",
-    "bulk.send_reduce": "bulk reduction",
-    "bulk.multicast": "multicast copy",
-    "tensor.multicast": "multicast tensor copy",
-    "async.store": "asynchronous store",
-    "async.reduce": "asynchronous reduction",
-    "cluster.arrive": "arrive at the cluster's barrier",
-    "cluster.wait": "wait at the cluster's barrier",
-    "grid.arrive": "arrive at the grid's barrier",
-    "grid.wait": "wait at the grid's barrier",
-    "cp.async": "asynchronous copy",
-    "cp.async.arrive": "arrival of asynchronous copies",
-    "wgmma": "`wgmma`",
-    "mbarrier.init": "initialisation",
-    "mbarrier.inval": "end",
-    "mbarrier.arrive": "arrive",
-    "mbarrier.expect_tx": "expectation",
-    "mbarrier.complete_tx": "completion of bytes",
-    "mbarrier.wait": "wait",
-}
-"""operation without its type -> what it is"""
-LOADS = (
-    *("bulk.load", "tensor.load", "bulk.send", "bulk.send_reduce", "bulk.multicast", "tensor.multicast"),
-    *("async.store", "async.reduce"),
-)
-"""what credits an mbarrier with what it brings"""
-STORES = ("bulk.store", "tensor.store")
-"""copies out of shared memory"""
-BULK = ("bulk", "tensor")
-"""how names of what has bulk groups begin"""
-_VERBS = {
-    "mbarrier.init": "initialises",
-    "mbarrier.inval": "ends",
-    "mbarrier.arrive": "arrives on",
-    "mbarrier.expect_tx": "expects bytes on",
-    "mbarrier.complete_tx": "completes bytes of",
-    "mbarrier.wait": "waits on",
-    "bulk.load": "copies with",
-    "tensor.load": "copies with",
-    **dict.fromkeys(("bulk.send", "bulk.multicast", "tensor.multicast", "async.store", "async.reduce"), "copies with"),
-    "bulk.send_reduce": "copies with",
-    "cp.async.arrive": "lets its copies arrive on",
-}
-"""operation -> what who executes it does to an mbarrier"""
 _PYTHON = {
     "fence.proxy.async": "fence_proxy_async",
     "fence.proxy.async.global": "fence_proxy_async_global",
@@ -114,7 +61,7 @@ def full_name(places: Places, pc: int) -> str:
 
 def noun(places: Places, pc: int) -> str:
     """`bulk copy`, `arrive`: what an instruction is."""
-    return _NOUNS.get(operation(places, pc), places.verb(pc))
+    return effects_of(operation(places, pc)).noun or places.verb(pc)
 
 
 def with_article(words: str) -> str:
@@ -151,7 +98,7 @@ def executes(places: Places, cta: int, warp: int, lanes: int) -> str:
 
 def does(places: Places, pc: int, count: int = 1) -> str:
     """`arrives on`, `waits on`: what an operation does to its mbarrier; `arrive on` said of several."""
-    text = _VERBS.get(operation(places, pc), "uses")
+    text = effects_of(operation(places, pc)).verb
     if count == 1:
         return text
     verb, _, rest = text.partition(" ")

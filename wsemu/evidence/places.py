@@ -11,6 +11,7 @@ import numpy as np
 from wsemu.evidence.source_view import CUDA, Loop, SourceView, view
 from wsemu.model.control_flow import loop_numbers, successors
 from wsemu.model.data import dataclass, field
+from wsemu.model.effects import find_opcodes
 from wsemu.model.file_names import short
 from wsemu.model.finding import Site, Step, with_role
 from wsemu.model.grid import Grouping
@@ -59,11 +60,8 @@ _OF_ALL = "pipeline"
 """the module of patterns whose `start` is called by warps of every role"""
 CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_async_dma", "wait_for_dma_start")}
 """what a warp of this role arrives with, and what the other side waits with"""
-_COPIES = (
-    *("bulk.load", "bulk.store", "bulk.send", "bulk.multicast", "tensor.load", "tensor.store", "tensor.multicast"),
-    *("cp.async.b", "async."),
-)
-"""what copies, by the beginning of its name"""
+_PUTS = find_opcodes(lambda row: row.event == "copy" and row.moves.writes != "" and not row.moves.combines)
+"""asynchronous copies, and stores of zeros, that give memory a value whatever was there"""
 _OF_ASM = 2
 """lines with code of a function that is an `asm` statement and no more, at most: that, and where it begins or ends"""
 _LONGEST = 40
@@ -339,7 +337,7 @@ class Places:
             and (named[other] == named[pc] or None in (named[other], named[pc]) or self.verb(pc) == "async")
         ]
         executed = np.flatnonzero(self.outcome.executions).tolist()
-        return [*plain, *(other for other in executed if NAMES[int(code[other, 0])].startswith(_COPIES))]
+        return [*plain, *(other for other in executed if int(code[other, 0]) in _PUTS)]
 
     def size(self, pc: int) -> int:
         """Bytes a lane of a load, store or atomic; what an asynchronous copy moves at once."""

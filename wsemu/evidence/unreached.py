@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from wsemu.model.effects import find_opcodes
 from wsemu.model.file_names import short
 from wsemu.model.finding import Unreached, UnreachedPlace
-from wsemu.model.isa import NAMES, OPERATIONS
+from wsemu.model.isa import NAMES, WAITS
 from wsemu.model.own import PATTERNS, is_own
 
 if TYPE_CHECKING:
@@ -19,24 +20,8 @@ if TYPE_CHECKING:
 
     from wsemu.evidence.places import Places
 
-WAITS = frozenset(("mbarrier.wait", "mbarrier.wait.parity"))
-_FENCES = ("fence.cta", "fence.gpu", "fence.sys", "fence.mbarrier_init", "fence.proxy")
-_ASYNCHRONOUS = (
-    "mbarrier.init", "mbarrier.inval", "mbarrier.arrive", "mbarrier.expect_tx", "mbarrier.complete_tx", "cp.async.wait",
-    "cp.async.arrive", "bulk.wait", "map.release", "map.acquire", "cluster.arrive", "cluster.wait", "grid.arrive",
-    "grid.wait", "wgmma.fence", "wgmma.wait",
-)  # fmt: skip
-SYNCHRONIZATION = frozenset(
-    (
-        *(name for name, entry in OPERATIONS.items() if entry.kind == "barrier"),
-        *_FENCES,
-        *_ASYNCHRONOUS,
-        *WAITS,
-        "syncwarp",
-    )
-)
+_CODES = find_opcodes(lambda row: row.orders)
 """operations that order threads, warps or asynchronous operations"""
-_CODES = frozenset(code for code, name in enumerate(NAMES) if name in SYNCHRONIZATION)
 MAX_PLACES = 20
 """places that a report has"""
 _MAX_NAMED = 3

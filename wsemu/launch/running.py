@@ -13,8 +13,9 @@ from wsemu.launch.heap import heap_of, holds_blocks, without_sectors
 from wsemu.launch.hooks import advancing
 from wsemu.launch.same import as_before
 from wsemu.model.bound import Bound
+from wsemu.model.effects import find_opcodes
 from wsemu.model.errors import UnsupportedError, UsageError, check_int
-from wsemu.model.isa import BY_TEXTURE, OPCODE, SEGMENT_SHIFT
+from wsemu.model.isa import BY_TEXTURE, SEGMENT_SHIFT
 from wsemu.model.limits import LATEST, limits
 from wsemu.model.settings import MAX_EFFORT
 
@@ -142,8 +143,8 @@ def together(program: Program, configuration: LaunchConfiguration, sms: int) -> 
     return residency(program, configuration, x * y * z, "cluster", sms) if x * y * z > 1 else None
 
 
-_OF_GRIDS = frozenset(OPCODE[name] for name in OPCODE if name.startswith("grid."))
-_OF_CLUSTERS = frozenset(OPCODE[name] for name in OPCODE if name.startswith(("cluster.", "async.", "bulk.send")))
+_OF_GRIDS = find_opcodes(lambda row: row.reach == "grid")
+_OF_CLUSTERS = find_opcodes(lambda row: row.reach == "cluster")
 
 
 def _check_cooperative(program: Program, configuration: LaunchConfiguration) -> None:

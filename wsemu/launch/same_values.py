@@ -22,6 +22,7 @@ from wsemu.launch.lane_lag import RULES
 from wsemu.launch.running import ran
 from wsemu.model.codes import CODES
 from wsemu.model.data import replace
+from wsemu.model.effects import PUTS
 from wsemu.model.errors import UnsupportedError
 from wsemu.model.isa import LANES, NAMES, WRITE
 from wsemu.model.outcome import COMPARED
@@ -39,7 +40,6 @@ MOST, MOST_TRIED = COMPARED, 1 << 12
 """thread instructions of a launch that is run again, a few seconds; the same of an edit that is tried"""
 MOST_ALONE = 1 << 28
 """of all runs in which one lane stores alone"""
-STORES = ("bulk.store", "tensor.store")
 DETAIL = ("address", "kind", "other_kind", "size", "other_cta")
 
 
@@ -91,7 +91,7 @@ def _stored_alone(again: Bound, outcome: Outcome, racing: list[RawFinding]) -> l
     code = again.program.code
     if again.settings.engine != "vm" or LANES * outcome.thread_operations > MOST_ALONE:
         return None
-    if not all(raw.pc == raw.other_pc and NAMES[int(code[raw.pc, 0])] in STORES for raw in racing):
+    if not all(raw.pc == raw.other_pc and NAMES[int(code[raw.pc, 0])] in PUTS for raw in racing):
         return None
     found = [
         replace(raw, code="same-value-store", detail={name: raw.detail[name] for name in DETAIL}) for raw in racing

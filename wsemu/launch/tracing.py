@@ -13,6 +13,7 @@ from wsemu.evidence.schedule import OF_PHASES, Witness
 from wsemu.launch.timeline import Copy, Generation, Kind, Mark, Place, Step, Timeline, Warp
 from wsemu.model.codes import CHECKERS
 from wsemu.model.data import replace
+from wsemu.model.effects import effects_of
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import MOST_SHOWN
 from wsemu.model.isa import LANES, NAMES, OPERATIONS, SEGMENT_SHIFT
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from wsemu.evidence.places import Places
     from wsemu.launch.kernel import Launchable
     from wsemu.launch.result import Report
+    from wsemu.model.effects import Effects
     from wsemu.model.finding import Finding
     from wsemu.model.launch_shape import Size
     from wsemu.model.outcome import Event, RawFinding, Status, Trace, Tracer
@@ -33,32 +35,8 @@ MOST_EVENTS = 200_000
 _STOPPED: tuple[Status, ...] = ("fault", "trap", "stack")
 """how a run ends at an operation of one warp"""
 _OF_TWO = {code for name in ("mbarrier", "phase", "proxy") for code in CHECKERS[name]}
-_KINDS: dict[str, Kind] = {
-    "mbarrier.arrive": "arrive_on",
-    "cp.async.arrive": "arrive_on",
-    "mbarrier.wait": "await",
-    "cp.async": "copy",
-    "bulk.load": "copy",
-    "bulk.send": "copy",
-    "bulk.send_reduce": "copy",
-    "bulk.multicast": "copy",
-    "tensor.multicast": "copy",
-    "async.store": "copy",
-    "async.reduce": "copy",
-    "cluster.arrive": "arrive_on",
-    "cluster.wait": "await",
-    "grid.arrive": "arrive_on",
-    "grid.wait": "await",
-    "bulk.store": "copy",
-    "bulk.reduce": "copy",
-    "tensor.load": "copy",
-    "tensor.store": "copy",
-    "tensor.reduce": "copy",
-    "bulk.zero": "access",
-    "cp.async.wait": "landed",
-    "bulk.wait": "landed",
-}
-"""operation -> kind of its step; all others are `mbarrier`"""
+_OF_STEPS: tuple[Kind, ...] = ("arrive_on", "await", "landed")
+"""events that give their name to the step of their operation"""
 
 
 def trace(
@@ -140,6 +118,13 @@ def _accesses(places: Places) -> frozenset[int]:
     )
 
 
+def _step_kind(row: Effects) -> Kind:
+    """The kind of an asynchronous operation's step."""
+    if row.event == "copy":
+        return "copy" if row.moves.agent else "access"
+    return next((kind for kind in _OF_STEPS if kind == row.event), "mbarrier")
+
+
 class _Clock:
     """Gives the events of a trace their steps."""
 
@@ -157,7 +142,7 @@ class _Clock:
         self._copies: dict[int, Copy] = {}
         """by their steps"""
         self._pending: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
-        """(warp, family) -> steps of copies that a wait for groups ends"""
+        """(warp, kind of group) -> steps of copies that a wait for groups ends"""
         self._credits: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         """step of copies -> the phases that have their bytes"""
         self._execution: tuple[tuple[int, int], set[str], int] = (-1, -1), set(), -1
@@ -185,19 +170,18 @@ class _Clock:
 
     def _asynchronous(self, position: int, event: Event) -> None:
         """An operation on an mbarrier, a copy or a wait for some; one execution of an instruction is one step."""
-        operation = self.places.operation(event.pc)
+        row = effects_of(self.places.operation(event.pc))
         instruction, kinds, number = self._execution
         if instruction != (event.warp, event.pc) or (event.kind in kinds and self.witness.begins(position)):
             number = len(self.steps)
             self._execution = (event.warp, event.pc), {event.kind}, number
-            self._begin(event, _KINDS.get(operation, "mbarrier"))
+            self._begin(event, _step_kind(row))
         kinds.add(event.kind)
         self.step_of[position] = number
-        if event.kind == "copy" and operation != "bulk.zero":
-            self._issue(event, number, operation)
+        if event.kind == "copy" and row.moves.agent:
+            self._issue(event, number, row.group)
         elif event.kind == "landed" and not event.generation:
-            family = operation.partition(".")[0]
-            self._end(self._pending.pop((event.warp, family), []), self.steps[number].at + 1)
+            self._end(self._pending.pop((event.warp, row.group), []), self.steps[number].at + 1)
         elif event.kind in OF_PHASES:
             self._count(event, number)
 
@@ -230,16 +214,15 @@ class _Clock:
             phase.bytes += event.amount
             self._credits[number].append(key)
 
-    def _issue(self, event: Event, number: int, operation: str) -> None:
+    def _issue(self, event: Event, number: int, group: str) -> None:
         if number in self._copies:
             copy = self._copies[number]
             self._copies[number] = copy._replace(bytes=copy.bytes + event.amount)
             return
         step = self.steps[number]
         self._copies[number] = Copy(event.warp, step.at, None, event.pc, event.amount)
-        if not operation.endswith(".load"):
-            kind = operation.partition(".")[0].replace("tensor", "bulk")
-            self._pending[event.warp, kind].append(number)
+        if group:
+            self._pending[event.warp, group].append(number)
 
     def _end(self, copies: Iterable[int], until: int) -> None:
         for n in copies:
@@ -357,7 +340,7 @@ class _Clock:
             named = self.places.program.array_of[step.pc]
             if named and not self.places.source(step.pc).access(self.places.span(step.pc)):
                 text = text if text.startswith(f"{named}[") else named  # its first lane may lie outside
-            return f"{self.places.verb(step.pc)} {text}"
+            return f"{effects_of(self.places.operation(step.pc)).noun or self.places.verb(step.pc)} {text}"
         if step.kind == "copy":
             return f"{self.places.operation(step.pc)} {self.places.element(self._destination(position), step.pc)}"
         return self.places.operation(step.pc)

@@ -18,8 +18,9 @@ from wsemu.language import cuda_names as cuda
 from wsemu.language import ptx_names as ptx
 from wsemu.launch.kernel import Kernel, jit
 from wsemu.model import settings
+from wsemu.model.effects import find_names
 from wsemu.model.errors import UsageError, hide_internal_frames
-from wsemu.model.isa import CP_ASYNC, NAMES, OPERATIONS, access_shape
+from wsemu.model.isa import NAMES, OPERATIONS, access_shape
 from wsemu.model.launch_shape import configure
 from wsemu.model.limits import limits
 from wsemu.model.own import HARNESS
@@ -35,18 +36,7 @@ if TYPE_CHECKING:
 
 BLANK = 0
 """what a destination holds before the transfer, and no word of a source"""
-COPIES = frozenset(
-    (
-        *CP_ASYNC,
-        "bulk.load",
-        "bulk.store",
-        "bulk.reduce",
-        "bulk.send",
-        "bulk.send_reduce",
-        "bulk.multicast",
-        "tensor.load",
-    )
-)
+COPIES = find_names(lambda row: row.moves.agent and row.moves.writes != "")
 """asynchronous operations that write memory"""
 _GAP = 32
 """bytes that rows of a matrix are longer than those of its tile"""

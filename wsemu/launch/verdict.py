@@ -25,6 +25,7 @@ from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
 from wsemu.model.control_flow import loop_numbers
 from wsemu.model.data import NamedTuple, replace
+from wsemu.model.effects import effects_of, find_opcodes
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Unused, Verdict
 from wsemu.model.isa import (
     ABORTS,
@@ -865,7 +866,7 @@ def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
         return []
     where = f" at {places.where(outcome.fault_pc)}" if outcome.fault_pc >= 0 else ""
     if outcome.status == "trap" and NAMES[int(places.program.code[outcome.fault_pc, 0])] != "trap":
-        if NAMES[int(places.program.code[outcome.fault_pc, 0])].startswith("tensor."):
+        if effects_of(NAMES[int(places.program.code[outcome.fault_pc, 0])]).moves.unit == "tile":
             what = "of im2col mode, interleaved with element strides, or written by an atomic or a copy of the launch"
             return [f"a tensor map {what}, is not modelled{where}"]
         return [f"more live mbarriers in a CTA than the {len(outcome.phases) - 1:,} that are modelled{where}"]
@@ -914,8 +915,8 @@ def _held_back(places: Places) -> Iterator[str]:
             )
 
 
-_OF_TILES = ("tensor.load", "tensor.store", "tensor.reduce", "tensor.multicast", "wgmma.m64")
-"""how operations begin that access tiles in shared memory, and of which no bank conflicts are counted"""
+_OF_TILES = find_opcodes(lambda row: row.counter == "tiles")
+"""operations that access tiles in shared memory, and of which no bank conflicts are counted"""
 
 
 def count(program: Program, outcome: Outcome) -> Counters:
@@ -933,7 +934,7 @@ def count(program: Program, outcome: Outcome) -> Counters:
         operation = OPERATIONS[NAMES[op]]
         mix[operation.group] = mix.get(operation.group, 0) + n
         barriers += n if operation.kind == "barrier" else 0
-        costs["uncounted_tiles"] += n if NAMES[op].startswith(_OF_TILES) else 0
+        costs["uncounted_tiles"] += n if op in _OF_TILES else 0
     for pc, access in outcome.accesses.items():
         kind = OPERATIONS[NAMES[numbers[pc]]].kind
         costs[f"shared_{kind}_wavefronts"] += access.wavefronts

@@ -39,6 +39,7 @@ from wsemu.model.bound import InElements
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.control_flow import CTA_COST, flow_lengths
 from wsemu.model.data import dataclass, replace
+from wsemu.model.effects import ASYNCHRONOUS_PROXY, COMBINES, find_opcodes
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.grid import Grouping, window
 from wsemu.model.isa import (
@@ -72,7 +73,7 @@ from wsemu.model.isa import (
     memory_shape,
 )
 from wsemu.model.limits import COSTS
-from wsemu.model.matrix import TENSOR_CORES, WGMMA
+from wsemu.model.matrix import TENSOR_CORES
 from wsemu.model.outcome import (
     MOST_FINDINGS,
     WARPGROUP,
@@ -170,22 +171,13 @@ _AUXILIARY = _auxiliary()
 _REDUCTION_WIDTHS = np.array([2 * int(type_.lstrip("busf")) for _, type_ in BULK_REDUCTIONS])
 """bytes of an element, 16 times: no other atomic is as wide, and any two differ in a bit"""
 MAP_ACQUIRE, MAP_RELEASE = OPCODE["map.acquire"], OPCODE["map.release"]
-_TILES = frozenset(OPCODE[f"tensor.{name}"] for name in ("load", "store", "reduce", "prefetch", "multicast"))
-_REDUCTIONS = frozenset(
-    OPCODE[name] for name in ("bulk.reduce", "bulk.send_reduce", "async.reduce.b32", "async.reduce.b64")
-)
-_BULK = {
-    *(OPCODE[f"{kind}.{name}"] for kind in ("bulk", "tensor") for name in ("load", "store", "reduce", "multicast")),
-    OPCODE["bulk.send"],
-    OPCODE["bulk.send_reduce"],
-    *(OPCODE[name] for name in WGMMA),
-}
-"""operations in the asynchronous proxy"""
+_TILES = find_opcodes(lambda row: row.moves.unit == "tile")
+_REDUCTIONS = COMBINES - _TILES
 _OF_WARPGROUPS = frozenset(range(FIRST_GROUP_OPERATION, N_OPERATIONS))
 _needed = functools.lru_cache(maxsize=256)(needed)
 _grouping = functools.lru_cache(maxsize=256)(Grouping)
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
-_CONTENDED = frozenset((*ATOMIC_NUMBERS, *_REDUCTIONS, OPCODE["tensor.reduce"]))
+_CONTENDED = COMBINES.union(ATOMIC_NUMBERS)
 """operations with which CTAs may change one place"""
 
 
@@ -590,7 +582,7 @@ class Machine:
             vectors, bits, sets = (
                 (5 + members if releases else 4) * count,
                 self.rooms.bits,
-                4 if self.image.opcodes & _BULK else 2,
+                4 if self.image.opcodes & ASYNCHRONOUS_PROXY else 2,
             )
         size = LANES * (vectors + sets * bits)
         rows = LANES * count + (layout.CTA_ROWS + 2) * members + 2

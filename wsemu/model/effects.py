@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import OPCODE, OPERATIONS, step_word
+from wsemu.model.isa import N_OPERATIONS, OPCODE, OPERATIONS, step_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,7 +199,7 @@ _BY_KIND: Final[dict[str, Effects]] = {
 """all others, by their kind; `_apart` has what differs"""
 # fmt: on
 OUTSIDE: Final = Effects(_ANY, "", "uses", "", "", "", "", "cta", "", _STILL)
-"""an operation that `isa.enter` added without a row of its own"""
+"""an operation from outside that has no row"""
 
 
 def _apart() -> dict[str, dict[str, Any]]:
@@ -225,7 +225,7 @@ def _apart() -> dict[str, dict[str, Any]]:
 def _row(name: str, apart: dict[str, dict[str, Any]]) -> Effects:
     operation = OPERATIONS[name]
     row = _BY_WORD[step_word(name)] if operation.kind == "async" else _BY_KIND[operation.kind]
-    return row._replace(**apart.get(name, {}))
+    return row._replace(**apart[name]) if name in apart else row
 
 
 def _make_table() -> dict[str, Effects]:
@@ -245,6 +245,20 @@ def effects_of(name: str) -> Effects:
     return EFFECTS.get(name) or _BY_WORD.get(name, OUTSIDE)
 
 
+def enter(name: str, row: Effects) -> None:
+    """Add the row of an operation from outside, which `isa.enter` has added."""
+    if name in EFFECTS:
+        raise ValueError(f"operation {name!r} has a row")
+    EFFECTS[name] = row
+
+
+def leave(name: str) -> None:
+    """Take out a row that was entered."""
+    if OPCODE.get(name, N_OPERATIONS) < N_OPERATIONS:
+        raise ValueError(f"operation {name!r} was not entered")
+    del EFFECTS[name]
+
+
 def find_names(wanted: Callable[[Effects], bool]) -> frozenset[str]:
     """Return the operations whose rows are wanted."""
     return frozenset(name for name, row in EFFECTS.items() if wanted(row))
@@ -262,6 +276,8 @@ def find_opcodes(wanted: Callable[[Effects], bool]) -> frozenset[int]:
 
 BRINGS: Final = find_words(lambda row: row.moves.credits)
 """copies that credit an mbarrier with what they bring"""
-COMBINES: Final = find_names(lambda row: row.moves.combines and row.moves.agent)
+PUTS: Final = find_words(lambda row: row.group == "bulk" and row.moves.agent and not row.moves.combines)
+"""copies out of shared memory that keep what they copy as it is"""
+COMBINES: Final = find_opcodes(lambda row: row.moves.combines and row.moves.agent)
 """asynchronous operations that combine with what is there"""
 ASYNCHRONOUS_PROXY: Final = find_opcodes(lambda row: row.moves.proxy == "async")

@@ -51,6 +51,7 @@ import numpy as np
 
 from wsemu.model.control_flow import successors
 from wsemu.model.data import dataclass
+from wsemu.model.effects import COMBINES, find_opcodes
 from wsemu.model.isa import (
     AS_LOAD,
     AS_STORE,
@@ -101,14 +102,8 @@ LOAD, STORE = "volatile or atomic load", "volatile or atomic store"
 CLOCK, PLACEMENT = "varying.b64", "varying.b32"
 """what another run would give another value: a clock, and where the hardware puts a warp"""
 VARYING = (CLOCK, PLACEMENT)
-WAITS = (OPCODE["mbarrier.wait"], OPCODE["mbarrier.wait.parity"])
-ARRIVE, REDUCES = (
-    OPCODE["mbarrier.arrive"],
-    tuple(
-        OPCODE[name]
-        for name in ("bulk.reduce", "bulk.send_reduce", "tensor.reduce", "async.reduce.b32", "async.reduce.b64")
-    ),
-)
+WAITS = tuple(find_opcodes(lambda row: row.waits == "phase"))
+ARRIVE, REDUCES = OPCODE["mbarrier.arrive"], COMBINES
 _OPERANDS = {
     "barrier": "barrier operand", "warp": "member mask", "async": "operand of an mbarrier operation or wait",
     "load": "coordinate of a tensor copy", "store": "size of an asynchronous copy",

@@ -8,10 +8,11 @@ from typing import assert_never
 import numpy as np
 
 from wsemu.model.data import NamedTuple
+from wsemu.model.effects import effects_of, find_names
 from wsemu.model.isa import (
-    CP_ASYNC,
     LOCAL,
     LOCAL_SHIFT,
+    MULTICASTS,
     NAMES,
     OFFSET_MASK,
     OPERATIONS,
@@ -39,7 +40,7 @@ _COPIED = -2
 """stands for the row that would hold what a copy moves"""
 _MAP = -3
 """the same of a tensor map"""
-_COPIES = (*CP_ASYNC, "bulk.load", "bulk.store", "bulk.reduce", "bulk.send", "bulk.send_reduce", "bulk.multicast")
+_COPIES = find_names(lambda row: row.moves.agent and row.moves.unit == "bytes")
 _CARRIED = {
     **dict.fromkeys(("mov", "min", "max", "selp", "cvt"), "whole"), **dict.fromkeys(("add", "and", "or", "xor"), "sum"),
     "sub": "less", "mad": "product", "madwide": "product", "index": "whole",
@@ -47,8 +48,6 @@ _CARRIED = {
 """what arithmetic may make of an address -> how, as `Step.carried` has it"""
 _CARRIERS = {"selp": (0, 1), "mad": (2,), "madwide": (2,), "index": (3,)}
 """which operands may be the address, where it is not all of them"""
-_FROM_NOWHERE = {"bulk.zero": 4}
-"""what writes memory without reading any -> the field of its size"""
 
 
 # -- arrays ----------------------------------------------------------------------------------------------------------
@@ -418,18 +417,18 @@ class Decoder:
         """A copy is a load and a store; of other operations, what steers them.  A token may go to a wait, whatever it
         holds: which phase it stands for is judged by the engines."""
         guard = guards[0] if guards else 0
-        operation = OPERATIONS[name]
+        operation, unit = OPERATIONS[name], effects_of(name).moves.unit
         rows = tuple(fields[3 : 3 + len(operation.operands)])
         if name in WGMMA:
             yield from self._wgmma(pc, name, fields, guards)
-        elif name.startswith("tensor."):
+        elif unit == "tile":
             yield from self._tile(pc, name, fields, guards)
         elif name in _COPIES:
-            masks = (fields[2],) if name == "bulk.multicast" else ()
+            masks = (fields[2],) if name in MULTICASTS else ()
             yield from self._copy(pc, name, (*rows, *masks), guards, self.regions.window(fields[6]))
-        elif name.startswith("async."):
+        elif unit == "value":
             yield from self._send(pc, name, fields, guards)
-        elif name in _FROM_NOWHERE:
+        elif unit == "zeros":
             window = self.regions.window(fields[6])
             yield Step(
                 pc, "store", (rows[0], *guards), (), guard, rows[0], reach=UNBOUNDED, window=window, keeps=self.taint
@@ -450,7 +449,7 @@ class Decoder:
         to, source, size, *more = rows
         reach = self.constants32.get(size, UNBOUNDED)
         yield Step(pc, "load", (source, *guards), (_COPIED,), 0, source, reach=reach, keeps=self.taint)
-        kind = "atomic" if name in ("bulk.reduce", "bulk.send_reduce") else "store"
+        kind = "atomic" if effects_of(name).moves.combines else "store"
         yield Step(
             pc, kind, (to, _COPIED, *guards), (), guard, to, operands=(size, *more), reach=reach, window=window,
             keeps=self.taint,
@@ -459,7 +458,7 @@ class Decoder:
     def _send(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
         """A value that goes to shared memory, and an mbarrier that is told."""
         to, bar = fields[3:5]
-        kind = "atomic" if name.startswith("async.reduce") else "store"
+        kind = "atomic" if effects_of(name).moves.combines else "store"
         guard = guards[0] if guards else 0
         yield Step(
             pc, kind, (to, fields[2], *guards), (), guard, to, operands=(bar,), reach=8, keeps=self.taint
@@ -469,22 +468,23 @@ class Decoder:
         """A copy of a tile: of global memory, any where it is not known what its map is of; and of any shared memory
         that the address may lead to.  What steers it: coordinates, the map's address, and the mbarrier's."""
         inside, outside, bar = fields[3], fields[4], fields[5]
+        moves = effects_of(name).moves
         steering = (outside, *(fields[2] + k * ROW for k in range(fields[7] & TENSOR_RANK)))
         memory = self.regions.mapped.get(outside) or self.regions.all_of("global")
         guard = guards[0] if guards else 0
         if outside not in self.regions.mapped:  # the launch may have made the map
             yield Step(pc, "load", (outside, *guards), (_MAP,), 0, outside, reach=MAP_BYTES, keeps=self.taint)
             steering = (*steering, _MAP)
-        if name == "tensor.multicast":
+        if name in MULTICASTS:
             steering = (*steering, fields[2] + (fields[7] & TENSOR_RANK) * ROW)
-        if name in ("tensor.load", "tensor.multicast"):
+        if moves.credits:
             yield Step(pc, "load", guards, (_COPIED,), 0, outside, array=memory, operands=steering, keeps=self.taint)
             yield Step(
                 pc, "store", (inside, _COPIED, *guards), (), guard, inside, operands=(bar,), reach=UNBOUNDED,
                 keeps=self.taint,
             )  # fmt: skip
-        elif name != "tensor.prefetch":
-            kind = "atomic" if name == "tensor.reduce" else "store"
+        elif moves.agent:
+            kind = "atomic" if moves.combines else "store"
             yield Step(pc, "load", (inside, *guards), (_COPIED,), 0, inside, reach=UNBOUNDED, keeps=self.taint)
             yield Step(
                 pc, kind, (_COPIED, *guards), (), guard, outside, array=memory, operands=steering, keeps=self.taint

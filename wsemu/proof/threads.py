@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from wsemu.model.data import NamedTuple, dataclass, field
+from wsemu.model.effects import effects_of
 from wsemu.model.isa import (
     ACQUIRES,
     ADDRESS_WRAPPED,
@@ -65,6 +66,7 @@ from wsemu.proof.thread_keys import BEHIND, FORCED, WIDE, Key, of_fence, parts
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
+    from wsemu.model.effects import Group
     from wsemu.model.outcome import Event
     from wsemu.model.program import Program
 
@@ -331,7 +333,7 @@ class Knowledge:
         """then what threads do to shared memory is judged by an engine, see `launch/explore/replays.py`"""
         self.loads: dict[tuple[Thread, int], tuple[int, ...]] = {}
         """(thread, instruction) -> the columns of copies that it has issued last, of which a phase will be told"""
-        self.groups: dict[tuple[Thread, bool], tuple[tuple[int, ...], ...]] = {}
+        self.groups: dict[tuple[Thread, Group], tuple[tuple[int, ...], ...]] = {}
         """(thread, whether they are bulk ones) -> the same of copies that it has to wait for, group by group; the last
         ones are in none yet"""
         self.told: frozenset[int] = frozenset()
@@ -765,7 +767,7 @@ class Knowledge:
         event = made.event
         if NAMES[self.code[event.pc][0]] == "cp.async.arrive":  # it tells of copies alone
             for thread in self._threads(event, event.lanes):
-                self.told |= {c for group in self.groups.get((thread, False), ()) for c in group}
+                self.told |= {c for group in self.groups.get((thread, "cp.async"), ()) for c in group}
             return
         for table in (self.given, self.gathered, self.meeting):
             table.pop((event.cta, event.place << 32 | event.generation - 2), None)
@@ -789,7 +791,7 @@ class Knowledge:
     def _copy(self, event: Event, number: int) -> Iterator[Race]:
         """A copy is issued, and made: what it does to arrays, as its threads know of others then."""
         name = NAMES[self.code[event.pc][0]]
-        kind = ATOMIC if name in ("bulk.reduce", "bulk.send_reduce") else WRITE
+        kind = ATOMIC if effects_of(name).moves.combines else WRITE
         for thread in self._threads(event, event.lanes):
             for start, does in ((event.generation, READ), (event.place, kind)):
                 if start >> SEGMENT_SHIFT < FIRST_ARRAY:
@@ -809,10 +811,10 @@ class Knowledge:
         """A column for a copy of a thread."""
         self.width += 1
         column = self.width - 1
-        if name == "bulk.load":
+        if effects_of(name).moves.credits:
             self.loads[thread, pc] = (*self.loads.get((thread, pc), ()), column)
         else:
-            key = thread, name.startswith("bulk")
+            key = thread, effects_of(name).group
             *groups, loose = self.groups.get(key, ((),))
             self.groups[key] = (*groups, (*loose, column))
         return column
@@ -837,26 +839,26 @@ class Knowledge:
 
     def _commit(self, made: Made) -> None:
         """A group is made of the copies that none has."""
-        bulk = NAMES[self.code[made.event.pc][0]].startswith("bulk")
+        kind = effects_of(NAMES[self.code[made.event.pc][0]]).group
         for thread in self._threads(made.event, made.event.lanes):
-            if (thread, bulk) in self.groups:
-                self.groups[thread, bulk] = (*self.groups[thread, bulk], ())
+            if (thread, kind) in self.groups:
+                self.groups[thread, kind] = (*self.groups[thread, kind], ())
 
     def _land(self, made: Made) -> None:
         """Threads have waited for all of their copies but the last groups: they know of these, and of nothing else."""
         event = made.event
         fields = self.code[event.pc]
-        bulk = NAMES[fields[0]].startswith("bulk")
-        if bulk and fields[7] & ONLY_READ:  # of what was read in shared memory
+        kind = effects_of(NAMES[fields[0]]).group
+        if kind == "bulk" and fields[7] & ONLY_READ:  # of what was read in shared memory
             return
         for thread in self._threads(event, event.lanes):
-            *groups, loose = self.groups.pop((thread, bulk), ((),))
-            if not bulk and fields[7] & ALL:
+            *groups, loose = self.groups.pop((thread, kind), ((),))
+            if kind == "cp.async" and fields[7] & ALL:
                 groups, loose = [*groups, loose], ()
             kept = groups[len(groups) - event.generation :] if event.generation < len(groups) else groups
             kept = [] if not event.generation else kept
             columns = [column for group in groups[: len(groups) - len(kept)] for column in group]
-            self.groups[thread, bulk] = (*kept, loose)
+            self.groups[thread, kind] = (*kept, loose)
             if columns:
                 row = np.zeros(self.width, np.int32)
                 row[columns] = 1

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from wsemu.launch.replay.copies import UPDATES, ranges
+from wsemu.launch.replay.copies import ranges
 from wsemu.model.data import dataclass, field
+from wsemu.model.effects import effects_of
 from wsemu.model.isa import LANES, NAMES, OFFSET_MASK, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape
 from wsemu.reference.arithmetic import unsigned
 from wsemu.reference.memory.bounds import find_segment
@@ -116,7 +117,7 @@ def _look_at_copy(run: WarpRun, name: str, lanes: int) -> Callable[[], AccessRec
     pc = run.warp.ready[-1].pc
     reads, writes = ranges(run, name, run.launch.code[pc], lanes)
     source = _pieces(run, "load", pc, reads)
-    target = _pieces(run, "atomic" if name.startswith(UPDATES) else "store", pc, writes)
+    target = _pieces(run, "atomic" if effects_of(name).moves.combines else "store", pc, writes)
     seen = target if writes else source
     if writes and reads:
         seen.source = source

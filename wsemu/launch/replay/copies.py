@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.model.effects import effects_of
 from wsemu.model.isa import CP_ASYNC, LANES
+from wsemu.model.matrix import WGMMA
 from wsemu.reference.agents import bulk_copy, tensor_copy
 from wsemu.reference.arithmetic import unsigned
 from wsemu.reference.matrix import wgmma
@@ -16,21 +18,20 @@ if TYPE_CHECKING:
 
 Ranges = list[tuple[int, int, int]]
 """(lane, address, bytes)"""
-UPDATES = ("bulk.reduce", "bulk.send_reduce", "tensor.reduce", "async.reduce")
-"""operations that combine with what is there"""
 
 
 def ranges(run: WarpRun, name: str, fields: Sequence[int], lanes: int) -> tuple[Ranges, Ranges]:
     """(what it reads, what it writes), where that is known before it is made."""
+    moves = effects_of(name).moves
     there = [lane for lane in range(LANES) if lanes >> lane & 1]
-    if name.startswith(("wgmma.r", "wgmma.s")):
+    if name in WGMMA:
         return [(there[0], at, size) for at, size in wgmma.read_by(run, name, list(fields), there[0])], []
     reads: Ranges = []
     writes: Ranges = []
     for lane in there:
-        if name.startswith("tensor."):
+        if moves.unit == "tile":
             inside, outside = tensor_copy.accessed(run, name, list(fields), lane)
-            of_lane = (inside, outside) if name in ("tensor.store", "tensor.reduce") else (outside, inside)
+            of_lane = (inside, outside) if moves.writes == "global" else (outside, inside)
         else:
             of_lane = _of_bytes(run, name, fields, lane)
         for found, to in zip(of_lane, (reads, writes), strict=True):
@@ -43,9 +44,10 @@ Runs = list[tuple[int, int]]
 
 def _of_bytes(run: WarpRun, name: str, fields: Sequence[int], lane: int) -> tuple[Runs, Runs]:
     """The same of a lane's copy of bytes, of its store that goes on alone, or of its zeros: (address, bytes)."""
-    if name.startswith("async."):
+    unit = effects_of(name).moves.unit
+    if unit == "value":
         return [], [(run.read(fields[3], "b64", lane), 8 if name.endswith("b64") else 4)]
-    if name == "bulk.zero":
+    if unit == "zeros":
         to = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
         return [], [(to, run.read(fields[4], "b32", lane))]
     origin = run.read(fields[4], "b64", lane)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.evidence.places import Places
 from wsemu.launch.replay.access import AccessRecord, look
+from wsemu.model.effects import effects_of
 from wsemu.model.errors import UsageError
 from wsemu.model.grid import Grouping
 from wsemu.model.isa import LANES
@@ -25,38 +26,13 @@ if TYPE_CHECKING:
     from wsemu.reference.run import Cta
     from wsemu.reference.state import Warp
 
-_KINDS = {
-    "arrive": "arrive",
-    "sync": "sync",
-    "exit": "exit",
-    "mbarrier.init": "init",
-    "mbarrier.inval": "inval",
-    "mbarrier.arrive": "arrive_on",
-    "cp.async.arrive": "arrive_on",
-    "mbarrier.expect_tx": "expect",
-    "mbarrier.complete_tx": "credit",
-    "mbarrier.wait": "await",
-    "cluster.arrive": "arrive_on",
-    "cluster.wait": "await",
-    "grid.arrive": "arrive_on",
-    "grid.wait": "await",
-    "cp.async": "copy",
-    "bulk.load": "copy",
-    "bulk.send": "copy",
-    "bulk.send_reduce": "copy",
-    "bulk.multicast": "copy",
-    "async.store": "copy",
-    "async.reduce": "copy",
-    "tensor.load": "copy",
-    "tensor.multicast": "copy",
-    "tensor.store": "copy",
-    "tensor.reduce": "copy",
-    "wgmma": "copy",
-    "bulk.store": "copy",
-    "bulk.reduce": "copy",
-    "bulk.zero": "copy",
-}
-"""what a step does -> the kind of its event; an access for all others"""
+_OF_BARRIERS = ("arrive", "sync", "exit")
+"""what steps do, as `isa.step_word` has it, that are events by that name"""
+
+
+def _event_kind(does: str) -> str:
+    """The kind of the event of what a step does; an access, where it is no operation on an object."""
+    return does if does in _OF_BARRIERS else effects_of(does).event or "access"
 
 
 class ReplayError(UsageError):
@@ -117,7 +93,7 @@ class Machine:
     def until(self, step: Step) -> tuple[Step, AccessRecord | None]:
         """Run a warp until it has executed the operation of a step: the step as it was, and what an access did."""
         cta = self.cta(step)
-        warp, kind = cta.warps[step.warp], _KINDS.get(step.does, "access")
+        warp, kind = cta.warps[step.warp], _event_kind(step.does)
         while WarpRun(cta, warp).able() or self._joined_by_its_group(cta, warp):
             WarpRun(cta, warp).resume()
             here = warp.ready[-1].pc == step.instruction and kind in ("access", "copy")
