@@ -1,7 +1,7 @@
 """Asynchronous operations as such.
 
-Detects: operations that nobody waits for before the CTA ends; sizes that a copy cannot have; tensor copies that their
-maps do not allow.
+Detects: operations that nobody waits for before the CTA ends, bulk stores to global memory as a warning; sizes that a
+copy cannot have; tensor copies that their maps do not allow.
 Does not detect: what they do to memory; that is `race`, `bounds`, `initialised`.
 Reference: PTX ISA, "cp.async.bulk", "cp.async", "cp.async.bulk.tensor"; measured rules T1, T21, T27, T29, C1.
 """
@@ -26,6 +26,7 @@ DETAIL = {
         "address": "that it writes, or for a store reads", "bytes": "of it",
         "what": "0: it writes there, 1: it reads there",
     }),
+    "store-outlives-cta": Detail({"address": "that it reads", "bytes": "of it"}),
     "tensor-map": Detail({
         "address": "of the map", "what": ("0: no map there, 1: of other rank, 2: the inner coordinate, 3: a negative "
         "coordinate, 4: no such reduction of its elements"), "value": "the map's rank, the coordinate, the type's code",
@@ -39,7 +40,9 @@ CODES = tuple(DETAIL)
 
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of an asynchronous operation."""
-    explained = {"async-outlives-cta": _outlives, "copy-size": _size, "tensor-map": _map}
+    explained = {
+        "async-outlives-cta": _outlives, "store-outlives-cta": _store_outlives, "copy-size": _size, "tensor-map": _map,
+    }  # fmt: skip
     return explained[raw.code](raw, places)
 
 
@@ -53,6 +56,16 @@ def _outlives(raw: RawFinding, places: Places) -> Finding:
         raw, places, f"{nobody} for the {noun} that {does} {at}: it may be under way when the CTA ends",
         f"{words.amount(d['bytes'])} by {words.who(raw, places)}",
         ["shared memory belongs to the next CTA then; a thread must wait, and end after that"],
+        _wait_for(raw, places),
+    )  # fmt: skip
+
+
+def _store_outlives(raw: RawFinding, places: Places) -> Finding:
+    noun, at = words.noun(places, raw.pc), words.named(places, raw.detail["address"], raw.pc)
+    return words.finding(
+        raw, places, f"nothing waits for the {noun} that reads {at} before the CTA ends",
+        f"{words.amount(raw.detail['bytes'])} by {words.who(raw, places)}",
+        ["PTX leaves the read of shared memory undefined after the end of its CTA; an H100 finished each store (T9)"],
         _wait_for(raw, places),
     )  # fmt: skip
 

@@ -1,7 +1,8 @@
 """Misuse of mbarriers.
 
-Detects: operations on what is no mbarrier, or may be none yet; a second one in its place; accesses to its bytes; its
-end while others may use it; counts out of range; arrivals beyond what its phase waits for.
+Detects: operations on what is no mbarrier, or may be none yet; a second one in its place; lanes of one instruction that
+initialize it with one count; accesses to its bytes; its end while others may use it; counts out of range; arrivals
+beyond what its phase waits for.
 Does not detect: what a phase means; that is `phase`.
 Reference: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier"; measured rules M1-M22.
 """
@@ -29,6 +30,7 @@ DETAIL = {
         "dead": "1: it was one until other_pc",
     }),
     "mbarrier-reinit": Detail({"address": "of the mbarrier"}),
+    "same-value-init": Detail({"address": "of the mbarrier"}),
     "mbarrier-clobber": Detail({
         "address": "of the mbarrier", "at": "byte that is accessed", "kind": "of the access", "size": "bytes",
         "asynchronous": "1: by an asynchronous copy",
@@ -117,6 +119,22 @@ def _reinit(raw: RawFinding, places: Places) -> Finding:
         raw, places, f"{name} is initialised while it is an mbarrier", label,
         ["arrivals and bytes of its open phase are lost; PTX leaves it undefined, the launch goes on with a new one"],
         once if raw.other_pc in (-1, raw.pc) else anew, f"{who} made it",
+    )  # fmt: skip
+
+
+def _same_value(raw: RawFinding, places: Places) -> Finding:
+    name, who = words.mbarrier(raw, places), places.who(raw.cta, raw.warp)
+    return words.finding(
+        raw, places, f"lanes of {who} initialize {name} with the same count",
+        f"{words.who(raw, places)} initialize it again",
+        [
+            (
+                "PTX leaves a second initialization undefined; every order of these leaves the same mbarrier, and each "
+                "use comes after all of them"
+            ),
+        ],
+        f"let one lane execute it: {words.spelled(places, raw.pc, 'elect.sync', '0xffffffff')} or `if lane == 0`",
+        f"the first lane of {who} initializes it",
     )  # fmt: skip
 
 
@@ -234,6 +252,7 @@ def _fewer(raw: RawFinding, places: Places) -> str:
 _EXPLAIN: dict[str, Callable[[RawFinding, Places], Finding]] = {
     "mbarrier-uninitialized": _uninitialized,
     "mbarrier-reinit": _reinit,
+    "same-value-init": _same_value,
     "mbarrier-clobber": _clobber,
     "mbarrier-lifetime": _lifetime,
     "mbarrier-range": _range,

@@ -20,7 +20,8 @@ its own accesses alone before a wait that sees it; an arrival and what comes bef
 accesses and asynchronous ones need a proxy fence between them besides (not plain reads before asynchronous reads).
 
 Where each thread is a CTA of a cluster, what it does in the memory of another one has to be over before that one's
-thread ends, and a copy out of its own memory before it ends itself.
+thread ends, and a copy out of its own memory before it ends itself.  A bulk store may outlive its
+thread, with a warning.
 
 This file knows nothing of clocks or rules and imports nothing of wsemu: it is what their verdicts are judged by.
 """
@@ -282,6 +283,8 @@ class Outlook(NamedTuple):
     known: bool
     war: bool
     """an asynchronous write after a plain read, ordered but without a fence: a warning"""
+    stored: bool = False
+    """a bulk store that its CTA does not wait for: a warning"""
     requested: bool = False
     """an access to another CTA's memory of which nothing but its request comes before the end there: a warning"""
     same: bool = False
@@ -303,8 +306,8 @@ def outlook(program: Program, where: Where | None = None) -> Outlook:
         return Outlook(frozenset(faults), explorer.completes, explorer.known, war=False)
     order = Order(program, explorer.phase)
     found, war = order.faults()
-    late, requested = order.at_the_end(where)
-    return Outlook(frozenset(found | late), explorer.completes, True, war, requested, order.same)
+    late, requested, stored = order.at_the_end(where)
+    return Outlook(frozenset(found | late), explorer.completes, True, war, stored, requested, order.same)
 
 
 Node = tuple[int, int]
@@ -486,17 +489,18 @@ class Order:
         fences = [node for node in self.nodes if self.kind(node) == "P"]
         return any(self._ordered(one, one._replace(node=fence)) and self.before(fence, other.node) for fence in fences)
 
-    def at_the_end(self, where: Where | None) -> tuple[set[str], bool]:
-        """What may be under way when a thread ends that has to be over then, or all threads; and whether what is sure
-        to be requested is not sure to be over."""
+    def at_the_end(self, where: Where | None) -> tuple[set[str], bool, bool]:
+        """What may be under way when a thread ends that has to be over then, or all threads; whether what is sure
+        to be requested is not sure to be over; and whether a bulk store may be under way then."""
         found: set[str] = set()
-        requested = False
+        requested = stored = False
         for node in self.nodes:
             kind = self.kind(node)
             if kind in ("T", "V", "g", "O"):
                 known = [*self.joins(node, reads=kind == "O")]
                 if not (self._ends_behind(node[0], known) if kind == "V" else known):
-                    found.add(OUTLIVES)
+                    stored |= kind == "O"
+                    found |= set() if kind == "O" else {OUTLIVES}
                 cta = self._target(node, where) if where and kind in CREDITS else node[0]
                 if cta != node[0] and not self._ends_behind(cta, known):
                     found.add(TOO_LATE)
@@ -507,7 +511,7 @@ class Order:
                     found.add(TOO_LATE)
                 elif cta != node[0] and end not in self.after[node]:
                     requested |= not (kind == "e" and self._is_seen(node))
-        return found, requested
+        return found, requested, stored
 
     def _is_seen(self, node: Node) -> bool:
         """Whether a wait has seen the phase, of an operation on an mbarrier, or a later one."""

@@ -316,6 +316,9 @@ def judged_phases(
         warns = any(finding.code == "same-value-store" for finding in report.findings)
         if not can.faults and not errors and warns != can.same:
             complaints.append(f"{engine}: same-value-store is {'' if warns else 'not '}found")
+        warns = any(finding.code == "store-outlives-cta" for finding in report.findings)
+        if not can.faults and not errors and warns != can.stored:
+            complaints.append(f"{engine}: store-outlives-cta is {'' if warns else 'not '}found")
         warns = any(finding.code == "dsmem-relaxed-exit" for finding in report.findings)
         if not can.faults and not errors and warns != can.requested:
             complaints.append(f"{engine}: dsmem-relaxed-exit is {'' if warns else 'not '}found")

@@ -264,7 +264,7 @@ def outlook(program: Steered) -> Outlook:
         faults |= barriers
         if not barriers and explorer.completes:
             found, _ = DrawnOrder(resolved, explorer.phase).faults()
-            late, _ = DrawnOrder(resolved, explorer.phase).at_the_end(None)
+            late, *_ = DrawnOrder(resolved, explorer.phase).at_the_end(None)
             is_open |= UNOBSERVED in found
             faults |= (found | late) - {UNOBSERVED}
     return Outlook(frozenset(faults), known=True, open=is_open and not faults, outcomes=outcomes)

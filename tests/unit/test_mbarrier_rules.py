@@ -435,11 +435,37 @@ def test_m18_init_of_a_live_mbarrier_makes_a_new_one(k: Kernel, engine: str) -> 
     assert (found.pc, found.other_pc, found.detail) == (ran.pc["init"], ran.pc["old"], {"address": BAR})
 
 
-def test_init_by_all_lanes_is_a_second_one(k: Kernel, engine: str) -> None:
+def test_init_by_all_lanes_is_one_value(k: Kernel, engine: str) -> None:
     k.init(0, 1)
     ran = launch(k, 32, engine)
-    assert ran.codes == ["mbarrier-reinit"]
-    assert (ran.finding("mbarrier-reinit").lanes, ran.finding("mbarrier-reinit").count) == (2, 31)
+    assert ran.codes == ["same-value-init"]
+    found = ran.finding("same-value-init")
+    assert (found.lanes, found.count, found.pc == found.other_pc) == (0xFFFFFFFE, 1, True)
+
+
+def test_init_by_lanes_of_other_counts_is_a_second_one(k: Kernel, engine: str) -> None:
+    k.do("mbarrier.init", k.base, k.emit("add.b32", k.emit("and.b32", k.lane, k.c(1)), k.c(1)))
+    ran = launch(k, 32, engine)
+    assert ran.codes == ["mbarrier-reinit", "same-value-init"]
+    assert ran.finding("mbarrier-reinit").lanes == 0xAAAAAAAA
+
+
+def test_init_of_two_warps_is_a_second_one(k: Kernel, engine: str) -> None:
+    k.init(0, 1)
+    ran = launch(k, 64, engine)
+    assert ran.codes == ["mbarrier-reinit", "same-value-init"]
+
+
+@pytest.mark.parametrize("syncs", [True, False])
+def test_a_use_comes_after_each_lane_s_init(k: Kernel, engine: str, syncs: bool) -> None:
+    k.init(0, 1)
+    if syncs:
+        k.do("syncwarp", k.c(0), k.c(0), k.c(0xFFFFFFFF))
+    k.only(0, lambda: k.arrive(0))
+    ran = launch(k, 32, engine)
+    assert ran.codes == (["same-value-init"] if syncs else ["mbarrier-uninitialized", "same-value-init"])
+    if not syncs:
+        assert ran.finding("mbarrier-uninitialized").lanes == 1
 
 
 def test_m19_an_address_that_is_no_multiple_of_8(k: Kernel, engine: str) -> None:

@@ -235,7 +235,7 @@ def test_what_tiles_bring_is_written() -> None:
 def test_a_tensor_store_needs_a_fence_and_a_wait(engine: Engine) -> None:
     y = np.zeros((8, 32), np.float32)
     report = wsemu.check(unfenced, 1, 32, (wsemu.TensorMap(y, [8, 32]),), engine=engine)
-    assert {finding.code for finding in report.findings} == {"proxy", "async-outlives-cta"}
+    assert {finding.code for finding in report.findings} == {"proxy", "store-outlives-cta"}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -264,7 +264,7 @@ def test_there_is_room_for_every_cell_of_a_large_copy() -> None:
     y, z = np.zeros((64, 64), np.float32), np.zeros(4096, np.float32)
     for engine in ENGINES:
         report = wsemu.check(large, 2, 32, (wsemu.TensorMap(y, [64, 64]), z, z), engine=engine)
-        assert {finding.code for finding in report.findings} == {"proxy", "race", "async-outlives-cta"}
+        assert {finding.code for finding in report.findings} == {"proxy", "race", "store-outlives-cta"}
 
 
 @cuda.jit

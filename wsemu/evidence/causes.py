@@ -26,7 +26,7 @@ _ORDER = (
     "dangling-arrive dangling-phase phase-alias phase-unobserved all-arrive barrier-recycling proxy tensormap-proxy "
     "scope race intra-warp-race read-only-written async-outlives-cta dsmem-before-start dsmem-after-exit deadlock "
     "same-value-store lane-lag proxy-war mbarrier-unfenced dsmem-relaxed-exit missing-fence "
-    "undefined-copy".split()
+    "undefined-copy store-outlives-cta same-value-init".split()
 )
 """codes: what explains others comes before them; costs explain nothing, and come last"""
 _RANK = {code: n for n, code in enumerate(_ORDER)}

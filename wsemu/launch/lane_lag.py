@@ -49,8 +49,9 @@ def separated(bound: Bound, run: Ran) -> Ran:
     if left and _are_late_alone([*left.values()], lags, trace):
         late, left = {raw.pc for raw in left.values()}, {}
         lags = [replace(raw, detail=raw.detail | {"unobserved": 1}) if raw.pc in late else raw for raw in lags]
-    if left:
-        return run
+    if left:  # a warp is late: it is named, not a lane that lags as well
+        findings = [left.get(_cause(raw), raw) for raw in outcome.findings]
+        return replace(outcome, findings=findings), trace, initial
     findings = sorted([*others, *lags], key=lambda raw: (raw.code, raw.pc, raw.other_pc))
     return replace(outcome, findings=findings), trace, initial
 

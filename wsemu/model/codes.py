@@ -69,6 +69,10 @@ _CODES = {
         "error", "an operation on memory that is, or may be, no mbarrier yet, or none any more", "mbarrier", proves=True
     ),
     "mbarrier-reinit": Code("error", "an mbarrier made where a live one is", "mbarrier", proves=True),
+    "same-value-init": Code(
+        "warning", "lanes of one instruction that initialize one mbarrier with one count", "mbarrier", proves=True,
+        strict=True, rests_on="initializing an mbarrier twice with one count leaves it as once does",
+    ),
     "mbarrier-clobber": Code("error", "a plain or asynchronous access to the bytes of a live mbarrier", "mbarrier"),
     "mbarrier-lifetime": Code(
         "error", "an mbarrier that ends while others may still use it", "mbarrier", proves=True
@@ -107,6 +111,10 @@ _CODES = {
         "error", "a tensor copy through a map whose change was not released and acquired", "proxy", proves=True
     ),
     "async-outlives-cta": Code("error", "an asynchronous operation that nobody waits for", "asynchronous", proves=True),
+    "store-outlives-cta": Code(
+        "warning", "a bulk store to global memory that nobody waits for when its CTA ends", "asynchronous", proves=True,
+        strict=True, rests_on="shared memory stays until bulk stores have read it",
+    ),
     "dsmem-before-start": Code(
         "error", "an access to shared memory of a CTA of the cluster that may not have started", "dsmem", proves=True
     ),
@@ -170,7 +178,10 @@ _CODES = {
 MARKS = ("raised-exception", "same-value")
 """what an engine records besides findings: `verdict` makes reasons and notes of it"""
 
-NOT_REPLAYED = ("same-value-store", "lane-lag", "mbarrier-unfenced", "undefined-copy")
+NOT_REPLAYED = (
+    "same-value-store", "lane-lag", "mbarrier-unfenced", "undefined-copy", "store-outlives-cta",
+    "same-value-init",
+)  # fmt: skip
 """codes that `--strict` makes errors and that no schedule shows: they have no witness"""
 NOT_OF_AN_ORDER = (
     "transfer-missed", "transfer-duplicated", "transfer-spilled", "undefined-register", "undefined-behavior",

@@ -56,6 +56,7 @@ _INSERTED = {
     "proxy": ("fence.proxy.async;",),
     "proxy-war": ("fence.proxy.async;",),
     "mbarrier-unfenced": ("fence.mbarrier_init.release.cluster;", "fence.proxy.async;"),
+    "store-outlives-cta": ("cp.async.bulk.wait_group.read 0;",),
     "tensormap-proxy": ("fence.proxy.tensormap::generic.release.gpu;",),
     "wgmma-register": ("wgmma.wait_group.sync.aligned 0;",),
     "wgmma-unfenced": ("wgmma.fence.sync.aligned;",),

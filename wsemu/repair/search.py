@@ -86,6 +86,7 @@ _BY_CODE = {
     "uncovered-expectation": "call argument constant move insert",
     "mbarrier-uninitialized": "insert move argument compare unguard call",
     "mbarrier-reinit": "compare insert move guard delete",
+    "same-value-init": "guard",
     "mbarrier-lifetime": "insert move delete compare",
     "mbarrier-clobber": "index size constant bound argument move compare",
     "mbarrier-range": "argument constant",
@@ -96,6 +97,7 @@ _BY_CODE = {
     "same-value-store": "guard insert",
     "tensormap-proxy": "insert move unguard call",
     "async-outlives-cta": "insert move unguard argument constant call",
+    "store-outlives-cta": "insert move unguard argument constant call",
     "dsmem-relaxed-exit": "call insert move",
     "copy-size": "argument index constant",
     "setmaxnreg": "argument constant call move",
@@ -138,7 +140,8 @@ _OF_ORDER = frozenset("race intra-warp-race uninitialized-read bank-conflict unc
 _OF_PLACES = frozenset("out-of-bounds uninitialized-read misaligned".split())
 """codes of where an access goes, which a number at the top of the file, of many uses, seldom decides"""
 _OF_CONVENTIONS = frozenset("race intra-warp-race phase-alias".split())
-"""codes under which an engine tells what would rest on a convention, too"""
+"""codes of errors that hide warnings of _HIDDEN"""
+_HIDDEN = frozenset("same-value-store lane-lag".split())
 _ALONE = frozenset(("fill", "load", "guard", "swap", "index"))
 """kinds of edits that are no cures with those of other kinds: these make a launch quiet, and not right"""
 _KEEPS = frozenset(("launch", "swap", "compare", "bound", "constant", "return", "delete", "move"))
@@ -670,9 +673,11 @@ def is_cure(now: Any, before: Any) -> bool:
 
 def _rests_anew(now: Any, before: Any) -> bool:
     """Whether a launch is verified on a convention alone that the one before it did not need: an edit that makes CTAs
-    store to one place has made a mistake.  Of errors of an order it may be what is left of them."""
+    store to one place, or that deletes a wait for a store, has made a mistake.  Of errors of an order it may be what is
+    left of them."""
     codes = {*_codes(before)}
-    return not codes & _OF_CONVENTIONS and any(CODES[f.code].rests_on and f.code not in codes for f in now.findings)
+    new = {f.code for f in now.findings if CODES[f.code].rests_on} - codes
+    return bool(new - _HIDDEN if codes & _OF_CONVENTIONS else new)
 
 
 def new_warnings(now: Any, before: Any) -> int:

@@ -283,7 +283,7 @@ class _Attempt:
             if result.race and not bound.settings.lockstep and self._may_excuse(result.race):
                 result = self._searched(session, Lenient)
             if result.decided and asynchronous:
-                _judge_histories(Replays(bound, ordered, self.logged, self.initial), result)
+                _judge_histories(Replays(bound, ordered, self.logged, self.initial), result, self.places.outcome)
             met = together(session) if result.decided and session.ctas > 1 else None
             if left is None and result.end is not None:
                 session.load_memory(result.end)
@@ -376,11 +376,21 @@ class _Attempt:
         return search
 
 
-def _judge_histories(replays: Replays, result: Result) -> None:
+def _judge_histories(replays: Replays, result: Result, initial: Outcome) -> None:
     """Let an engine judge what each CTA did in some order, by itself."""
     wanted = (None, *replays.bound.settings.checkers)
+    known = {(raw.code, raw.pc) for raw in initial.findings}
+
+    def fails(raw: RawFinding) -> bool:
+        if is_warning(raw):
+            if CODES[raw.code].strict and (raw.code, raw.pc) not in known:
+                known.add((raw.code, raw.pc))
+                result.warned.append(raw)
+            return False
+        return CHECKER_OF.get(raw.code) in wanted
+
     try:
-        failed = replays.judged(result.ended, lambda raw: not is_warning(raw) and CHECKER_OF.get(raw.code) in wanted)
+        failed = replays.judged(result.ended, fails)
     except DiffersError:
         result.why = "replays"
         return
@@ -565,9 +575,9 @@ class _Told:
         return Decided(proven=True, notes=self._left(), findings=told)
 
     def _excused(self) -> tuple[Finding, ...]:
-        """Warnings of reads that find what is new, though a fence is missing."""
+        """Warnings of reads that find what is new, though a fence is missing, and those of some orders."""
         told = [self._lacks_fence(one, reached.made) for one, reached in self.result.excused]
-        return _by_fence(told)
+        return (*_by_fence(told), *(registry.explain(raw, self.places, None) for raw in self.result.warned))
 
     def _lacks_fence(self, excused: Excused, made: tuple[Made, ...]) -> Finding:
         race, places = excused.race, self.places

@@ -52,6 +52,8 @@ class Result:
     """what a CTA with asynchronous operations did -> an order in which one did that"""
     excused: list[tuple[Excused, Reached]] = field(default_factory=list)
     """what races by the lack of a fence alone, and no error: where it did first"""
+    warned: list[RawFinding] = field(default_factory=list)
+    """warnings that are errors with `--strict`, of orders other than the initial run's"""
     pair: Pair | None = None
     """behind `weak`"""
     unclear: tuple[int, ...] = ()

@@ -545,8 +545,11 @@ def _done_part(stack: Iterable[Node]) -> float:
 
 
 def is_warning(raw: RawFinding) -> bool:
-    """Whether a finding is a warning of what asynchronous operations did: the run that was made first tells of it."""
-    return raw.code in ("dangling-phase", "proxy-war", "mbarrier-unfenced")
+    """Whether a finding is a warning of what asynchronous operations did, and no error of an order."""
+    return raw.code in _WARNINGS
+
+
+_WARNINGS = frozenset("dangling-phase proxy-war mbarrier-unfenced store-outlives-cta same-value-init".split())
 
 
 def _array(address: int) -> int:

@@ -39,7 +39,7 @@ from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, OPCODE
 
 COPY16 = OPCODE["cp.async.b128"]
-OUTLIVES = CODE_NUMBERS["async-outlives-cta"]
+OUTLIVES, STORE_OUTLIVES = (CODE_NUMBERS[f"{what}-outlives-cta"] for what in ("async", "store"))
 
 
 @compiled
@@ -278,6 +278,6 @@ def report_outliving(m):
         record_finding(
             m.report_entry,
             m.address,
-            (OUTLIVES, a.pc, a.warp, np.int64(1) << a.lane, -1, -1),
+            (STORE_OUTLIVES if a.what == STORES else OUTLIVES, a.pc, a.warp, np.int64(1) << a.lane, -1, -1),
             (a.address, a.bytes, np.int64(a.what != COPIES), 0, 0),
         )

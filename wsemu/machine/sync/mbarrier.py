@@ -30,6 +30,7 @@ from wsemu.machine.records import (
 )
 from wsemu.machine.scalars import (
     above_u32,
+    equal_u32,
     load_i64,
     load_u32,
     lowest_bit,
@@ -133,7 +134,9 @@ TENSOR_LOAD, TENSOR_MULTICAST = OPCODE["tensor.load"], OPCODE["tensor.multicast"
 CLUSTER_ARRIVE, CLUSTER_WAIT, GRID_WAIT, CLUSTER_LAST = (
     OPCODE[name] for name in ("cluster.arrive", "cluster.wait", "grid.wait", "async.reduce.b64")
 )
-REINIT, RANGE, OVER_ARRIVAL = (CODE_NUMBERS[c] for c in ("mbarrier-reinit", "mbarrier-range", "over-arrival"))
+REINIT, RANGE, OVER_ARRIVAL, SAME_INIT = (
+    CODE_NUMBERS[c] for c in ("mbarrier-reinit", "mbarrier-range", "over-arrival", "same-value-init")
+)
 INITS, INVALS, ARRIVALS, EXPECTS, CREDITS, AWAITED, PHASES, PROXY_FENCE = (
     EVENT_KINDS.index(k) for k in ("init", "inval", "arrive_on", "expect", "credit", "await", "phase", "proxy")
 )
@@ -306,16 +309,17 @@ def registers_last(b, w, pc):
 
 @compiled
 def begin(m, w, pc, registers, i, mask):
-    """mbarrier.init, lane by lane.  Status."""
-    rest = mask
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
+    """mbarrier.init.  Lanes that name one place and one count act as one; those of another count find a live mbarrier.
+    Status."""
+    while mask:
+        lane = lowest_bit(mask)
         at = word_of(registers, i.a, i.imm, lane)
         count = load_u32(registers + i.b + 4 * lane)
-        bit = np.int64(1) << lane
+        lanes = same_word(registers, i.a, i.imm, mask) & equal_u32(registers + i.b, count)
+        mask &= ~lanes
         address = (SHARED << SEGMENT_SHIFT) | at << 3
         if count == 0 or count > MOST_COUNT:
+            bit = np.int64(1) << lane
             record_finding(m.report_entry, m.address, (RANGE, pc, w, bit, -1, -1), (address, count, 0, 0, 0))
             return failed(m, w, pc)
         number = number_at(m, at)
@@ -326,7 +330,11 @@ def begin(m, w, pc, registers, i, mask):
             m.mbarrier_low = min(m.mbarrier_low, at)
             m.mbarrier_high = max(m.mbarrier_high, at)
         else:
-            judge_again(m, mbarrier_at(m.mbarriers, number - 1), w, pc, lane, address)
+            judge_again(m, mbarrier_at(m.mbarriers, number - 1), w, pc, lanes, address)
+        if lanes & (lanes - 1):
+            record_finding(
+                m.report_entry, m.address, (SAME_INIT, pc, w, lanes & (lanes - 1), pc, w), (address, 0, 0, 0, 0)
+            )
         b = mbarrier_at(m.mbarriers, number - 1)
         m.mbarriers_live += 1 - b.live
         b.live = 1
@@ -342,7 +350,7 @@ def begin(m, w, pc, registers, i, mask):
         b.last_pc = -1
         b.init_pc = pc
         b.init_warp = w
-        b.init_lane = lane
+        b.init_lanes = lanes
         b.published = 0
         b.far_pc = -1
         b.far_before_pc = -1
@@ -352,7 +360,7 @@ def begin(m, w, pc, registers, i, mask):
         if m.mbarriers_live > MOST_LIVE:
             failed(m, w, pc)
             return TRAP
-        log(m, INITS, w, pc, address, np.int64(0), bit, count)
+        log(m, INITS, w, pc, address, np.int64(0), lanes, count)
     return DONE
 
 
@@ -362,21 +370,26 @@ def publish(m, w, lanes):
     is told."""
     for number in range(m.mbarrier_count):
         b = mbarrier_at(m.mbarriers, number)
-        if b.live and b.init_warp == w and (lanes >> b.init_lane) & 1 and b.published == 0 and m.clocks:
+        if b.live and b.init_warp == w and b.init_lanes & ~lanes == 0 and b.published == 0 and m.clocks:
             b.published = time_of(m, w)
 
 
 @compiled
-def judge_again(m, b, w, pc, lane, address):
+def judge_again(m, b, w, pc, lanes, address):
     """init where there is an mbarrier, or was one."""
     other, other_warp = b.init_pc, b.init_warp
+    again = lanes
     if b.live == 0:
-        if m.clocks == 0 or knows(m, w, lane, b.inval_warp, b.inval_lane, b.inval_interval):
-            return
+        again = np.int64(0)
+        while lanes and m.clocks:
+            lane = lowest_bit(lanes)
+            lanes &= lanes - 1
+            if not knows(m, w, lane, b.inval_warp, b.inval_lane, b.inval_interval):
+                again |= np.int64(1) << lane
         other = b.inval_pc
         other_warp = b.inval_warp
-    bit = np.int64(1) << lane
-    record_finding(m.report_entry, m.address, (REINIT, pc, w, bit, other, other_warp), (address, 0, 0, 0, 0))
+    if again:
+        record_finding(m.report_entry, m.address, (REINIT, pc, w, again, other, other_warp), (address, 0, 0, 0, 0))
 
 
 @compiled

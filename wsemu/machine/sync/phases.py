@@ -170,20 +170,35 @@ def judge_row(m, b, w, pc, lanes, needed, pcs, code, what):
 
 
 @compiled
+def inits_missed(m, b, known):
+    """Those of the lanes that executed the init of which a row does not know."""
+    missed = np.int64(0)
+    lanes = b.init_lanes
+    while lanes:
+        at = 256 * b.init_warp + 8 * lowest_bit(lanes)
+        told = b.published and load_i64(known + time_at(m) + at) >= b.published
+        if load_i64(known + at) < b.init_interval and not told:
+            missed |= lanes & -lanes
+        lanes &= lanes - 1
+    return missed
+
+
+@compiled
 def judge_use(m, b, w, pc, lanes):
-    """R4: init comes before a use."""
+    """R4: init comes before a use, by each lane that executed it."""
     unknown = np.int64(0)
     leaders = heads(m, w, lanes)
     while leaders:
         leader = lowest_bit(leaders)
         leaders &= leaders - 1
-        known = load_i64(row(m, LANES * w + leader) + 256 * b.init_warp + 8 * b.init_lane)
-        own = row(m, LANES * w + leader) + time_at(m)
-        told = b.published and load_i64(own + 256 * b.init_warp + 8 * b.init_lane) >= b.published
-        if known < b.init_interval and not told:
-            unknown |= same_key(warp_at(m.warps, w).leaders, ALL, leader) & lanes
-    if b.init_warp == w:
-        unknown &= 0 if m.lockstep else ~(np.int64(1) << b.init_lane)
+        missed = inits_missed(m, b, row(m, LANES * w + leader))
+        if missed:
+            users = same_key(warp_at(m.warps, w).leaders, ALL, leader) & lanes
+            if b.init_warp == w and missed & (missed - 1) == 0:
+                users &= ~missed
+            unknown |= users
+    if b.init_warp == w and m.lockstep:
+        return
     if unknown:
         record_finding(
             m.report_entry,
@@ -196,18 +211,23 @@ def judge_use(m, b, w, pc, lanes):
 @compiled
 def judge_fenced(m, b, w, pc, lane):
     """A fence is on the way from init to a copy of the asynchronous proxy that a lane issues, and that credits it."""
-    if lane_relies(m, w, lane, np.int64(0), b.init_warp, b.init_lane, b.init_interval):
+    lanes = b.init_lanes
+    while lanes:
+        other = lowest_bit(lanes)
+        lanes &= lanes - 1
+        if lane_relies(m, w, lane, np.int64(0), b.init_warp, other, b.init_interval):
+            continue
+        if b.published:
+            own = b.init_warp == w and (lane == other or m.lockstep)
+            if own or load_i64(lane_row(m, w, lane) + time_at(m) + 256 * b.init_warp + 8 * other) >= b.published:
+                continue
+        record_finding(
+            m.report_entry,
+            m.address,
+            (UNFENCED, pc, w, np.int64(1) << lane, b.init_pc, b.init_warp),
+            (address_of(b), 0, 0, 0, 0),
+        )
         return
-    if b.published:
-        own = b.init_warp == w and (lane == b.init_lane or m.lockstep)
-        if own or load_i64(lane_row(m, w, lane) + time_at(m) + 256 * b.init_warp + 8 * b.init_lane) >= b.published:
-            return
-    record_finding(
-        m.report_entry,
-        m.address,
-        (UNFENCED, pc, w, np.int64(1) << lane, b.init_pc, b.init_warp),
-        (address_of(b), 0, 0, 0, 0),
-    )
 
 
 @compiled

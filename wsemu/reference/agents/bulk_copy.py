@@ -197,8 +197,9 @@ def _give(
     combine = (lambda old, new: combined(what, type_, old, new)) if what else None
     agent = copies.make(lane, read, Side(target, size, chosen), combine)
     run.cta.bulk[run.warp.number, lane].loose |= 3 << 2 * agent
+    moved = size if len(chosen) else 0
     run.cta.issued.append(
-        Issued(run.group.pc, run.warp.number, lane, agent, read.address, size if len(chosen) else 0, reads=True)
+        Issued(run.group.pc, run.warp.number, lane, agent, read.address, moved, reads=True, stores=True)
     )
 
 

@@ -47,6 +47,8 @@ class Issued:
     reads: bool
     """what has to be waited for is that it has read its source, at the address, in the shared memory of its CTA; else
     that it has written there"""
+    stores: bool = False
+    """it writes global memory, which does not end with the CTA"""
 
 
 class Copies:
@@ -134,8 +136,7 @@ def report_outliving(group: CtaGroup) -> None:
         what = HAS_READ if issued.reads else HAS_WRITTEN
         asked = [ended[cta.number]] if issued.reads else ended.values()
         if issued.bytes and not any(known.of_agent(issued.agent, what) for known in asked):
-            detail = {"address": issued.address, "bytes": issued.bytes, "what": int(issued.reads)}
-            lanes = 1 << issued.lane
-            cta.launch.report(
-                RawFinding("async-outlives-cta", issued.pc, cta.number, issued.warp, lanes, detail=detail)
-            )
+            code, detail = "store-outlives-cta", {"address": issued.address, "bytes": issued.bytes}
+            if not issued.stores:
+                code, detail = "async-outlives-cta", detail | {"what": int(issued.reads)}
+            cta.launch.report(RawFinding(code, issued.pc, cta.number, issued.warp, 1 << issued.lane, detail=detail))

@@ -330,7 +330,9 @@ class _Copies:
                 put(segment, offset, value)
         run.cta.bulk[run.warp.number, lane].loose |= 3 << 2 * agent
         moved = fields.tile_bytes if runs else 0
-        run.cta.issued.append(Issued(run.group.pc, run.warp.number, lane, agent, tile.to, moved, reads=True))
+        run.cta.issued.append(
+            Issued(run.group.pc, run.warp.number, lane, agent, tile.to, moved, reads=True, stores=True)
+        )
 
     def tell(self) -> None:
         """Report what they conflict with."""

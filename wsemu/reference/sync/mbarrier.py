@@ -57,8 +57,8 @@ class Mbarrier:
     """A live mbarrier."""
 
     address: int
-    made: Mark
-    """its init"""
+    made: tuple[Mark, ...]
+    """its init, by each lane of the instruction that named it"""
     pending: int
     expected: int
     open: Phase
@@ -77,7 +77,7 @@ class Mbarrier:
     added: int = 0
     """arrivals that `cp.async.mbarrier.arrive` has added to it"""
     published: int = 0
-    """when the thread that made it executed a `fence.mbarrier_init`; 0: it did not"""
+    """when the threads that made it executed a `fence.mbarrier_init`; 0: they did not"""
 
     @property
     def word(self) -> int:
@@ -103,7 +103,8 @@ class Mbarriers:
     def states(self) -> list[PhaseState]:
         """The live ones, by address."""
         return [
-            PhaseState(b.address, b.phase, b.pending, b.expected, b.tx, b.made.pc) for _, b in sorted(self.live.items())
+            PhaseState(b.address, b.phase, b.pending, b.expected, b.tx, b.made[0].pc)
+            for _, b in sorted(self.live.items())
         ]
 
     def report_left(self) -> None:
@@ -243,33 +244,43 @@ def _operands(run: WarpRun, mbarrier: Mbarrier, lanes: int, row: int, what: int)
 
 
 def init(run: WarpRun, fields: list[int], lanes: int) -> None:
-    """One after the other: the second at one place finds a live object there."""
+    """One object after the other.  Lanes that name one place and one count store one value; PTX leaves a second init of
+    a live object undefined all the same.  A lane of another count finds a live object there."""
     found = addresses(run, fields[3], fields[6], lanes)
     of_lane = {lane: address for address, there in found.items() for lane in lanes_of(there)}
+    alike: dict[tuple[int, int], int] = {}
     for lane in lanes_of(lanes):
-        _init(run, of_lane[lane], lane, run.read(fields[4], "b32", lane))
+        key = of_lane[lane], run.read(fields[4], "b32", lane)
+        alike[key] = alike.get(key, 0) | 1 << lane
+    for (address, count), there in alike.items():
+        _init(run, address, there, count)
 
 
-def _init(run: WarpRun, address: int, lane: int, count: int) -> None:
+def _init(run: WarpRun, address: int, lanes: int, count: int) -> None:
     cta = run.cta
-    at = at_(run, 1 << lane)
-    (mark,) = at.marks()
+    at = at_(run, lanes)
+    marks = tuple(at.marks())
+    first = lanes & -lanes
     old = cta.mbarriers.live.get(address)
     ended = cta.mbarriers.dead.pop(address, None)
     if not 1 <= count <= MOST_COUNT:
-        at.report("mbarrier-range", 1 << lane, None, address=address, value=count, what=OF_INIT)
+        at.report("mbarrier-range", first, None, address=address, value=count, what=OF_INIT)
         raise StopError("fault", at.pc, at.warp)
     if old is not None:
-        at.report("mbarrier-reinit", 1 << lane, old.made, address=address)
-    elif ended is not None and not at.clocks[lane].all.of(ended):
-        at.report("mbarrier-reinit", 1 << lane, ended, address=address)
+        at.report("mbarrier-reinit", lanes, old.made[0], address=address)
+    elif ended is not None:
+        unordered = sum(1 << lane for lane, clocks in at.clocks.items() if not clocks.all.of(ended))
+        if unordered:
+            at.report("mbarrier-reinit", unordered, ended, address=address)
+    if lanes != first:
+        at.report("same-value-init", lanes & ~first, marks[0], address=address)
     size = cta.order.size(cta.number)
-    first, last, before = (new_phase(number, size) for number in (0, -1, -2))
-    made = Mbarrier(address, mark, count, count, first, last, before)
+    first_phase, last, before = (new_phase(number, size) for number in (0, -1, -2))
+    made = Mbarrier(address, marks, count, count, first_phase, last, before)
     cta.mbarriers.live[address] = made
     if len(cta.mbarriers.live) > MOST_LIVE:
         raise StopError("trap", at.pc, at.warp)
-    happen(run, "init", made, 1 << lane, count)
+    happen(run, "init", made, lanes, count)
 
 
 def publish(run: WarpRun, lanes: int) -> None:
@@ -277,7 +288,7 @@ def publish(run: WarpRun, lanes: int) -> None:
     time is told (PTX ISA, "fence.mbarrier_init")."""
     order, actor = run.cta.order, (run.cta.number, run.warp.number)
     for mbarrier in run.cta.mbarriers.live.values():
-        mine = mbarrier.made.warp == order.number(actor) and lanes >> mbarrier.made.lane & 1
+        mine = all(made.warp == order.number(actor) and lanes >> made.lane & 1 for made in mbarrier.made)
         if mine and not mbarrier.published:
             mbarrier.published = order.time(actor)
     order.tick(actor)

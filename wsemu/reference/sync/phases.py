@@ -225,7 +225,7 @@ def used(at: At, mbarrier: Mbarrier, marks: Iterable[Mark] | None = None) -> Non
     lanes."""
     lanes = sum(1 << lane for lane, clocks in at.clocks.items() if not _made_before(mbarrier, clocks))
     if lanes:
-        at.report("mbarrier-uninitialized", lanes, mbarrier.made, address=mbarrier.address, ordered=1, dead=0)
+        at.report("mbarrier-uninitialized", lanes, mbarrier.made[0], address=mbarrier.address, ordered=1, dead=0)
     for mark in at.marks() if marks is None else marks:
         mbarrier.uses[key_of(mark)] = mark
 
@@ -234,22 +234,23 @@ def fenced(at: At, mbarrier: Mbarrier) -> None:
     """Report copies of the asynchronous proxy that credit an mbarrier whose initialization no fence follows: neither
     `fence.mbarrier_init` of the thread that made it, nor a proxy fence on the way (CUDA Programming Guide, "Using TMA
     to transfer one-dimensional arrays"; PTX ISA, "fence.mbarrier_init")."""
-    made, published = mbarrier.made, mbarrier.published
     lanes = 0
     for lane, clocks in at.clocks.items():
-        told = published > 0 and clocks.came.of_lane(made.warp, made.lane, published)
-        if not told and not clocks.shared.of(made):
+        if not _is_told(mbarrier, clocks) and not all(map(clocks.shared.of, mbarrier.made)):
             lanes |= 1 << lane
     if lanes:
-        at.report("mbarrier-unfenced", lanes, made, address=mbarrier.address)
+        at.report("mbarrier-unfenced", lanes, mbarrier.made[0], address=mbarrier.address)
 
 
 def _made_before(mbarrier: Mbarrier, clocks: Clocks) -> bool:
-    """Whether who knows this may use an mbarrier."""
-    made, published = mbarrier.made, mbarrier.published
-    if clocks.all.of(made):
-        return True
-    return published > 0 and clocks.came.of_lane(made.warp, made.lane, published)
+    """Whether who knows this may use an mbarrier: each lane that made it did so before."""
+    return all(map(clocks.all.of, mbarrier.made)) or _is_told(mbarrier, clocks)
+
+
+def _is_told(mbarrier: Mbarrier, clocks: Clocks) -> bool:
+    """Whether `fence.mbarrier_init` of the threads that made it comes before who knows this."""
+    published = mbarrier.published
+    return published > 0 and all(clocks.came.of_lane(made.warp, made.lane, published) for made in mbarrier.made)
 
 
 def ends(at: At, mbarrier: Mbarrier) -> None:

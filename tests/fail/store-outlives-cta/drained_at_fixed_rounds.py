@@ -1,4 +1,4 @@
-"""Async outlives cta: stores are waited for in every second round alone, and the number of rounds is odd.
+"""Store outlives cta: stores are waited for in every second round alone, and the number of rounds is odd.
 
 Reported: mKernel 18.
 Hardware: the copies were seen to arrive on an H100 (T9); PTX promises nothing.
@@ -18,7 +18,7 @@ def drained_at_fixed_rounds(x, y, n):
         ptx.fence_proxy_async()
         cuda.syncwarp()
         if lane == 0:
-            ptx.cp_async_bulk_shared_to_global(y, i * 32, tile, (i % 2, 0), 128)  # expect: async-outlives-cta
+            ptx.cp_async_bulk_shared_to_global(y, i * 32, tile, (i % 2, 0), 128)  # expect: store-outlives-cta
             ptx.cp_async_bulk_commit_group()
             if i % 2:
                 ptx.cp_async_bulk_wait_group(0)
