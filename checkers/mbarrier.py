@@ -133,7 +133,7 @@ def _same_value(raw: RawFinding, places: Places) -> Finding:
                 "use comes after all of them"
             ),
         ],
-        f"let one lane execute it: {words.spelled(places, raw.pc, 'elect.sync', '0xffffffff')} or `if lane == 0`",
+        f"let one lane execute it, with {_of_one_lane(raw, places)}",
         f"the first lane of {who} initializes it",
     )  # fmt: skip
 
@@ -222,6 +222,11 @@ def _over_arrival(raw: RawFinding, places: Places) -> Finding:
     )  # fmt: skip
 
 
+def _of_one_lane(raw: RawFinding, places: Places) -> str:
+    """Spell what lets one lane of a warp execute something."""
+    return f"{words.spelled(places, raw.pc, 'elect.sync', '0xffffffff')} or `if lane == 0`"
+
+
 def _state(raw: RawFinding, places: Places) -> tuple[int, int] | None:
     """Arrivals of a phase of the mbarrier of a finding, and the line that made it; None where that is not known."""
     found = (s for s in places.outcome.phases if s.address == raw.detail["address"])
@@ -238,9 +243,8 @@ def _made_with(raw: RawFinding, places: Places) -> str:
 def _fewer(raw: RawFinding, places: Places) -> str:
     count, lanes = raw.detail["count"], raw.lanes.bit_count()
     if lanes > 1 and count > raw.detail["pending"]:
-        elect = words.spelled(places, raw.pc, "elect.sync", "0xffffffff")
         return (
-            f"{lanes} lanes arrive: let one of them do it, with {elect} or `if lane == 0`; or make the mbarrier with "
+            f"{lanes} lanes arrive: let one of them do it, with {_of_one_lane(raw, places)}; or make the mbarrier with "
             f"the number of threads that arrive ({lanes_text(raw.lanes)}: {lanes})"
         )
     return (
