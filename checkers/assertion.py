@@ -18,12 +18,16 @@ from wsemu.evidence.readings import culprit
 from wsemu.model.finding import Finding
 from wsemu.model.isa import ABORTS, ASSERTS, RAISES
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
     from wsemu.model.outcome import RawFinding
 
 CODES = ("failed-assertion",)
+CURES = {
+    "failed-assertion": Cures(170),
+}
 DETAIL = {"failed-assertion": Detail({})}
 
 

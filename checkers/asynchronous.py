@@ -14,6 +14,7 @@ from wsemu.checkers import words
 from wsemu.model.effects import BRINGS, effects_of
 from wsemu.model.isa import CP_ASYNC, NAMES
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 from wsemu.model.tensor_map import ELEMENT_TYPES
 
 if TYPE_CHECKING:
@@ -36,6 +37,14 @@ DETAIL = {
     }),
 }  # fmt: skip
 CODES = tuple(DETAIL)
+CURES = {
+    "async-outlives-cta": Cures(430, "insert move unguard argument constant call", inserts=("cluster_sync",)),
+    "store-outlives-cta": Cures(
+        540, "insert move unguard argument constant call", ptx=("cp.async.bulk.wait_group.read 0;",)
+    ),
+    "copy-size": Cures(90, "argument index constant"),
+    "tensor-map": Cures(100, "index constant argument"),
+}
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:

@@ -24,6 +24,7 @@ from wsemu.model.isa import LOOP, SERIAL, SWAP
 from wsemu.model.limits import COSTS, limits
 from wsemu.model.memory_cost import WORD, bank_wants, bank_words, passes, ways
 from wsemu.model.program import SharedArray
+from wsemu.model.remedy import LAST, Cures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from wsemu.model.settings import Settings, Thresholds
 
 CODES = ("bank-conflict",)
+CURES = {
+    "bank-conflict": Cures(LAST, "pad constant swap index"),
+}
 MOST_PADDING = 8
 """elements that are tried at the end of a row"""
 ONE_COPY_EACH = "combine the values of a warp first (shuffles, `match_any_sync`), or give each warp a copy of its own"

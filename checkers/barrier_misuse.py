@@ -23,6 +23,7 @@ from wsemu.evidence.readings import culprit
 from wsemu.model.finding import Finding, Site
 from wsemu.model.isa import NAMES
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +47,14 @@ DETAIL = {
     "dangling-arrive": Detail({**_GENERATION, **_COUNTS}),
 }  # fmt: skip
 CODES = tuple(DETAIL)
+CURES = {
+    "count-mismatch": Cures(230, "argument constant compare call"),
+    "oversubscribed": Cures(240, "argument constant compare call guard delete bound"),
+    "all-arrive": Cures(350, "call argument constant compare bound move insert"),
+    "barrier-divergence": Cures(180, "split unguard return move insert call argument compare delete"),
+    "invalid-barrier": Cures(80, "argument constant call"),
+    "dangling-arrive": Cures(310, "guard bound delete insert argument constant compare move unguard call"),
+}
 
 
 _STOPS = "hangs or raises an illegal instruction; the launch was stopped here"

@@ -40,12 +40,17 @@ from wsemu.model.isa import (
     SHARED,
 )
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding
 
 _ACCESS = {"size": "bytes a lane", "segment": "of the memory that is accessed"}
 CODES = ("out-of-bounds", "misaligned")
+CURES = {
+    "out-of-bounds": Cures(130, "bound compare swap index constant load size stage argument guard"),
+    "misaligned": Cures(120, "index constant argument size pad swap"),
+}
 DETAIL = {
     "out-of-bounds": Detail(
         {

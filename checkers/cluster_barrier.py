@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -25,6 +26,9 @@ DETAIL = {
     }),
 }  # fmt: skip
 CODES = tuple(DETAIL)
+CURES = {
+    "cluster-barrier": Cures(190, "delete call guard move unguard split insert"),
+}
 _SAID = (
     (
         "a second arrive at the cluster's barrier, without a wait between",

@@ -16,6 +16,7 @@ from wsemu.checkers.access_pattern import by_lane, by_place, costliest_first, st
 from wsemu.evidence.places import Places, lanes_text
 from wsemu.model.finding import Finding
 from wsemu.model.memory_cost import SECTOR
+from wsemu.model.remedy import LAST, Cures
 
 if TYPE_CHECKING:
     from wsemu.model.bound import BoundArray
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from wsemu.model.settings import Settings, Thresholds
 
 CODES = ("uncoalesced",)
+CURES = {
+    "uncoalesced": Cures(LAST, "swap index"),
+}
 
 
 def examine(places: Places, settings: Settings) -> list[Finding]:

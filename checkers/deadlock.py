@@ -21,6 +21,7 @@ from wsemu.evidence.places import CALLS, lanes_text
 from wsemu.model.control_flow import reachable
 from wsemu.model.data import dataclass
 from wsemu.model.finding import Finding, Site, Step, with_role
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
     from wsemu.model.settings import Settings
 
 CODES = ("deadlock",)
+CURES = {
+    "deadlock": Cures(
+        460, "argument constant call return delete insert move compare bound split unguard stage index pair guard"
+    ),
+}
 TRACED = True
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -24,6 +25,11 @@ DETAIL = {
     "dsmem-relaxed-exit": Detail({"rank": "of the CTA whose memory it is"}),
 }
 CODES = tuple(DETAIL)
+CURES = {
+    "dsmem-before-start": Cures(440, "insert move call", inserts=("cluster_sync",)),
+    "dsmem-after-exit": Cures(450, "insert move delete call return", inserts=("cluster_sync",)),
+    "dsmem-relaxed-exit": Cures(510, "call insert move", inserts=("cluster_sync",)),
+}
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 
 DETAIL = {"mbarrier-unfenced": Detail({"address": "of the mbarrier"})}
 CODES = tuple(DETAIL)
+CURES = {
+    "mbarrier-unfenced": Cures(
+        500,
+        "insert",
+        inserts=("fence_mbarrier_init", "fence_proxy_async"),
+        ptx=("fence.mbarrier_init.release.cluster;", "fence.proxy.async;"),
+    ),
+}
 _UNFENCED = (
     "the initialization is ordered before (2), but not for the asynchronous proxy; the CUDA Programming Guide and "
     "CUTLASS put a fence between the two, no GPU was seen to need it"

@@ -25,6 +25,7 @@ from wsemu.model.data import replace
 from wsemu.model.finding import Finding
 from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, READ
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,6 +38,15 @@ CODES = ("uninitialized-read", "undefined-copy")
 _READ = {"address": "of the lowest lane's access", "size": "bytes a lane", "segment": "of the memory that is read"}
 _UNDECIDED = {"undecided": "1: the launch was followed in part, and the value reached nothing there"}
 DETAIL = {"uninitialized-read": Detail(_READ, observed.FIELDS | _UNDECIDED), "undefined-copy": Detail(_READ)}
+CURES = {
+    "uninitialized-read": Cures(
+        300,
+        "insert move call compare bound fill index argument constant unguard swap stage pair guard",
+        inserts=("syncthreads", "syncwarp"),
+        ptx=("bar.sync 0;", "bar.warp.sync -1;"),
+    ),
+    "undefined-copy": Cures(530, "insert move call compare bound fill index argument constant guard"),
+}
 """of a copy, pc is the read and other_pc the store"""
 TRACED = True
 

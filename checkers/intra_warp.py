@@ -21,6 +21,7 @@ from wsemu.evidence.schedule import Access
 from wsemu.model.finding import Finding
 from wsemu.model.isa import SEGMENT_SHIFT
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding, Trace
 
 CODES = ("intra-warp-race",)
+CURES = {
+    "intra-warp-race": Cures(
+        410,
+        "insert move call argument constant split atomic unguard index return guard compare delete swap",
+        inserts=("syncwarp", "syncthreads"),
+        ptx=("bar.warp.sync -1;", "bar.sync 0;"),
+    ),
+}
 DETAIL = {"intra-warp-race": Detail({**ACCESSES, **LANES_APART}, UNCOMPARED)}
 """where two lanes of one instruction store different values, other_pc is -1 and other_lane the one whose value stays"""
 TRACED = True

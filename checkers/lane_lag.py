@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -25,6 +26,9 @@ DETAIL = {
     }, {"unobserved": "1: some schedule has this arrive before the wait that sees the phase before complete"}),
 }  # fmt: skip
 CODES = tuple(DETAIL)
+CURES = {
+    "lane-lag": Cures(480, "insert move", inserts=("syncwarp",), ptx=("bar.warp.sync -1;",)),
+}
 _LAGS = {
     1: "the {noun} of {second} can be counted a phase early, if {first} lags",
     2: "the wait of {second} can come a phase early, if {first} lags",

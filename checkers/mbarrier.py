@@ -15,6 +15,7 @@ from wsemu.checkers import words
 from wsemu.evidence.places import lanes_text
 from wsemu.model.isa import MOST_COUNT, READ
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +51,20 @@ DETAIL = {
     }),
 }  # fmt: skip
 CODES = tuple(DETAIL)
+CURES = {
+    "mbarrier-uninitialized": Cures(
+        40,
+        "insert move argument compare unguard call",
+        inserts=("syncthreads", "fence_mbarrier_init", "cluster_sync"),
+        ptx=("bar.sync 0;",),
+    ),
+    "mbarrier-reinit": Cures(50, "compare insert move guard delete", inserts=("syncthreads",), ptx=("bar.sync 0;",)),
+    "same-value-init": Cures(550, "guard"),
+    "mbarrier-clobber": Cures(280, "index size constant bound argument move compare"),
+    "mbarrier-lifetime": Cures(290, "insert move delete compare", inserts=("syncthreads",)),
+    "mbarrier-range": Cures(60, "argument constant"),
+    "over-arrival": Cures(270, "argument constant guard compare delete bound move", inserts=("syncthreads",)),
+}
 _STOPPED = "the launch was stopped here"
 _SPLIT = f"keep the bytes of a phase at or below {MOST_COUNT:,}: split the copies over several mbarriers"
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from wsemu.checkers import words
 from wsemu.model.effects import BRINGS
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,17 @@ DETAIL = {
     "dangling-phase": Detail({**_PHASE, "pending": "arrivals that are missing", "expected": "arrivals of a phase"}),
 }  # fmt: skip
 CODES = tuple(DETAIL)
+CURES = {
+    "phase-alias": Cures(
+        330,
+        "argument constant insert move stage unguard call split index guard delete pair",
+        inserts=("syncthreads", "syncwarp"),
+    ),
+    "phase-unobserved": Cures(340, "insert argument constant move unguard pair call", inserts=("syncthreads",)),
+    "uncovered-expectation": Cures(250, "call argument constant move insert"),
+    "tx-mismatch": Cures(260, "argument constant insert call move delete bound compare"),
+    "dangling-phase": Cures(320, "insert argument constant bound delete guard move unguard compare call split"),
+}
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:

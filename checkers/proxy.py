@@ -14,6 +14,7 @@ from wsemu.checkers import words
 from wsemu.checkers.conflict import lane_range
 from wsemu.model.isa import READ, SEGMENT_SHIFT, SHARED
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -41,6 +42,13 @@ DETAIL = {
     ),
 }
 CODES = tuple(DETAIL)
+CURES = {
+    "proxy": Cures(370, "insert move unguard split call", inserts=("fence_proxy_async",), ptx=("fence.proxy.async;",)),
+    "tensormap-proxy": Cures(380, "insert move unguard call", ptx=("fence.proxy.tensormap::generic.release.gpu;",)),
+    "proxy-war": Cures(
+        490, "insert move unguard split call", inserts=("fence_proxy_async",), ptx=("fence.proxy.async;",)
+    ),
+}
 _TWO = "barriers order (1) before (2) for plain accesses; bulk operations use the asynchronous proxy"
 _OF_MAPS = (
     "barriers order (1) before (2) for plain accesses; copies read their map through the tensormap proxy, which sees a "

@@ -48,6 +48,7 @@ from wsemu.model.effects import BRINGS, effects_of
 from wsemu.model.finding import Finding
 from wsemu.model.isa import ATOMIC, READ, WRITE
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -56,6 +57,16 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Event, RawFinding, Trace
 
 CODES = ("race", "missing-fence")
+CURES = {
+    "race": Cures(
+        400,
+        "insert move call stage argument constant split unguard atomic index return pair "
+        "swap delete compare bound guard",
+        inserts=("syncthreads", "syncwarp"),
+        ptx=("bar.sync 0;", "bar.warp.sync -1;"),
+    ),
+    "missing-fence": Cures(520, "insert"),
+}
 DETAIL = {
     "race": Detail(
         ACCESSES,

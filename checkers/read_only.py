@@ -20,6 +20,7 @@ from wsemu.evidence.schedule import Access
 from wsemu.model.finding import Finding
 from wsemu.model.isa import ATOMIC
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Event, RawFinding, Trace
 
 CODES = ("read-only-written",)
+CURES = {
+    "read-only-written": Cures(420, "call move insert"),
+}
 DETAIL = {
     "read-only-written": Detail(
         {

@@ -20,6 +20,7 @@ from wsemu.model.data import dataclass
 from wsemu.model.finding import Finding, with_role
 from wsemu.model.isa import NAMES
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding, Trace
 
 CODES = ("barrier-recycling",)
+CURES = {
+    "barrier-recycling": Cures(
+        360,
+        "stage insert compare call pair move argument constant bound split unguard delete",
+        inserts=("syncthreads",),
+        ptx=("bar.sync 0;",),
+    ),
+}
 DETAIL = {
     "barrier-recycling": Detail(
         {

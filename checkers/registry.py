@@ -3,6 +3,7 @@
     CODES                           the codes that it reports
     DETAIL                          code -> `Detail`: the fields of what the engines note of it
     explain(raw, places[, trace])   the `Finding` of what the engines noted (source "engines")
+    CURES                           code -> `Cures`: its rank among causes, and the edits that may cure it
     TRACED                          True: `explain` takes a trace, or None, in which (1) and (2) are
     traced(raw, places)             further instructions whose executions that trace should hold
     rank(raw, places, trace)        the order of findings of one code, lowest first; below 0: before those of all codes
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsemu.model.codes import CHECKER_OF, CHECKERS, SOURCES
+from wsemu.model.remedy import LAST, Cures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Finding, Severity
     from wsemu.model.outcome import Outcome, RawFinding, Trace, Tracer
     from wsemu.model.settings import Settings
+
+
+_NO_CURES = Cures(LAST)
 
 
 def module_name(checker: str) -> str:
@@ -53,6 +58,13 @@ def page_text(code: str) -> str:
     loader: Any = spec.loader
     text: bytes = loader.get_data(str(Path(spec.origin).parent / "pages" / f"{code}.md"))
     return text.decode("utf-8").replace("\r\n", "\n")
+
+
+def cures_of(code: str) -> Cures:
+    """Return what a checker declares of the edits for a code, and of its rank among causes."""
+    checker = CHECKER_OF.get(code)
+    declared: dict[str, Cures] = getattr(module_of(checker), "CURES", {}) if checker else {}
+    return declared.get(code, _NO_CURES)
 
 
 # -- what the engines noted -------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -26,6 +27,9 @@ DETAIL = {
     })
 }  # fmt: skip
 CODES = tuple(DETAIL)
+CURES = {
+    "remote-mbarrier": Cures(70, "argument call"),
+}
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from wsemu.checkers import words
 from wsemu.model.effects import PUTS
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -27,6 +28,9 @@ DETAIL = {
     }),
 }  # fmt: skip
 CODES = tuple(DETAIL)
+CURES = {
+    "same-value-store": Cures(470, "guard insert", inserts=("syncthreads", "syncwarp")),
+}
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.checkers import words
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -26,6 +27,9 @@ DETAIL = {
     }),
 }  # fmt: skip
 CODES = tuple(DETAIL)
+CURES = {
+    "setmaxnreg": Cures(110, "argument constant call move"),
+}
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:

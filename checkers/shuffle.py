@@ -17,6 +17,7 @@ from wsemu.evidence.places import lanes_text
 from wsemu.evidence.readings import culprit
 from wsemu.model.finding import Finding
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding
 
 CODES = ("undefined-shuffle",)
+CURES = {
+    "undefined-shuffle": Cures(150, "return split unguard move argument"),
+}
 DETAIL = {"undefined-shuffle": Detail({"source": "lane that the lowest of `lanes` reads"}, observed.FIELDS)}
 """`lanes` are those that read lanes which do not participate"""
 

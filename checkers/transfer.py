@@ -20,6 +20,7 @@ import numpy as np
 from wsemu.evidence.places import lanes_text
 from wsemu.model.finding import Finding
 from wsemu.model.isa import OFFSET_MASK, SEGMENT_SHIFT, SHARED
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -51,6 +52,11 @@ class Run(Protocol):
 
 
 CODES = ("transfer-missed", "transfer-duplicated", "transfer-spilled")
+CURES = {
+    "transfer-missed": Cures(20),
+    "transfer-duplicated": Cures(10),
+    "transfer-spilled": Cures(30),
+}
 
 
 def examine(run: Run, places: Places) -> list[Finding]:

@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING
 from wsemu.model.finding import Finding
 from wsemu.model.isa import NAMES
 from wsemu.model.program import UNDEFINED
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
     from wsemu.model.settings import Settings
 
 CODES = ("undefined-behavior",)
+CURES = {
+    "undefined-behavior": Cures(140, "argument constant"),
+}
 
 
 def examine(places: Places, settings: Settings) -> list[Finding]:

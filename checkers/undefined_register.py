@@ -16,12 +16,16 @@ from wsemu.checkers import observed
 from wsemu.evidence.places import lanes_text
 from wsemu.model.finding import Finding
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
     from wsemu.model.outcome import RawFinding
 
 CODES = ("undefined-register",)
+CURES = {
+    "undefined-register": Cures(160, "insert move guard unguard"),
+}
 DETAIL = {"undefined-register": Detail({"row": "of the register", **observed.FIELDS})}
 
 

@@ -15,6 +15,7 @@ from wsemu.checkers import words
 from wsemu.model.data import replace
 from wsemu.model.isa import OPCODE
 from wsemu.model.outcome import Detail
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -27,6 +28,11 @@ DETAIL = {
     "wgmma-divergence": Detail({"what": "0: no whole warpgroup, 1: the other executes none, 2: another one"}),
 }
 CODES = tuple(DETAIL)
+CURES = {
+    "wgmma-register": Cures(210, ptx=("wgmma.wait_group.sync.aligned 0;",)),
+    "wgmma-unfenced": Cures(220, ptx=("wgmma.fence.sync.aligned;",)),
+    "wgmma-divergence": Cures(200),
+}
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wsemu.evidence import causes
+from wsemu.checkers import causes
 from wsemu.evidence.fingerprint import Inputs
 from wsemu.model.cure import INTERRUPTED, Cure, Trials
 from wsemu.model.errors import UsageError, WsemuError

@@ -12,7 +12,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from wsemu.evidence import causes
+from wsemu.checkers import causes
+from wsemu.checkers.registry import cures_of
 from wsemu.model.cure import Cure, Edit, Trials, lines_of
 from wsemu.model.data import NamedTuple
 from wsemu.repair.scene import Candidate
@@ -45,23 +46,6 @@ _SAID = {
     "membar.gl;": "__threadfence()",
     "membar.sys;": "__threadfence_system()",
 }
-_INSERTED = {
-    "race": ("bar.sync 0;", "bar.warp.sync -1;"),
-    "intra-warp-race": ("bar.warp.sync -1;", "bar.sync 0;"),
-    "uninitialized-read": ("bar.sync 0;", "bar.warp.sync -1;"),
-    "mbarrier-uninitialized": ("bar.sync 0;",),
-    "mbarrier-reinit": ("bar.sync 0;",),
-    "barrier-recycling": ("bar.sync 0;",),
-    "lane-lag": ("bar.warp.sync -1;",),
-    "proxy": ("fence.proxy.async;",),
-    "proxy-war": ("fence.proxy.async;",),
-    "mbarrier-unfenced": ("fence.mbarrier_init.release.cluster;", "fence.proxy.async;"),
-    "store-outlives-cta": ("cp.async.bulk.wait_group.read 0;",),
-    "tensormap-proxy": ("fence.proxy.tensormap::generic.release.gpu;",),
-    "wgmma-register": ("wgmma.wait_group.sync.aligned 0;",),
-    "wgmma-unfenced": ("wgmma.fence.sync.aligned;",),
-}
-"""code -> what is put in for it"""
 _COPY = re.compile(r"cp\.(?:reduce\.)?async\.bulk\.tensor\b[^\[]*(?:\[%\w+\],\s*)?\[(%\w+),\s*\{")
 """a tensor copy and its map"""
 _WARP, _NEAREST = 32, 6
@@ -203,7 +187,7 @@ def _missing(codes: list[str], text: Text) -> Iterator[str]:
     if "tensormap-proxy" in codes:
         maps = dict.fromkeys(m[1] for place in text.places if (m := _COPY.match(place.text)))
         yield from (f"fence.proxy.tensormap::generic.acquire.gpu [{name}], 128;" for name in maps)
-    yield from (what for code in codes for what in _INSERTED.get(code, ()))
+    yield from (what for code in codes for what in cures_of(code).ptx)
 
 
 def _copies(places: list[Place]) -> list[list[Place]]:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from wsemu.evidence import causes
+from wsemu.checkers import causes
+from wsemu.checkers.registry import cures_of
 from wsemu.model.codes import CODES
 from wsemu.model.cure import Change, Cure, Edit, Trials, lines_of
 from wsemu.model.data import NamedTuple, dataclass, field
@@ -64,60 +65,6 @@ _GROUPS = 3
 _ALL_GROUPS = re.compile(r"(cp_async_(?:bulk_)?wait_group(?:_read)?)\(0\)")
 _BRANCHES = 3
 """edits that make some errors vanish, from which a second search starts"""
-_BY_CODE = {
-    "race": "insert move call stage argument constant split unguard atomic index return pair swap delete compare bound "
-    "guard",
-    "intra-warp-race": "insert move call argument constant split atomic unguard index return guard compare delete swap",
-    "uninitialized-read": "insert move call compare bound fill index argument constant unguard swap stage pair guard",
-    "deadlock": "argument constant call return delete insert move compare bound split unguard stage index pair guard",
-    "barrier-recycling": "stage insert compare call pair move argument constant bound split unguard delete",
-    "barrier-divergence": "split unguard return move insert call argument compare delete",
-    "count-mismatch": "argument constant compare call",
-    "oversubscribed": "argument constant compare call guard delete bound",
-    "all-arrive": "call argument constant compare bound move insert",
-    "invalid-barrier": "argument constant call",
-    "dangling-arrive": "guard bound delete insert argument constant compare move unguard call",
-    "dangling-phase": "insert argument constant bound delete guard move unguard compare call split",
-    "over-arrival": "argument constant guard compare delete bound move",
-    "phase-alias": "argument constant insert move stage unguard call split index guard delete pair",
-    "phase-unobserved": "insert argument constant move unguard pair call",
-    "lane-lag": "insert move",
-    "tx-mismatch": "argument constant insert call move delete bound compare",
-    "uncovered-expectation": "call argument constant move insert",
-    "mbarrier-uninitialized": "insert move argument compare unguard call",
-    "mbarrier-reinit": "compare insert move guard delete",
-    "same-value-init": "guard",
-    "mbarrier-lifetime": "insert move delete compare",
-    "mbarrier-clobber": "index size constant bound argument move compare",
-    "mbarrier-range": "argument constant",
-    "proxy": "insert move unguard split call",
-    "proxy-war": "insert move unguard split call",
-    "mbarrier-unfenced": "insert",
-    "missing-fence": "insert",
-    "same-value-store": "guard insert",
-    "tensormap-proxy": "insert move unguard call",
-    "async-outlives-cta": "insert move unguard argument constant call",
-    "store-outlives-cta": "insert move unguard argument constant call",
-    "dsmem-relaxed-exit": "call insert move",
-    "copy-size": "argument index constant",
-    "setmaxnreg": "argument constant call move",
-    "tensor-map": "index constant argument",
-    "out-of-bounds": "bound compare swap index constant load size stage argument guard",
-    "misaligned": "index constant argument size pad swap",
-    "read-only-written": "call move insert",
-    "cluster-barrier": "delete call guard move unguard split insert",
-    "dsmem-before-start": "insert move call",
-    "dsmem-after-exit": "insert move delete call return",
-    "remote-mbarrier": "argument call",
-    "scope": "argument call insert",
-    "undefined-behavior": "argument constant",
-    "undefined-register": "insert move guard unguard",
-    "undefined-copy": "insert move call compare bound fill index argument constant guard",
-    "undefined-shuffle": "return split unguard move argument",
-    "bank-conflict": "pad constant swap index",
-    "uncoalesced": "swap index",
-}
-"""code -> kinds of edits, the likeliest first"""
 _STEP = 1.0
 """how much farther each kind is than the one before it"""
 _RANK: dict[Kind, int] = {
@@ -718,7 +665,7 @@ def ordered(scene: Scene) -> list[tuple[float, Candidate]]:
     if not scene.hot and not scene.functions:
         return []
     found = [c for module in (synchronisation, values, conditions, constants, shapes) for c in module.edits(scene)]
-    kinds = [(n, _BY_CODE.get(code, "").split()) for n, code in enumerate(scene.codes)]
+    kinds = [(n, cures_of(code).edits.split()) for n, code in enumerate(scene.codes)]
     base: dict[str, float] = {}
     for n, names in kinds:
         for place, kind in enumerate(names):

@@ -6,6 +6,7 @@ import ast
 import functools
 from typing import TYPE_CHECKING
 
+from wsemu.checkers.registry import cures_of
 from wsemu.repair.scene import FENCES, GIVES, SYNCHRONISES, WAITS, last_name, leaves
 from wsemu.repair.values import free_id
 
@@ -14,28 +15,6 @@ if TYPE_CHECKING:
 
     from wsemu.repair.scene import Candidate, Gap, Scene
 
-_INSERTED = {
-    "race": ("syncthreads", "syncwarp"),
-    "intra-warp-race": ("syncwarp", "syncthreads"),
-    "uninitialized-read": ("syncthreads", "syncwarp"),
-    "mbarrier-uninitialized": ("syncthreads", "fence_mbarrier_init", "cluster_sync"),
-    "dsmem-before-start": ("cluster_sync",),
-    "dsmem-after-exit": ("cluster_sync",),
-    "dsmem-relaxed-exit": ("cluster_sync",),
-    "async-outlives-cta": ("cluster_sync",),
-    "mbarrier-reinit": ("syncthreads",),
-    "mbarrier-lifetime": ("syncthreads",),
-    "proxy": ("fence_proxy_async",),
-    "proxy-war": ("fence_proxy_async",),
-    "mbarrier-unfenced": ("fence_mbarrier_init", "fence_proxy_async"),
-    "phase-alias": ("syncthreads", "syncwarp"),
-    "phase-unobserved": ("syncthreads",),
-    "lane-lag": ("syncwarp",),
-    "same-value-store": ("syncthreads", "syncwarp"),
-    "barrier-recycling": ("syncthreads",),
-    "over-arrival": ("syncthreads",),
-}
-"""code -> what is put in for it"""
 _OF_CLUSTERS = frozenset(("cluster_sync", "fence_mbarrier_init"))
 """put in where the kernel knows of clusters"""
 _COPY_WAITS = {
@@ -238,7 +217,7 @@ def _statements(scene: Scene) -> list[tuple[str, ...]]:
     """What may be missing, the likeliest first: lines each."""
     found: dict[tuple[str, ...], None] = {}
     for code in scene.codes:
-        for name in _INSERTED.get(code, ()):
+        for name in cures_of(code).inserts:
             if name not in _OF_CLUSTERS or scene.clustered:
                 found[(scene.call(name) or "",)] = None
     if scene.clustered and "race" in scene.codes:

@@ -10,6 +10,8 @@ import linecache
 import re
 from typing import TYPE_CHECKING, Any
 
+from wsemu.checkers.registry import cures_of
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
@@ -17,19 +19,6 @@ if TYPE_CHECKING:
 
 MOST = 64
 """findings that are put into groups; further ones stand alone"""
-_ORDER = (
-    "transfer-duplicated transfer-missed transfer-spilled mbarrier-uninitialized mbarrier-reinit mbarrier-range "
-    "remote-mbarrier invalid-barrier copy-size tensor-map setmaxnreg misaligned out-of-bounds "
-    "undefined-behavior undefined-shuffle undefined-register failed-assertion "
-    "barrier-divergence cluster-barrier wgmma-divergence wgmma-register wgmma-unfenced count-mismatch oversubscribed "
-    "uncovered-expectation tx-mismatch over-arrival mbarrier-clobber mbarrier-lifetime uninitialized-read "
-    "dangling-arrive dangling-phase phase-alias phase-unobserved all-arrive barrier-recycling proxy tensormap-proxy "
-    "scope race intra-warp-race read-only-written async-outlives-cta dsmem-before-start dsmem-after-exit deadlock "
-    "same-value-store lane-lag proxy-war mbarrier-unfenced dsmem-relaxed-exit missing-fence "
-    "undefined-copy store-outlives-cta same-value-init".split()
-)
-"""codes: what explains others comes before them; costs explain nothing, and come last"""
-_RANK = {code: n for n, code in enumerate(_ORDER)}
 _BYTES = re.compile(r"bytes (too many|missing)")
 """in the message of a deadlock: what is counted too often, or too seldom, is a cause, not what follows from it"""
 _OBJECT = re.compile(r"`(\w+\[[^`]*\])`|(barrier \d+)")
@@ -110,7 +99,7 @@ def in_order(
         code = findings[n].code
         if code == "deadlock" and _BYTES.search(findings[n].message):  # others' messages are made when they are read
             code = "tx-mismatch"
-        return not here or findings[n].severity != "error", _RANK.get(code, len(_RANK)), n
+        return not here or findings[n].severity != "error", cures_of(code).rank, n
 
     sorted_ = [sorted(group, key=rank) for group in groups]
     return sorted(sorted_, key=lambda group: (all(findings[n].severity != "error" for n in group), rank(group[0])[1:]))

@@ -1,0 +1,21 @@
+"""What a checker declares beside its explanations: its rank among causes, and which edits may be cures."""
+
+from __future__ import annotations
+
+from wsemu.model.data import NamedTuple
+
+LAST = 1_000
+"""the rank of what explains nothing, such as a cost"""
+
+
+class Cures(NamedTuple):
+    """What one code declares, as a linter's rule has its fix."""
+
+    rank: int
+    """among causes: what explains others has a lower rank, and is shown before them"""
+    edits: str = ""
+    """kinds of edits (`model.cure.Kind`) that are tried, the likeliest first, with blanks between them"""
+    inserts: tuple[str, ...] = ()
+    """what an edit of a kernel in Python puts in, the likeliest first: names of calls"""
+    ptx: tuple[str, ...] = ()
+    """the same of PTX: instructions"""
