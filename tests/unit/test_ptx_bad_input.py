@@ -170,3 +170,17 @@ def test_a_copy_without_its_kind_and_an_offset_beyond_64_bits():
 """
     for changed in (text, text.replace(".async.ca", ""), text.replace("tile+16", "tile+18446744073709551632")):
         compile_all(changed)
+
+
+@pytest.mark.parametrize("number", [1 << 32, 1 << 63, -(1 << 31) - 1])
+def test_a_number_that_no_instruction_has_room_for(number):
+    for line in (
+        f"setmaxnreg.inc.sync.aligned.u32 {number};",
+        f"cp.async.wait_group {number};",
+        f"cp.async.bulk.wait_group {number};",
+        f"wgmma.wait_group.sync.aligned {number};",
+        f"pmevent {number};",
+    ):
+        text = f".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{{\n{line}\nret;\n}}\n"
+        report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 128)
+        assert report.verdict == "incomplete", line

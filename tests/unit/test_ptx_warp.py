@@ -155,6 +155,14 @@ def test_reductions_of_whole_and_diverged_warps(engine: str, what: str) -> None:
     assert results(engine, body) == want
 
 
+@pytest.mark.parametrize("what", REDUCTIONS)
+def test_a_reduction_whose_mask_names_none_of_its_lanes(engine: str, what: str) -> None:
+    body = f"setp.lt.u32 %p, %t, 4;\n@%p redux.sync.{what} %x, %a, 0xf0;"
+    arguments = [np.array(VALUES, np.uint32), np.zeros(32, np.uint32), np.zeros((32, 2), np.uint32)]
+    report = wsemu.check(wsemu.load_ptx(ptx(body))["k"], 1, 32, arguments, engine=engine)  # type: ignore[arg-type]
+    assert "barrier-divergence" in {finding.code for finding in report.errors}
+
+
 def test_one_lane_is_elected(engine: str) -> None:
     body = "elect.sync %x|%p, -1;\nselp.u32 %y, 1, 0, %p;"
     assert results(engine, body) == [(0, int(lane == 0)) for lane in LANES]

@@ -117,6 +117,8 @@ def reduction(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int
     if run.launch.undefined is not None:
         run.launch.undefined.reduction(run, mode, fields, there)
     values = [run.read(fields[3], "b32", lane) for lane in lanes_of(there)]
+    if not values:  # a mask that names no lane of its own: `barrier-divergence` was reported
+        return
     if type_[0] == "s":
         total = {"min": min, "max": max}[mode](signed(value, 32) for value in values)
     else:

@@ -47,8 +47,8 @@ def _without_policy(e: Emitter, operands: tuple[Operand, ...], at: int, hint: st
 
 
 def constant_of(operand: Operand) -> int:
-    """The value of an integer constant; other operands do not belong there."""
-    if not isinstance(operand, Number) or operand.is_float_bits:
+    """Return the value of an integer constant of 32 bits; nothing else may be where an instruction holds a number."""
+    if not isinstance(operand, Number) or operand.is_float_bits or not -(1 << 31) <= operand.value < 1 << 32:
         raise UnhandledForm
     return operand.value
 
