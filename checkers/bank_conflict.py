@@ -7,7 +7,7 @@ An atomic serves one lane of a bank at a time, also where lanes want one word.
 Does not detect: conflicts of atomics on other architectures than sm_90, and of those that loop as values decide (min,
 max and bit operations of 8 bytes, min and max of floats); conflicts that a suggested padding makes in accesses that
 had none.
-Reference: `limits.COSTS` has the rules and their sources; `costs.shared_cost` counts.
+Reference: `model/arch.py` has the rules and their sources; `costs.shared_cost` counts.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 
 from wsemu.checkers.access_pattern import by_lane, by_place, costliest_first, mask, stride, tally
 from wsemu.evidence.places import Places, lanes_text
+from wsemu.model.arch import ARCHS, limits
 from wsemu.model.data import dataclass
 from wsemu.model.finding import Finding, Site
 from wsemu.model.isa import LOOP, SERIAL, SWAP
-from wsemu.model.limits import COSTS, limits
 from wsemu.model.memory_cost import WORD, bank_wants, bank_words, passes, ways
 from wsemu.model.program import SharedArray
 from wsemu.model.remedy import LAST, Cures
@@ -29,7 +29,7 @@ from wsemu.model.remedy import LAST, Cures
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.model.limits import CostModel
+    from wsemu.model.arch import CostModel
     from wsemu.model.outcome import AccessCount, Pattern
     from wsemu.model.settings import Settings, Thresholds
 
@@ -135,7 +135,7 @@ def _finding(places: Places, pc: int, count: AccessCount, excess: int) -> Findin
 
 
 def _access(places: Places, pc: int, pattern: Pattern) -> _Access:
-    model = COSTS[places.outcome.arch]
+    model = ARCHS[places.outcome.arch].costs
     return _Access(pc, places.size(pc), places.service(pc), by_lane(pattern), model)
 
 

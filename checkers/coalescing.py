@@ -5,7 +5,7 @@ least that the same number of bytes needs, or more.  Every execution counts; the
 placed at 256-byte boundaries, as device allocations are, wherever NumPy put them.
 Does not detect: what caches save or lose between accesses; atomics, whose cost is not modelled; a value that is loaded
 again and again.
-Reference: `limits.COSTS` has the rules and their sources; `costs.sector_cost` counts.
+Reference: `model/arch.py` has the rules and their sources; `costs.sector_cost` counts.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from wsemu.checkers.conflict import ACCESSES, LANES_APART, UNCOMPARED, Conflict,
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.readings import culprit, reading
 from wsemu.evidence.schedule import Access
+from wsemu.model.arch import ARCHS
 from wsemu.model.finding import Finding
 from wsemu.model.isa import SEGMENT_SHIFT
 from wsemu.model.outcome import Detail
@@ -49,8 +50,6 @@ _OLDER = (
     "`--arch {}` chooses limits and costs alone; that the lanes of a warp run together, as they do there, is said by "
     "`--lockstep` (`lockstep=True`): for kernels whose compiler keeps the order of these accesses (`volatile`)"
 )
-_FIRST_INDEPENDENT = 70
-"""the compute capability from which on lanes go on by themselves"""
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
@@ -78,8 +77,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
 
 def _lanes(arch: str) -> str:
     """How the lanes of a warp run, and what says otherwise."""
-    older = int(arch.partition("_")[2]) < _FIRST_INDEPENDENT
-    return _OLDER.format(arch) if older else _INDEPENDENT
+    return _INDEPENDENT if ARCHS[arch].independent else _OLDER.format(arch)
 
 
 def _steps(found: Conflict, witness: Witness | None) -> list[Step]:

@@ -11,8 +11,8 @@ import pytest
 
 import wsemu
 from wsemu import cuda
+from wsemu.model.arch import ARCHS
 from wsemu.model.isa import AS_LOAD, HALVES, LOOP, NARROW_ATOMICS, SERIAL, SERVICE, SWAP, UNCOUNTED
-from wsemu.model.limits import COSTS
 from wsemu.model.memory_cost import wavefronts
 from wsemu.report.terminal import render
 
@@ -95,7 +95,7 @@ def test_an_atomic_takes_the_wavefronts_that_an_h100_counts(name):
     size = np.dtype(dtype).itemsize
     for row, at, mask in zip(rows(), *patterns(), strict=True):
         offsets = {lane: int(at[lane]) * size for lane in range(32) if mask >> lane & 1}
-        assert wavefronts(offsets, size, service, COSTS["sm_90"])[0] == int(row[name]), row
+        assert wavefronts(offsets, size, service, ARCHS["sm_90"].costs)[0] == int(row[name]), row
 
 
 @pytest.mark.parametrize("name", MEASURED)

@@ -13,7 +13,7 @@ from wsemu.launch.binding import bind
 from wsemu.launch.compiled import compiled
 from wsemu.machine import run as execution
 from wsemu.machine.run import Watch
-from wsemu.model.limits import COSTS, LIMITS
+from wsemu.model.arch import ARCHS
 from wsemu.model.memory_cost import sectors
 from wsemu.model.outcome import AccessCount
 from wsemu.reference import run as reference
@@ -123,12 +123,12 @@ def cost(run, access, size, address, mask=FULL, arch="sm_90"):
     space, kind = access.split()
     unit = "wavefronts" if space == "shared" else "sectors"
     only = ["bounds"]  # what the addresses do to each other is another matter
-    room = min(SHARED, LIMITS[arch].shared)
+    room = min(SHARED, ARCHS[arch].limits.shared)
     counters = run(KERNELS[access][size], 32, *arguments, arch=arch, checkers=only, dynamic_shared=room).counters
     found = [getattr(counters, f"{ideal}{space}_{kind}_{unit}") for ideal in ("", "ideal_")]
     if space == "global":  # the addresses are loaded as well
         active = {int(lane): 8 * int(lane) for lane in LANE if mask >> lane & 1}
-        found = [both - own for both, own in zip(found, sectors(active, 8, COSTS[arch]), strict=True)]
+        found = [both - own for both, own in zip(found, sectors(active, 8, ARCHS[arch].costs), strict=True)]
     return tuple(found)
 
 
@@ -151,8 +151,7 @@ def test_every_access_costs_what_an_h200_counts(run):
 
 
 def test_volta_and_later_cost_the_same() -> None:
-    newer = {model._replace(atomics=False) for arch, model in COSTS.items() if arch >= "sm_70"}
-    assert COSTS.keys() == LIMITS.keys()
+    newer = {row.costs._replace(atomics=False) for arch, row in ARCHS.items() if arch >= "sm_70"}
     assert len(newer) == 1  # atomics were measured on sm_90 alone
 
 

@@ -10,9 +10,9 @@ import pytest
 from wsemu import cuda
 from wsemu.launch.kernel import OPTIONS, Kernel, jit
 from wsemu.model import settings
+from wsemu.model.arch import ARCHS
 from wsemu.model.errors import UsageError
 from wsemu.model.launch_shape import configure
-from wsemu.model.limits import LIMITS
 
 
 def scale(x, a):
@@ -136,7 +136,7 @@ def test_a_wrong_launch_names_value_limit_and_remedy(grid, block, dynamic_shared
 
 
 def test_limits_follow_the_architecture():
-    assert LIMITS["sm_90"].warps == 32
+    assert ARCHS["sm_90"].limits.warps == 32
     assert configure(1, 512, arch="sm_13").arch == "sm_13"
     with pytest.raises(UsageError, match="block of 513 threads: at most 512 on sm_13"):
         configure(1, 513, arch="sm_13")

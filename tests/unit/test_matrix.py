@@ -12,7 +12,8 @@ import pytest
 import wsemu
 from tests.unit.matrix_kernels import ALL, G, T, kernel, random_tiles, run
 from wsemu.frontend.ptx import compile_entry, parse
-from wsemu.model.matrix import MMA, TENSOR_CORES
+from wsemu.model.arch import ARCHS
+from wsemu.model.matrix import MMA
 
 RECORDS = Path(__file__).parents[1] / "data" / "tensor_core.npz"
 """of an H100: for each instruction a few hundred tiles a, b, c, and what it gave"""
@@ -44,7 +45,7 @@ _SINCE = {
 
 @pytest.mark.parametrize(
     ("name", "arch"),
-    [(name, arch) for name, since in _SINCE.items() for arch in TENSOR_CORES if since <= arch < "sm_90"],
+    [(name, arch) for name, since in _SINCE.items() for arch in ARCHS if since <= arch < "sm_90"],
 )
 def test_both_engines_add_as_each_architecture_does(name: str, arch: str) -> None:
     a, b, c = random_tiles(MMA[name], 2, seed=7, wild=False)

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from wsemu.app.pyproject import FILE, kind
+from wsemu.model.arch import DEFAULT, limits
 from wsemu.model.codes import checkers_named, finding_codes
 from wsemu.model.errors import UsageError
-from wsemu.model.limits import limits
 from wsemu.model.settings import MAX_EFFORT, Engine, Settings, Sums
 from wsemu.model.suppression import Suppression
 from wsemu.model.wrong_value import wanted
@@ -87,7 +87,7 @@ class Suppress(_Table):
 class Configuration(_Table):
     """What `wsemu check` and `wsemu run` were told, and what holds where they were not."""
 
-    arch: str = "sm_90"
+    arch: str = DEFAULT
     sms: int = Field(default=0, ge=0)
     """multiprocessors of the GPU; 0: those of the largest one of the architecture"""
     heap: int = Field(default=Settings().heap, ge=1)

@@ -17,8 +17,8 @@ from wsemu.app.program_file import Target, is_ptx, refusal
 from wsemu.host import takeover
 from wsemu.launch.hooks import around, hooked, passed_over
 from wsemu.model import settings as _settings
+from wsemu.model.arch import limits
 from wsemu.model.errors import UsageError, WsemuError
-from wsemu.model.limits import limits
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:

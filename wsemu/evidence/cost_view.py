@@ -1,6 +1,6 @@
 """What memory accesses cost, by source line, and which lane wants which bank: data for whoever draws it.
 
-Reference: `limits.COSTS` has the rules; the counts are those of the checked run, over all its CTAs.
+Reference: `model/arch.py` has the rules; the counts are those of the checked run, over all its CTAs.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from wsemu.model.arch import ARCHS
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import SEGMENT_SHIFT
-from wsemu.model.limits import COSTS
 from wsemu.model.memory_cost import WORD, bank_wants, passes, wavefronts
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def bank_pictures(places: Places) -> list[BankPicture]:
 
 
 def _picture(places: Places, pc: int, pattern: Pattern) -> BankPicture:
-    model = COSTS[places.outcome.arch]
+    model = ARCHS[places.outcome.arch].costs
     size, count, span = places.size(pc), places.outcome.accesses[pc], places.span(pc)
     offsets = {lane: at for lane, at in enumerate(pattern.offsets) if pattern.lanes >> lane & 1}
     service = places.service(pc)

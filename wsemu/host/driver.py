@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.language.markers import NotModelled, unknown
 from wsemu.model import settings
+from wsemu.model.arch import limits, number_of
 from wsemu.model.data import NamedTuple
 from wsemu.model.device_array import DeviceArray as DeviceArray
 from wsemu.model.device_array import DeviceNDArray as DeviceNDArray
@@ -35,13 +36,12 @@ from wsemu.model.device_array import pinned_array_like as pinned_array_like
 from wsemu.model.device_array import to_device as to_device
 from wsemu.model.device_array import wrap_arg as wrap_arg
 from wsemu.model.errors import UsageError
-from wsemu.model.limits import limits
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterator
 
-    from wsemu.model.limits import Limits
+    from wsemu.model.arch import Limits
 
 
 class Stream:
@@ -166,8 +166,7 @@ class Device:
     @property
     def compute_capability(self) -> tuple[int, int]:
         """Of the `arch` in the settings: (9, 0) for sm_90."""
-        digits = settings.current().arch.removeprefix("sm_").rstrip("af")
-        return int(digits[:-1]), int(digits[-1])
+        return divmod(number_of(settings.current().arch), 10)
 
     @property
     def COMPUTE_CAPABILITY_MAJOR(self) -> int:

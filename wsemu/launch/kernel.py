@@ -9,9 +9,9 @@ from wsemu.language.markers import Declared as DeclaredFunction
 from wsemu.launch import hooks
 from wsemu.launch.configured import ConfiguredLaunch
 from wsemu.model import settings
+from wsemu.model.arch import limits
 from wsemu.model.errors import UsageError, hide_internal_frames
 from wsemu.model.launch_shape import LaunchConfiguration, configure, integer
-from wsemu.model.limits import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,10 +10,10 @@ import numpy as np
 
 from wsemu.language.promotion import dtype_of, number_type
 from wsemu.model import settings
+from wsemu.model.arch import ARCHS, limits
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.launch_shape import configure
-from wsemu.model.limits import limits
-from wsemu.model.residency import MULTIPROCESSORS, held
+from wsemu.model.residency import held
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +98,7 @@ class Overload:
         chosen = settings.current()
         shape, program = configure(1, blockdim, 0, dynsmemsize), self._program()
         each, _ = held(chosen.arch, shape.threads, program.shared_bytes + dynsmemsize, program.registers)
-        return each * (chosen.sms or MULTIPROCESSORS[chosen.arch].most)
+        return each * (chosen.sms or ARCHS[chosen.arch].multiprocessor.most)
 
     def compile(self) -> None:
         """Find out whether the kernel can be compiled for these types."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.checkers import causes
 from wsemu.evidence.fingerprint import Inputs
+from wsemu.model.arch import DEFAULT
 from wsemu.model.cure import INTERRUPTED, Cure, Trials
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.finding import (
@@ -35,7 +36,7 @@ class Report(Record):
     grid: Extent
     block: Extent
     verdict: Verdict
-    arch: str = "sm_90"
+    arch: str = DEFAULT
     dynamic_shared: int = 0
     """bytes"""
     findings: list[Finding] = []

@@ -12,11 +12,11 @@ from wsemu.launch.compiled import compiled
 from wsemu.launch.heap import heap_of, holds_blocks, without_sectors
 from wsemu.launch.hooks import advancing
 from wsemu.launch.same import as_before
+from wsemu.model.arch import LATEST, limits
 from wsemu.model.bound import Bound
 from wsemu.model.effects import find_opcodes
 from wsemu.model.errors import UnsupportedError, UsageError, check_int
 from wsemu.model.isa import BY_TEXTURE, SEGMENT_SHIFT
-from wsemu.model.limits import LATEST, limits
 from wsemu.model.settings import MAX_EFFORT
 
 if TYPE_CHECKING:

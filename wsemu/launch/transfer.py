@@ -18,11 +18,11 @@ from wsemu.language import cuda_names as cuda
 from wsemu.language import ptx_names as ptx
 from wsemu.launch.kernel import Kernel, jit
 from wsemu.model import settings
+from wsemu.model.arch import DEFAULT, limits
 from wsemu.model.effects import find_names
 from wsemu.model.errors import UsageError, hide_internal_frames
 from wsemu.model.isa import NAMES, OPERATIONS, access_shape
 from wsemu.model.launch_shape import configure
-from wsemu.model.limits import limits
 from wsemu.model.own import HARNESS
 
 if TYPE_CHECKING:
@@ -504,7 +504,7 @@ class Plan:
         return "\n".join(lines)
 
 
-def plan(pattern: Any, arch: str = "sm_90") -> Plan:
+def plan(pattern: Any, arch: str = DEFAULT) -> Plan:
     """The plan of a transfer that begins at a 16-byte boundary on both ends; an indirect one with indices in order."""
     if not hasattr(pattern, "parts"):
         raise UsageError(f"{type(pattern).__name__} has no plan: only the patterns that CudaDMA has know how they go")

@@ -35,6 +35,7 @@ from wsemu.machine.state import (
     aligned,
 )
 from wsemu.machine.tier import hot
+from wsemu.model.arch import ARCHS, DEFAULT
 from wsemu.model.bound import InElements
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.control_flow import CTA_COST, flow_lengths
@@ -72,8 +73,6 @@ from wsemu.model.isa import (
     access_shape,
     memory_shape,
 )
-from wsemu.model.limits import COSTS
-from wsemu.model.matrix import TENSOR_CORES
 from wsemu.model.outcome import (
     MOST_FINDINGS,
     WARPGROUP,
@@ -428,7 +427,7 @@ class Machine:
         segments: list[tuple[Bytes, bool]],
         dynamic: int,
         watch: Watch | None = None,
-        arch: str = "sm_90",
+        arch: str = DEFAULT,
         most: int | None = None,
         rooms: Rooms | None = None,
         shape: tuple[int, int, int] = (1, 1, 1),
@@ -771,13 +770,13 @@ class Machine:
 
     def _fill_costs(self, arch: str) -> None:
         """What accesses cost on this architecture."""
-        model, state = COSTS[arch], self.state[0]
+        model, state = ARCHS[arch].costs, self.state[0]
         for name in ("banks", "merges", "one_broadcast", "atomics", "halves"):
             state[name] = getattr(model, name)
         for name in ("pass_lanes", "requests", "extra"):
             state[name] = sum(n << 8 * k for k, n in enumerate(getattr(model, name)))
         state["line"] = model.line.bit_length() - 1
-        tensor = TENSOR_CORES[arch]
+        tensor = ARCHS[arch].tensor_core
         for name in ("bits", "halves", "byte_bits"):
             state[f"tensor_{name}"] = getattr(tensor, name)
         if self.image.multiplies:
@@ -785,7 +784,7 @@ class Machine:
             state["matrix"], state["matrix_shapes"] = address_of(self.matrix), address_of(shapes())
         state["patterns"], state["weighed"] = address_of(self.patterns), address_of(self.weighed)
         state["plans"], state["plans_due"] = address_of(self.plans), address_of(self.plans_due)
-        state["shortcuts"] = N_MEMORY if model._replace(atomics=True) == COSTS["sm_90"] else 0
+        state["shortcuts"] = N_MEMORY if model._replace(atomics=True) == ARCHS[DEFAULT].costs else 0
         state["planned"] = state["shortcuts"] if self.watch.races else 0
         if self.clusters:
             state["shortcuts"] = 0
@@ -1488,7 +1487,7 @@ class Launch:
         workers: int | None = None,
         descending: bool = False,
         watch: Watch | None = None,
-        arch: str = "sm_90",
+        arch: str = DEFAULT,
         shape: tuple[int, int, int] = (1, 1, 1),
         clusters: bool = False,
         only: tuple[int, ...] = (),

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from wsemu.model.arch import LATEST, number_of
 from wsemu.model.effects import EFFECTS, Family
 from wsemu.model.errors import KernelError
 from wsemu.model.isa import EXPECT, OPCODE, PROXIES
-from wsemu.model.limits import LATEST
 
 if TYPE_CHECKING:
     from wsemu.model.program import Program
@@ -26,7 +26,7 @@ _ARRIVE, _PROXY = OPCODE["mbarrier.arrive"], OPCODE["fence.proxy"]
 
 def check_instructions(program: Program, arch: str) -> None:
     """KernelError for the first instruction of a program that `arch` does not have."""
-    given = int(arch.partition("_")[2])
+    given = number_of(arch)
     for pc, fields in enumerate(program.code.tolist()):
         family = _NEEDS.get(fields[0], _OLD)
         if fields[0] == _ARRIVE and fields[7] & EXPECT:

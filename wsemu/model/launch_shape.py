@@ -6,9 +6,9 @@ import operator
 from typing import Any, SupportsIndex
 
 from wsemu.model import settings
+from wsemu.model.arch import ARCHS, DEFAULT, WARP, arch_of, limits
 from wsemu.model.data import dataclass, replace
 from wsemu.model.errors import MistypedError, UsageError
-from wsemu.model.limits import LATEST, WARP, limits
 
 Dimensions = tuple[int, int, int]
 Size = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
@@ -69,7 +69,7 @@ def configure(
     what exceeds the limits of `arch`.
     """
     now = settings.current()
-    chosen = arch is not None or now.arch_chosen or now.arch != LATEST
+    chosen = arch is not None or now.arch_chosen or now.arch != DEFAULT
     arch = now.arch if arch is None else arch
     limit = limits(arch)
     dimensions = _dimensions(grid, "grid")
@@ -98,23 +98,25 @@ def configure(
     return clustered(LaunchConfiguration(dimensions, threads, size, arch, arch_chosen=chosen), cluster)
 
 
-MOST_CTAS = 16
-"""of a cluster, where a kernel asks for more than the 8 that every GPU has"""
-
-
 def clustered(configuration: LaunchConfiguration, cluster: Any) -> LaunchConfiguration:
     """A launch in clusters of so many CTAs; UsageError where there can be none."""
     shape = _dimensions(cluster, "cluster")
     size, arch = shape[0] * shape[1] * shape[2], configuration.arch
     text = " x ".join(map(str, shape))
-    if size > 1 and int(arch.removeprefix("sm_").rstrip("af")) < 90:
-        raise UsageError(f"cluster of {text} CTAs: there are none on {arch}; give an `arch` from sm_90 on")
-    if size > MOST_CTAS:
-        raise UsageError(f"cluster of {text} CTAs: at most {MOST_CTAS}, and 8 on every GPU; use smaller clusters")
+    most = arch_of(arch).cluster
+    if size > 1 == most:
+        raise UsageError(f"cluster of {text} CTAs: there are none on {arch}; give an `arch` from {_with_clusters()} on")
+    if size > most:
+        raise UsageError(f"cluster of {text} CTAs: at most {most}, and 8 on every GPU; use smaller clusters")
     if any(extent % along for extent, along in zip(configuration.grid, shape, strict=True)):
         grid = " x ".join(map(str, configuration.grid))
         raise UsageError(f"a grid of {grid} CTAs is no number of clusters of {text}: make it a multiple in each axis")
     return replace(configuration, cluster=shape)
+
+
+def _with_clusters() -> str:
+    """Return the first architecture that has clusters."""
+    return next(row.name for row in ARCHS.values() if row.cluster > 1)
 
 
 def _dimensions(value: Any, name: str) -> Dimensions:

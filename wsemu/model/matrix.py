@@ -45,27 +45,6 @@ LEAST_TOP = {"f32": -133, "f16": -21}
 terms below it are cut as if there were one with it"""
 
 
-class TensorCore(NamedTuple):
-    """How an architecture adds."""
-
-    bits: int
-    """behind the largest exponent that a term keeps"""
-    halves: bool
-    """f16, bf16 and tf32 instructions of four registers of `a` are two of two, one after the other"""
-    byte_bits: int
-    """of sums of e4m3 and e5m2, of which 16 k are added at once, and of their f32 results; 0: both are converted to
-    f16, and each register's lower and upper halves are added up one after the other, the accumulator last, to
-    nearest"""
-
-
-_AMPERE = TensorCore(24, halves=True, byte_bits=13)
-TENSOR_CORES = {
-    **dict.fromkeys(("sm_13", "sm_20", "sm_70", "sm_75", "sm_80", "sm_86", "sm_89"), _AMPERE),
-    "sm_90": TensorCore(25, halves=False, byte_bits=0),
-}
-"""by architecture; those before sm_80 have none of the instructions in which they would differ"""
-
-
 class Mma(NamedTuple):
     """A matrix multiplication of a warp: d (m x n) = a (m x k) b (k x n) + c."""
 

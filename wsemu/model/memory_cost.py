@@ -1,6 +1,6 @@
 """What an access costs, as it is defined: shared wavefronts and global sectors, from the addresses of a warp's lanes.
 
-Plain functions of addresses, for whoever asks what another layout would cost; the rules are those of `limits.COSTS`.
+Plain functions of addresses, for whoever asks what another layout would cost; the rules are those of `model/arch.py`.
 An ideal is what the same lanes cost without a bank conflict, or the sectors that as many bytes need at least.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from wsemu.model.arch import CostModel
 from wsemu.model.isa import AS_LOAD, LANES, LOOP, SERIAL, SWAP
-from wsemu.model.limits import CostModel
 
 WORD, SECTOR = 4, 32
 """bytes of a word of shared memory, and of a sector of global memory"""

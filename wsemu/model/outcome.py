@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from wsemu.model.arch import DEFAULT
 from wsemu.model.data import NamedTuple, dataclass, field
 
 if TYPE_CHECKING:
@@ -306,7 +307,7 @@ class Outcome:
     """per instruction, by warps"""
     accesses: dict[int, AccessCount] = field(default_factory=dict)
     """pc -> what it cost"""
-    arch: str = "sm_90"
+    arch: str = DEFAULT
     """whose cost model holds"""
     cta: int = -1
     """the CTA in which the run stopped, by linear index"""

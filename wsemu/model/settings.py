@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
+from wsemu.model.arch import DEFAULT
 from wsemu.model.codes import CHECKERS
 from wsemu.model.data import dataclass, field
 from wsemu.model.heap import SIZE
@@ -42,8 +43,8 @@ FIX_BUDGET = 2.0
 class Settings:
     """Defaults of a launch."""
 
-    arch: str = "sm_90"
-    """whose limits and memory cost model hold; a key of `limits.LIMITS`"""
+    arch: str = DEFAULT
+    """whose limits and memory cost model hold; a key of `arch.ARCHS`"""
     arch_chosen: bool = False
     """whether somebody named the architecture; any other than the default is one that somebody named"""
     mma: Sums = "hardware"

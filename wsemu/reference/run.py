@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from wsemu.model.arch import DEFAULT
 from wsemu.model.control_flow import CTA_COST, flow_lengths
 from wsemu.model.errors import UnsupportedError
 from wsemu.model.grid import Grouping, place, window
@@ -77,7 +78,7 @@ def run(
     *,
     dynamic_shared: int = 0,
     budget: int = 1_000_000_000,
-    arch: str = "sm_90",
+    arch: str = DEFAULT,
     races: bool = True,
     lockstep: bool = False,
     strict: bool = False,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from wsemu.campaign.strategies.transfers import indices, parameters
 from wsemu.launch.transfer import TransferCase, check_transfer
+from wsemu.model.arch import DEFAULT, limits
 from wsemu.model.launch_shape import configure
-from wsemu.model.limits import limits
 from wsemu.patterns import CudaDMAHalo, CudaDMAIndirect, CudaDMASequential, CudaDMAStrided
 from wsemu.patterns.rules import MOST_THREADS, WARP
 
@@ -181,7 +181,7 @@ def _unaligned_start(draw: Draw, case: TransferCase) -> tuple[Fields, str]:
 
 
 def _too_large(draw: Draw, case: TransferCase) -> tuple[Fields, str]:
-    pattern, size = case.pattern, limits("sm_90").shared + 16 * draw(st.integers(0, 64))
+    pattern, size = case.pattern, limits(DEFAULT).shared + 16 * draw(st.integers(0, 64))
     if isinstance(pattern, CudaDMAHalo):
         grown = {"tile_x": size // pattern.element_bytes, "tile_y": 1}
     else:
@@ -243,7 +243,7 @@ def invalid_halo_transfers() -> st.SearchStrategy[Invalid]:
     return _invalid(CudaDMAHalo)
 
 
-def invalid_launches(arch: str = "sm_90") -> st.SearchStrategy[Invalid]:
+def invalid_launches(arch: str = DEFAULT) -> st.SearchStrategy[Invalid]:
     """Shapes of launches with one mistake."""
 
     @st.composite

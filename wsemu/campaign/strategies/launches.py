@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
+from wsemu.model.arch import DEFAULT, limits
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
 from wsemu.model.launch_shape import Dimensions, configure
-from wsemu.model.limits import limits
 from wsemu.patterns.rules import WARP
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def launches(
     threads: int = 1024,
     whole_warps: bool = False,
     dynamic_shared: int = 0,
-    arch: str = "sm_90",
+    arch: str = DEFAULT,
 ) -> st.SearchStrategy[Launch]:
     """Launches of up to `ctas` CTAs and `threads` threads in each, in up to `dimensions` dimensions.
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu.launch.explore.nodes import Reached, Result
 from wsemu.launch.explore.session import TRYING, Ask, Moved, VmSession
 from wsemu.launch.explore.slow_session import SlowSession
+from wsemu.model.arch import ARCHS
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import LANES, NAMES, OPERATIONS, SCOPES
 from wsemu.reference.state import Group
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.proof.threads import Made
 
-INDEPENDENT = 70
-"""the compute capability from which on each thread makes progress"""
 MOST_THREADS = 64
 """of a launch"""
 MOST_STANDING, MOST_KINDS = 32, 6
@@ -57,7 +56,7 @@ def suits(bound: Bound) -> bool:
     narrow = any(OPERATIONS[NAMES[fields[0]]].kind == "atomic" and fields[7] & SCOPES for fields in code)
     held = program.shared_bytes or bound.configuration.dynamic_shared or program.asynchronous
     few = math.prod(bound.configuration.grid) * math.prod(bound.configuration.block) <= MOST_THREADS
-    scheduled = int(bound.configuration.arch.partition("_")[2]) >= INDEPENDENT and not bound.settings.lockstep
+    scheduled = ARCHS[bound.configuration.arch].independent and not bound.settings.lockstep
     return few and alone and not narrow and not held and scheduled
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from wsemu.evidence.source_cuda import refine
 from wsemu.launch.code import Code
 from wsemu.launch.ptx.parameter_names import parameter_names, renamed
+from wsemu.model.arch import LATEST, number_of
 from wsemu.model.errors import KernelError, UsageError
 from wsemu.model.launch_shape import clustered
-from wsemu.model.limits import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,9 +80,9 @@ class PtxCode(Code):
         """UsageError for an architecture whose GPUs do not load the file; one that nobody named is not held against a
         file for a later one."""
         target, arch = self._target, configuration.arch
-        if target is None or target.runs_on(_number(arch)):
+        if target is None or target.runs_on(number_of(arch)):
             return
-        if configuration.arch_chosen or target.number <= _number(LATEST):
+        if configuration.arch_chosen or target.number <= number_of(LATEST):
             later = "" if target.suffix else " or later"
             raise UsageError(
                 f"`{self.__name__}` is compiled for {target.name} and needs sm_{target.number}{later}: a GPU of {arch} "
@@ -150,11 +150,6 @@ class PtxCode(Code):
     def source(self) -> tuple[str, int, int]:
         """Where the kernel stands in the PTX."""
         return self._module.source.path, self.entry.line, self.entry.end_line
-
-
-def _number(arch: str) -> int:
-    """90 of `sm_90`."""
-    return int(arch.removeprefix("sm_"))
 
 
 def _three(extents: tuple[int, ...]) -> tuple[int, ...]:

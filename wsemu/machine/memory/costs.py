@@ -1,7 +1,7 @@
 """What an access costs, in compiled code: shared memory wavefronts and global memory sectors, beside what it needs
 at least.
 
-The rules are those of `limits.COSTS`, which a machine holds as fields.  On Hopper they are exact: measured with
+The rules are those of `model/arch.py`, which a machine holds as fields.  On Hopper they are exact: measured with
 hardware counters.  `memory_cost.py` says the same once more, as it would be defined; here are the short ways.
 An access is the row of its lanes' addresses (segment and offset) at `place`, plus `bias`.
 """

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from wsemu.model.arch import ARCHS
 from wsemu.model.isa import LANES, ROW
-from wsemu.model.matrix import COLLECT, MMA, MOVES, SPREAD, TENSOR_CORES, move_counts
+from wsemu.model.matrix import COLLECT, MMA, MOVES, SPREAD, move_counts
 from wsemu.reference.matrix.sums import element
 from wsemu.reference.state import lanes_of
 
@@ -40,7 +41,7 @@ def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     shape = MMA[name]
     a, b = _of_a(run, shape, fields[3]), _of_b(run, shape, fields[4])
     before = _accumulators(run, shape, fields[6])
-    tensor = TENSOR_CORES[run.launch.outcome.arch]
+    tensor = ARCHS[run.launch.outcome.arch].tensor_core
     ks = sorted({k for _, k in a})
     rows = [tuple(a[i, k] for k in ks) for i in range(shape.m)]
     columns = [tuple(b[k, j] for k in ks) for j in range(shape.n)]

@@ -15,7 +15,8 @@ from wsemu.model.matrix import BYTE_FLOATS, FORMATS, LEAST_TOP, ROUNDS_ONCE, SAT
 from wsemu.reference.arithmetic import from_float, semantics, signed, to_float, unsigned
 
 if TYPE_CHECKING:
-    from wsemu.model.matrix import Mma, TensorCore
+    from wsemu.model.arch import TensorCore
+    from wsemu.model.matrix import Mma
 
 
 class Float(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.model.arch import TensorCore
 from wsemu.model.isa import FORGETS, LANES, OFFSET_MASK, READ, ROW, SEGMENT_SHIFT, UNFENCED
 from wsemu.model.matrix import (
     CLAMPS,
@@ -23,7 +24,6 @@ from wsemu.model.matrix import (
     TURNS_B,
     WGMMA,
     Descriptor,
-    TensorCore,
 )
 from wsemu.model.outcome import RawFinding
 from wsemu.reference.agents.copy import Issued

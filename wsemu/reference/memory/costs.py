@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.model.arch import ARCHS
 from wsemu.model.isa import LANES, LOCAL, SEGMENT_SHIFT, SHARED, UNCOUNTED
-from wsemu.model.limits import COSTS
 from wsemu.model.memory_cost import Offsets, sectors, wavefronts
 from wsemu.model.outcome import AccessCount, Pattern
 from wsemu.reference.sync import peers
@@ -28,7 +28,7 @@ def charge(run: WarpRun, places: dict[int, Place], size: int, kind: str, service
     count.lanes += len(places)
     if peers.go_far(run, places):  # no cost is known of accesses to other CTAs
         return
-    model = COSTS[outcome.arch]
+    model = ARCHS[outcome.arch].costs
     addresses = {lane: (number << SEGMENT_SHIFT) + offset for lane, (_, number, offset) in places.items()}
     shared = {lane: at for lane, at in addresses.items() if at >> SEGMENT_SHIFT == SHARED}
     if shared and kind == "atomic" and (service == UNCOUNTED or not model.atomics):

@@ -1,0 +1,70 @@
+"""An architecture is one row of `model/arch.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu import UsageError, cuda, ptx
+from wsemu.model.arch import ARCHS, DEFAULT, LATEST, Arch, Multiprocessor, arch_of, number_of
+from wsemu.model.launch_shape import configure
+from wsemu.model.residency import held
+
+if TYPE_CHECKING:
+    from wsemu.model.settings import Engine
+
+
+def test_rows_are_in_the_order_of_their_numbers() -> None:
+    numbers = [row.number for row in ARCHS.values()]
+    assert numbers == sorted(numbers)
+    assert list(ARCHS)[-1] == LATEST
+    assert DEFAULT in ARCHS
+    assert number_of("sm_90a") == 90
+
+
+def test_a_row_without_a_field_is_an_error() -> None:
+    with pytest.raises(TypeError):
+        Arch(*ARCHS["sm_90"][:-1])  # type: ignore[call-arg]
+
+
+def test_an_unknown_architecture_names_those_that_there_are() -> None:
+    with pytest.raises(UsageError, match=r"unknown arch 'sm_91': use one of sm_13, .*, sm_90"):
+        arch_of("sm_91")
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> str:
+    """An architecture that is entered by its row alone."""
+    row = ARCHS["sm_80"]
+    own = Multiprocessor(1536, 16, 164 << 10, 64 << 10, 1 << 10, 14, "a board")
+    limits = row.limits._replace(shared=100_000)
+    monkeypatch.setitem(ARCHS, "sm_87", row._replace(name="sm_87", limits=limits, multiprocessor=own))
+    return "sm_87"
+
+
+@cuda.jit
+def summed(x: Any) -> None:
+    i = cuda.threadIdx.x
+    x[i] = cuda.shfl_down_sync(0xFFFFFFFF, x[i], 1)
+
+
+@cuda.jit
+def elected(x: Any) -> None:
+    if ptx.elect_sync(0xFFFFFFFF):
+        x[0] = 1
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_new_row_is_all_that_an_architecture_needs(later: str, engine: Engine) -> None:
+    report = wsemu.check(summed, 1, 32, (np.zeros(32, np.float32),), arch=later, engine=engine)
+    assert (report.verdict, report.arch) == ("verified", later)
+    with pytest.raises(UsageError, match="at most 100,000 on sm_87"):
+        configure(1, 32, None, 100_001, arch=later)
+    with pytest.raises(UsageError, match="there are none on sm_87; give an `arch` from sm_90 on"):
+        wsemu.check(summed, 2, 32, (np.zeros(32, np.float32),), arch=later, cluster=2)
+    with pytest.raises(wsemu.KernelError, match="need sm_90 or later, and this launch is for sm_87"):
+        wsemu.check(elected, 1, 32, (np.zeros(32, np.float32),), arch=later)
+    assert held(later, 512, 0) == (3, "threads")
