@@ -7,9 +7,14 @@ import shutil
 
 import pytest
 
-from tests.properties.level_programs import compare_levels, level_program
+from tests.properties.level_programs import compare_levels, level_program, pointer_program
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc here")
 def test_levels_agree() -> None:
     assert not compare_levels([level_program(random.Random(f"levels {k}"), f"k{k}") for k in range(6)])
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc here")
+def test_levels_agree_on_pointers() -> None:
+    assert not compare_levels([pointer_program(random.Random(f"pointers {k}"), f"k{k}") for k in range(12)])

@@ -50,6 +50,7 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
     "mbarriers": (LINES, AMPERE),
     "bulk": (HOPPER,),
     "addresses": (LINES, DEBUG),
+    "pointers": (LINES, DEBUG),
     "clusters": (HOPPER,),
     "tensor_copies": (HOPPER,),
     "sorting": (LINES, DEBUG),

@@ -184,7 +184,7 @@ def judge(
     shared_locals = (
         program.shared_locals if math.prod(configuration.block) > LANES else []
     )  # each lane of a warp is checked
-    placed, addresses = _placed(places, proven=decided is not None and decided.proven)
+    placed, addresses = _placed(places, trace_of, proven=decided is not None and decided.proven)
     loose = [*loose, *addresses]
     doubts = doubts._replace(unpromised=[*program.unpromised, *shared_locals], placed=placed)
     verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
@@ -511,7 +511,7 @@ def _marks(outcome: Outcome, code: str) -> list[RawFinding]:
     return [raw for raw in outcome.findings if raw.code == code]
 
 
-def _placed(places: Places, *, proven: bool) -> tuple[list[str], list[str]]:
+def _placed(places: Places, trace_of: Tracer, *, proven: bool) -> tuple[list[str], list[str]]:
     """Return why the proof does not apply, where what happens, or what is left, depends on where memory lies; and notes
     on addresses that are left for the host; `proven`: in all orders of the atomics, which execute what the initial run
     does not."""
@@ -519,9 +519,13 @@ def _placed(places: Places, *, proven: bool) -> tuple[list[str], list[str]]:
 
     names = {array.segment: f"`{array.name}`" for array in reversed(places.arrays)}
     executed = [1] * len(places.program.code) if proven else places.outcome.executions
-    found = depends_on_places(
-        places.program, executed, places.segment_of, lambda segment: names.get(segment, "an array")
+    examined = functools.partial(
+        depends_on_places, places.program, executed, places.segment_of, lambda segment: names.get(segment, "an array")
     )
+    found, strays = examined()
+    if strays and not proven and places.outcome.status == "done" and any(one.what != LEFT for one in found):
+        reached = _reached(trace_of(strays), strays, places) if _is_alone(places) else None
+        found = found if reached is None else examined(reached).found
     reasons, notes = [], []
     for one in found:
         where, of = places.where(one.pc), " and ".join(one.of)
@@ -683,12 +687,17 @@ def _analysis(places: Places, lockstep: bool, trace_of: Tracer) -> Analysis | No
     analysis = examined()
     if analysis is None or places.outcome.status != "done" or not analysis.tainted:
         return analysis
-    strays, alone = analysis.strays, places.outcome.group == (1, 1, 1) and "window" not in places.program.specials
-    if not strays or not alone or _still(examined(reached=dict.fromkeys(strays, ()))):
+    strays = analysis.strays
+    if not strays or not _is_alone(places) or _still(examined(reached=dict.fromkeys(strays, ()))):
         return analysis
     reached = _reached(trace_of(strays), strays, places)
     better = None if reached is None else examined(reached=reached)
     return analysis if _still(better) else better
+
+
+def _is_alone(places: Places) -> bool:
+    """Return whether CTAs run one by one, so that an address in shared memory says where it is."""
+    return places.outcome.group == (1, 1, 1) and "window" not in places.program.specials
 
 
 def _still(analysis: Analysis | None) -> bool:

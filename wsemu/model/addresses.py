@@ -9,6 +9,8 @@ LOOKED_UP = "%address"
 wherever memory lies"""
 ALLOCATED = "%block"
 """the same of what gives the address of a new block of the heap"""
+SAVED = "%saved"
+"""the same, with a number for the call behind it, of what saves registers before a call and restores them behind it"""
 
 
 def is_function(value: int) -> bool:

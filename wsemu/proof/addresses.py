@@ -7,18 +7,21 @@ answer to whether an address is null or equals another one.  Everything else tha
 that depends on the allocation: it must not decide where control goes or which place of another allocation is accessed,
 and must not be left in an array of the caller.
 
-An address may be stored and loaded again: it is one where it is loaded by the size and the constant offset by which it
-was stored, as compilers access a field.  A whole one of memory that outlives the launch, stored in an array of the
-caller, is left there for the host or another launch; one of memory that does not, or of a function, is a number there,
-unless the launch loads addresses from that array that lead somewhere.
+An address may be stored and loaded again, moved by copies, taken apart and put together.  A place in an allocation is
+known up to a multiple of the stride by which an index leads there (`multiples.py`): an access loads what any access of
+its size stored at a place that may be the same, and a part of what was stored there in another size.  A part is a
+number unless all of them come together.  Where accesses to shared and local memory went in the run, which is the same
+in every schedule, `reached` has it in place of the stride.  A whole address of memory that outlives the launch, stored
+in an array of the caller, is left there for the host or another launch; one of memory that does not, or of a function,
+is a number there, unless the launch loads addresses from that array that lead somewhere.
 
 Detects: branches, exits, guards, operands of barriers and of warp-wide operations, addresses in another allocation, and
 values left in arrays of the caller that depend on where memory lies: arrays of the caller, variables of the module and
 of shared and local memory, parameters, functions.
-Does not detect: comparisons of two addresses that were loaded from memory that the launch did not store them to; parts
-of an address that memory takes apart, where they are loaded by another index than they were stored, or where the launch
-stores numbers of that size, too.  Which of several allocations an address is in is not known behind a join: a
-comparison of two such addresses counts as one between allocations.
+Does not detect: comparisons of two addresses that were loaded from memory that the launch did not store them to;
+addresses in local memory of functions that call themselves; bytes that a loop copies to an array of the caller in
+another order.  Which of several allocations an address is in is not known behind a join: a comparison of two such
+addresses counts as one between allocations.
 Blocks of the heap are watched as the kernel runs (`frontend.ptx.heap`).
 Reference: PTX ISA, "Addresses as Operands"; ISO C++, [expr.rel] 4 (the order of unrelated addresses is unspecified).
 """
@@ -27,28 +30,43 @@ from __future__ import annotations
 
 import functools
 import heapq
+import math
 import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.model.addresses import ALLOCATED, FIRST_FUNCTION, LOOKED_UP, WORKSPACE, is_function
+from wsemu.model.addresses import ALLOCATED, FIRST_FUNCTION, LOOKED_UP, SAVED, WORKSPACE, is_function
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import LOCAL_SHIFT, NAMES, OFFSET_MASK, OPERATIONS, SIZE, access_shape, memory_shape
+from wsemu.model.isa import (
+    CP_ASYNC,
+    LOCAL,
+    LOCAL_SHIFT,
+    NAMES,
+    OFFSET_MASK,
+    OPERATIONS,
+    SEGMENT_SHIFT,
+    SIZE,
+    access_shape,
+    memory_shape,
+)
+from wsemu.proof.multiples import Multiples
 from wsemu.proof.taint import GUARDED, blocks_of
-from wsemu.proof.taint_steps import Decoder, Regions, offset_of
+from wsemu.proof.taint_steps import COPIED, Decoder, Regions, offset_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from wsemu.model.program import Program
-    from wsemu.proof.taint_steps import Bits, SegmentOf, Step
+    from wsemu.proof.taint_steps import Bits, Reached, SegmentOf, Step
 
 ALL = 64
 """low bits that are known of a value which depends on no place"""
 _ARRAY_BITS, _SHARED_BITS, _PARAMETER_BITS, _BLOCK_BITS = 8, 10, 6, 4
 """low bits of the address of a device allocation that are 0; of dynamic shared memory the low bits that a launch fixes:
 the window begins at a multiple of 1,024, behind what the system keeps to itself; of a parameter; of a heap's block"""
+_UPPER_BYTES = frozenset(range(_ARRAY_BITS // 8, 8))
+"""of an address: those of which not every bit is the same in each launch"""
 _SMALL = frozenset(("shared", "dynamic", "local", "parameter", "constant"))
 """spaces whose addresses have 32 bits that count"""
 _OUTLIVE = ("global", "variable", "constant", "heap")
@@ -67,11 +85,13 @@ class Value(NamedTuple):
     low: int = ALL
     """how many low bits are the same wherever the allocations lie"""
     at: int = 0
-    """the constant part of an address's distance"""
-    exact: bool = False
-    """whether that is all of the distance from the first byte of the allocation"""
+    """an address's distance from the first byte of the allocation, up to a multiple of `step`"""
+    step: int = 1
+    """of 0, the distance is known"""
     half: bool = False
     """whether it is a part of an address: by lanes exchanged, or in memory, several of them make an address again"""
+    part: int = -1
+    """of a part, which byte of the address is its lowest, if that is known"""
     loaded: Bits = 0
     """the allocations from whose memory it comes, also `ELSEWHERE`: it may be an address of which nothing is known"""
 
@@ -89,6 +109,8 @@ ELSEWHERE = 0
 NOTHING = Value()
 """a number that depends on no place"""
 _State = dict[int, Value]
+_MOST_PLACES = 256
+"""to more places an access goes to any"""
 
 
 class ByPlace(NamedTuple):
@@ -101,21 +123,37 @@ class ByPlace(NamedTuple):
     """the allocations"""
 
 
+class Placed(NamedTuple):
+    """What depends on where memory lies."""
+
+    found: list[ByPlace]
+    strays: frozenset[int]
+    """accesses that may go to several places in shared and local memory: where they went may show that less does"""
+
+
 def depends_on_places(
-    program: Program, executions: Sequence[int], segment_of: Mapping[int, int], name_of: Callable[[int], str]
-) -> list[ByPlace]:
+    program: Program,
+    executions: Sequence[int],
+    segment_of: Mapping[int, int],
+    name_of: Callable[[int], str],
+    reached: Reached | None = None,
+) -> Placed:
     """Return what depends on where memory lies, by pc.
 
-    `executions` counts per instruction; `segment_of` has the segments of rows with addresses, `name_of` their names.
+    `executions` counts per instruction; `segment_of` has the segments of rows with addresses, `name_of` their names;
+    `reached` are accesses of which it is known where in shared and local memory they went, in every schedule.
     """
     if not program.shows_addresses:
-        return []
+        return Placed([], frozenset())
     ran = (np.asarray(executions) != 0).tobytes()
-    key = ran, tuple(sorted(segment_of.items()))
-    known = program.derived.get("places")
+    key = ran, tuple(sorted(segment_of.items())), None if reached is None else tuple(sorted(reached))
+    known = program.derived.get("places") if reached is None else None
     if known is None or known[0] != key:
-        known = program.derived["places"] = key, _Analysis(program, ran, segment_of, name_of).found()
-    found: list[ByPlace] = known[1]
+        analysis = _Analysis(program, ran, segment_of, name_of, reached)
+        known = key, Placed(analysis.found(), frozenset(analysis.strays))
+        if reached is None:
+            program.derived["places"] = known
+    found: Placed = known[1]
     return found
 
 
@@ -134,13 +172,32 @@ def _joined(a: Value, b: Value) -> Value:
     """One or the other; of a number instead of an address nothing is in memory."""
     if a == b:
         return a
-    known = a if not b.plus else b
-    same = bool(a.plus) != bool(b.plus) or a.at == b.at
-    at, exact = known.at if same else 0, known.exact and same
-    exact = exact and (bool(a.plus) != bool(b.plus) or (a.plus == b.plus and a.exact))
     low, loaded = min(a.low, b.low), a.loaded | b.loaded
-    half = a.half or b.half
-    return Value(a.plus | b.plus, a.minus | b.minus, a.number | b.number, low, at, exact, half, loaded)
+    half, part = a.half or b.half, a.part if a.part == b.part or not b.half else b.part if not a.half else -1
+    return Value(a.plus | b.plus, a.minus | b.minus, a.number | b.number, low, *_distance(a, b), half, part, loaded)
+
+
+def _distance(a: Value, b: Value) -> tuple[int, int]:
+    """Return `at` and `step` of one or the other: of both if both are addresses, or both may be."""
+    if bool(a.plus) != bool(b.plus):
+        known = a if a.plus else b
+    elif bool(a.loaded) != bool(b.loaded) and not a.plus:
+        known = a if a.loaded else b
+    else:
+        step = math.gcd(a.step, b.step, a.at - b.at)
+        return (a.at % step if step else a.at), step
+    return known.at, known.step
+
+
+def _spread(value: Value, by: int) -> Value:
+    """Add some multiple of a number to an address."""
+    step = math.gcd(value.step, by)
+    return value._replace(at=value.at % step if step else value.at, step=step)
+
+
+def _power(number: int) -> int:
+    """Return the largest power of 2 that divides a number; 0 for 0."""
+    return number & -number
 
 
 def _number(*values: Value, low: int = 0) -> Value:
@@ -157,7 +214,8 @@ def _negated(a: Value) -> Value:
     return a._replace(plus=a.minus, minus=a.plus)
 
 
-def _sum(a: Value, b: Value) -> Value:
+def _sum(a: Value, b: Value, multiples: tuple[int, int] = (1, 1)) -> Value:
+    """Return the sum of values that are such multiples."""
     plus, minus, number = a.plus, a.minus, a.number | b.number
     more, less = b.plus, b.minus
     if plus and plus == less and _one(plus):
@@ -167,7 +225,10 @@ def _sum(a: Value, b: Value) -> Value:
     if (plus and more) or (minus and less):
         return _number(a, b, low=min(a.low, b.low))
     found = _made(plus | more, minus | less, number, min(a.low, b.low), a.loaded | b.loaded)
-    return found._replace(at=a.at if a.plus else b.at) if bool(a.plus) != bool(b.plus) else found
+    for address, distance, by in ((a, b, multiples[1]), (b, a, multiples[0])):
+        if (address.plus and not distance.plus) or (address.loaded and not (distance.loaded or distance.plus)):
+            return _spread(found._replace(at=address.at, step=address.step), by if distance == NOTHING else 1)
+    return found
 
 
 def _as_number(a: Value) -> Value:
@@ -177,7 +238,14 @@ def _as_number(a: Value) -> Value:
 
 def _whole(a: Value, b: Value) -> Value:
     """An address of its halves."""
-    return Value(plus=a.plus, low=min(a.low, b.low), loaded=a.loaded | b.loaded)
+    at, step = _distance(a, b)
+    return Value(plus=a.plus, low=min(a.low, b.low), at=at, step=step, loaded=a.loaded | b.loaded)
+
+
+def _are_halves(a: Value, b: Value) -> bool:
+    """Return whether these are the two halves of an address, as far as is known."""
+    apart = {a.part, b.part} in ({0, 4}, {0, -1}, {4, -1}, {-1})
+    return a.half and b.half and a.plus == b.plus and apart
 
 
 def _is_address(a: Value) -> bool:
@@ -200,12 +268,15 @@ def _low_zeros(number: int) -> int:
 class _Arithmetic:
     """What comes of values, operation by operation."""
 
-    def __init__(self, program: Program, small: Bits) -> None:
+    def __init__(self, program: Program, small: Bits, multiples: Multiples) -> None:
+        self.multiples = multiples
+        self.factors: tuple[int, ...] = ()
+        """what each operand of the instruction is a multiple of"""
         self.constants = {row: int(value) for row, type_, value in program.constants if type_ in ("b32", "b64")}
         self.small = small
         """the allocations whose addresses have 32 bits that count"""
 
-    def result(self, name: str, fields: Sequence[int], state: _State) -> Value:
+    def result(self, pc: int, name: str, fields: Sequence[int], state: _State) -> Value:
         """Of an operation without effects, whatever its guard."""
         operation = OPERATIONS[name]
         rows = fields[3 : 3 + len(operation.operands)]
@@ -220,6 +291,7 @@ class _Arithmetic:
         method = getattr(self, f"_of_{kind}", None)
         if method is not None and not operation.result.startswith("f"):
             values = values if kind in _KEEPS_HALVES else [_as_number(value) for value in values]
+            self.factors = self.multiples.of(pc)
             found: Value = method(name, rows, values, bits)
             return found
         return _number(*values)
@@ -240,26 +312,29 @@ class _Arithmetic:
             return a
         if a.low >= bits or a.half:
             return NOTHING if a.low >= bits else a
-        if bits == 32 and _is_whole(a):
-            return a._replace(half=True, exact=False)
+        if _is_whole(a):
+            return a._replace(half=True, part=0)
         return _made(a.plus & whole, a.minus & whole, a.number | (a.plus | a.minus) & ~whole, a.low)
 
     def _of_add(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         for row, value in zip(rows, reversed(values), strict=True):
             if row in self.constants and value != NOTHING:
-                return self._moved(value, self.constants[row], bits)
-        return _sum(*values)
+                return self.moved(value, self.constants[row], bits)
+        return _sum(values[0], values[1], (self.factors[0], self.factors[1]))
 
     def _of_sub(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         if rows[1] in self.constants and values[0] != NOTHING:
-            return self._moved(values[0], -self.constants[rows[1]], bits)
-        return _sum(values[0], _negated(values[1]))
+            return self.moved(values[0], -self.constants[rows[1]], bits)
+        return _sum(values[0], _negated(values[1]), (self.factors[0], self.factors[1]))
 
-    def _moved(self, value: Value, distance: int, bits: int) -> Value:
-        """With a constant added, which is one of so many bits; not of an address that is subtracted."""
+    def moved(self, value: Value, distance: int, bits: int = 64) -> Value:
+        """Add a constant, which is one of so many bits; not to an address that is subtracted."""
         half = 1 << bits - 1
         distance = (distance + half) % (2 * half) - half
-        return value._replace(at=value.at + distance) if value.plus or value.loaded else value
+        if not (value.plus or value.loaded):
+            return value
+        at = value.at + distance
+        return value._replace(at=at % value.step if value.step else at)
 
     def _of_neg(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         return _negated(values[0])
@@ -271,12 +346,15 @@ class _Arithmetic:
         factor = self.constants.get(rows[1], self.constants.get(rows[0]))
         if factor is None:
             return _number(a, b)
-        return _sum(a, b) if factor == 1 else _number(a, b, low=min(a.low, b.low) + _low_zeros(factor))
+        if factor == 1:
+            return a if rows[1] in self.constants else b
+        return _number(a, b, low=min(a.low, b.low) + _low_zeros(factor))
 
     _of_mulwide = _of_mul
 
     def _of_mad(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
-        return _sum(self._of_mul(name, rows, values[:2], bits), values[2])
+        one, other, added = self.factors[:3]
+        return _sum(self._of_mul(name, rows, values[:2], bits), values[2], (one * other, added))
 
     _of_madwide = _of_mad
 
@@ -304,18 +382,27 @@ class _Arithmetic:
         if high == 1 << bits - zeros or mask == OFFSET_MASK:  # what is left out is the way to the multiple below it
             if mask == OFFSET_MASK or not a.bits:
                 return a
-            return a._replace(low=max(a.low, zeros), at=0, exact=False)
+            low, known = max(a.low, zeros), 1 << min(a.low, zeros)
+            if a.low >= zeros and a.step % known == 0:  # nothing is unknown below the multiple
+                return a._replace(low=low, at=a.at & -known)
+            return _spread(a._replace(low=low, at=a.at & -known), known)
         return _number(a, low=max(a.low, zeros))
 
     def _of_or(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         a, b = values
-        if a.half and b.half and a.plus == b.plus:
+        if _are_halves(a, b):
             return _whole(a, b)
         a, b = _as_number(a), _as_number(b)
         if name.endswith("pred") or (a.bits and b.bits):
             return _number(a, b, low=min(a.low, b.low))
-        whole = rows[1] in self.constants and self.constants[rows[1]] > OFFSET_MASK
-        return a if whole else (a if a.bits else b)._replace(exact=False)
+        if rows[1] in self.constants and self.constants[rows[1]] > OFFSET_MASK:
+            return a
+        n = int(not a.bits)
+        address, by = (a, b)[n], self.constants.get(rows[1 - n], -1)
+        fits = 0 <= by < 1 << address.low and not address.at & by and (address.step == 0 or _power(address.step) > by)
+        if fits and name.startswith("or"):
+            return address._replace(at=address.at + by)
+        return _spread(address, _power(self.factors[1 - n]))
 
     def _of_xor(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         """As for `or`; bits of an array's address that a launch does not fix are a number when they are turned."""
@@ -327,15 +414,15 @@ class _Arithmetic:
 
     def _of_shl(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         by = self.constants.get(rows[1])
-        if by == 0 or (by == 32 == bits - 32 and values[0].half):
+        if by == 0 or (by == 32 == bits - 32 and values[0].half and values[0].part in (4, -1)):
             return values[0]
         values = [_as_number(value) for value in values]
         return _number(*values, low=0 if by is None else ALL if values[0].low + by >= bits else values[0].low + by)
 
     def _of_shr(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         by = self.constants.get(rows[1])
-        if by == 32 == bits - 32 and _is_whole(values[0]):
-            return values[0]._replace(half=True, low=values[0].low - by if values[0].low > by else 0, exact=False)
+        if by and by % 8 == 0 and by < bits == 64 and _is_whole(values[0]):
+            return values[0]._replace(half=True, part=by // 8, low=max(values[0].low - by, 0))
         return values[0] if by == 0 else _number(*values, low=0 if by is None else values[0].low - by)
 
     def _of_bfe(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
@@ -346,7 +433,7 @@ class _Arithmetic:
 
     def _of_bfi(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         a, b = values[:2]
-        if a.half and b.half and a.plus == b.plus and bits == 64 and self.constants.get(rows[2]) == 32:
+        if _are_halves(a, b) and bits == 64 and self.constants.get(rows[2]) == 32:
             return _whole(a, b)
         return _number(*values)
 
@@ -384,6 +471,8 @@ class _Places:
         self.names = [""]
         self.spaces = [""]
         """the first of both stands for `CHOSEN`"""
+        self.mapped: _State = {}
+        """row of the address of a tensor map -> what the map is of"""
         self.entry: _State = {}
         """what rows hold at the start"""
         self.bases: dict[int, str] = {}
@@ -392,7 +481,7 @@ class _Places:
         """those of the heap by their names: no address of the program is in them"""
         self.functions: dict[int, Value] = {}
         """address -> of the function there"""
-        self.block = self._add("a block of the heap", "heap", _BLOCK_BITS)._replace(exact=False)
+        self.block = self._add("a block of the heap", "heap", _BLOCK_BITS)
         """the address of any: whether two are in one block is watched as the kernel runs"""
         self._declared: dict[str, list[tuple[int, int, Value]]] = {"shared": [], "local": []}
         self._arguments(program, segment_of, name_of)
@@ -402,7 +491,7 @@ class _Places:
     def _add(self, name: str, space: str, low: int) -> Value:
         self.names.append(name)
         self.spaces.append(space)
-        return Value(plus=1 << len(self.names) - 1, low=low, exact=True)
+        return Value(plus=1 << len(self.names) - 1, low=low, step=0)
 
     def of(self, *spaces: str) -> Bits:
         return sum(1 << n for n, space in enumerate(self.spaces) if space in spaces)
@@ -420,6 +509,11 @@ class _Places:
         for parameter in program.parameters:
             if parameter.part == "memory":
                 self.entry[parameter.row] = self._add("a parameter", "parameter", _PARAMETER_BITS)
+                segment = segment_of.get(parameter.row)
+                if segment is not None:  # of the array of a tensor map
+                    if segment not in segments:
+                        segments[segment] = self._add(name_of(segment), "global", _ARRAY_BITS)
+                    self.mapped[parameter.row] = segments[segment]._replace(step=1)
 
     def _variables(self, program: Program, segment_of: Mapping[int, int]) -> None:
         for array in program.constant_arrays:
@@ -429,6 +523,8 @@ class _Places:
             elif not array.live and not array.heap:
                 low = _low_zeros(max(array.alignment, array.array.dtype.itemsize))
                 self.entry[array.row] = self._add(f"`{array.name}`", "variable" if array.writable else "constant", low)
+        self.frames = self._add("a frame", "local", 3)
+        """of functions that call themselves: where they lie is no number, whatever is computed of it"""
         for space, arrays in (("shared", program.shared), ("local", program.locals)):
             for one in arrays:
                 value = self._add(f"`{one.name}`", space, _low_zeros(max(one.alignment, 1)))
@@ -441,13 +537,16 @@ class _Places:
             self.entry[program.specials["dynamic"]] = self._add("dynamic shared memory", "dynamic", _SHARED_BITS)
 
     def at(self, space: str, offset: int | None) -> Value:
-        """An address of a variable at a byte offset of a space; of any, where that is not known."""
+        """An address of a variable at a byte offset of a space; of any, where that is not known.  Local memory that no
+        variable has is that of frames."""
         if space == "local" and offset is not None:  # without the number of the variable
             offset &= (1 << LOCAL_SHIFT) - 1
         for start, end, value in self._declared[space]:
             if offset is not None and start <= offset < max(end, start + 1):
                 return value._replace(at=offset - start)
-        return functools.reduce(_joined, (value for *_, value in self._declared[space]), NOTHING)._replace(exact=False)
+        if space == "local" and (offset is not None or not self._declared[space]):
+            return self.frames._replace(at=offset or 0)
+        return functools.reduce(_joined, (value for *_, value in self._declared[space]), NOTHING)._replace(at=0, step=1)
 
     def _functions(self, program: Program) -> None:
         rows = [(row, int(value)) for row, type_, value in program.constants if type_ == "b64"]
@@ -457,7 +556,7 @@ class _Places:
         halves = (WORKSPACE >> 32, WORKSPACE & 0xFFFFFFFF)
         found = [row for row, type_, value in program.constants if type_ == "b32" and int(value) in halves]
         if found:
-            workspace = self._add("the workspace of the grid", "workspace", 0)._replace(exact=False, half=True)
+            workspace = self._add("the workspace of the grid", "workspace", 0)._replace(step=1, half=True)
             self.entry.update(dict.fromkeys(found, workspace))
 
     def function(self, address: int) -> Value:
@@ -468,8 +567,26 @@ class _Places:
 
 
 # -- flow --------------------------------------------------------------------------------------------------------------
-_Field = tuple[str, int, int]
-"""which bytes of an allocation: `at` an offset, an offset `by` an address somewhere in it, or `any`; and how many"""
+class _Field(NamedTuple):
+    """Bytes of an allocation that hold an address, or a part of one."""
+
+    at: int
+    step: int
+    """of 0, `at` is the distance of the first byte; else it is that up to a multiple"""
+    size: int
+    value: Value
+
+    def fits(self, at: int) -> bool:
+        """Return whether it is at its place in an address that begins at a distance."""
+        return self.step % 8 == 0 and (self.at - at - self.value.part) % 8 == 0
+
+
+class _Source(NamedTuple):
+    """What a copy reads."""
+
+    places: list[int]
+    address: Value
+    size: int
 
 
 class _Memory:
@@ -477,17 +594,64 @@ class _Memory:
 
     def __init__(self) -> None:
         self.number: Bits = 0
-        self.fields: dict[_Field, Value] = {}
-        """addresses that are stored there, and parts of them"""
-        self.numbers: set[_Field] = set()
-        """where numbers are that are smaller than an address"""
+        self._fields: dict[int, dict[tuple[int, int], Value]] = {}
+        """size -> (at, step) -> what is there"""
+
+    def keep(self, field: _Field) -> bool:
+        """Store a value, which may be there beside what was; return whether that is new."""
+        of_size = self._fields.setdefault(field.size, {})
+        before = of_size.get((field.at, field.step))
+        after = field.value if before is None else _joined(before, field.value)
+        of_size[field.at, field.step] = after
+        return after != before
+
+    def fields(self) -> Iterator[_Field]:
+        for size, of_size in list(self._fields.items()):
+            for (at, step), value in list(of_size.items()):
+                yield _Field(at, step, size, value)
+
+    def held(self, at: int, step: int, size: int, *, anywhere: bool) -> Iterator[Value]:
+        """Return what an access of a size may load whole; `anywhere`: also from a known place whatever its distance."""
+        for (other, by), value in self._fields.get(size, {}).items():
+            apart, common = other - at, math.gcd(step, by)
+            if (apart % common == 0 if common else apart == 0) or (anywhere and not by):
+                yield value
+
+    def part(self, at: int, step: int, size: int) -> Value:
+        """Return what an access may load of addresses that were stored in other sizes: a part, or a whole one of all
+        its parts."""
+        met = list(self._overlapping(at, step, size))
+        if not met:
+            return NOTHING
+        plus = functools.reduce(operator.or_, (field.value.plus for field in met), 0)
+        covered = {byte for field in met if not field.step for byte in range(field.at, field.at + field.size)}
+        every = bool(step) or any(field.step for field in met) or covered >= {*range(at, at + size)}
+        fit = all(field.value.half and (field.value.part < 0 or field.fits(at)) for field in met)
+        if size == 8 and every and fit:
+            return Value(plus, low=0)
+        part = met[0].at - at if len(met) == 1 and not met[0].value.half else 1
+        part = -part if part <= 0 and math.gcd(step, met[0].step) % 8 == 0 else -1
+        return Value(plus, low=0, half=True, part=part)
+
+    def _overlapping(self, at: int, step: int, size: int) -> Iterator[_Field]:
+        for other_size, of_size in self._fields.items():
+            for (other, by), value in of_size.items() if other_size != size else ():
+                apart, common = other - at, math.gcd(step, by)
+                before, after = (apart % common, -apart % common) if common else (apart, -apart)
+                if value.plus and (0 <= before < size or 0 <= after < other_size):
+                    yield _Field(other, by, other_size, value)
 
 
 class _Analysis:
     """What executed instructions do with addresses."""
 
     def __init__(
-        self, program: Program, ran: bytes, segment_of: Mapping[int, int], name_of: Callable[[int], str]
+        self,
+        program: Program,
+        ran: bytes,
+        segment_of: Mapping[int, int],
+        name_of: Callable[[int], str],
+        reached: Reached | None,
     ) -> None:
         self._program = program
         self._places = _Places(program, segment_of, name_of)
@@ -496,22 +660,32 @@ class _Analysis:
         self._decoder = Decoder(program, regions, {})
         self._code = self._decoder.code
         self._blocks = blocks_of(program, list(ran), self._decoder)
-        self._arithmetic = _Arithmetic(program, self._places.of(*_SMALL))
+        multiples = Multiples(program, self._code, self._blocks)
+        self._arithmetic = _Arithmetic(program, self._places.of(*_SMALL), multiples)
+        self._reached = {} if reached is None else dict(self._places_of(reached))
+        self.strays: set[int] = set()
+        """accesses that may go to several places in shared and local memory"""
+        self._source = _Source([], NOTHING, 0)
         self._memory: dict[int, _Memory] = {}
+        self._saved: dict[tuple[str, int], Value] = {}
         self._followed: Bits = 0
         """allocations from which addresses are loaded that lead to memory or a function, or are stored elsewhere"""
         self._states: dict[int, _State] = {}
         self._grown = False
-        self._torn = False
-        """whether a part of an address seems to be loaded"""
-        self._by_parts = False
-        """whether such loads count: it must be known where numbers are"""
         self._seed()
         self._states[0] = dict(self._places.entry)
         self._settle([0])
-        if self._torn:
-            self._by_parts = True
-            self._settle(sorted(self._states))
+
+    def _places_of(self, reached: Reached) -> Iterator[tuple[int, list[Value]]]:
+        """Return by what addresses accesses went where they went, if that is to few enough known places."""
+        for pc, addresses in reached.items():
+            name = NAMES[self._code[pc][0]]
+            unit, count = memory_shape(name)[1:3] if OPERATIONS[name].kind != "atomic" else (access_shape(name)[1], 1)
+            first = sorted(at & OFFSET_MASK for at in addresses if at % (unit * count) == 0)
+            spaces = {"local" if at >> SEGMENT_SHIFT == LOCAL else "shared" for at in addresses}
+            places = [self._places.at(space, at) for space in spaces for at in first]
+            if len(spaces) == 1 and 0 < len(places) <= _MOST_PLACES and not any(place.step for place in places):
+                yield pc, places
 
     def _seed(self) -> None:
         """Addresses that stand in variables at the start."""
@@ -526,19 +700,13 @@ class _Analysis:
             for at, row, more in array.addresses:
                 held[at] = self._places.entry.get(row, NOTHING)._replace(at=more)
             for at, address in held.items():
-                self._remember(value.plus.bit_length() - 1, ("at", at, 8), address)
-                self._remember(value.plus.bit_length() - 1, ("any", 0, 8), address)
+                self._remember(value.plus.bit_length() - 1, _Field(at, 0, 8, address))
 
     def _contents(self, place: int) -> _Memory:
         return self._memory.setdefault(place, _Memory())
 
-    def _remember(self, place: int, field: _Field, value: Value) -> None:
-        contents = self._contents(place)
-        before = contents.fields.get(field)
-        after = value if before is None else _joined(before, value)
-        if after != before:
-            contents.fields[field] = after
-            self._grown = True
+    def _remember(self, place: int, field: _Field) -> None:
+        self._grown |= self._contents(place).keep(field)
 
     def _settle(self, work: list[int]) -> None:
         while work:
@@ -618,23 +786,25 @@ class _Analysis:
         base = self._places.bases.get(fields[3]) if name == "add.b64" else None
         if base is not None and fields[4] in self._arithmetic.constants:
             return self._places.at(base, self._arithmetic.constants[fields[4]])
-        return self._arithmetic.result(name, fields, state)
+        return self._arithmetic.result(pc, name, fields, state)
 
     # -- memory --------------------------------------------------------------------------------------------------------
     def _field(self, step: Step) -> tuple[int, int]:
-        """Constant offset and size of an access."""
+        """Constant offset and size of an access; the size of a copy is 0."""
         fields = self._code[step.pc]
         name = NAMES[fields[0]]
-        if OPERATIONS[name].kind not in ("load", "store", "atomic"):
-            return 0, 0
-        return offset_of(fields[6]), access_shape(name)[1] if step.kind == "atomic" else memory_shape(name)[1]
+        kind = OPERATIONS[name].kind
+        if kind in ("load", "store", "atomic"):
+            return offset_of(fields[6]), access_shape(name)[1] if kind == "atomic" else memory_shape(name)[1]
+        if name.startswith("async."):
+            return 0, SIZE[name.split(".")[2]]
+        return offset_of(fields[6]) if name in CP_ASYNC and step.kind == "store" else 0, 0
 
-    def _where(self, step: Step, state: _State) -> list[int]:
+    def _where(self, step: Step, address: Value) -> list[int]:
         """The allocations that an access may go to."""
         table = self._places.tables.get(self._program.array_of[step.pc])
         if table is not None:
             return [table]
-        address = self._address(step, state)
         bits = address.plus or address.number
         return [n for n in range(bits.bit_length()) if n and bits >> n & 1] or [ELSEWHERE]
 
@@ -643,96 +813,146 @@ class _Analysis:
         if base is not None:
             found = self._places.at(base, self._field(step)[0])
             return found._replace(at=found.at - self._field(step)[0])
+        if step.array and self._is_tile(step):
+            return self._places.mapped.get(step.address) or Value(plus=self._places.of("global", "variable"))
         return state.get(step.address, NOTHING)
 
+    def _is_tile(self, step: Step) -> bool:
+        """Whether it is the side of a tensor copy that a tensor map describes."""
+        name: str = NAMES[self._code[step.pc][0]]
+        return name.startswith("tensor.")
+
+    def _spots(self, step: Step, address: Value) -> list[tuple[list[int], Value]]:
+        """Where an access may go: to which allocations, by which address."""
+        reached = self._reached.get(step.pc)
+        if reached is not None:
+            return [([found.plus.bit_length() - 1], found) for found in reached]
+        places = self._where(step, address)
+        if address.step and self._field(step)[1] and any(self._places.spaces[n] in ("shared", "local") for n in places):
+            self.strays.add(step.pc)
+        return [(places, self._arithmetic.moved(address, self._field(step)[0]))]
+
     def _accessed(self, step: Step, state: _State) -> list[Value]:
-        places, (offset, size) = self._where(step, state), self._field(step)
+        offset, size = self._field(step)
+        name = self._program.array_of[step.pc]
+        if name is not None and name.startswith(SAVED):
+            return self._kept((name, offset), step, state)
         address = self._address(step, state) if step.address >= 0 else NOTHING
         self._followed |= address.loaded
         found = []
-        if step.kind in ("load", "atomic"):
-            found = [self._load(places, address, offset + n * size, size) for n in range(len(step.writes))]
-        if step.kind in ("store", "atomic"):
-            for more, value in self._stored(step, state):
-                for place in places:
-                    self._store(place, address, more, size, value)
-        return found
+        for places, to in self._spots(step, address):
+            if step.kind == "load" and COPIED in step.writes:
+                self._source = _Source(places, to, step.reach)
+                found.append([_number(*(field.value for field in self._copied()))])
+            elif step.kind in ("load", "atomic"):
+                found.append([self._load(places, to, n * size, size) for n in range(len(step.writes))])
+            if step.kind in ("store", "atomic"):
+                for field in self._stored(step, state, to):
+                    for place in places:
+                        self._store(place, field)
+        return [functools.reduce(_joined, values) for values in zip(*found, strict=True)]
 
-    def _stored(self, step: Step, state: _State) -> Iterator[tuple[int, Value]]:
-        """What an instruction stores at which constant offset."""
-        offset, size = self._field(step)
+    def _kept(self, where: tuple[str, int], step: Step, state: _State) -> list[Value]:
+        """What a register holds that is saved before a call and restored behind it."""
+        before = self._saved.get(where, NOTHING)
+        if step.kind == "load":
+            return [before]
+        after = _joined(before, state.get(step.reads[1], NOTHING))
+        self._grown |= after != before
+        self._saved[where] = after
+        return []
+
+    def _stored(self, step: Step, state: _State, to: Value) -> Iterator[_Field]:
+        """What an instruction stores at an address, and where."""
+        if COPIED in step.reads:
+            for field in self._copied():
+                yield self._arriving(field, to, reduced=step.kind == "atomic")
+            return
+        size = self._field(step)[1]
         keeps = NAMES[self._code[step.pc][0]].split(".")[1] in ("exch", "cas") or step.kind == "store"
         rows = [row for row in step.reads[1:] if row != step.guard] if step.reads[:1] == (step.address,) else step.reads
         for n, row in enumerate(rows):
             value = state.get(row, NOTHING)
-            yield offset + n * size * (step.kind == "store"), value if keeps else _number(value)
+            there = self._arithmetic.moved(to, n * size * (step.kind == "store"))
+            yield _Field(there.at, there.step, size, value if keeps else _number(value))
+
+    def _copied(self) -> Iterator[_Field]:
+        """What the source of a copy holds: numbers have a size of 0."""
+        places, source, size = self._source
+        for place in list(self._memory) if ELSEWHERE in places else (*places, ELSEWHERE):
+            contents = self._memory.get(place)
+            if contents is None:
+                continue
+            if contents.number:
+                yield _Field(0, 1, 0, Value(number=contents.number, low=0))
+            for field in contents.fields():
+                known = place != ELSEWHERE and not (source.step or field.step)
+                if known and not source.at - field.size < field.at < source.at + size:
+                    continue
+                yield field if field.size <= size else field._replace(value=_number(field.value))
+
+    def _arriving(self, field: _Field, to: Value, *, reduced: bool) -> _Field:
+        """What a copy leaves: at the same distance from its address as before, where both are known."""
+        source = self._source.address
+        value = _number(field.value) if reduced else field.value
+        if not (source.plus and to.plus):
+            return _Field(0, field.size or 1, field.size, value)
+        step = math.gcd(field.step, source.step, to.step)
+        at = field.at - source.at + to.at
+        return _Field(at % step if step else at, step, field.size, value)
 
     def _load(self, places: Sequence[int], address: Value, offset: int, size: int) -> Value:
         found = NOTHING
         if size == 8:
-            found = Value(loaded=functools.reduce(operator.or_, (1 << place for place in places)))
+            loaded = functools.reduce(operator.or_, (1 << place for place in places))
+            found = Value(step=0, loaded=loaded)
         number = 0
-        at = address.at + offset
-        fields: list[_Field] = [("by", at, size), ("at", at, size) if address.exact else ("any", 0, size)]
+        at, step = address.at + offset, address.step
         others = () if places[0] in self._places.tables.values() else (ELSEWHERE,)
         for place in list(self._memory) if ELSEWHERE in places else (*places, *others):
             contents = self._memory.get(place)
             if contents is None:
                 continue
             number |= contents.number
-            for kept in (contents.fields[field] for field in fields if field in contents.fields):
-                first, found = not found.plus, _joined(found, kept)
-                if first:
-                    found = found._replace(at=kept.at, exact=kept.exact)
-            if places == [place] and (address.exact or self._places.spaces[place] in ("global", "shared", "dynamic")):
-                found = _joined(found, self._of_parts(place, at, size))
+            anywhere = ELSEWHERE in places and place != ELSEWHERE
+            found = functools.reduce(_joined, contents.held(at, step, size, anywhere=anywhere), found)
+            if place in places and place != ELSEWHERE:
+                part = contents.part(at, step, size)
+                if part.plus:
+                    found = _joined(found, part._replace(loaded=1 << place))
         return found._replace(number=found.number | number, low=0) if number else found
 
-    def _of_parts(self, place: int, at: int, size: int) -> Value:
-        """A part of an address, where a whole one is stored; an address, where parts of one are."""
-        contents = self._memory[place]
-        kinds = ("at",) if self._places.spaces[place] == "local" else ("at", "by")  # many variables are one array there
-        smaller = [(kind, at, size) for kind in ("by", "at")]
-        if size < 8 and any(field in contents.numbers for field in smaller):
-            return NOTHING
-        whole = [(kind, at - back, 8) for kind in kinds for back in range(1 - size, 8)]
-        parts = [(kind, at + n, width) for kind in kinds for n in range(8) for width in (1, 2, 4)]
-        met = [contents.fields[field] for field in (whole if size < 8 else parts) if field in contents.fields]
-        plus = functools.reduce(operator.or_, (value.plus for value in met if size < 8 or value.half), 0)
-        if not plus:
-            return NOTHING
-        self._torn = True
-        return Value(plus, low=0, half=size < 8, loaded=1 << place) if self._by_parts else NOTHING
-
-    def _store(self, place: int, address: Value, offset: int, size: int, value: Value) -> None:
-        contents = self._contents(place)
-        where: _Field = ("at" if address.exact else "by", address.at + offset, size)
+    def _store(self, place: int, field: _Field) -> None:
+        value, size = field.value, field.size
+        if size < 8 and _is_whole(value) and not (size == 4 and self._is_small(value)):
+            value = value._replace(half=True, part=0)
         if value.half and size < 8:
-            self._remember(place, where, value)
+            self._remember(place, field._replace(value=value))
             return
         value = _as_number(value)
         number = value.number | value.minus
-        if size < 8 and not value.bits:
-            contents.numbers.add(where)
-        if size != 8 and (size != 4 or value.plus & ~self._arithmetic.small):  # a part of an address
+        if size != 8 and (size != 4 or not self._is_small(value)):  # a part of an address
             number |= value.plus
         elif value.plus:
             self._followed |= value.loaded
-            kept = Value(plus=value.plus, low=value.low, at=value.at * value.exact, exact=value.exact)
-            self._remember(place, where, kept)
-            if address.exact and self._places.spaces[place] != "local":  # where an index leads, too
-                self._remember(place, ("any", 0, size), kept)
+            kept = Value(plus=value.plus, low=value.low, at=value.at, step=value.step)
+            self._remember(place, field._replace(value=kept))
+        contents = self._contents(place)
         if number & ~contents.number:
             contents.number |= number
             self._grown = True
+
+    def _is_small(self, value: Value) -> bool:
+        return not value.plus & ~self._arithmetic.small
 
     # -- what must not depend on places ------------------------------------------------------------------------------
     def found(self) -> list[ByPlace]:
         """Return what depends on where memory lies."""
         made: dict[tuple[int, str], Bits] = {}
         for step, state in self._steps():
-            for what, bits in self._steered(step, state):
-                if bits:
+            for what, found in self._steered(step, state):
+                bits = found & ~self._places.frames.plus
+                if bits & ~CHOSEN:
                     made[step.pc, what] = made.get((step.pc, what), 0) | bits
         return [
             ByPlace(pc, what, tuple(dict.fromkeys(n for k, n in enumerate(self._places.names) if k and bits >> k & 1)))
@@ -775,15 +995,25 @@ class _Analysis:
     def _left(self, step: Step, state: _State) -> tuple[Bits, Bits]:
         """The allocations on whose places depends what is left in arrays of the caller: as a number, as an address."""
         callers, outlive = self._places.of("global"), self._places.of(*_OUTLIVE)
-        outlasting = [place for place in self._where(step, state) if place == ELSEWHERE or callers >> place & 1]
+        block = self._places.block.plus
+        address = self._address(step, state)
+        outlasting = [place for place in self._where(step, address) if place == ELSEWHERE or callers >> place & 1]
         again = any(self._followed >> place & 1 for place in (*outlasting, ELSEWHERE))
-        number = address = 0
-        for _, value in self._stored(step, state) if outlasting else ():
-            is_byte = bool(value.loaded) and self._field(step)[1] == 1  # of a structure that a loop copies
+        number = whole = 0
+        for _, _, size, value in self._stored(step, state, address) if outlasting else ():
+            is_byte = bool(value.loaded) and size == 1 and value.part < 0  # of a structure that a loop copies
+            is_byte |= size < 8 and any(self._is_complete(place, value.plus) for place in outlasting)
             number |= value.number | value.minus
-            if not is_byte and (self._field(step)[1] < 8 or not _is_whole(value)):
-                number |= value.plus & ~self._places.block.plus
+            if not is_byte and (size < 8 or not _is_whole(value)):
+                number |= value.plus & ~block
             elif not again:
                 number |= value.plus & ~outlive
-                address |= value.plus & outlive & ~self._places.block.plus
-        return number, address
+                whole |= value.plus & outlive & ~block
+        return number, whole
+
+    def _is_complete(self, place: int, plus: Bits) -> bool:
+        """Return whether all parts of an address are stored in an allocation, side by side."""
+        contents = self._memory.get(place)
+        fields = () if contents is None else contents.fields()
+        parts = [f for f in fields if f.size < 8 and f.value.plus == plus and f.value.part >= 0 and f.fits(0)]
+        return {byte for f in parts for byte in range(f.value.part, f.value.part + f.size)} >= _UPPER_BYTES

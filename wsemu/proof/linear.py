@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from wsemu.model.program import Program
-    from wsemu.proof.taint import Analysis, _Block
+    from wsemu.proof.taint import Analysis, Block
     from wsemu.proof.taint_steps import Step
 
 
@@ -109,7 +109,7 @@ class Linear:
                 yield step, rows, bits
                 self._step(step, rows, bits)
 
-    def _through(self, block: _Block) -> Rows:
+    def _through(self, block: Block) -> Rows:
         rows, bits = dict(self.starts[block.start]), dict(block.state or {})
         for step in block.steps:
             self._step(step, rows, bits)

@@ -284,7 +284,7 @@ def may_be_steered_by(
 
 
 # -- flow ------------------------------------------------------------------------------------------------------------
-class _Block:
+class Block:
     """Instructions that run one after another."""
 
     __slots__ = ("reads_memory", "start", "state", "steps", "successors")
@@ -298,7 +298,7 @@ class _Block:
         self.reads_memory = any(step.kind in ("load", "atomic", "barrier") and step.writes for step in steps)
 
 
-def blocks_of(program: Program, executions: Sequence[int], decoder: Decoder) -> dict[int, _Block]:
+def blocks_of(program: Program, executions: Sequence[int], decoder: Decoder) -> dict[int, Block]:
     """Executed blocks by their first pc.  Lanes that wait at a join go on after it, as if they had run through it."""
     names = [NAMES[fields[0]] for fields in decoder.code]
     ran = [bool(count) for count in executions]
@@ -315,7 +315,7 @@ def blocks_of(program: Program, executions: Sequence[int], decoder: Decoder) -> 
         if ran[start]:
             steps = [step for pc in range(start, end) if ran[pc] for step in decoder.steps(pc)]
             targets = [t for t in following.get(end - 1, [end]) if t < len(names) and ran[t]]
-            blocks[start] = _Block(start, steps, targets)
+            blocks[start] = Block(start, steps, targets)
     return blocks
 
 
@@ -522,7 +522,7 @@ class Analysis:
                     work.add(target)
                     heapq.heappush(heap, target)
 
-    def _arrive(self, block: _Block, state: State) -> bool:
+    def _arrive(self, block: Block, state: State) -> bool:
         """Control comes to a block with these rows; whether that is news."""
         known = block.state
         if known is None:

@@ -36,7 +36,7 @@ them arrays"""
 State = dict[int, Bits]
 """register row -> what its value may come from; rows that come from neither are left out"""
 UNBOUNDED = 1 << 62
-_COPIED = -2
+COPIED = -2
 """stands for the row that would hold what a copy moves"""
 _MAP = -3
 """the same of a tensor map"""
@@ -408,8 +408,8 @@ class Decoder:
         results = tuple(fields[2] + k * ROW for k in range(to))
         shared = self.regions.all_of("shared", "dynamic")
         for descriptor in steering:
-            yield Step(pc, "load", (descriptor, *guards), (_COPIED,), 0, descriptor, array=shared, keeps=self.taint)
-        reads = (*own, *sums, fields[6], _COPIED, *guards)
+            yield Step(pc, "load", (descriptor, *guards), (COPIED,), 0, descriptor, array=shared, keeps=self.taint)
+        reads = (*own, *sums, fields[6], COPIED, *guards)
         yield Step(pc, "alu", reads, results, guard, keeps=self.taint)
         yield Step(pc, "async", guards, guard=guard, operands=(*steering, fields[6]))
 
@@ -448,10 +448,10 @@ class Decoder:
         guard = guards[0] if guards else 0
         to, source, size, *more = rows
         reach = self.constants32.get(size, UNBOUNDED)
-        yield Step(pc, "load", (source, *guards), (_COPIED,), 0, source, reach=reach, keeps=self.taint)
+        yield Step(pc, "load", (source, *guards), (COPIED,), 0, source, reach=reach, keeps=self.taint)
         kind = "atomic" if effects_of(name).moves.combines else "store"
         yield Step(
-            pc, kind, (to, _COPIED, *guards), (), guard, to, operands=(size, *more), reach=reach, window=window,
+            pc, kind, (to, COPIED, *guards), (), guard, to, operands=(size, *more), reach=reach, window=window,
             keeps=self.taint,
         )  # fmt: skip
 
@@ -478,16 +478,16 @@ class Decoder:
         if name in MULTICASTS:
             steering = (*steering, fields[2] + (fields[7] & TENSOR_RANK) * ROW)
         if moves.credits:
-            yield Step(pc, "load", guards, (_COPIED,), 0, outside, array=memory, operands=steering, keeps=self.taint)
+            yield Step(pc, "load", guards, (COPIED,), 0, outside, array=memory, operands=steering, keeps=self.taint)
             yield Step(
-                pc, "store", (inside, _COPIED, *guards), (), guard, inside, operands=(bar,), reach=UNBOUNDED,
+                pc, "store", (inside, COPIED, *guards), (), guard, inside, operands=(bar,), reach=UNBOUNDED,
                 keeps=self.taint,
             )  # fmt: skip
         elif moves.agent:
             kind = "atomic" if moves.combines else "store"
-            yield Step(pc, "load", (inside, *guards), (_COPIED,), 0, inside, reach=UNBOUNDED, keeps=self.taint)
+            yield Step(pc, "load", (inside, *guards), (COPIED,), 0, inside, reach=UNBOUNDED, keeps=self.taint)
             yield Step(
-                pc, kind, (_COPIED, *guards), (), guard, outside, array=memory, operands=steering, keeps=self.taint
+                pc, kind, (COPIED, *guards), (), guard, outside, array=memory, operands=steering, keeps=self.taint
             )
         else:
             yield Step(pc, "async", guards, guard=guard, operands=steering)

@@ -25,6 +25,7 @@ from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
 from wsemu.frontend.ptx.module import size_of
 from wsemu.frontend.ptx.steps import BITS, move
 from wsemu.frontend.ptx.variables import LARGEST, CallParameter, on_stack
+from wsemu.model.addresses import SAVED
 from wsemu.model.data import dataclass, field
 from wsemu.model.isa import STACK_UNIT
 
@@ -398,31 +399,36 @@ def _keep(e: Emitter, own: Stack, site: _Site, needed: Sequence[Register], order
     into, back = site.save.instructions, site.restore.instructions
     back.append(_step("sub.b64", (own.top,), (own.top, amount), site.restore))
     for n, register in enumerate(saved):
-        into += _stored(e, own.top, 8 * n, register, site.save)
-        back += _loaded(e, own.top, 8 * n, register, site.restore)
+        into += _stored(e, own.top, 8 * n, register, site)
+        back += _loaded(e, own.top, 8 * n, register, site)
     into.append(_step("add.b64", (own.top,), (own.top, amount), site.save))
 
 
 def _step(
-    operation: str, results: tuple[Register, ...], operands: tuple[Register, ...], block: Block, at: int = 0
+    operation: str,
+    results: tuple[Register, ...],
+    operands: tuple[Register, ...],
+    block: Block,
+    at: int = 0,
+    array: str | None = None,
 ) -> GraphInstruction:
-    return GraphInstruction(operation, results, operands, at, span=block.span, stack=block.stack)
+    return GraphInstruction(operation, results, operands, at, span=block.span, stack=block.stack, array=array)
 
 
-def _stored(e: Emitter, top: Register, at: int, register: Register, block: Block) -> Iterator[GraphInstruction]:
-    type_ = e.graph.types[register]
+def _stored(e: Emitter, top: Register, at: int, register: Register, site: _Site) -> Iterator[GraphInstruction]:
+    type_, block = e.graph.types[register], site.save
     if type_ == "p":
         number = e.graph.new("b32")
         yield _step("selp.b32", (number,), (e.constant("b32", 1), e.constant("b32", 0), register), block)
         register, type_ = number, "b32"
-    yield _step(f"st.b{BITS[type_]}", (), (top, register), block, at)
+    yield _step(f"st.b{BITS[type_]}", (), (top, register), block, at, f"{SAVED}{site.save.index}")
 
 
-def _loaded(e: Emitter, top: Register, at: int, register: Register, block: Block) -> Iterator[GraphInstruction]:
-    type_ = e.graph.types[register]
+def _loaded(e: Emitter, top: Register, at: int, register: Register, site: _Site) -> Iterator[GraphInstruction]:
+    type_, block, array = e.graph.types[register], site.restore, f"{SAVED}{site.save.index}"
     if type_ != "p":
-        yield _step(f"ld.b{BITS[type_]}", (register,), (top,), block, at)
+        yield _step(f"ld.b{BITS[type_]}", (register,), (top,), block, at, array)
         return
     number = e.graph.new("b32")
-    yield _step("ld.b32", (number,), (top,), block, at)
+    yield _step("ld.b32", (number,), (top,), block, at, array)
     yield _step("setp.ne.b32", (register,), (number, e.constant("b32", 0)), block)

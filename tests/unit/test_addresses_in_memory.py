@@ -1,0 +1,147 @@
+"""Addresses that go through memory, copies and lanes are followed, whatever carries them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu.launch.result import Report
+
+FOLDER = Path(__file__).parents[1] / "ptx"
+KERNELS = dict(re.findall(r"^KERNEL (\w+)\((.*)\) {", (FOLDER / "pointers.cu").read_text(), re.MULTILINE))
+MODULES = {name: wsemu.load_ptx(FOLDER / f"pointers.{name}.ptx") for name in ("sm_90", "sm_90.debug")}
+
+
+@pytest.mark.parametrize("made", MODULES)
+@pytest.mark.parametrize("name", KERNELS)
+def test_pointers_in_arrays_structures_and_bytes_are_followed(name: str, made: str) -> None:
+    elements = {"Item": "i8", "Three": "i8", "int": "i4"}
+    given = [p.split() for p in KERNELS[name].split(", ")]
+    arguments = [np.zeros(256, elements[type_]) if to[0] == "*" else np.int32(2) for type_, to in given]
+    report = wsemu.check(MODULES[made][name], 1, 64, tuple(arguments))
+    is_left = any("is left in memory" in note for note in report.notes)
+    if name.startswith("differs"):
+        assert (report.verdict, report.reasons) == ("incomplete", ["addresses"]), report
+    else:
+        assert (report.verdict, is_left) == ("verified", name.startswith("leaves")), report
+
+
+COPIES = """
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 o, .param .u64 a, .param .u64 b)
+{
+.reg .b32 %r<19>; .reg .b64 %rd<19>; .reg .pred %p<3>; .reg .b16 %h<3>;
+.shared .align 16 .b8 s[64]; .shared .align 16 .b8 t[64]; .shared .align 8 .b64 bar; .local .align 16 .b8 l[64];
+ld.param.u64 %rd1, [o]; ld.param.u64 %rd2, [a]; ld.param.u64 %rd3, [b];
+cvta.to.global.u64 %rd1, %rd1; cvta.to.global.u64 %rd2, %rd2; cvta.to.global.u64 %rd3, %rd3;
+mov.u64 %rd9, 0; mov.u32 %r1, 0; mov.u32 %r9, s; mov.u32 %r8, bar;
+mov.u32 %r12, %cluster_ctarank;
+OTHER
+mapa.shared::cluster.u32 %r10, %r9, %r12; mapa.shared::cluster.u32 %r11, %r8, %r12;
+st.shared.v2.u64 [s], {%rd9, %rd9};
+mbarrier.init.shared::cta.b64 [bar], 1; fence.mbarrier_init.release.cluster;
+MEET MAKE;
+BODY
+MEET ret;
+}
+"""
+PUT = "st.shared.u64 [s], %rd4; fence.proxy.async;"
+PUT_OUT = "st.global.v2.u64 [%rd3], {%rd4, %rd9}; fence.proxy.async;"
+GET = "st.global.u64 [%rd1], %rd5;"
+DONE = "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"
+BULK = "mbarrier::complete_tx::bytes"
+
+
+def _awaited(size: int, copy: str) -> str:
+    return f"""mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], {size}; {copy}
+        W: mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0; @!%p1 bra W;"""
+
+
+def _loaded(size: int, copy: str) -> str:
+    return f"{_awaited(size, copy)} ld.shared.u64 %rd5, [t]; {GET}"
+
+
+MOVES = {
+    "bulk store": f"{PUT} cp.async.bulk.global.shared::cta.bulk_group [%rd1], [s], 16; {DONE}",
+    "bulk load": PUT_OUT + _loaded(16, f"cp.async.bulk.shared::cluster.global.{BULK} [t], [%rd3], 16, [bar];"),
+    "bulk send": PUT
+    + _loaded(
+        16,
+        f"mov.u32 %r2, t; mapa.shared::cluster.u32 %r2, %r2, %r12; "
+        f"cp.async.bulk.shared::cluster.shared::cta.{BULK} [%r2], [s], 16, [%r11];",
+    ),
+    "multicast": PUT_OUT
+    + _loaded(
+        16,
+        f"mov.u16 %h1, 1; cp.async.bulk.shared::cluster.global.{BULK}.multicast::cluster [t], [%rd3], 16, [bar], %h1;",
+    ),
+    "16 bytes": f"{PUT_OUT} cp.async.cg.shared.global [t], [%rd3], 16; cp.async.wait_all;"
+    f"ld.shared.u64 %rd5, [t]; {GET}",
+    "8 bytes": f"{PUT_OUT} cp.async.ca.shared.global [t+8], [%rd3], 8; cp.async.wait_all;"
+    f"ld.shared.u64 %rd5, [t+8]; {GET}",
+    "by an agent": _awaited(8, f"st.async.shared::cluster.{BULK}.b64 [%r10+8], %rd4, [%r11];")
+    + f"ld.shared.u64 %rd5, [s+8]; {GET}",
+    "a vector by an agent": _awaited(16, f"st.async.shared::cluster.{BULK}.v2.b64 [%r10], {{%rd9, %rd4}}, [%r11];")
+    + f"ld.shared.u64 %rd5, [s+8]; {GET}",
+    "remote store": f"st.shared::cluster.u64 [%r10], %rd4; ld.shared.u64 %rd5, [s]; {GET}",
+    "remote load": f"{PUT} ld.shared::cluster.u64 %rd5, [%r10]; {GET}",
+    "exchange": f"atom.shared.exch.b64 %rd6, [s], %rd4; ld.shared.u64 %rd5, [s]; {GET}",
+    "what was exchanged": f"{PUT} atom.shared.exch.b64 %rd5, [s], 0; {GET}",
+    "compare and swap": f"atom.shared.cas.b64 %rd6, [s], 0, %rd4; ld.shared.u64 %rd5, [s]; {GET}",
+    "vectors": "st.shared.v2.u64 [t], {%rd4, %rd4}; ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [t];"
+    f"st.shared.v4.u32 [s], {{%r4, %r5, %r6, %r7}}; ld.shared.u64 %rd5, [s+8]; {GET}",
+    "halves": f"mov.b64 {{%r5, %r6}}, %rd4; st.shared.u32 [s], %r5; st.shared.u32 [s+4], %r6;"
+    f"ld.shared.u64 %rd5, [s]; {GET}",
+    "lanes": "mov.b64 {%r5, %r6}, %rd4; shfl.sync.idx.b32 %r5, %r5, 0, 31, 1; shfl.sync.idx.b32 %r6, %r6, 0, 31, 1;"
+    f"mov.b64 %rd5, {{%r5, %r6}}; {GET}",
+    "local memory": "st.local.u64 [l+8], %rd4; cvt.u64.u32 %rd7, %r1; mov.u64 %rd8, l; mad.lo.u64 %rd8, %rd7, 8, %rd8;"
+    f"ld.local.u64 %rd5, [%rd8+8]; {GET}",
+    "a generic address": f"mov.u64 %rd8, s; cvta.shared.u64 %rd8, %rd8; st.u64 [%rd8+8], %rd4;"
+    f"ld.shared.u64 %rd5, [s+8]; {GET}",
+}
+CHANGES = {
+    "bulk reduction": f"{PUT} cp.reduce.async.bulk.global.shared::cta.bulk_group.or.b64 [%rd1], [s], 16; {DONE}",
+    "reduction by an agent": _awaited(8, f"red.async.relaxed.cluster.shared::cluster.{BULK}.add.u64 [%r10],"
+    " %rd4, [%r11];")
+    + f"ld.shared.u64 %rd5, [s]; {GET}",
+    "4 bytes": f"{PUT_OUT} cp.async.ca.shared.global [t], [%rd3], 4; cp.async.wait_all; ld.shared.u32 %r5, [t];"
+    "st.global.u32 [%rd1], %r5;",
+    "sum": f"atom.shared.add.u64 %rd6, [s], %rd4; ld.shared.u64 %rd5, [s]; {GET}",
+    "one byte": "st.shared.u64 [t], %rd4; ld.shared.u8 %h1, [t+3]; st.shared.u8 [s+3], %h1;"
+    f"ld.shared.u64 %rd5, [s]; {GET}",
+    "two bytes": "st.shared.u64 [t], %rd4; ld.shared.u16 %h1, [t+2]; st.global.u16 [%rd1], %h1;",
+}  # fmt: skip
+
+
+OTHER = "xor.b32 %r12, %r12, 1; mov.u32 %r13, %ctaid.x; mad.wide.u32 %rd1, %r13, 8, %rd1;"
+MEET = "barrier.cluster.arrive; barrier.cluster.wait;"
+
+
+def _checked(body: str, make: str) -> Report:
+    """Run a move, by a CTA for itself or by each of two for the other one."""
+    to_other = "%r11" in body
+    text = COPIES.replace("OTHER", OTHER if to_other else "").replace("MEET", MEET if to_other else "")
+    kernel = wsemu.load_ptx(text.replace("MAKE", make).replace("BODY", body)).only()
+    arrays = tuple(np.zeros(64, "u8") for _ in range(3))
+    return wsemu.check(kernel, 1 + to_other, 1, arrays, cluster=2 if to_other else None)
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_an_address_is_one_wherever_it_is_moved(move: str) -> None:
+    whole = _checked(MOVES[move], "mov.u64 %rd4, %rd2")
+    assert whole.verdict == "verified", whole
+    assert "is left in memory" in repr(whole.notes), whole
+    number = _checked(MOVES[move], "shr.u64 %rd4, %rd2, 9")
+    assert (number.verdict, number.reasons) == ("incomplete", ["addresses"]), number
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_made_of_an_address_on_the_way_is_a_number(change: str) -> None:
+    report = _checked(CHANGES[change], "mov.u64 %rd4, %rd2")
+    assert (report.verdict, report.reasons) == ("incomplete", ["addresses"]), report
