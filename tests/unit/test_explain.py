@@ -153,6 +153,7 @@ error[race]: write-after-read hazard on shared `tile[lane]`
        3 warp 1  arrive barrier 2 gen 0  :10  64/64 complete
        4 warp 1  store  tile[lane]       :9   i=1  (2)
        5 warp 0  load   tile[lane]       :15  i=0  (1)
+   = run `wsemu explain race` for more
 """
     )
 
@@ -249,6 +250,7 @@ error[race]: write-after-read hazard on shared `tile[1, t]`
        6 warp 1  sync  barrier 0 gen 1  :9   64/64 complete
        7 warp 0  store tile[1, t]       :8   i=4  (2)
        8 warp 1  load  tile[1, 63 - t]  :11  (1)
+   = run `wsemu explain race` for more
 """
     )
 
@@ -293,6 +295,7 @@ error[race]: write-after-write hazard on global `x[t]`
   = schedule:
       1 CTA (1, 1, 0) warp 0  store x[t]  :6  (2)
       2 CTA (0, 0, 0) warp 0  store x[t]  :6  (1)
+  = run `wsemu explain race` for more
 """
     )
 
@@ -418,6 +421,7 @@ error[race]: write-after-read hazard on shared `tile[t - 32]`
        6 warp 1  sync   barrier 3 gen 1  :22  64/64 complete
        7 warp 1  store  tile[t - 32]     :20  i=1  (2)
        8 warp 0  load   tile[t]          :16  1st iteration  (1)
+   = run `wsemu explain race` for more
 """
     )
 
@@ -458,6 +462,7 @@ error[intra-warp-race]: read-after-write hazard between lanes of a warp on
           `--lockstep` (`lockstep=True`) checks a kernel for older GPUs
   = hint: add `cuda.syncwarp()` after line 7, where all lanes meet, before line
           8
+  = run `wsemu explain intra-warp-race` for more
 """
     )
 
@@ -532,6 +537,7 @@ error[barrier-recycling]: barrier 0: arrive of generation 1 can be counted into
       2 warp 2  sync   barrier 1 gen 0  :6   64/64 complete
       3 warp 2  arrive barrier 0 gen 0  :7   64/64 complete  (2)
       4 warp 1  sync   barrier 0 gen 1  :9   (1) late
+  = run `wsemu explain barrier-recycling` for more
 """
     )
     without = recycling.explain(raw, places, Trace(events[:3], complete=False))

@@ -12,6 +12,7 @@ from wsemu.launch.result import Report
 from wsemu.model.errors import KernelError, UnsupportedError, UsageError
 from wsemu.model.finding import Counters, Finding, Site
 from wsemu.model.program import Span
+from wsemu.model.version import DOCS
 from wsemu.report import terminal
 
 SOURCE = """\
@@ -72,7 +73,8 @@ def test_a_finding(source):
         "          words that make this line long\n"
         "  = note: seen 1,200 times; this is the first\n"
         "  = holds in: every schedule\n"
-        "  = hint: move the arrive"
+        "  = hint: move the arrive\n"
+        "  = run `wsemu explain deadlock` for more"
     )
 
 
@@ -140,7 +142,10 @@ def test_lines_keep_to_the_width(tmp_path, width):
 
 def test_a_source_that_is_gone_leaves_the_place():
     text = terminal.render_finding(Finding(code="race", message="m", sites=[SITE_WITHOUT_SOURCE]))
-    assert text == "error[race]: m\n --> <string>:7:3\n  |\n7 | stored by warp 1\n  |"
+    assert (
+        text
+        == "error[race]: m\n --> <string>:7:3\n  |\n7 | stored by warp 1\n  |\n  = run `wsemu explain race` for more"
+    )
 
 
 SITE_WITHOUT_SOURCE = Site(file="<string>", line=7, column=3, end_column=4, text="stored by warp 1")
@@ -233,6 +238,8 @@ def test_colour_only_on_a_terminal(monkeypatch, stream, environment, coloured, s
     terminal.Printer(out).report(launch("failed", findings=[finding]))
     text = out.getvalue()
     assert ("\x1b[" in text) == coloured
-    shown = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    assert (f"{DOCS}codes/race.html\x1b\\" in text) == coloured
+    shown = re.sub(r"\x1b\[[0-9;]*m|\x1b\]8;.*?\x1b\\", "", text)
+    assert "= run `wsemu explain race` for more\n" in shown
     assert shown.startswith("error[race]: m\n --> kernel.py:3:9\n")
     assert "^^^^^^^^^^^^^^^^^^^ here" in shown

@@ -7,6 +7,7 @@
        |         ^^^^^^^^^^^^^^^^^^^ warp 1 waits: barrier 3 generation 0 has 32 of 64
        |
        = note: ...
+       = run `wsemu explain deadlock` for more
 
 `^` marks a primary site, `-` one that explains it.
 """
@@ -33,9 +34,13 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Finding
     from wsemu.model.program import Span
 
-Style = Literal["", "error", "warning", "good", "strong", "frame", "primary", "secondary"]
+Style = Literal["", "error", "warning", "good", "strong", "frame", "primary", "secondary", "explain"]
+"""`explain` marks the command that prints the page of a code: a terminal links it to that page"""
 Line = list[tuple[str, Style]]
 """pieces of one line of output with their styles"""
+
+EXPLAIN = "wsemu explain "
+"""the command before its code"""
 
 _MOST_SITES = 12
 """shown of one finding; the rest is counted"""
@@ -107,6 +112,12 @@ def finding_lines(
         yield from help_
     if more:
         yield from _more(more, gutter, width)
+    yield _explanation(finding.code, gutter)
+
+
+def _explanation(code: str, gutter: int) -> Line:
+    """Name the command that prints the page of a code."""
+    return [(f"{'':{gutter}} = ", "frame"), ("run `", ""), (f"{EXPLAIN}{code}", "explain"), ("` for more", "")]
 
 
 def _help(finding: Finding, cures: Sequence[Cure], gutter: int, width: int) -> Iterator[Line]:

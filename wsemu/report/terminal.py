@@ -7,6 +7,7 @@ import sys
 from typing import IO, TYPE_CHECKING, Any
 
 from wsemu.model.errors import inert
+from wsemu.model.version import DOCS
 from wsemu.report import diagnostic
 
 if TYPE_CHECKING:
@@ -28,7 +29,14 @@ _COLOURS: dict[diagnostic.Style, str] = {
     "frame": "blue",
     "primary": "bold red",
     "secondary": "blue",
+    "explain": "underline",
 }
+
+
+def _rich_style(text: str, style: diagnostic.Style) -> str:
+    """Return the style of a piece in rich's words; a command that explains a code links to the code's page."""
+    link = f" link {DOCS}codes/{text.removeprefix(diagnostic.EXPLAIN)}.html" if style == "explain" else ""
+    return f"{_COLOURS[style]}{link}"
 
 
 def render(report: Report, width: int = WIDTH, *, all_: bool = False) -> str:
@@ -125,7 +133,7 @@ class Printer:
 
         console = Console(file=self.stream, width=self.width, highlight=False)
         for line in lines:
-            console.print(Text.assemble(*((text, _COLOURS[style]) for text, style in line)), soft_wrap=True)
+            console.print(Text.assemble(*((text, _rich_style(text, style)) for text, style in line)), soft_wrap=True)
 
 
 def internal_error(sink: Sink, error: BaseException, frame: traceback.FrameSummary, remedy: str) -> None:
