@@ -1,4 +1,4 @@
-"""Phase unobserved: the producer fills the next buffer without a wait for its last use."""
+"""Phase alias: the producer fills the next buffer without a wait for its last use."""
 
 import numpy as np
 

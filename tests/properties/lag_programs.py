@@ -294,10 +294,13 @@ def judged_lag(program: Program, engines: tuple[Engine, ...]) -> JudgedLag:
         codes = {finding.code for finding in report.findings}
         said = f"{engine}: {report.verdict} with {', '.join(sorted(codes)) or 'nothing'}"
         shown = f"together {sorted(together)}, apart {sorted(apart)}"
-        late = together == {UNOBSERVED} and "lane-lag" in codes  # observed, if not in time: folded into the lag
-        wrong = report.verdict == "incomplete" or (
-            not late and (report.verdict == "failed") != bool(together and apart)
-        )
-        if wrong or (report.verdict == "verified" and not late and ("lane-lag" in codes) != bool(apart)):
+        wrong = (report.verdict == "failed") != bool(together - {UNOBSERVED} and apart - {UNOBSERVED})
+        warned = bool(codes & {"lane-lag", UNOBSERVED})  # an arrival that is late alone is folded into the lag
+        lags = "lane-lag" in codes or not apart - {UNOBSERVED}
+        if (
+            wrong
+            or report.verdict == "incomplete"
+            or (report.verdict == "verified" and (warned, lags) != (bool(apart), True))
+        ):
             complaints.append(f"{said}; the interleavings show {shown}")
     return JudgedLag(program, together, apart, known, complaints)

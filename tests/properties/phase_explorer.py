@@ -33,10 +33,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 DEADLOCK, OVER, PHASES, BYTES = "deadlock", "over-arrival", "phases", "bytes"
-RACE, PROXY, UNOBSERVED, OUTLIVES, MISMATCH, TOO_LATE = (
+RACE, PROXY, OUTLIVES, MISMATCH, TOO_LATE = (
     "race",
     "proxy",
-    "phase-unobserved",
     "async-outlives-cta",
     "count-mismatch",
     "dsmem-after-exit",
@@ -283,6 +282,8 @@ class Outlook(NamedTuple):
     known: bool
     war: bool
     """an asynchronous write after a plain read, ordered but without a fence: a warning"""
+    unobserved: bool = False
+    """an arrival before which nobody has seen the phase before complete: a warning"""
     stored: bool = False
     """a bulk store that its CTA does not wait for: a warning"""
     requested: bool = False
@@ -307,7 +308,9 @@ def outlook(program: Program, where: Where | None = None) -> Outlook:
     order = Order(program, explorer.phase)
     found, war = order.faults()
     late, requested, stored = order.at_the_end(where)
-    return Outlook(frozenset(found | late), explorer.completes, True, war, stored, requested, order.same)
+    return Outlook(
+        frozenset(found | late), explorer.completes, True, war, order.is_unobserved(), stored, requested, order.same
+    )
 
 
 Node = tuple[int, int]
@@ -433,7 +436,7 @@ class Order:
                         found.add(PROXY)
                     else:
                         war = True
-        return found | self._unobserved(), war
+        return found, war
 
     def _accesses(self, node: Node) -> Iterator[Access]:
         kind = self.kind(node)
@@ -531,8 +534,9 @@ class Order:
         end = thread, len(self.threads[thread])
         return any(point == end or end in self.later[point] for point in points)
 
-    def _unobserved(self) -> set[str]:
-        """Arrivals before which nobody has seen the phase before complete (PTX ISA 9.7.13.15.4)."""
+    def is_unobserved(self) -> bool:
+        """Whether before some arrival nobody has seen the phase before complete (PTX ISA, "Phase of the mbarrier
+        object")."""
         for node in self.nodes:
             kind = self.kind(node)
             if kind not in ("a", "d", "x", "i", "n"):
@@ -548,8 +552,8 @@ class Order:
                 for w in self.nodes
             )
             if phase and not seen:
-                return {UNOBSERVED}
-        return set()
+                return True
+        return False
 
 
 class Access(NamedTuple):

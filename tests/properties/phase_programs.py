@@ -22,7 +22,6 @@ from tests.properties.phase_explorer import (
     RACE,
     SIZE,
     TOO_LATE,
-    UNOBSERVED,
     VARIABLES,
     Outlook,
     Program,
@@ -265,7 +264,7 @@ HARMLESS: Final = frozenset({"uncovered-expectation"})
 """what may be found where no interleaving fails: an expectation that nothing waits for, whose surplus is harmless"""
 SURE: Final = {DEADLOCK, OVER, MISMATCH}
 """codes of what the run itself shows, so that some interleaving does"""
-ACCESSES: Final = {RACE, PROXY, UNOBSERVED, OUTLIVES, TOO_LATE}
+ACCESSES: Final = {RACE, PROXY, OUTLIVES, TOO_LATE}
 
 
 class JudgedPhases(NamedTuple):
@@ -316,6 +315,9 @@ def judged_phases(
         warns = any(finding.code == "same-value-store" for finding in report.findings)
         if not can.faults and not errors and warns != can.same:
             complaints.append(f"{engine}: same-value-store is {'' if warns else 'not '}found")
+        warns = any(finding.code == "phase-unobserved" for finding in report.findings)
+        if not can.faults and not errors and warns != can.unobserved:
+            complaints.append(f"{engine}: phase-unobserved is {'' if warns else 'not '}found")
         warns = any(finding.code == "store-outlives-cta" for finding in report.findings)
         if not can.faults and not errors and warns != can.stored:
             complaints.append(f"{engine}: store-outlives-cta is {'' if warns else 'not '}found")

@@ -22,7 +22,7 @@ import numpy as np
 from numpy import float32, int32, uint64
 
 import wsemu
-from tests.properties.phase_explorer import MEETINGS, UNOBSERVED, Explorer, Order, Program, Step
+from tests.properties.phase_explorer import MEETINGS, Explorer, Order, Program, Step
 from tests.properties.phase_programs import HARMLESS, mixed, ring
 from wsemu import cuda, ptx
 
@@ -243,31 +243,28 @@ class DrawnOrder(Order):
 
 
 class Outlook(NamedTuple):
-    """What goes wrong for some numbers; whether all were looked at; whether some answer hangs on what only came earlier
-    in time."""
+    """What goes wrong for some numbers; whether all were looked at."""
 
     faults: frozenset[str]
     known: bool
-    open: bool
     outcomes: int
     """in how many ways it may go on"""
 
 
 def outlook(program: Steered) -> Outlook:
-    faults, is_open, outcomes = set[str](), False, 0
+    faults, outcomes = set[str](), 0
     for resolved in _resolved(program):
         explorer = Drawing(resolved)
         barriers = explorer.explore()
         if not explorer.known:
-            return Outlook(frozenset(), known=False, open=False, outcomes=0)
+            return Outlook(frozenset(), known=False, outcomes=0)
         outcomes += bool(barriers or explorer.completes)
         faults |= barriers
         if not barriers and explorer.completes:
             found, _ = DrawnOrder(resolved, explorer.phase).faults()
             late, *_ = DrawnOrder(resolved, explorer.phase).at_the_end(None)
-            is_open |= UNOBSERVED in found
-            faults |= (found | late) - {UNOBSERVED}
-    return Outlook(frozenset(faults), known=True, open=is_open and not faults, outcomes=outcomes)
+            faults |= found | late
+    return Outlook(frozenset(faults), known=True, outcomes=outcomes)
 
 
 def _resolved(program: Steered) -> Iterator[Program]:
@@ -401,7 +398,7 @@ def judged_steered(program: Steered, engines: tuple[Engine, ...]) -> JudgedSteer
     can = outlook(program)
     complaints, said = list[str](), list[tuple[str, frozenset[str]]]()
     shown = ", ".join(sorted(can.faults)) or "no fault"
-    for engine in engines if can.known and not can.open else ():
+    for engine in engines if can.known else ():
         report = check_steered(program, engine)
         errors = frozenset(finding.code for finding in report.findings if finding.severity == "error")
         said.append((report.verdict, errors))

@@ -68,7 +68,7 @@ __global__ void store_left_alone(const int *x, int *y) {
   tile[t] = x[t];
   FENCE();
   __syncwarp();
-  if (t == 0) STORE(y, tile);  // expect: async-outlives-cta
+  if (t == 0) STORE(y, tile);  // expect: store-outlives-cta
 }
 
 // Stores to shared memory that the bulk copy may not see.

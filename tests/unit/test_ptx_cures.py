@@ -240,3 +240,37 @@ def test_fewer_groups_may_stay_under_way_and_the_line_is_the_kernels_own(tmp_pat
     lines = text.splitlines(keepends=True)
     mended = wsemu.load_ptx("".join([*lines[:changed], new, *lines[changed + 1 :]]))["k"]
     assert wsemu.check(mended, 1, 32, (np.ones(64, np.uint32), np.zeros(32, np.uint32))).verdict == "verified"
+
+
+STORED = """.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry stored(.param .u64 stored_param_0)
+{
+.reg .pred %p;
+.reg .b32 %r<4>;
+.reg .b64 %rd<2>;
+.shared .align 16 .b8 tile[128];
+ld.param.u64 %rd1, [stored_param_0];
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, tile;
+mad.lo.u32 %r3, %r1, 4, %r2;
+st.shared.u32 [%r3], %r1;
+fence.proxy.async;
+bar.warp.sync -1;
+setp.ne.u32 %p, %r1, 0;
+@%p bra END;
+cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2], 128;
+cp.async.bulk.commit_group;
+END:
+ret;
+}
+"""
+
+
+def test_a_store_that_outlives_its_cta_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "stored.ptx").write_text(STORED, encoding="utf-8")
+    report = wsemu.check(wsemu.load_ptx(tmp_path / "stored.ptx")["stored"], 1, 32, zeros(32))
+    assert [finding.code for finding in report.findings] == ["store-outlives-cta"]
+    found = report.cures(budget=PLENTY)
+    assert found[0].says == "insert `cp.async.bulk.wait_group.read 0` before line 22"

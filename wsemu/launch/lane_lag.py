@@ -32,9 +32,7 @@ def separated(bound: Bound, run: Ran) -> Ran:
     outcome, trace, initial = run
     lagging = [raw for raw in outcome.findings if raw.code in RULES]
     others = [raw for raw in outcome.findings if raw.code not in RULES]
-    failed = outcome.status != "done" or any(
-        raw.code in CODES and CODES[raw.code].severity == "error" and raw.code not in APART for raw in others
-    )
+    failed = outcome.status != "done" or any(_is_error(raw) and raw.code not in APART for raw in others)
     if not lagging or failed or bound.settings.lockstep or not {"phase", "lane-lag"} <= bound.settings.checkers:
         return run
     before = initial()
@@ -49,10 +47,11 @@ def separated(bound: Bound, run: Ran) -> Ran:
     if left and _are_late_alone([*left.values()], lags, trace):
         late, left = {raw.pc for raw in left.values()}, {}
         lags = [replace(raw, detail=raw.detail | {"unobserved": 1}) if raw.pc in late else raw for raw in lags]
-    if left:  # a warp is late: it is named, not a lane that lags as well
+    if any(_is_error(raw) for raw in left.values()):  # a warp is late: it is named, not a lane that lags as well
         findings = [left.get(_cause(raw), raw) for raw in outcome.findings]
         return replace(outcome, findings=findings), trace, initial
-    findings = sorted([*others, *lags], key=lambda raw: (raw.code, raw.pc, raw.other_pc))
+    stays = [raw for raw in lagging if _cause(raw) in left]
+    findings = sorted([*others, *lags, *stays], key=lambda raw: (raw.code, raw.pc, raw.other_pc))
     return replace(outcome, findings=findings), trace, initial
 
 
@@ -65,6 +64,10 @@ def _are_late_alone(left: list[RawFinding], lags: list[RawFinding], trace: Trace
     arrived = {(e.place, e.generation - 1) for e in events.events if e.kind == "arrive_on" and e.generation > 0}
     seen = {(e.place, e.generation) for e in events.events if e.kind == "await"}
     return events.complete and arrived <= seen
+
+
+def _is_error(raw: RawFinding) -> bool:
+    return raw.code in CODES and CODES[raw.code].severity == "error"
 
 
 def _cause(raw: RawFinding) -> tuple[str, int, int]:

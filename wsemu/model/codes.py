@@ -82,7 +82,10 @@ _CODES = {
     "phase-alias": Code(
         "error", "an operation that can meet another phase of its mbarrier than it did here", "phase", proves=True
     ),
-    "phase-unobserved": Code("error", "an arrival before anyone has seen the phase before complete", "phase"),
+    "phase-unobserved": Code(
+        "warning", "an arrival before anyone has seen the phase before complete", "phase", strict=True,
+        rests_on="arrivals count although nobody waited for the phase before",
+    ),
     "lane-lag": Code(
         "warning", "a phase that only a lane which lags behind its own converged instruction can miss", "lane-lag",
         proves=True, strict=True, rests_on="lanes that wait together go on together",

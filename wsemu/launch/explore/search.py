@@ -549,7 +549,9 @@ def is_warning(raw: RawFinding) -> bool:
     return raw.code in _WARNINGS
 
 
-_WARNINGS = frozenset("dangling-phase proxy-war mbarrier-unfenced store-outlives-cta same-value-init".split())
+_WARNINGS = frozenset(
+    "dangling-phase phase-unobserved proxy-war mbarrier-unfenced store-outlives-cta same-value-init".split()
+)
 
 
 def _array(address: int) -> int:
