@@ -33,7 +33,7 @@ class Family(NamedTuple):
     kind: str
     entries: Mapping[str, Callable[..., int]]
     """operation -> a function in the VM's language, of (machine, warp, pc, lanes, memory, again), all int64: see
-    `outside` in sync/mbarrier.py"""
+    `outside` in asynchronous.py"""
     numbers: int = 0
     rows: int = 0
     wait: Callable[[Numbers, list[int], int, int, int], ObjectWait] | None = None

@@ -12,8 +12,8 @@ from wsemu.machine.records import instruction_at, machine_at, warp_at
 from wsemu.machine.scalars import load_i64, popcount, store_i64
 from wsemu.machine.state import DONE, EVENT_KINDS, STANDS
 from wsemu.machine.sync.clocks import begin_interval
+from wsemu.machine.sync.events import log
 from wsemu.machine.sync.lane_clocks import join_lanes, learn
-from wsemu.machine.sync.mbarrier import log
 from wsemu.model.outcome import ObjectWait
 
 if TYPE_CHECKING:

@@ -281,3 +281,16 @@ def report_outliving(m):
             (STORE_OUTLIVES if a.what == STORES else OUTLIVES, a.pc, a.warp, np.int64(1) << a.lane, -1, -1),
             (a.address, a.bytes, np.int64(a.what != COPIES), 0, 0),
         )
+
+
+@compiled
+def start(m):
+    """No groups of copies, and no changes of tensor maps."""
+    m.map_count = 0
+    for t in range(3 * LANES * m.warp_count):
+        g = groups_at(m.groups, t)
+        g.first = 0
+        g.last = 0
+        g.read = 0
+        g.since = 0
+        g.committed = 0

@@ -36,9 +36,7 @@ from wsemu.machine.memory.cell_bits import (
 from wsemu.machine.memory.read_only import claim, mark
 from wsemu.machine.memory.window import cast_to
 from wsemu.machine.records import (
-    call,
     claim_at,
-    event_at,
     instruction_at,
     machine_at,
     record_finding,
@@ -49,6 +47,7 @@ from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popco
 from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, READS_DONE, SENDS, STORED, STORES, UNUSED_SHIFT
 from wsemu.machine.sync.clobber import clobbers
 from wsemu.machine.sync.clocks import begin_interval
+from wsemu.machine.sync.events import log
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
@@ -72,17 +71,6 @@ COPY_SIZE = CODE_NUMBERS["copy-size"]
 COPIED, LANDED, COMMITTED = (EVENT_KINDS.index(kind) for kind in ("copy", "landed", "commit"))
 WHOLE = 0xFFFF
 """mask of a bulk store that leaves out no byte"""
-
-
-@compiled
-def log(m, kind, w, pc, place, generation, lanes, amount):
-    if m.trace:
-        call(m.trace_entry, m.address, kind, w, load_i64(warp_at(m.warps, w).clock + 8 * w), pc, place, generation)
-        if m.trace_count <= m.trace_room:
-            e = event_at(m.trace, m.trace_count - 1)
-            e.lanes = lanes
-            e.amount = amount
-            e.addresses = -1
 
 
 @compiled

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from wsemu.machine.agents.copies import log
 from wsemu.machine.agents.ranges import host_place
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import (
@@ -30,6 +29,7 @@ from wsemu.machine.records import acquired_at, instruction_at, record_finding, s
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import DONE, EVENT_KINDS, FAULT, GROW, GROW_MAPS, TRACKED, UNUSED_SHIFT
 from wsemu.machine.sync.clocks import begin_interval
+from wsemu.machine.sync.events import log
 from wsemu.machine.sync.lane_clocks import (
     heads,
     lane_knows,

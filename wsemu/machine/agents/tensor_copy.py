@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.agents.agents import enter_group, new_agent, room
-from wsemu.machine.agents.copies import cell_of, log, move, nth_bit, store_marks
+from wsemu.machine.agents.copies import cell_of, move, nth_bit, store_marks
 from wsemu.machine.agents.map_fences import ACQUIRE, RELEASE, acquire, judge_map, release, written_otherwise
 from wsemu.machine.agents.ranges import OWN, host_place, note_written, prepare, touch_range
 from wsemu.machine.agents.reductions import combined
@@ -22,6 +22,7 @@ from wsemu.machine.records import instruction_at, machine_at, record_finding, se
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
 from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, FAULT, READS_DONE, STORES, TRAP, UNUSED_SHIFT
 from wsemu.machine.sync.clobber import clobbers, touched
+from wsemu.machine.sync.events import log
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,

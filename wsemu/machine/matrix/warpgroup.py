@@ -30,6 +30,7 @@ from wsemu.machine.sync.lane_clocks import (
     time_bits,
 )
 from wsemu.model.isa import LANES
+from wsemu.model.matrix import OLDEST_GROUP
 
 COMMITTED, OWN, GROUPS = 0, 1, 5
 """rows of a warpgroup: what came before the `wgmma` that are committed; of each warp before all of its own; of each
@@ -116,3 +117,16 @@ def know_group(m, w, left):
         join_reads(m, row(m, LANES * w + lowest_bit(rest)), given)
         rest &= rest - 1
     refresh(m, w)
+
+
+@compiled
+def start(m):
+    """No warp has issued a `wgmma`."""
+    for w in range(m.warp_count):
+        warp = warp_at(m.warps, w)
+        warp.multiplied = 0
+        warp.unfenced = 0
+        warp.committed = 0
+        warp.closed = 0
+        for age in range(OLDEST_GROUP + 1):
+            warp.flying[age] = 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.agents.agents import commit, enter_group, groups_of, know, new_agent, room
-from wsemu.machine.agents.copies import COPIED, LANDED, cell_of, log
+from wsemu.machine.agents.copies import COPIED, LANDED, cell_of
 from wsemu.machine.agents.ranges import host_place, judge_written, prepare, touch_range
 from wsemu.machine.lowering import compiled
 from wsemu.machine.matrix.multiply import gather_lanes, step, take_a, take_b
@@ -34,6 +34,7 @@ from wsemu.machine.records import (
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, store_i64, store_u32
 from wsemu.machine.state import COPIES, DONE, MULTIPLIES_FLOATS, STANDS
 from wsemu.machine.sync.clocks import begin_interval
+from wsemu.machine.sync.events import log
 from wsemu.machine.sync.group import own_shared
 from wsemu.machine.sync.lane_clocks import heads, refresh
 from wsemu.model.codes import CODE_NUMBERS

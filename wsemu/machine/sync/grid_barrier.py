@@ -14,8 +14,8 @@ from wsemu.machine.records import cta_at, record_finding
 from wsemu.machine.scalars import lowest_bit, popcount, store_u32
 from wsemu.machine.state import DONE, STANDS
 from wsemu.machine.sync.clocks import begin_interval
+from wsemu.machine.sync.events import ARRIVALS, AWAITED, PHASES, log
 from wsemu.machine.sync.lane_clocks import clear_row, cluster_row, join_lanes, learn
-from wsemu.machine.sync.mbarrier import ARRIVALS, AWAITED, PHASES, log
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, OPCODE
 from wsemu.model.outcome import GRID_PLACE
@@ -24,8 +24,6 @@ GRID_ARRIVE, GRID_WAIT = OPCODE["grid.arrive"], OPCODE["grid.wait"]
 MISUSE = CODE_NUMBERS["cluster-barrier"]
 TWICE, UNARRIVED = 3, 4
 """detail[0] of a finding"""
-AGAIN = 1
-"""see `cluster.cluster_operation`"""
 ALL_LANES = (1 << LANES) - 1
 
 
@@ -79,15 +77,24 @@ def accept(m, warp, w, pc, i, mask):
 
 
 @compiled
-def grid_operation(m, warp, w, pc, i, mask, why):
-    """Status, or STANDS; with AGAIN whether lanes that stand go on."""
+def execute(m, warp, w, pc, i, mask):
+    """Status: STANDS, too."""
     if i.op == GRID_ARRIVE:
         arrive(m, warp, w, pc, i, mask)
         return np.int64(DONE)
     met = cta_at(m.ctas, warp.member).met
-    if why != AGAIN and met == 0:
+    if met == 0:
         misused(m, w, pc, mask, np.int64(UNARRIVED))
     if met > m.grid_phase:
-        return np.int64(0) if why == AGAIN else np.int64(STANDS)
+        return np.int64(STANDS)
     accept(m, warp, w, pc, i, mask)
-    return np.int64(1) if why == AGAIN else np.int64(DONE)
+    return np.int64(DONE)
+
+
+@compiled
+def wakes(m, warp, w, pc, i, mask):
+    """Whether lanes that stand at a wait go on."""
+    if cta_at(m.ctas, warp.member).met > m.grid_phase:
+        return np.int64(0)
+    accept(m, warp, w, pc, i, mask)
+    return np.int64(1)

@@ -13,16 +13,12 @@ import numpy as np
 from wsemu.machine.agents.agents import new_agent
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import OUT_OF_BOUNDS, careful_lane
-from wsemu.machine.memory.shadow_cells import join, join_bits, same_key
-from wsemu.machine.memory.window import cast_to, in_window
+from wsemu.machine.memory.shadow_cells import same_key
+from wsemu.machine.memory.window import in_window
 from wsemu.machine.records import (
     agent_at,
     call,
-    entry_at,
-    event_at,
     groups_at,
-    instruction_at,
-    machine_at,
     mbarrier_at,
     record_finding,
     segment_at,
@@ -43,37 +39,39 @@ from wsemu.machine.scalars import (
 from wsemu.machine.state import (
     ARRIVES,
     DONE,
-    EVENT_KINDS,
-    FAULT,
     GROW,
     GROW_MBARRIERS,
     OUTSIDE,
     STANDS,
     TRAP,
-    UNUSED_SHIFT,
 )
 from wsemu.machine.sync.clocks import begin_interval
+from wsemu.machine.sync.events import (
+    ARRIVALS,
+    AWAITED,
+    CREDITS,
+    EXPECTS,
+    INITS,
+    INVALS,
+    PHASES,
+    failed,
+    log,
+)
 from wsemu.machine.sync.lane_clocks import (
-    bits_of,
     converge,
     give_times,
-    heads,
     join_lanes,
     learn,
     learn_times,
-    relied,
-    relied_bits,
     row,
-    separate,
     time_of,
 )
-from wsemu.machine.sync.peers import leaves, reach, reach_phase, see_phase
+from wsemu.machine.sync.peers import reach, reach_phase, see_phase
 from wsemu.machine.sync.phases import (
     LIFETIME,
     UNINITIALIZED,
     address_of,
     join_known,
-    judge_fenced,
     judge_observed,
     judge_open,
     judge_registrants,
@@ -91,82 +89,39 @@ from wsemu.machine.sync.phases import (
     set_bit,
     turn_phase,
 )
-from wsemu.machine.sync.register_pool import DEC, INC, ask, compare_warpgroups, give_back, pool_has, take_registers
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     BLOCKS,
     DROP,
     EXPECT,
-    FIRST_GROUP_OPERATION,
     LANES,
     MOST_COUNT,
-    N_OPERATIONS,
     NARROW,
     NO_COMPLETE,
     NOINC,
     OFFSET_MASK,
     OPCODE,
-    OWN_TILE,
     PEEK,
-    PROXIES,
     RELAXED,
     REMOTE,
     SEGMENT_SHIFT,
     SHARED,
-    TENSOR_RANK,
     WAIT_RELAXED,
 )
-from wsemu.model.matrix import OLDEST_GROUP
 
 INIT, INVAL, ARRIVE, EXPECT_TX, COMPLETE_TX, WAIT, WAIT_PARITY, PENDING_COUNT = (
     OPCODE[f"mbarrier.{name}"]
     for name in ("init", "inval", "arrive", "expect_tx", "complete_tx", "wait", "wait.parity", "pending_count")
 )
-GROUP_COMMIT = OPCODE["wgmma.commit"]
-ASYNC_ARRIVE, BULK_LOAD, PROXY = OPCODE["cp.async.arrive"], OPCODE["bulk.load"], OPCODE["fence.proxy"]
-TENSOR_LOAD, TENSOR_PREFETCH = OPCODE["tensor.load"], OPCODE["tensor.prefetch"]
-MAP_RELEASE, MAP_ACQUIRE = OPCODE["map.release"], OPCODE["map.acquire"]
-FIRST_COPY = OPCODE["cp.async.b32"]
-INIT_FENCE = OPCODE["fence.mbarrier_init"]
-BULK_SEND, BULK_SEND_REDUCE, BULK_MULTICAST = (OPCODE[f"bulk.{name}"] for name in ("send", "send_reduce", "multicast"))
-TENSOR_LOAD, TENSOR_MULTICAST = OPCODE["tensor.load"], OPCODE["tensor.multicast"]
-CLUSTER_ARRIVE, CLUSTER_WAIT, GRID_WAIT, CLUSTER_LAST = (
-    OPCODE[name] for name in ("cluster.arrive", "cluster.wait", "grid.wait", "async.reduce.b64")
-)
+ASYNC_ARRIVE = OPCODE["cp.async.arrive"]
 REINIT, RANGE, OVER_ARRIVAL, SAME_INIT = (
     CODE_NUMBERS[c] for c in ("mbarrier-reinit", "mbarrier-range", "over-arrival", "same-value-init")
-)
-INITS, INVALS, ARRIVALS, EXPECTS, CREDITS, AWAITED, PHASES, PROXY_FENCE = (
-    EVENT_KINDS.index(k) for k in ("init", "inval", "arrive_on", "expect", "credit", "await", "phase", "proxy")
 )
 ALIAS, SCOPE, FOREIGN = (CODE_NUMBERS[c] for c in ("phase-alias", "scope", "remote-mbarrier"))
 LOW = 0xFFFFFFFF
 MOST_LIVE = 4096
 """mbarriers of a CTA"""
-PROXY_ALL, PROXY_GLOBAL = PROXIES.index("async"), PROXIES.index("async.global")
-PROXY_CTA, PROXY_CLUSTER = PROXIES.index("async.shared::cta"), PROXIES.index("async.shared::cluster")
-
-
-@compiled
-def log(m, kind, w, pc, place, generation, lanes, amount):
-    """Add an event to the trace."""
-    if m.trace == 0:
-        return
-    call(m.trace_entry, m.address, kind, w, load_i64(warp_at(m.warps, w).clock + 8 * w), pc, place, generation)
-    if m.trace_count <= m.trace_room:
-        e = event_at(m.trace, m.trace_count - 1)
-        e.lanes = lanes
-        e.amount = amount
-        e.addresses = -1
-
-
-@compiled
-def failed(m, w, pc):
-    m.fault_pc = pc
-    m.fault_warp = w
-    warp_at(m.warps, w).last_pc = pc
-    return FAULT
 
 
 # -- which mbarrier ----------------------------------------------------------------------------------------------------
@@ -401,7 +356,7 @@ def knows(m, w, lane, u, other, interval):
 
 
 @compiled
-def end(m, w, pc, registers, i, mask):
+def invalidate(m, w, pc, registers, i, mask):
     """mbarrier.inval.  Status."""
     while mask:
         lane = lowest_bit(mask)
@@ -676,55 +631,6 @@ def give_copies(m, b, w, lane):
 
 
 @compiled
-def goal_of(m, registers, i, lane):
-    """Rank of the CTA in whose shared memory the mbarrier of a lane's copy has to lie; -1: anywhere."""
-    if i.op == BULK_LOAD and i.aux & 1:
-        return np.int64(m.member)
-    if i.op == TENSOR_LOAD and (i.aux >> UNUSED_SHIFT) & OWN_TILE:
-        return np.int64(m.member)
-    to = load_i64(registers + i.a + 8 * lane)
-    if i.op == BULK_MULTICAST or to >> SEGMENT_SHIFT != SHARED:
-        return np.int64(-1)
-    return (to & OFFSET_MASK) >> m.window
-
-
-@compiled
-def together(m, w, pc, registers, i, at, lanes):
-    """Whether the mbarriers that lanes name lie in the CTAs that their copies go to; the first one that does not is
-    reported."""
-    rest = lanes
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
-        word_, goal = word_of(registers, at, np.int64(0), lane), goal_of(m, registers, i, lane)
-        member = word_ >> (m.window - 3)
-        if goal < 0 or goal == member:
-            continue
-        alike = np.int64(1) << lane
-        others = rest
-        while others:
-            other = lowest_bit(others)
-            others &= others - 1
-            same = word_of(registers, at, np.int64(0), other) == word_ and goal_of(m, registers, i, other) == goal
-            alike |= np.int64(same) << other
-        address = (SHARED << SEGMENT_SHIFT) | word_ << 3
-        record_finding(m.report_entry, m.address, (FOREIGN, pc, w, alike, -1, -1), (address, member, goal, 0, 0))
-        return False
-    return True
-
-
-@compiled
-def names_mbarriers(m, w, pc, registers, i, at, lanes):
-    """Whether lanes name words for mbarriers that their copies may credit, and if these can be but those of the CTA,
-    live ones."""
-    if not good_addresses(m, w, pc, registers, at, np.int64(0), lanes):
-        return False
-    if m.clusters == 0:
-        return all_live(m, w, pc, registers, at, np.int64(0), lanes)
-    return together(m, w, pc, registers, i, at, lanes)
-
-
-@compiled
 def live_in(m, w, pc, registers, at, lane, member):
     """Number of the live mbarrier that a lane's copy credits, from 0: at the place that it names, of a multicast in the
     CTA that the copy goes to (T11), of rank `member`.  -1: there is none, which is reported."""
@@ -772,136 +678,6 @@ def credit(m, w, pc, at, lane, amount, number):
     log(m, CREDITS, w, pc, address_of(b), b.phase, bit, amount)
     complete_if_met(m, b, w, pc, bit)
     return True
-
-
-@compiled
-def moving(registers, row, mask):
-    """The lanes of which a copy has bytes."""
-    found = np.int64(0)
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
-        if load_u32(registers + row + 4 * lane) & ~15:
-            found |= np.int64(1) << lane
-    return found
-
-
-@compiled
-def goals_of(m, registers, i, lane):
-    """The CTAs that a lane's copy goes to, a bit each; 1 where its address names the only one."""
-    if i.op == BULK_MULTICAST:
-        return load_u32(registers + i.d + 4 * lane) & 0xFFFF
-    if i.op == TENSOR_MULTICAST:
-        return load_u32(registers + i.d + 256 * ((i.aux >> UNUSED_SHIFT) & TENSOR_RANK) + 4 * lane) & 0xFFFF
-    return np.int64(1)
-
-
-@compiled
-def cast_of(m, i, goal):
-    """Rank of the CTA that a copy goes to, which is that of a multicast; -1 for others."""
-    many = i.op in (BULK_MULTICAST, TENSOR_MULTICAST)
-    return np.int64(goal) if many and m.clusters else np.int64(-1)
-
-
-@compiled
-def credits_live(m, w, pc, registers, i, bars, lanes):
-    """Whether the mbarriers are live that copies of some lanes credit; the first one that is not is reported."""
-    good = True
-    while lanes and good:
-        lane = lowest_bit(lanes)
-        lanes &= lanes - 1
-        goals = goals_of(m, registers, i, lane)
-        while goals and good:
-            member = cast_of(m, i, lowest_bit(goals))
-            goals &= goals - 1
-            good = live_in(m, w, pc, registers, bars, lane, member) >= 0
-    return good
-
-
-@compiled
-def load_parts(m, w, pc, registers, i, bars, entry, lanes):
-    """Copies of lanes to shared memory, lane by lane and CTA by CTA, whose mbarriers a row names.  Status."""
-    lanes &= ~m.lanes_done
-    while lanes:
-        lane = lowest_bit(lanes)
-        lanes &= lanes - 1
-        bit = np.int64(1) << lane
-        goals = goals_of(m, registers, i, lane) & ~m.cast_done
-        while goals:
-            goal = lowest_bit(goals)
-            goals &= goals - 1
-            m.cast = goal if i.op in (BULK_MULTICAST, TENSOR_MULTICAST) else np.int64(-1)
-            to = cast_to(m, load_i64(registers + i.a + 8 * lane))
-            status = call(entry, m.address, w, pc, bit)
-            m.cast = -1
-            if status != DONE:
-                m.resumes = 1
-                return status
-            m.cast_done |= np.int64(1) << goal
-            number = m.agent_next - 1
-            if m.clusters and to >> SEGMENT_SHIFT == SHARED:
-                reach(m, w, pc, (to & OFFSET_MASK) >> m.window, bit, number, True)
-            if i.op in (BULK_SEND, BULK_SEND_REDUCE) and m.clocks:
-                leaves(m, w, number)
-            at = live_in(m, w, pc, registers, bars, lane, cast_of(m, i, goal))
-            if m.init_fences and m.clocks and at >= 0:
-                judge_fenced(m, mbarrier_at(m.mbarriers, at), w, pc, lane)
-            if not credit(m, w, pc, at, lane, m.credited, number):
-                end_parts(m)
-                return failed(m, w, pc)
-        m.lanes_done |= bit
-        m.cast_done = 0
-    end_parts(m)
-    return DONE
-
-
-@compiled
-def end_parts(m):
-    m.lanes_done = 0
-    m.cast_done = 0
-    m.resumes = 0
-
-
-@compiled
-def load_bulk(m, w, pc, registers, i, mask):
-    """bulk.load, send, multicast.  Status."""
-    lanes = moving(registers, i.c, mask)
-    if m.resumes == 0:
-        m.serial += 1
-        m.lanes_done = 0
-        call(m.copy_entry, m.address, w, -4 - pc, mask)  # what is wrong with their sizes
-        if not names_mbarriers(m, w, pc, registers, i, i.imm, lanes):
-            return failed(m, w, pc)
-        if not credits_live(m, w, pc, registers, i, i.imm, lanes):
-            return failed(m, w, pc)
-    return load_parts(m, w, pc, registers, i, i.imm, m.copy_entry, lanes)
-
-
-@compiled
-def load_tiles(m, w, pc, registers, i, mask):
-    """tensor.load, multicast.  Status."""
-    if m.resumes == 0:
-        m.serial += 1
-        m.lanes_done = 0
-        if not names_mbarriers(m, w, pc, registers, i, i.c, mask):
-            return failed(m, w, pc)
-        if not credits_live(m, w, pc, registers, i, i.c, mask):
-            return failed(m, w, pc)
-        status = call(m.tensor_entry, m.address, w, -1 - pc, mask)
-        if status != DONE:
-            failed(m, w, pc)
-            return status
-    return load_parts(m, w, pc, registers, i, i.c, m.tensor_entry, mask)
-
-
-@compiled
-def move_tiles(m, w, pc, mask):
-    """The other copies of tensors, which wait for nothing.  Status."""
-    status = call(m.tensor_entry, m.address, w, -1 - pc, mask)
-    if status != DONE:
-        failed(m, w, pc)
-        return status
-    return call(m.tensor_entry, m.address, w, pc, mask)
 
 
 # -- waits -------------------------------------------------------------------------------------------------------------
@@ -1077,41 +853,6 @@ def count_waiters(m, registers, i, mask, by):
         mask &= ~group
 
 
-@compiled
-def ended(m, w):
-    """Of the lanes of a warp that stand, those whose wait ends now: they have its result."""
-    warp = warp_at(m.warps, w)
-    lanes = np.int64(0)
-    for e in range(warp.parked_count):
-        entry = entry_at(warp.parked_entries, e)
-        pc = entry.resume - 1
-        i = instruction_at(m.code, pc)
-        if i.op == WAIT or i.op == WAIT_PARITY:
-            true = told(m, warp.registers, i, entry.mask)
-            if true:
-                count_waiters(m, warp.registers, i, entry.mask, np.int64(-1))
-                end_wait(m, w, pc, warp.registers, i, entry.mask, true)
-                lanes |= entry.mask
-        elif i.op == INC and pool_has(m, warp, i):
-            take_registers(m, warp, i)
-            lanes |= entry.mask
-        elif (
-            (i.op == GROUP_COMMIT and call(m.group_entry, m.address, w, pc, 0))
-            or (i.op in (CLUSTER_WAIT, GRID_WAIT) and call(m.cluster_entry, m.address, w, pc, entry.mask, 1))
-            or (i.op >= N_OPERATIONS and outside(m, w, pc, entry.mask, np.int64(1)))
-        ):
-            lanes |= entry.mask
-    return lanes
-
-
-@compiled
-def outside(m, w, pc, mask, again):
-    """Execute an operation that is not in the table of this package: a status, or STANDS.  With `again`: whether lanes
-    that stand there go on; they have done so then."""
-    place = m.outside + 16 * (instruction_at(m.code, pc).op - N_OPERATIONS)
-    return call(load_i64(place), m.address, w, pc, mask, load_i64(place + 8), again)
-
-
 # -- the rest ----------------------------------------------------------------------------------------------------------
 
 
@@ -1126,120 +867,28 @@ def count_pending(registers, i, mask):
 
 
 @compiled
-def rely(m, w, lanes, space):
-    """fence.proxy: the asynchronous proxy may rely, in a space, on all that these lanes know, and have done."""
-    warp = warp_at(m.warps, w)
-    m.relying = 1
-    separate(m, w, lanes)
-    rest = heads(m, w, lanes)
-    while rest:
-        own = row(m, LANES * w + lowest_bit(rest))
-        rest &= rest - 1
-        for u in range(m.warp_count):
-            join(own + relied(m, space) + 256 * u, own + 256 * u)
-        if m.row_bits > 2 * m.agent_bits:
-            for u in range(m.agent_bits):
-                join_bits(own + relied_bits(m, space) + 256 * u, own + bits_of(m) + 256 * u)
-    now = load_i64(warp.clock + 8 * w)
-    if m.lockstep:
-        lanes = (np.int64(1) << LANES) - 1
-    while lanes:
-        store_i64(warp.fenced + 256 * space + 8 * lowest_bit(lanes), now)
-        lanes &= lanes - 1
-
-
-@compiled
-def fence(m, w, pc, kind, mask):
-    """fence.proxy."""
-    log(m, PROXY_FENCE, w, pc, np.int64(-1), np.int64(-1), mask, np.int64(0))
-    if kind in (PROXY_ALL, PROXY_CTA, PROXY_CLUSTER):
-        rely(m, w, mask, np.int64(0))
-    if kind in (PROXY_ALL, PROXY_GLOBAL):
-        rely(m, w, mask, np.int64(1))
-    begin_interval(warp_at(m.warps, w), w)
-
-
-def asynchronous(address, w, pc, mask):
-    """Execute an operation of kind `async`, or fence.proxy, for the lanes of `mask`: a status, or STANDS.  Called by
-    address.
-
-    With pc -1: the lanes of a warp whose waits end.  With -2, at the CTA's end: judge what is left.
-    """
-    m = machine_at(address, 0)
-    if pc == -1:
-        return ended(m, w)
-    if pc == -2:
-        return end_cta(m)
-    if pc == -3:
-        return start_cta(m)
-    m.operations += 1
-    if m.converged == 0 or mask == 0:
-        return execute(m, address, w, pc, mask)
-    op = instruction_at(m.code, pc).op
-    if op in (WAIT, WAIT_PARITY):  # then only lanes that see one phase complete go on together
-        converge(m, w, mask, time_of(m, w) - 1)
-        return execute(m, address, w, pc, mask)
-    converge(m, w, mask, time_of(m, w))
-    status = execute(m, address, w, pc, mask)
-    converge(m, w, mask, time_of(m, w))
-    return status
-
-
-@compiled
-def execute(m, address, w, pc, mask):
-    """The same, for operations alone."""
-    warp = warp_at(m.warps, w)
-    registers = warp.registers
-    i = instruction_at(m.code, pc)
-    op = i.op
-    if op >= N_OPERATIONS:
-        return outside(m, w, pc, mask, np.int64(0))
-    if op == PROXY:
-        if m.clocks:
-            fence(m, w, pc, i.imm, mask)
-        return np.int64(DONE)
-    if op == PENDING_COUNT:
+def execute(m, w, pc, registers, i, mask):
+    """An operation of some lanes.  Status: STANDS, too."""
+    if i.op == PENDING_COUNT:
         count_pending(registers, i, mask)
         return np.int64(DONE)
-    if op == DEC:
-        give_back(m, warp, w, pc, i, mask)
-        return np.int64(DONE)
-    if op == INC:
-        return np.int64(STANDS if ask(m, warp, w, pc, i, mask) else DONE)
-    if op == INIT_FENCE:
-        publish(m, w, mask)
-        return np.int64(DONE)
-    if op in (BULK_LOAD, BULK_SEND, BULK_SEND_REDUCE, BULK_MULTICAST):
-        return np.int64(load_bulk(m, w, pc, registers, i, mask))
-    if op >= FIRST_GROUP_OPERATION and op < N_OPERATIONS:
-        return call(m.group_entry, address, w, pc, mask)
-    if op in (MAP_RELEASE, MAP_ACQUIRE):
-        return call(m.tensor_entry, address, w, pc, mask)
-    if op in (TENSOR_LOAD, TENSOR_MULTICAST):
-        return np.int64(load_tiles(m, w, pc, registers, i, mask))
-    if op >= CLUSTER_ARRIVE and op <= CLUSTER_LAST:
-        return call(m.cluster_entry, address, w, pc, mask, 0)
-    if op > TENSOR_LOAD and op <= TENSOR_PREFETCH:
-        return np.int64(move_tiles(m, w, pc, mask))
-    if op >= FIRST_COPY and op != ASYNC_ARRIVE:
-        return call(m.copy_entry, address, w, pc, mask)
-    if op == INIT and m.mbarrier_count + LANES > m.mbarrier_room:
+    if i.op == INIT and m.mbarrier_count + LANES > m.mbarrier_room:
         m.wanted = GROW_MBARRIERS
         return np.int64(GROW)
-    if op == ASYNC_ARRIVE and m.clocks:
-        status = call(m.copy_entry, address, w, -1, mask)  # room for their arrivals
+    if i.op == ASYNC_ARRIVE and m.clocks:
+        status = call(m.copy_entry, m.address, w, -1, mask)  # room for their arrivals
         if status != DONE:
             return status
     if not good_addresses(m, w, pc, registers, i.a, i.imm, mask):
         return np.int64(failed(m, w, pc))
-    far = op in (ARRIVE, EXPECT_TX, COMPLETE_TX) and i.aux & REMOTE
+    far = i.op in (ARRIVE, EXPECT_TX, COMPLETE_TX) and i.aux & REMOTE
     if not own_alone(m, w, pc, registers, i, mask, far):
         return np.int64(failed(m, w, pc))
-    if op == INIT:
+    if i.op == INIT:
         return np.int64(begin(m, w, pc, registers, i, mask))
-    if op == INVAL:
-        return np.int64(end(m, w, pc, registers, i, mask))
-    if op in (WAIT, WAIT_PARITY):
+    if i.op == INVAL:
+        return np.int64(invalidate(m, w, pc, registers, i, mask))
+    if i.op in (WAIT, WAIT_PARITY):
         return np.int64(wait(m, w, pc, registers, i, mask))
     if m.converged:  # now is later than `reach` found
         converge(m, w, mask, time_of(m, w))
@@ -1247,8 +896,19 @@ def execute(m, address, w, pc, mask):
 
 
 @compiled
-def start_cta(m):
-    """No mbarriers, no groups, all registers with the warps that they were launched with."""
+def wakes(m, w, pc, registers, i, mask):
+    """Whether lanes that stand at a wait go on: one of them has its phase."""
+    true = told(m, registers, i, mask)
+    if true == 0:
+        return False
+    count_waiters(m, registers, i, mask, np.int64(-1))
+    end_wait(m, w, pc, registers, i, mask, true)
+    return True
+
+
+@compiled
+def start(m):
+    """No mbarriers."""
     for number in range(m.mbarrier_count):
         b = mbarrier_at(m.mbarriers, number)
         store_i64(m.mbarrier_index + 8 * b.word, 0)
@@ -1256,39 +916,15 @@ def start_cta(m):
         b.waiters = 0
     m.mbarrier_count = 0
     m.mbarriers_live = 0
-    m.map_count = 0
     m.mbarrier_low = 1 << 40
     m.mbarrier_high = -1
-    for n in range(m.objects_room):
-        store_i64(m.objects + 8 * n, 0)
-    for t in range(LANES * m.warp_count):
-        for kind in range(3):
-            g = groups_at(m.groups, kind * LANES * m.warp_count + t)
-            g.first = 0
-            g.last = 0
-            g.read = 0
-            g.since = 0
-            g.committed = 0
-    for w in range(m.warp_count):
-        warp_at(m.warps, w).held = m.registers
-        warp_at(m.warps, w).multiplied = 0
-        warp_at(m.warps, w).adjusted = 0
-        warp_at(m.warps, w).unfenced = 0
-        warp_at(m.warps, w).committed = 0
-        warp_at(m.warps, w).closed = 0
-        for age in range(OLDEST_GROUP + 1):
-            warp_at(m.warps, w).flying[age] = 0
-    return np.int64(0)
 
 
 @compiled
-def end_cta(m):
-    """What mbarriers still wait for; which asynchronous operations nobody has waited for."""
-    if m.group_entry:
-        call(m.group_entry, m.address, 0, -1, 0)
-    compare_warpgroups(m)
+def end(m):
+    """What they still wait for when the CTA ends, in the order of their addresses."""
     last = np.int64(-1)
-    while True:  # in the order of their addresses
+    while True:
         word_ = np.int64(1) << 40
         found = np.int64(-1)
         for number in range(m.mbarrier_count):
@@ -1300,6 +936,3 @@ def end_cta(m):
             break
         judge_open(m, mbarrier_at(m.mbarriers, found))
         last = word_
-    if m.clocks:
-        call(m.copy_entry, m.address, 0, -2, 0)
-    return np.int64(0)

@@ -11,6 +11,7 @@ import numpy as np
 from wsemu.machine.lowering import compiled
 from wsemu.machine.records import instruction_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64
+from wsemu.machine.state import DONE, STANDS
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, OPCODE
 
@@ -51,8 +52,8 @@ def follow(m, warp, w, pc, i, mask):
 
 
 @compiled
-def compare_warpgroups(m):
-    """At the CTA's end: whether the warps of each warpgroup have executed the same.  One finding of each."""
+def end(m):
+    """Whether the warps of each warpgroup have executed the same.  One finding of each."""
     told = np.int64(-1)
     for w in range(m.warp_count):
         first = w - ((w % m.cta_warps) & 3)
@@ -80,29 +81,44 @@ def tell_different(m, w, other):
 
 
 @compiled
-def give_back(m, warp, w, pc, i, mask):
-    if judge_count(m, warp, w, pc, i, mask):
-        m.pool += warp.held - i.imm
-        warp.held = i.imm
-
-
-@compiled
-def pool_has(m, warp, i):
+def has(m, warp, i):
+    """Whether the pool has what a warp asks for."""
     return i.imm - warp.held <= m.pool
 
 
 @compiled
-def take_registers(m, warp, i):
+def take(m, warp, i):
     m.pool -= i.imm - warp.held
     warp.held = i.imm
 
 
 @compiled
-def ask(m, warp, w, pc, i, mask):
-    """Take registers; whether the warp has to wait for them."""
+def execute(m, warp, w, pc, i, mask):
+    """Give registers back, or take some.  Status: STANDS, where the warp has to wait for them."""
     if not judge_count(m, warp, w, pc, i, mask):
+        return DONE
+    if i.op == DEC:
+        m.pool += warp.held - i.imm
+        warp.held = i.imm
+        return DONE
+    if not has(m, warp, i):
+        return STANDS
+    take(m, warp, i)
+    return DONE
+
+
+@compiled
+def wakes(m, warp, i):
+    """Whether a warp that waits for registers goes on, with them."""
+    if not has(m, warp, i):
         return False
-    if not pool_has(m, warp, i):
-        return True
-    take_registers(m, warp, i)
-    return False
+    take(m, warp, i)
+    return True
+
+
+@compiled
+def start(m):
+    """All registers are with the warps that they were launched with."""
+    for w in range(m.warp_count):
+        warp_at(m.warps, w).held = m.registers
+        warp_at(m.warps, w).adjusted = 0

@@ -1,0 +1,211 @@
+"""Copies to shared memory whose bytes an mbarrier gets, in compiled code.
+
+Lane by lane and CTA by CTA the copy itself is made by `copies.py` or `tensor_copy.py`, called by address.  PTX ISA,
+"cp.async.bulk", "cp.async.bulk.tensor".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.window import cast_to
+from wsemu.machine.records import call, mbarrier_at, record_finding
+from wsemu.machine.scalars import load_i64, load_u32, lowest_bit
+from wsemu.machine.state import DONE, UNUSED_SHIFT
+from wsemu.machine.sync.events import failed
+from wsemu.machine.sync.mbarrier import (
+    FOREIGN,
+    all_live,
+    credit,
+    good_addresses,
+    live_in,
+    word_of,
+)
+from wsemu.machine.sync.peers import leaves, reach
+from wsemu.machine.sync.phases import judge_fenced
+from wsemu.model.isa import OFFSET_MASK, OPCODE, OWN_TILE, SEGMENT_SHIFT, SHARED, TENSOR_RANK
+
+BULK_LOAD, BULK_SEND, BULK_SEND_REDUCE, BULK_MULTICAST = (
+    OPCODE[f"bulk.{name}"] for name in ("load", "send", "send_reduce", "multicast")
+)
+TENSOR_LOAD, TENSOR_MULTICAST = OPCODE["tensor.load"], OPCODE["tensor.multicast"]
+
+
+@compiled
+def goal_of(m, registers, i, lane):
+    """Rank of the CTA in whose shared memory the mbarrier of a lane's copy has to lie; -1: anywhere."""
+    if i.op == BULK_LOAD and i.aux & 1:
+        return np.int64(m.member)
+    if i.op == TENSOR_LOAD and (i.aux >> UNUSED_SHIFT) & OWN_TILE:
+        return np.int64(m.member)
+    to = load_i64(registers + i.a + 8 * lane)
+    if i.op == BULK_MULTICAST or to >> SEGMENT_SHIFT != SHARED:
+        return np.int64(-1)
+    return (to & OFFSET_MASK) >> m.window
+
+
+@compiled
+def together(m, w, pc, registers, i, at, lanes):
+    """Whether the mbarriers that lanes name lie in the CTAs that their copies go to; the first one that does not is
+    reported."""
+    rest = lanes
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        word_, goal = word_of(registers, at, np.int64(0), lane), goal_of(m, registers, i, lane)
+        member = word_ >> (m.window - 3)
+        if goal < 0 or goal == member:
+            continue
+        alike = np.int64(1) << lane
+        others = rest
+        while others:
+            other = lowest_bit(others)
+            others &= others - 1
+            same = word_of(registers, at, np.int64(0), other) == word_ and goal_of(m, registers, i, other) == goal
+            alike |= np.int64(same) << other
+        address = (SHARED << SEGMENT_SHIFT) | word_ << 3
+        record_finding(m.report_entry, m.address, (FOREIGN, pc, w, alike, -1, -1), (address, member, goal, 0, 0))
+        return False
+    return True
+
+
+@compiled
+def names_mbarriers(m, w, pc, registers, i, at, lanes):
+    """Whether lanes name words for mbarriers that their copies may credit, and if these can be but those of the CTA,
+    live ones."""
+    if not good_addresses(m, w, pc, registers, at, np.int64(0), lanes):
+        return False
+    if m.clusters == 0:
+        return all_live(m, w, pc, registers, at, np.int64(0), lanes)
+    return together(m, w, pc, registers, i, at, lanes)
+
+
+@compiled
+def moving(registers, row, mask):
+    """The lanes of which a copy has bytes."""
+    found = np.int64(0)
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        if load_u32(registers + row + 4 * lane) & ~15:
+            found |= np.int64(1) << lane
+    return found
+
+
+@compiled
+def goals_of(m, registers, i, lane):
+    """The CTAs that a lane's copy goes to, a bit each; 1 where its address names the only one."""
+    if i.op == BULK_MULTICAST:
+        return load_u32(registers + i.d + 4 * lane) & 0xFFFF
+    if i.op == TENSOR_MULTICAST:
+        return load_u32(registers + i.d + 256 * ((i.aux >> UNUSED_SHIFT) & TENSOR_RANK) + 4 * lane) & 0xFFFF
+    return np.int64(1)
+
+
+@compiled
+def cast_of(m, i, goal):
+    """Rank of the CTA that a copy goes to, which is that of a multicast; -1 for others."""
+    many = i.op in (BULK_MULTICAST, TENSOR_MULTICAST)
+    return np.int64(goal) if many and m.clusters else np.int64(-1)
+
+
+@compiled
+def credits_live(m, w, pc, registers, i, bars, lanes):
+    """Whether the mbarriers are live that copies of some lanes credit; the first one that is not is reported."""
+    good = True
+    while lanes and good:
+        lane = lowest_bit(lanes)
+        lanes &= lanes - 1
+        goals = goals_of(m, registers, i, lane)
+        while goals and good:
+            member = cast_of(m, i, lowest_bit(goals))
+            goals &= goals - 1
+            good = live_in(m, w, pc, registers, bars, lane, member) >= 0
+    return good
+
+
+@compiled
+def load_parts(m, w, pc, registers, i, bars, entry, lanes):
+    """Copies of lanes to shared memory, lane by lane and CTA by CTA, whose mbarriers a row names.  Status."""
+    lanes &= ~m.lanes_done
+    while lanes:
+        lane = lowest_bit(lanes)
+        lanes &= lanes - 1
+        bit = np.int64(1) << lane
+        goals = goals_of(m, registers, i, lane) & ~m.cast_done
+        while goals:
+            goal = lowest_bit(goals)
+            goals &= goals - 1
+            m.cast = goal if i.op in (BULK_MULTICAST, TENSOR_MULTICAST) else np.int64(-1)
+            to = cast_to(m, load_i64(registers + i.a + 8 * lane))
+            status = call(entry, m.address, w, pc, bit)
+            m.cast = -1
+            if status != DONE:
+                m.resumes = 1
+                return status
+            m.cast_done |= np.int64(1) << goal
+            number = m.agent_next - 1
+            if m.clusters and to >> SEGMENT_SHIFT == SHARED:
+                reach(m, w, pc, (to & OFFSET_MASK) >> m.window, bit, number, True)
+            if i.op in (BULK_SEND, BULK_SEND_REDUCE) and m.clocks:
+                leaves(m, w, number)
+            at = live_in(m, w, pc, registers, bars, lane, cast_of(m, i, goal))
+            if m.init_fences and m.clocks and at >= 0:
+                judge_fenced(m, mbarrier_at(m.mbarriers, at), w, pc, lane)
+            if not credit(m, w, pc, at, lane, m.credited, number):
+                end_parts(m)
+                return failed(m, w, pc)
+        m.lanes_done |= bit
+        m.cast_done = 0
+    end_parts(m)
+    return DONE
+
+
+@compiled
+def end_parts(m):
+    m.lanes_done = 0
+    m.cast_done = 0
+    m.resumes = 0
+
+
+@compiled
+def load_bulk(m, w, pc, registers, i, mask):
+    """bulk.load, send, multicast.  Status."""
+    lanes = moving(registers, i.c, mask)
+    if m.resumes == 0:
+        m.serial += 1
+        m.lanes_done = 0
+        call(m.copy_entry, m.address, w, -4 - pc, mask)  # what is wrong with their sizes
+        if not names_mbarriers(m, w, pc, registers, i, i.imm, lanes):
+            return failed(m, w, pc)
+        if not credits_live(m, w, pc, registers, i, i.imm, lanes):
+            return failed(m, w, pc)
+    return load_parts(m, w, pc, registers, i, i.imm, m.copy_entry, lanes)
+
+
+@compiled
+def load_tiles(m, w, pc, registers, i, mask):
+    """tensor.load, multicast.  Status."""
+    if m.resumes == 0:
+        m.serial += 1
+        m.lanes_done = 0
+        if not names_mbarriers(m, w, pc, registers, i, i.c, mask):
+            return failed(m, w, pc)
+        if not credits_live(m, w, pc, registers, i, i.c, mask):
+            return failed(m, w, pc)
+        status = call(m.tensor_entry, m.address, w, -1 - pc, mask)
+        if status != DONE:
+            failed(m, w, pc)
+            return status
+    return load_parts(m, w, pc, registers, i, i.c, m.tensor_entry, mask)
+
+
+@compiled
+def move_tiles(m, w, pc, mask):
+    """The other copies of tensors, which wait for nothing.  Status."""
+    status = call(m.tensor_entry, m.address, w, -1 - pc, mask)
+    if status != DONE:
+        failed(m, w, pc)
+        return status
+    return call(m.tensor_entry, m.address, w, pc, mask)

@@ -1,0 +1,161 @@
+"""Asynchronous operations and fence.proxy in compiled code: each goes to the object or agent that it belongs to.
+
+An object, or an agent, is a module with these functions, as far as they apply:
+
+    start(m)                                what it has when a CTA starts
+    execute(m, w, pc, registers, i, mask)   an operation of some lanes: a status; STANDS, where they wait
+    wakes(m, w, pc, registers, i, mask)     whether lanes that stand at an operation go on: then they have its result
+    end(m)                                  what is amiss when the CTA ends
+
+One that is a part of its own (`parts.py`) is called by address instead, and so is one from outside (`outside.py`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.agents import agents, loads
+from wsemu.machine.lowering import compiled
+from wsemu.machine.matrix import warpgroup
+from wsemu.machine.records import call, entry_at, instruction_at, machine_at, warp_at
+from wsemu.machine.scalars import load_i64, store_i64
+from wsemu.machine.state import DONE
+from wsemu.machine.sync import mbarrier, proxies, register_pool
+from wsemu.machine.sync.lane_clocks import converge, time_of
+from wsemu.model.isa import FIRST_GROUP_OPERATION, N_OPERATIONS, OPCODE
+
+FIRST_MBARRIER, LAST_MBARRIER = OPCODE["mbarrier.init"], OPCODE["mbarrier.pending_count"]
+WAIT, WAIT_PARITY, ASYNC_ARRIVE = (
+    OPCODE[name] for name in ("mbarrier.wait", "mbarrier.wait.parity", "cp.async.arrive")
+)
+PROXY, INIT_FENCE = OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]
+BULK_LOAD, BULK_SEND, BULK_SEND_REDUCE, BULK_MULTICAST = (
+    OPCODE[f"bulk.{name}"] for name in ("load", "send", "send_reduce", "multicast")
+)
+TENSOR_LOAD, TENSOR_MULTICAST, TENSOR_PREFETCH = (
+    OPCODE[f"tensor.{name}"] for name in ("load", "multicast", "prefetch")
+)
+MAP_RELEASE, MAP_ACQUIRE = OPCODE["map.release"], OPCODE["map.acquire"]
+INC, DEC = OPCODE["setmaxnreg.inc"], OPCODE["setmaxnreg.dec"]
+CLUSTER_ARRIVE, CLUSTER_WAIT, GRID_WAIT, CLUSTER_LAST = (
+    OPCODE[name] for name in ("cluster.arrive", "cluster.wait", "grid.wait", "async.reduce.b64")
+)
+GROUP_COMMIT = OPCODE["wgmma.commit"]
+WAKES, ENDS, STARTS = -1, -2, -3
+"""what `asynchronous` is called for where it is no instruction"""
+
+
+def asynchronous(address, w, pc, mask):
+    """Execute an operation for the lanes of `mask`: a status, or STANDS.  Called by address.
+
+    WAKES: the lanes of a warp whose waits end.  ENDS: judge what is left when a CTA ends.  STARTS: begin a CTA.
+    """
+    m = machine_at(address, 0)
+    if pc == WAKES:
+        return woken(m, w)
+    if pc == ENDS:
+        return end(m)
+    if pc == STARTS:
+        return start(m)
+    m.operations += 1
+    if m.converged == 0 or mask == 0:
+        return execute(m, w, pc, mask)
+    op = instruction_at(m.code, pc).op
+    if op in (WAIT, WAIT_PARITY):  # then only lanes that see one phase complete go on together
+        converge(m, w, mask, time_of(m, w) - 1)
+        return execute(m, w, pc, mask)
+    converge(m, w, mask, time_of(m, w))
+    status = execute(m, w, pc, mask)
+    converge(m, w, mask, time_of(m, w))
+    return status
+
+
+@compiled
+def execute(m, w, pc, mask):
+    warp = warp_at(m.warps, w)
+    registers = warp.registers
+    i = instruction_at(m.code, pc)
+    op = i.op
+    if (op >= FIRST_MBARRIER and op <= LAST_MBARRIER) or op == ASYNC_ARRIVE:
+        return np.int64(mbarrier.execute(m, w, pc, registers, i, mask))
+    if op >= N_OPERATIONS:
+        return outside(m, w, pc, mask, np.int64(0))
+    if op == PROXY:
+        proxies.execute(m, w, pc, i, mask)
+        return np.int64(DONE)
+    if op in (INC, DEC):
+        return np.int64(register_pool.execute(m, warp, w, pc, i, mask))
+    if op == INIT_FENCE:
+        mbarrier.publish(m, w, mask)
+        return np.int64(DONE)
+    if op in (BULK_LOAD, BULK_SEND, BULK_SEND_REDUCE, BULK_MULTICAST):
+        return np.int64(loads.load_bulk(m, w, pc, registers, i, mask))
+    if op >= FIRST_GROUP_OPERATION:
+        return call(m.group_entry, m.address, w, pc, mask)
+    if op in (MAP_RELEASE, MAP_ACQUIRE):
+        return call(m.tensor_entry, m.address, w, pc, mask)
+    if op in (TENSOR_LOAD, TENSOR_MULTICAST):
+        return np.int64(loads.load_tiles(m, w, pc, registers, i, mask))
+    if op >= CLUSTER_ARRIVE and op <= CLUSTER_LAST:
+        return call(m.cluster_entry, m.address, w, pc, mask, 0)
+    if op > TENSOR_LOAD and op <= TENSOR_PREFETCH:
+        return np.int64(loads.move_tiles(m, w, pc, mask))
+    return call(m.copy_entry, m.address, w, pc, mask)
+
+
+@compiled
+def woken(m, w):
+    """Of the lanes of a warp that stand, those that go on now: they have the result of their operation."""
+    warp = warp_at(m.warps, w)
+    lanes = np.int64(0)
+    for e in range(warp.parked_count):
+        entry = entry_at(warp.parked_entries, e)
+        if wakes(m, warp, w, entry.resume - 1, entry.mask):
+            lanes |= entry.mask
+    return lanes
+
+
+@compiled
+def wakes(m, warp, w, pc, mask):
+    i = instruction_at(m.code, pc)
+    if i.op in (WAIT, WAIT_PARITY):
+        return np.int64(mbarrier.wakes(m, w, pc, warp.registers, i, mask))
+    if i.op == INC:
+        return np.int64(register_pool.wakes(m, warp, i))
+    if i.op == GROUP_COMMIT:
+        return call(m.group_entry, m.address, w, pc, 0)
+    if i.op in (CLUSTER_WAIT, GRID_WAIT):
+        return call(m.cluster_entry, m.address, w, pc, mask, 1)
+    if i.op >= N_OPERATIONS:
+        return outside(m, w, pc, mask, np.int64(1))
+    return np.int64(0)
+
+
+@compiled
+def outside(m, w, pc, mask, again):
+    """Execute an operation that is not in the table of this package: a status, or STANDS.  With `again`: whether lanes
+    that stand there go on; they have done so then."""
+    place = m.outside + 16 * (instruction_at(m.code, pc).op - N_OPERATIONS)
+    return call(load_i64(place), m.address, w, pc, mask, load_i64(place + 8), again)
+
+
+@compiled
+def start(m):
+    mbarrier.start(m)
+    agents.start(m)
+    register_pool.start(m)
+    warpgroup.start(m)
+    for n in range(m.objects_room):  # the memory of those from outside
+        store_i64(m.objects + 8 * n, 0)
+    return np.int64(0)
+
+
+@compiled
+def end(m):
+    if m.group_entry:
+        call(m.group_entry, m.address, 0, -1, 0)
+    register_pool.end(m)
+    mbarrier.end(m)
+    if m.clocks:
+        call(m.copy_entry, m.address, 0, -2, 0)
+    return np.int64(0)

@@ -1,0 +1,46 @@
+"""What CTAs that are alive at once do with each other, in compiled code: each operation goes to the barrier of a
+cluster, to that of the grid, or to the agent that brings values to another CTA, as in `asynchronous.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.agents import sends
+from wsemu.machine.records import instruction_at, machine_at, warp_at
+from wsemu.machine.state import DONE
+from wsemu.machine.sync import cluster, grid_barrier
+from wsemu.machine.sync.peers import report_late
+from wsemu.model.isa import OPCODE
+
+CLUSTER_ARRIVE, CLUSTER_WAIT = OPCODE["cluster.arrive"], OPCODE["cluster.wait"]
+GRID_ARRIVE, GRID_WAIT = OPCODE["grid.arrive"], OPCODE["grid.wait"]
+EXECUTES, WAKES, EXITS, ENDS = range(4)
+"""what `between_ctas` is called for"""
+
+
+def between_ctas(address, w, pc, mask, why):
+    """Execute such an operation for the lanes of `mask`: a status.  Called by address.
+
+    WAKES: whether lanes that stand at a wait go on; they have done so then.  EXITS: some lanes have exited.  ENDS: all
+    CTAs of the group have ended.
+    """
+    m = machine_at(address, 0)
+    if why == ENDS:
+        if m.proxies and m.clusters:  # without, a row has no times, and nobody reaches another CTA's memory
+            report_late(m)
+        return np.int64(DONE)
+    if why == EXITS:
+        cluster.complete_if_met(m, w, pc)
+        return np.int64(DONE)
+    warp = warp_at(m.warps, w)
+    i = instruction_at(m.code, pc)
+    if i.op in (GRID_ARRIVE, GRID_WAIT):
+        if why == WAKES:
+            return np.int64(grid_barrier.wakes(m, warp, w, pc, i, mask))
+        return np.int64(grid_barrier.execute(m, warp, w, pc, i, mask))
+    if why == WAKES:
+        return np.int64(cluster.wakes(m, warp, w, pc, mask))
+    if i.op in (CLUSTER_ARRIVE, CLUSTER_WAIT):
+        return np.int64(cluster.execute(m, warp, w, pc, i, mask))
+    return np.int64(sends.execute(m, w, pc, warp.registers, i, mask))
