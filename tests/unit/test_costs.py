@@ -12,7 +12,8 @@ from wsemu import cuda, ptx
 from wsemu.launch.binding import bind
 from wsemu.launch.compiled import compiled
 from wsemu.machine import run as execution
-from wsemu.machine.run import Watch
+from wsemu.machine.run import _COUNTS, Watch
+from wsemu.machine.state import ACCESS
 from wsemu.model.arch import ARCHS
 from wsemu.model.memory_cost import sectors
 from wsemu.model.outcome import AccessCount
@@ -430,3 +431,9 @@ def test_lanes_in_several_arrays_are_one_execution(engine):
     assert (load.wavefronts, load.ideal_wavefronts) == (16, 1)
     kept = (load.worst_wavefronts, load.worst_sectors)
     assert [pattern and pattern.lanes for pattern in kept] == [0xFFFF0000, 0xFFFF]
+
+
+def test_each_number_of_an_access_has_its_field() -> None:
+    names = AccessCount.__slots__
+    assert len(_COUNTS) == len(names) - len(("worst_wavefronts", "worst_sectors"))
+    assert set(_COUNTS) == {*ACCESS.names} - {"pattern", "forbids"}

@@ -1855,7 +1855,6 @@ def _count(program: Program, machines: list[Machine], result: Outcome) -> None:
     """Executions of each instruction from the counts at the places where control arrived."""
     n = len(program.code)
     count, lanes = [0] * (n + 1), [0] * (n + 1)
-    columns = layout.ACCESS.itemsize // 8 - 1  # all but the last one
     columns_of = [_sum([m.flow[name] for m in machines]).tolist() for name in ("count", "lanes")]
     for pc, (came, lanes_came, length) in enumerate(zip(*columns_of, machines[0].flow["length"].tolist(), strict=True)):
         if came:
@@ -1863,7 +1862,7 @@ def _count(program: Program, machines: list[Machine], result: Outcome) -> None:
             lanes[pc] += lanes_came
             count[pc + length] -= came
             lanes[pc + length] -= lanes_came
-    accesses = _sum([m.accesses.view(np.int64).reshape(-1, columns + 1)[:, :columns] for m in machines])
+    accesses = np.stack([_sum([m.accesses[name] for m in machines]) for name in _COUNTS], axis=1)
     if result.status != "done":
         for pc, mask in machines[-1].unfinished(result.status):
             end = pc + int(machines[-1].flow["length"][pc])
@@ -1900,4 +1899,6 @@ def _worst(machines: list[Machine], number: int) -> Pattern | None:
     return Pattern(cost, cta, segment, lanes, offsets)
 
 
+_COUNTS = ("executions", "lanes", "shared", "ideal_shared", "sectors", "ideal_sectors", "uncounted")
+"""fields of `ACCESS` that count, in the order of `AccessCount`"""
 assert ROW == LANES * 8
