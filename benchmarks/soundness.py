@@ -81,7 +81,16 @@ if TYPE_CHECKING:
 
 CHUNK = 250
 """programs that a worker takes at a time"""
-SMALL_CHUNKS = {"steered": 25, "atomics": 50, "lanes": 50, "heap": 50, "vectors": 50, "recursion": 50, "variants": 50}
+SMALL_CHUNKS = {
+    "barriers": 50,
+    "steered": 25,
+    "atomics": 50,
+    "lanes": 50,
+    "heap": 50,
+    "vectors": 50,
+    "recursion": 50,
+    "variants": 50,
+}
 WIDE_CHUNK = 25
 """the same of kinds whose programs take longer, and in wide groups"""
 OWN_KERNEL, REFERENCE = 10, 20
