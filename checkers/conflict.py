@@ -10,7 +10,7 @@ from wsemu.evidence.schedule import Access, Witness
 from wsemu.model.data import dataclass, replace
 from wsemu.model.finding import with_role
 from wsemu.model.isa import ATOMIC, READ, SCOPES, SEGMENT_SHIFT, WRITE
-from wsemu.model.outcome import ALL_LANES, COMPARED
+from wsemu.model.outcome import ALL_LANES
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -290,14 +290,13 @@ def lane_range(first: int, last: int) -> str:
 
 
 def uncompared(raw: RawFinding) -> list[str]:
-    """Return the note on a race of stores in a launch that is too long to compare their values."""
+    """Return the note on a race of stores whose values are not compared in so long a launch."""
     count = raw.detail.get("uncompared", 0)
     if not count:
         return []
     return [
         (
-            "stores of one value are the warning same-value-store; values are compared in launches of at most "
-            f"{COMPARED:,} thread instructions, not in one of {count:,}: check a smaller grid, or smaller sizes, to "
-            "see which it is"
+            "stores of one value are the warning same-value-store; what these write is not compared in a launch of "
+            f"{count:,} thread instructions: check a smaller grid, or smaller sizes, to see which it is"
         )
     ]

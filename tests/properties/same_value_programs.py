@@ -11,12 +11,14 @@ The enumeration knows nothing of clocks or cells.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
+from unittest import mock
 
 import numpy as np
 from numpy import int32, uint8, uint16
 
 import wsemu
 from wsemu import cuda, ptx
+from wsemu.launch import same_values
 
 if TYPE_CHECKING:
     from tests.properties.programs import Random
@@ -197,14 +199,24 @@ class JudgedValues(NamedTuple):
         return "\n".join([str(self.program), *(f"    {line}" for line in self.complaints)])
 
 
-def judged_values(program: Program, engines: tuple[Engine, ...]) -> JudgedValues:
-    """Compare wsemu with enumeration."""
+def _mixes_widths(program: Program) -> bool:
+    """Return whether a variable is stored to as a whole, and a byte of it."""
+    stores = {(step.place, step.kind) for line in program for step in line if step.kind in (STORE, STORE_BYTE)}
+    return len(stores) > len({place for place, _ in stores})
+
+
+def judged_values(program: Program, engines: tuple[Engine, ...], *, large: bool = False) -> JudgedValues:
+    """Compare wsemu with enumeration; `large`: as in a launch that is too large for the reference engine, which may
+    take stores of different widths for a race."""
     can = known(program)
     complaints = [] if not can.good or can.results == 1 else ["a good program has several results"]
     for engine in engines:
-        report = check_program(program, engine)
+        with mock.patch.object(same_values, "MOST", 0 if large else same_values.MOST):
+            report = check_program(program, engine)
         codes = {finding.code for finding in report.findings}
         same = "same-value-store" in codes
+        if large and can.good and not can.ordered and codes == {"race"} and _mixes_widths(program):
+            continue
         if (report.verdict == "verified") != can.good or (can.good and same == can.ordered):
             complaints.append(f"{engine}: {report.verdict} with {', '.join(sorted(codes)) or 'nothing'}; {can}")
     return JudgedValues(program, can, complaints)

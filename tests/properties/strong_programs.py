@@ -565,6 +565,8 @@ def _of_one_value(program: Program, said: str, codes: tuple[str, ...]) -> str:
     """What is wrong with the verdict on a program whose races are of weak stores of one value alone.  Where results of
     atomics decide what is done, all orders are tried, and such a race stays one there (docs/limits.md)."""
     steered = any(o.guard or o.counted or o.until >= 0 for thread in program for o in thread.operations)
+    if said == "incomplete":
+        return ""
     if said == "verified":
         return "" if SAME in codes else "missed"
     return "" if steered and {*codes} <= {"race", "intra-warp-race"} else "false alarm"

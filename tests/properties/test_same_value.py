@@ -16,10 +16,10 @@ from tests.properties.same_value_programs import draw, judged_values
 from wsemu.model.settings import Engine
 
 
-@pytest.mark.parametrize("engine", ["vm", "reference"])
-def test_the_verdict_is_what_enumeration_shows(engine: Engine) -> None:
+@pytest.mark.parametrize(("engine", "large"), [("vm", False), ("vm", True), ("reference", False)])
+def test_the_verdict_is_what_enumeration_shows(engine: Engine, large: bool) -> None:
     source = random.Random(f"values {engine}")
-    found = [judged_values(draw(source), (engine,)) for _ in range(40 if engine == "vm" else 12)]
+    found = [judged_values(draw(source), (engine,), large=large) for _ in range(40 if engine == "vm" else 12)]
     assert not any(one.complaints for one in found), "\n".join(str(one) for one in found if one.complaints)
 
 

@@ -209,21 +209,31 @@ def test_values_that_the_order_of_atomics_decides_are_no_one_value(kernel, engin
 
 
 @cuda.jit
-def replicated_in_rounds(x, y):
-    """Two warps store one value in a launch of more thread instructions than values are compared in."""
+def bulk_store_after_rounds(x, y, rounds):
+    """As `same_bulk_store`, of two warps, in a launch as long as one likes."""
+    tile = cuda.shared.array(64, np.float32, 16)
+    t = cuda.threadIdx.x
     total = np.float32(0)
-    for i in range(300):
+    for i in range(rounds):
         total += x[i % 4]
-    y[cuda.threadIdx.x % 32] = total
+    tile[t] = total
+    ptx.fence_proxy_async()
+    cuda.syncthreads()
+    if t % 32 == 0:
+        ptx.cp_async_bulk_shared_to_global(y, 0, tile, 0, 256)
+        ptx.cp_async_bulk_commit_group()
+        ptx.cp_async_bulk_wait_group(0)
 
 
 def test_a_race_of_a_long_launch_tells_that_values_are_not_compared() -> None:
-    report = wsemu.check(replicated_in_rounds, 1, 64, (X, np.zeros(32, np.float32)))
+    report = wsemu.check(bulk_store_after_rounds, 1, 64, (X, np.zeros_like(X), 300))
     assert [finding.code for finding in report.errors] == ["race"]
-    assert any("values are compared in launches of at most 65,536" in note for note in report.errors[0].notes)
+    assert any("what these write is not compared in a launch of" in note for note in report.errors[0].notes)
+    report = wsemu.check(bulk_store_after_rounds, 1, 64, (X, np.zeros_like(X), 1))
+    assert (report.verdict, [finding.code for finding in report.findings]) == ("verified", ["same-value-store"])
     report = wsemu.check(replicated, 1, 64, (X, np.zeros(64, np.float32)))
     assert [finding.code for finding in report.errors] == ["race"]
-    assert not any("values are compared" in note for note in report.errors[0].notes)
+    assert not any("is not compared" in note for note in report.errors[0].notes)
 
 
 UNROLLED = """.version 8.0

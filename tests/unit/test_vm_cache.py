@@ -176,10 +176,13 @@ def test_what_is_looked_for_brings_its_parts():
     assert parts_of(exact=True) == {"lanes_entry"}
     assert parts_of(noted=True) == {"noted_entry"}
     assert parts_of(ordered=True) == {"ordered_entry"}
+    assert parts_of(joined=True) == {"joined_entry"}
 
 
 def test_some_launch_needs_each_part_or_its_blocks_do():
-    everything = needed(OPCODE.values(), races=True, exact=True, noted=True, grouped=True, ordered=True, sums=True)
+    everything = needed(
+        OPCODE.values(), races=True, exact=True, noted=True, grouped=True, ordered=True, joined=True, sums=True
+    )
     assert everything | {*hot.ACCESSES, *hot.SECTIONS} == set(PARTS)
 
 

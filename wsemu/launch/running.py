@@ -193,11 +193,13 @@ def ran(
     converged: bool = False,
     values: bool = False,
     alone: int = 0,
+    joined: frozenset[int] = frozenset(),
 ) -> Ran:
     """Run a launch; `budget`: another one than was asked for; `only` these CTAs, where there are any; `strict`: tell
     where several lanes store one value, too; `converged`: take lanes of an operation at an mbarrier together;
     `values`, on the reference engine: tell stores of one value from other races; `alone`, on the VM: which of the lanes
-    that store the same bytes by one bulk operation does, from 1."""
+    that store the same bytes by one bulk operation does, from 1; `joined`, on the VM: plain stores that conflict with
+    everything but stores of the same value by each other."""
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {
@@ -223,7 +225,7 @@ def ran(
         from wsemu.launch.binding import stored_segments
         from wsemu.machine.run import Launch, Watch
 
-        watch = Watch(stored=stored_segments(program, bound.arrays), alone=alone, **found)
+        watch = Watch(stored=stored_segments(program, bound.arrays), alone=alone, joined=joined, **found)
         spread = _workers(bound) if workers is None else workers
         options = {**sizes, "workers": spread, "descending": chosen.cta_order == "descending", "watch": watch}
         run = Launch(*launch_, **options, only=only, each=_advance(program.name))

@@ -1,14 +1,19 @@
 """Stores that nothing orders, and that all write the same value: `same-value-store`.
 
 The search for races compares accesses, not values.  If all that fails is two stores to one place, the launch runs again
-on the reference engine, which keeps of each byte all stores that nothing orders, and compares what they write.  If that
-run has no race, every two accesses that nothing orders write the same; then no schedule shows which was first.  It has
-to be the same value in every schedule: one that the order of atomics, a clock, or the place of a warp decides is not.
+in a way that compares them.  If that run has no race, every two accesses that nothing orders write the same; then no
+schedule shows which was first.  It has to be the same value in every schedule: one that the order of atomics, a clock,
+or the place of a warp decides is not.
 
-In a larger launch that is decided of bulk stores alone: lanes of one instruction that store the same bytes from the
-same place bring the same values.  The launch runs again once for each lane, which is then the only one of those that
-store alike.  If no run has a race, and none stores twice to one place of global memory without a plain store between,
-each of these stores is ordered with everything but those alike.
+The VM decides in most cases.  It runs again with the plain stores that race *joined*: they conflict with all but
+stores of the same value by each other (`machine/memory/joined.py`).  A race of another plain store joins that one, too;
+without any race left the values are proven equal.  Of bulk stores by lanes of one instruction it is enough that
+they store from the same place to the same place: they bring the same values.  The launch runs once for each lane, which
+is then the only one of those that store alike.  If no run has a race, and none stores twice to one place of global
+memory without a plain store between, each of these stores is ordered with everything but those alike.
+
+What is left, in a launch that is not too large for it, the reference engine decides: it keeps of each byte all stores
+that nothing orders, and compares what they write.
 """
 
 from __future__ import annotations
@@ -20,11 +25,12 @@ import numpy as np
 from wsemu.launch.binding import address_rows
 from wsemu.launch.lane_lag import RULES
 from wsemu.launch.running import ran
+from wsemu.launch.verdict import meets_a_part
 from wsemu.model.codes import CODES
 from wsemu.model.data import replace
 from wsemu.model.effects import PUTS
 from wsemu.model.errors import UnsupportedError
-from wsemu.model.isa import LANES, NAMES, WRITE
+from wsemu.model.isa import FIRST_STORE, LANES, N_ATOMIC, N_MEMORY, NAMES, WRITE, access_shape
 from wsemu.model.outcome import COMPARED
 from wsemu.proof.taint import examine
 
@@ -32,14 +38,18 @@ if TYPE_CHECKING:
     from wsemu.launch.running import Ran
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import Outcome, RawFinding
+    from wsemu.model.program import Program
 
 RACES = ("race", "intra-warp-race")
 WATCHED = (*RACES, "same-value-store", "proxy", "proxy-war")
 """what a race of two stores hides of the first of them, in the run that knows the last store alone"""
 MOST, MOST_TRIED = COMPARED, 1 << 12
-"""thread instructions of a launch that is run again, a few seconds; the same of an edit that is tried"""
-MOST_ALONE = 1 << 28
-"""of all runs in which one lane stores alone"""
+"""thread instructions of a launch that the reference engine runs again, a few seconds; the same of an edit that is
+tried"""
+MOST_RUN = 1 << 28
+"""of all runs of the VM that decide one"""
+MOST_JOINED = 4
+"""times that more stores are joined"""
 DETAIL = ("address", "kind", "other_kind", "size", "other_cta")
 
 
@@ -47,33 +57,55 @@ def excused(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
     """Return a run whose findings distinguish stores of one value from other races; `tried`: it is one of many."""
     outcome, trace, initial = run
     errors = [raw for raw in outcome.findings if raw.code in CODES and CODES[raw.code].severity == "error"]
-    racing = [raw for raw in errors if raw.code in RACES]
+    racing = _races(bound.program, errors)
     others = [raw for raw in errors if raw.code not in RACES and raw.code not in RULES]
     if not racing or others or outcome.status != "done" or not all(map(_are_stores, racing)):
         return run
     if outcome.overflow or not {"race", "intra-warp", "same-value"} <= bound.settings.checkers:
         return run
-    short = outcome.thread_operations <= (MOST_TRIED if tried else MOST)
     before = initial()
     if any(kept is None for kept in before):
-        return run if short else _uncompared(run)
+        return run
     segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
-    again = bound._replace(segments=segments)
-    if short:
-        told = _compared(again, outcome)
-    else:
-        told = None if tried else _stored_alone(again, outcome, racing)
+    told = _told(bound._replace(segments=segments), outcome, racing, tried=tried)
     if told is None:
-        return run if short else _uncompared(run)
-    findings = [raw for raw in outcome.findings if raw.code not in RACES]
+        return run if tried else _uncompared(run)
+    if _races(bound.program, told):
+        return run
+    gone = {id(raw) for raw in racing}
+    findings = [raw for raw in outcome.findings if id(raw) not in gone]
     known = {_key(raw) for raw in findings}
-    more = [raw for raw in told if raw.code in WATCHED and _key(raw) not in known]
+    more = [raw for raw in told if raw.code in WATCHED and raw.code not in RACES and _key(raw) not in known]
     if any(CODES[raw.code].severity == "error" for raw in more):
         return run
     if _may_differ(bound, outcome, {pc for raw in (*racing, *more) for pc in (raw.pc, raw.other_pc)}):
         return run
     findings = sorted([*findings, *more], key=_key)
     return replace(outcome, findings=findings), trace, initial
+
+
+def _told(again: Bound, outcome: Outcome, racing: list[RawFinding], *, tried: bool) -> list[RawFinding] | None:
+    """What is found where values are compared; None: they are not.  What races on the VM because cells of shadow memory
+    were wider before than they are now the reference engine may know better."""
+    told = None
+    if again.settings.engine == "vm":
+        told = _joined(again, outcome, racing, MOST_RUN >> 8 if tried else MOST_RUN)
+        if told is not None and not (_races(again.program, told) and _mixes_widths(again, outcome)):
+            return told
+    elif not tried:
+        return _compared(again, outcome)
+    return _compared(again, outcome) if outcome.thread_operations <= (MOST_TRIED if tried else MOST) else told
+
+
+def _races(program: Program, found: list[RawFinding]) -> list[RawFinding]:
+    """The races among findings, without those that are not modelled, see `verdict.meets_a_part`."""
+    return [raw for raw in found if raw.code in RACES and not meets_a_part(program, raw)]
+
+
+def _mixes_widths(bound: Bound, outcome: Outcome) -> bool:
+    """Return whether a launch has loads or stores of different widths."""
+    code = bound.program.code
+    return len({access_shape(NAMES[int(code[pc, 0])])[1] for pc in outcome.accesses}) > 1
 
 
 def _compared(again: Bound, outcome: Outcome) -> list[RawFinding] | None:
@@ -86,26 +118,53 @@ def _compared(again: Bound, outcome: Outcome) -> list[RawFinding] | None:
     return None if slow.status != "done" or slow.executions != outcome.executions or slow.overflow else slow.findings
 
 
-def _stored_alone(again: Bound, outcome: Outcome, racing: list[RawFinding]) -> list[RawFinding] | None:
-    """What the runs find in which one lane of those that store alike does; None: others than these race."""
-    code = again.program.code
-    if again.settings.engine != "vm" or LANES * outcome.thread_operations > MOST_ALONE:
+def _joined(again: Bound, outcome: Outcome, racing: list[RawFinding], most: int) -> list[RawFinding] | None:
+    """What the VM finds besides stores of one value, or with races that are none, by so many thread instructions; None:
+    it cannot tell."""
+    code = again.program.code[:, 0].tolist()
+    by_copies = [raw for raw in racing if raw.pc == raw.other_pc and NAMES[code[raw.pc]] in PUTS]
+    plain = {pc for raw in racing if raw not in by_copies for pc in (raw.pc, raw.other_pc)}
+    if not all(FIRST_STORE <= code[pc] < N_MEMORY for pc in plain):
         return None
-    if not all(raw.pc == raw.other_pc and NAMES[int(code[raw.pc, 0])] in PUTS for raw in racing):
+    for _ in range(MOST_JOINED):
+        found = _with_stores_joined(again, outcome, frozenset(plain), most, alone=bool(by_copies))
+        if found is None:
+            return None
+        races = _races(again.program, found)
+        more = {pc for raw in races for pc in (raw.pc, raw.other_pc)}
+        if not races:
+            same = [
+                replace(raw, code="same-value-store", detail={name: raw.detail[name] for name in DETAIL})
+                for raw in racing
+            ]
+            return [*same, *found]
+        if any(code[pc] >= N_ATOMIC for pc in more):  # a copy may bring the same bytes
+            return None
+        if not more - plain or not all(FIRST_STORE <= code[pc] < N_MEMORY for pc in more):
+            return found
+        plain |= more
+    return None
+
+
+def _with_stores_joined(
+    again: Bound, outcome: Outcome, joined: frozenset[int], most: int, *, alone: bool
+) -> list[RawFinding] | None:
+    """What is found with these stores joined, and with each lane of those that store alike by a bulk operation alone;
+    up to the first run with a race.  None: that is too much, or the launch does something else."""
+    runs = range(1, LANES + 1) if alone else range(1)
+    if len(runs) * outcome.thread_operations > most:
         return None
-    found = [
-        replace(raw, code="same-value-store", detail={name: raw.detail[name] for name in DETAIL}) for raw in racing
-    ]
-    for lane in range(1, LANES + 1):
+    found: dict[tuple[str, int, int], RawFinding] = {}
+    for lane in runs:
         segments = [(data.copy(), writable) for data, writable in again.segments]
-        one = ran(again._replace(segments=segments), 1, again.settings.budget, alone=lane)[0]
+        bound = again._replace(segments=segments)
+        one = ran(bound, 1, again.settings.budget, alone=lane, joined=joined)[0]
         if one.status != "done" or one.executions != outcome.executions or one.overflow:
             return None
-        known = {_key(raw) for raw in found}
-        found += [raw for raw in one.findings if raw.code in WATCHED and _key(raw) not in known]
-        if any(raw.code in RACES for raw in found):
-            return None
-    return found
+        found = {_key(raw): raw for raw in one.findings if raw.code in WATCHED} | found
+        if _races(again.program, [*found.values()]):
+            break
+    return [*found.values()]
 
 
 def _may_differ(bound: Bound, outcome: Outcome, stores: set[int]) -> bool:

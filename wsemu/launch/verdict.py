@@ -476,15 +476,7 @@ def _bytes(program: Program, pc: int) -> tuple[int, int]:
 def _without_parts(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
     """Take out races where a strong access of a vector meets one of an element of it, with a reason each: to PTX they
     are atomic with each other.  What they order among the lanes of a warp is not told from what nothing orders."""
-    program = places.program
-    met = []
-    for raw in wanted:
-        if raw.code not in RACES or not (_is_atomic(program, raw.pc) and _is_atomic(program, raw.other_pc)):
-            continue
-        if raw.detail["kind"] == raw.detail["other_kind"] == ATOMIC:
-            (size, parts), (other, others) = _bytes(program, raw.pc), _bytes(program, raw.other_pc)
-            if parts != others and size // parts == other // others:
-                met.append(raw)
+    met = [raw for raw in wanted if meets_a_part(places.program, raw)]
     if not met:
         return wanted, []
     reasons = [
@@ -494,6 +486,16 @@ def _without_parts(wanted: list[RawFinding], places: Places) -> tuple[list[RawFi
     ]
     out = {id(raw) for raw in met} | {id(raw) for raw in wanted if raw.code in ("intra-warp-race", "missing-fence")}
     return [raw for raw in wanted if id(raw) not in out], list(dict.fromkeys(reasons))
+
+
+def meets_a_part(program: Program, raw: RawFinding) -> bool:
+    """Return whether a finding is a race of a strong access of a vector and one of an element of it."""
+    if raw.code not in RACES or not (_is_atomic(program, raw.pc) and _is_atomic(program, raw.other_pc)):
+        return False
+    if not raw.detail["kind"] == raw.detail["other_kind"] == ATOMIC:
+        return False
+    (size, parts), (other, others) = _bytes(program, raw.pc), _bytes(program, raw.other_pc)
+    return parts != others and size // parts == other // others
 
 
 def _by_parts(program: Program, trace_of: Tracer, accesses: frozenset[int]) -> Trace:

@@ -75,6 +75,7 @@ ENTRIES = {
     "cluster_entry": Made("between_ctas", "between_ctas", rare=True),
     "guarded_entry": Made("sync.clobber", "access_guarded"),
     "ordered_entry": Made("memory.ordered", "access_ordered"),
+    "joined_entry": Made("memory.joined", "track_joined", rare=True),
     "any_way_entry": Made("tier.accesses", "any_way"),
     "some_entry": Made("tier.accesses", "some_side_by_side"),
     "within_entry": Made("tier.sections", "in_section"),
@@ -85,7 +86,7 @@ PARTS = ENTRIES | {family: Made("arithmetic.operations", "family", family) for f
 OF_WIDTH = (
     "run", "warp_entry", "collective_entry", "exchange_entry", "matrix_entry", "group_entry", "shadow_entry",
     "conflict_entry", "lanes_entry", "known_entry", "async_entry", "copy_entry", "tensor_entry", "cluster_entry",
-    "planned_entry",
+    "planned_entry", "joined_entry",
 )  # fmt: skip
 """those that look at clocks or cells: groups of many warps have others; these are CTAs that are alive together, which
 have no blocks"""
@@ -142,18 +143,20 @@ def needed(
     noted: bool,
     grouped: bool = False,
     ordered: bool = False,
+    joined: bool = False,
     clusters: bool = False,
     asynchronous: bool = False,
     sums: bool = False,
 ) -> frozenset[str]:
     """The parts that a launch needs: its program has these operations; it looks for races, exactly between lanes, and
     notes what is read through the read-only cache; several CTAs are alive at once, in clusters; it waits for the host
-    before ordered accesses; each lane has a clock from the start; sums of matrices are rounded once."""
+    before ordered accesses, and joins stores of one value; each lane has a clock from the start; sums of matrices are
+    rounded once."""
     found = {part for opcode in opcodes for part in _part_of(opcode)}
     found.update(ALWAYS, RACES if races else (), ("lanes_entry",) if exact else (), ("noted_entry",) if noted else ())
     found.update(("window_entry",) if grouped else (), ("cluster_entry",) if clusters else ())
     found.update(ASYNCHRONOUS if asynchronous else (), ("ordered_entry",) if ordered else ())
-    found.update(("exact_entry",) if sums else ())
+    found.update(("exact_entry",) if sums else (), ("joined_entry",) if joined else ())
     return frozenset(found)
 
 

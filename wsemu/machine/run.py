@@ -19,6 +19,7 @@ from wsemu.machine import build as native
 from wsemu.machine import state as layout
 from wsemu.machine.matrix.shapes import BUFFER, shapes
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS, UNNAMED, WIDTHS
+from wsemu.machine.memory.joined import EVEN, ODD
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
 from wsemu.machine.memory.shadow_planes import POOL, ROOM, WINDOWS_FROM, Planes, collide, joined, overlapping
 from wsemu.machine.outside import Objects
@@ -365,6 +366,8 @@ class Watch:
     """each CTA is expected to write the arrays behind where the ones before it did, see `shadow.note_range`"""
     ordered: frozenset[int] = frozenset()
     """instructions that wait for the host to let them be made: see `memory/ordered.py`"""
+    joined: frozenset[int] = frozenset()
+    """plain stores that conflict with everything but stores of the same value by each other: see `memory/joined.py`"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -752,6 +755,24 @@ class Machine:
             self.ordered[list(self.watch.ordered)] = 1
             state["ordered"] = address_of(self.ordered)
             state["access_entry"], state["ordered_entry"] = parts["ordered_entry"], state["access_entry"]
+        if self.watch.joined:
+            self._join_stores(parts)
+
+    def _join_stores(self, parts: dict[str, int]) -> None:
+        """Let cells tell joined stores from all others: each is two instructions more, of even and odd turns."""
+        state, n, stores = self.state[0], len(self.image.code), sorted(self.watch.joined)
+        rows = np.repeat(self.image.code[stores], 2, axis=0)
+        rows[:, 0] = N_MEMORY
+        rows[:, 7] = rows[:, 7] & ~0xFF & (1 << UNUSED_SHIFT) - 1 | np.tile([EVEN, ODD], len(stores))
+        self.code = np.concatenate([self.image.code, rows])
+        self.joined = np.zeros(n + 1, np.int64)
+        self.joined[stores] = n + 2 * np.arange(len(stores))
+        state["code"], state["joined"] = address_of(self.code), address_of(self.joined)
+        state["shadow_entry"], state["track_entry"] = parts["joined_entry"], parts["shadow_entry"]
+        self.turns = [np.zeros(int(segment["bytes"]), np.uint8) for segment in self.segments]
+        self.turns[SHARED] = np.zeros(len(self.shared), np.uint8)
+        self.turn_places = np.array([address_of(turns) if len(turns) else 0 for turns in self.turns], np.int64)
+        state["turns"] = address_of(self.turn_places)
 
     def _parts(self) -> frozenset[str]:
         """The parts of the VM that this launch needs."""
@@ -763,6 +784,7 @@ class Machine:
             noted=bool(self.marks),
             grouped=self.grouping.members > 1,
             ordered=bool(watch.ordered),
+            joined=bool(watch.joined),
             clusters=self.clusters,
             asynchronous=self.image.asynchronous,
             sums=self.image.sums,
@@ -785,7 +807,7 @@ class Machine:
         state["patterns"], state["weighed"] = address_of(self.patterns), address_of(self.weighed)
         state["plans"], state["plans_due"] = address_of(self.plans), address_of(self.plans_due)
         state["shortcuts"] = N_MEMORY if model._replace(atomics=True) == ARCHS[DEFAULT].costs else 0
-        state["planned"] = state["shortcuts"] if self.watch.races else 0
+        state["planned"] = state["shortcuts"] if self.watch.races and not self.watch.joined else 0
         if self.clusters:
             state["shortcuts"] = 0
 
@@ -1008,9 +1030,14 @@ class Machine:
         if "other_cta" in detail or other_cta not in (cta, -1):
             detail["other_cta"] = other_cta
         return RawFinding(
-            code, int(raw["pc"]), cta, warp, int(raw["lanes"]),
-            int(raw["other_pc"]), other_warp, detail, int(raw["count"]),
+            code, self._written_as(int(raw["pc"])), cta, warp, int(raw["lanes"]),
+            self._written_as(int(raw["other_pc"])), other_warp, detail, int(raw["count"]),
         )  # fmt: skip
+
+    def _written_as(self, pc: int) -> int:
+        """The instruction of the program that one of a joined store stands for."""
+        beyond = pc - len(self.image.code)
+        return pc if beyond < 0 else sorted(self.watch.joined)[beyond // 2]
 
     def actor(self, group: int, warp: int) -> tuple[int, int]:
         """(CTA, its warp) of a warp of a group; -1 for none."""
@@ -1585,7 +1612,7 @@ class Launch:
         watch = self.watch
         if watch.suspects is not None or watch.uninitialized or self.rooms != _ROOMS or share > MOST_REMEMBERED:
             return None
-        if self.anew:
+        if self.anew or watch.joined:
             return None
         return (
             ProgramKey(self.program), self.grid, self.block, self.dynamic, watch, self.arch, share,
@@ -1600,6 +1627,8 @@ class Launch:
             watch or self.watch, self.arch, most or self.most, self.rooms, self.grouping.shape, self.clusters,
         )  # fmt: skip
         machine.tier = self.tier
+        if self.watch.joined:
+            hot.drop(machine)
         return machine
 
     def run(self) -> Outcome:

@@ -620,6 +620,10 @@ MACHINE = record(
     claim_room=1,
     ordered=1,  # host address of a byte for each instruction: 1 if it waits for the host; see memory/ordered.py
     ordered_entry=1,  # there, what makes accesses
+    joined=1,  # host address of int64[] by instruction: of a joined store where its own begin; see memory/joined.py
+    joined_entry=1,
+    track_entry=1,  # there, what judges the other accesses
+    turns=1,  # host address, by segment, of that of a byte for each of its bytes
     windows=1,  # 1: some segments have windows
     let_go=1,  # the lane that may make the ordered access of the warp that runs next, from 1; 0: none
 )

@@ -768,6 +768,18 @@ def touch_one(m, w, pc, registers, i, offset, mask, kind, base, floor, size, seg
         same_bytes(m, w, pc, registers, i, mask, lane + spread, size)
 
 
+@compiled
+def without_room(m, pc, number, segment, size):
+    """What the host must do before an access of so many bytes can be judged, or 0."""
+    if segment.grain < 0 or size < 1 << segment.grain or segment.tracked != TRACKED:
+        m.fault_pc = pc
+        m.fault_warp = number
+        return np.int64(REFINE if segment.tracked == TRACKED else WRITTEN)
+    if m.set_count > m.set_room or m.element_count > m.element_room or m.record_count > m.record_room:
+        return np.int64(SWEEP)
+    return np.int64(SWEEP if m.moment_count > m.moment_room else 0)
+
+
 def track(address, w, pc, registers, bias, mask, how, number):
     """Judge and remember one access to a tracked segment.  0, or what the host must do before it is made."""
     m = machine_at(address, 0)
@@ -775,15 +787,10 @@ def track(address, w, pc, registers, bias, mask, how, number):
     i = instruction_at(m.code, pc)
     size = i.aux & 255
     kind = np.int64(ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ)
+    status = without_room(m, pc, number, segment, size)
+    if status:
+        return status
     grain = segment.grain
-    if grain < 0 or size < 1 << grain or segment.tracked != TRACKED:
-        m.fault_pc = pc
-        m.fault_warp = number
-        return np.int64(REFINE if segment.tracked == TRACKED else WRITTEN)
-    if m.set_count > m.set_room or m.element_count > m.element_room or m.record_count > m.record_room:
-        return np.int64(SWEEP)
-    if m.moment_count > m.moment_room:
-        return np.int64(SWEEP)
     floor, base = floor_of(m, number), now(m, w, pc)
     if kind == ATOMIC:
         base |= ATOMIC_BIT

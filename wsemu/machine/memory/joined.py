@@ -1,0 +1,170 @@
+"""Stores of one value to one place, joined: a run that finds what conflicts with any of them.
+
+Launches that do not ask for it run none of this: `track_joined` stands in for `shadow.track` in the others.  Cells have
+a joined store as an atomic that conflicts with all but its like: so each of them is remembered, and whatever comes
+behind has to come after each.  What they store is compared, too.  The bytes of a place have a *turn*, which changes
+with each joined store that changes them; stores of one turn do not conflict, those of different turns do.
+
+That is enough.  Let two joined stores to a byte be unordered in a run without a conflict.  No other write comes between
+them, as each joined store is ordered with it.  Nor are they of different turns: a store of each turn in between comes
+after some of the turn before, and all of two neighbouring turns are ordered.  So both are of one turn, in which each
+store leaves the byte as the first of them did.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.cell_bits import ATOMIC_BIT, LANE_BITS
+from wsemu.machine.memory.lane_access import SAME, SCATTERED
+from wsemu.machine.memory.lane_order import enter
+from wsemu.machine.memory.shadow import (
+    EACH,
+    ONE,
+    floor_of,
+    highest_bit,
+    note_range,
+    now,
+    put_back,
+    range_of,
+    same_bytes,
+    touch,
+    without_room,
+)
+from wsemu.machine.memory.shadow_cells import gather
+from wsemu.machine.records import call, instruction_at, machine_at, segment_at
+from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, store_u8
+from wsemu.machine.state import GROW, GROW_WINDOW
+from wsemu.model.isa import ATOMIC, LANES, SEGMENT_SHIFT
+
+EVEN, ODD = 1 << 6, 1 << 7
+"""bytes that a joined store of such a turn seems to have: no atomic has as many"""
+
+
+@compiled
+def leaves(registers, i, lane, host, first, end, size):
+    """A lane's store leaves some of its bytes, from `first` to end - 1, as they are."""
+    each = size // ((i.aux >> 8) & 255)
+    for at in range(first, end):
+        value = load_u8(registers + i.d + 256 * (at // each) + lane * each + at % each)
+        if value != load_u8(host + at):
+            return False
+    return True
+
+
+@compiled
+def agree(m, w, pc, registers, i, mask, size):
+    """Lanes that store to one address store one value, or it is a conflict."""
+    while mask:
+        lane = lowest_bit(mask)
+        sharing, rest = np.int64(0), mask
+        while rest:
+            other = lowest_bit(rest)
+            rest &= rest - 1
+            if load_i64(registers + i.a + 8 * other) == load_i64(registers + i.a + 8 * lane):
+                sharing |= np.int64(1) << other
+        mask &= ~sharing
+        if sharing & (sharing - 1):
+            same_bytes(m, w, pc, registers, i, sharing, highest_bit(sharing), size)
+
+
+@compiled
+def in_odd_turns(registers, i, bias, mask, host, turns, first, end, size):
+    """The lanes whose stores to a cell, of their bytes from `first` to end - 1, are of an odd turn: one that changes
+    them begins a turn."""
+    odd, begins, rest = np.int64(0), np.int64(0), mask
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        at = load_i64(registers + i.a + 8 * lane) + bias
+        turn = np.int64(load_u8(turns + at + first))
+        if not leaves(registers, i, lane, host + at, first, end, size):
+            begins |= np.int64(1) << lane
+            turn ^= 1
+        odd |= turn << lane
+    while begins:
+        lane = lowest_bit(begins)
+        begins &= begins - 1
+        at = load_i64(registers + i.a + 8 * lane) + bias
+        for q in range(first, end):
+            store_u8(turns + at + q, odd >> lane & 1)
+    return odd
+
+
+@compiled
+def touch_cells(m, w, row, registers, i, bias, mask, segment, floor, q):
+    """Judge and remember the stores of some lanes, all of one turn, to the q-th of each lane's cells."""
+    addresses, grain = registers + i.a, segment.grain
+    offset, none, kind = bias + (q << grain), np.int64(0), np.int64(ATOMIC)
+    base = now(m, w, row) | ATOMIC_BIT
+    writes, reads = m.lanes_scratch, m.lanes_scratch + 8 * LANES
+    gather(addresses, mask, offset, grain, segment.writes, writes)
+    gather(addresses, mask, offset, grain, segment.reads, reads)
+    touch(m, w, row, writes, reads, mask, kind, base, floor, np.int64(EACH), none, none, none, q)
+    put_back(m, addresses, mask, offset, grain, segment.reads, reads, False)
+
+
+@compiled
+def touch_cell(m, w, row, registers, i, bias, mask, segment, floor, q):
+    """The same where all lanes have one address."""
+    lane = lowest_bit(mask)
+    spread, kind = highest_bit(mask) - lane, np.int64(ATOMIC)
+    cell = ((load_i64(registers + i.a + 8 * lane) + bias) >> segment.grain) + q
+    writes, reads = segment.writes + 8 * cell, segment.reads + 8 * cell
+    base, one, none = now(m, w, row) | ATOMIC_BIT, np.int64(1), np.int64(0)
+    m.sharing = mask
+    touch(m, w, row, writes, reads, one, kind, base, floor, np.int64(ONE), none, lane, spread, q)
+
+
+@compiled
+def enter_lanes(m, w, row, registers, i, bias, lanes, segment, number):
+    """Judge and remember the same exactly, in a cell of each lane where lanes may conflict."""
+    base, grain = (now(m, w, row) | ATOMIC_BIT) & ~LANE_BITS, segment.watched_grain
+    while lanes:
+        lane = lowest_bit(lanes)
+        at = load_i64(registers + i.a + 8 * lane) + bias
+        sharing, rest = np.int64(0), lanes
+        while rest:
+            other = lowest_bit(rest)
+            rest &= rest - 1
+            if load_i64(registers + i.a + 8 * other) + bias == at:
+                sharing |= np.int64(1) << other
+        lanes &= ~sharing
+        place = segment.watched + 8 * (at >> grain)
+        if load_i64(place):
+            enter(m, w, row, place, sharing, base, number << SEGMENT_SHIFT | at, np.int64(ATOMIC), i.aux & 255)
+
+
+def track_joined(address, w, pc, registers, bias, mask, how, number):
+    """Judge and remember an access to a tracked segment, as `shadow.track` does, or as a joined store."""
+    m = machine_at(address, 0)
+    row = load_i64(m.joined + 8 * pc)
+    if row == 0:
+        return call(m.track_entry, address, w, pc, registers, bias, mask, how, number)
+    segment = segment_at(m.segments, number)
+    i = instruction_at(m.code, pc)
+    size = i.aux & 255
+    status = without_room(m, pc, number, segment, size)
+    if status:
+        return status
+    lane = lowest_bit(mask)
+    offset, grain = load_i64(registers + i.a + 8 * lane) + bias, segment.grain
+    log = np.int64((i.aux >> 16) & 255) - grain
+    low, n = range_of(registers + i.a, bias, mask, np.int64(SCATTERED), offset, lane, grain, log)
+    if not note_range(segment, low, n):
+        m.wanted = GROW_WINDOW
+        return np.int64(GROW)
+    agree(m, w, pc, registers, i, mask, size)
+    floor, turns = floor_of(m, number), load_i64(m.turns + 8 * number)
+    for q in range(size >> grain):
+        odd = in_odd_turns(registers, i, bias, mask, segment.host, turns, q << grain, (q + 1) << grain, size)
+        for turn in range(2):
+            lanes = mask & (odd if turn else ~odd)
+            if lanes and how == SAME:
+                touch_cell(m, w, row + turn, registers, i, bias, lanes, segment, floor, np.int64(q))
+            elif lanes:
+                touch_cells(m, w, row + turn, registers, i, bias, lanes, segment, floor, np.int64(q))
+            if lanes and segment.watched and (m.lockstep == 0 or m.asynchronous):
+                enter_lanes(m, w, row + turn, registers, i, bias + (q << grain), lanes, segment, number)
+    return np.int64(0)
