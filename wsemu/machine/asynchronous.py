@@ -24,22 +24,10 @@ from wsemu.machine.sync import mbarrier, proxies, register_pool
 from wsemu.machine.sync.lane_clocks import converge, time_of
 from wsemu.model.isa import FIRST_GROUP_OPERATION, N_OPERATIONS, OPCODE
 
-FIRST_MBARRIER, LAST_MBARRIER = OPCODE["mbarrier.init"], OPCODE["mbarrier.pending_count"]
-WAIT, WAIT_PARITY, ASYNC_ARRIVE = (
-    OPCODE[name] for name in ("mbarrier.wait", "mbarrier.wait.parity", "cp.async.arrive")
-)
 PROXY, INIT_FENCE = OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]
-BULK_LOAD, BULK_SEND, BULK_SEND_REDUCE, BULK_MULTICAST = (
-    OPCODE[f"bulk.{name}"] for name in ("load", "send", "send_reduce", "multicast")
-)
-TENSOR_LOAD, TENSOR_MULTICAST, TENSOR_PREFETCH = (
-    OPCODE[f"tensor.{name}"] for name in ("load", "multicast", "prefetch")
-)
+FIRST_BETWEEN, LAST_BETWEEN = (OPCODE[name] for name in ("cluster.arrive", "async.reduce.b64"))
+TENSOR_PREFETCH = OPCODE["tensor.prefetch"]
 MAP_RELEASE, MAP_ACQUIRE = OPCODE["map.release"], OPCODE["map.acquire"]
-INC, DEC = OPCODE["setmaxnreg.inc"], OPCODE["setmaxnreg.dec"]
-CLUSTER_ARRIVE, CLUSTER_WAIT, GRID_WAIT, CLUSTER_LAST = (
-    OPCODE[name] for name in ("cluster.arrive", "cluster.wait", "grid.wait", "async.reduce.b64")
-)
 GROUP_COMMIT = OPCODE["wgmma.commit"]
 WAKES, ENDS, STARTS = -1, -2, -3
 """what `asynchronous` is called for where it is no instruction"""
@@ -61,7 +49,7 @@ def asynchronous(address, w, pc, mask):
     if m.converged == 0 or mask == 0:
         return execute(m, w, pc, mask)
     op = instruction_at(m.code, pc).op
-    if op in (WAIT, WAIT_PARITY):  # then only lanes that see one phase complete go on together
+    if op in (mbarrier.WAIT, mbarrier.WAIT_PARITY):  # then only lanes that see one phase complete go on together
         converge(m, w, mask, time_of(m, w) - 1)
         return execute(m, w, pc, mask)
     converge(m, w, mask, time_of(m, w))
@@ -76,29 +64,29 @@ def execute(m, w, pc, mask):
     registers = warp.registers
     i = instruction_at(m.code, pc)
     op = i.op
-    if (op >= FIRST_MBARRIER and op <= LAST_MBARRIER) or op == ASYNC_ARRIVE:
+    if (op >= mbarrier.INIT and op <= mbarrier.PENDING_COUNT) or op == mbarrier.ASYNC_ARRIVE:
         return np.int64(mbarrier.execute(m, w, pc, registers, i, mask))
     if op >= N_OPERATIONS:
         return outside(m, w, pc, mask, np.int64(0))
     if op == PROXY:
         proxies.execute(m, w, pc, i, mask)
         return np.int64(DONE)
-    if op in (INC, DEC):
+    if op in (register_pool.INC, register_pool.DEC):
         return np.int64(register_pool.execute(m, warp, w, pc, i, mask))
     if op == INIT_FENCE:
         mbarrier.publish(m, w, mask)
         return np.int64(DONE)
-    if op in (BULK_LOAD, BULK_SEND, BULK_SEND_REDUCE, BULK_MULTICAST):
+    if op in (loads.BULK_LOAD, loads.BULK_SEND, loads.BULK_SEND_REDUCE, loads.BULK_MULTICAST):
         return np.int64(loads.load_bulk(m, w, pc, registers, i, mask))
     if op >= FIRST_GROUP_OPERATION:
         return call(m.group_entry, m.address, w, pc, mask)
     if op in (MAP_RELEASE, MAP_ACQUIRE):
         return call(m.tensor_entry, m.address, w, pc, mask)
-    if op in (TENSOR_LOAD, TENSOR_MULTICAST):
+    if op in (loads.TENSOR_LOAD, loads.TENSOR_MULTICAST):
         return np.int64(loads.load_tiles(m, w, pc, registers, i, mask))
-    if op >= CLUSTER_ARRIVE and op <= CLUSTER_LAST:
+    if op >= FIRST_BETWEEN and op <= LAST_BETWEEN:
         return call(m.cluster_entry, m.address, w, pc, mask, 0)
-    if op > TENSOR_LOAD and op <= TENSOR_PREFETCH:
+    if op > loads.TENSOR_LOAD and op <= TENSOR_PREFETCH:
         return np.int64(loads.move_tiles(m, w, pc, mask))
     return call(m.copy_entry, m.address, w, pc, mask)
 
@@ -118,13 +106,13 @@ def woken(m, w):
 @compiled
 def wakes(m, warp, w, pc, mask):
     i = instruction_at(m.code, pc)
-    if i.op in (WAIT, WAIT_PARITY):
+    if i.op in (mbarrier.WAIT, mbarrier.WAIT_PARITY):
         return np.int64(mbarrier.wakes(m, w, pc, warp.registers, i, mask))
-    if i.op == INC:
+    if i.op == register_pool.INC:
         return np.int64(register_pool.wakes(m, warp, i))
     if i.op == GROUP_COMMIT:
         return call(m.group_entry, m.address, w, pc, 0)
-    if i.op in (CLUSTER_WAIT, GRID_WAIT):
+    if i.op >= FIRST_BETWEEN and i.op <= LAST_BETWEEN:
         return call(m.cluster_entry, m.address, w, pc, mask, 1)
     if i.op >= N_OPERATIONS:
         return outside(m, w, pc, mask, np.int64(1))

@@ -11,10 +11,7 @@ from wsemu.machine.records import instruction_at, machine_at, warp_at
 from wsemu.machine.state import DONE
 from wsemu.machine.sync import cluster, grid_barrier
 from wsemu.machine.sync.peers import report_late
-from wsemu.model.isa import OPCODE
 
-CLUSTER_ARRIVE, CLUSTER_WAIT = OPCODE["cluster.arrive"], OPCODE["cluster.wait"]
-GRID_ARRIVE, GRID_WAIT = OPCODE["grid.arrive"], OPCODE["grid.wait"]
 EXECUTES, WAKES, EXITS, ENDS = range(4)
 """what `between_ctas` is called for"""
 
@@ -35,12 +32,12 @@ def between_ctas(address, w, pc, mask, why):
         return np.int64(DONE)
     warp = warp_at(m.warps, w)
     i = instruction_at(m.code, pc)
-    if i.op in (GRID_ARRIVE, GRID_WAIT):
+    if i.op in (grid_barrier.GRID_ARRIVE, grid_barrier.GRID_WAIT):
         if why == WAKES:
             return np.int64(grid_barrier.wakes(m, warp, w, pc, i, mask))
         return np.int64(grid_barrier.execute(m, warp, w, pc, i, mask))
     if why == WAKES:
         return np.int64(cluster.wakes(m, warp, w, pc, mask))
-    if i.op in (CLUSTER_ARRIVE, CLUSTER_WAIT):
+    if i.op in (cluster.ARRIVE, cluster.WAIT):
         return np.int64(cluster.execute(m, warp, w, pc, i, mask))
     return np.int64(sends.execute(m, w, pc, warp.registers, i, mask))
