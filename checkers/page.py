@@ -15,7 +15,7 @@ from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SECTIONS = ("The bug", "A kernel that has it", "The same kernel without it", "What the hardware does")
+SECTIONS = ("What is wrong", "Example", "Fixed", "On hardware")
 """the headings of every page, in their order"""
 
 

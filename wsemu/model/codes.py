@@ -35,66 +35,70 @@ class Code(NamedTuple):
 
 _CODES = {
     "deadlock": Code(
-        "error", "no warp can go on, and not all have finished", "deadlock", proves=True, source="deadlock"
+        "error", "no warp can proceed, and not all have exited", "deadlock", proves=True, source="deadlock"
     ),
     "race": Code("error", "conflicting accesses of two warps that nothing orders", "race", proves=True),
     "intra-warp-race": Code("error", "conflicting accesses of two lanes of a warp that nothing orders", "intra-warp"),
     "same-value-store": Code(
-        "warning", "stores of the same value to one place that nothing orders", "same-value", proves=True, strict=True,
+        "warning", "unordered stores of the same value to one location", "same-value", proves=True, strict=True,
         rests_on="stores of one value to one place leave that value",
     ),
     "barrier-recycling": Code(
         "error", "an operation can be counted into the wrong generation of a named barrier", "recycling", proves=True
     ),
     "count-mismatch": Code(
-        "error", "operations of one barrier generation name different thread counts", "barrier-misuse", proves=True
+        "error", "operations of one barrier generation have different thread counts or kinds",
+        "barrier-misuse", proves=True,
     ),
     "oversubscribed": Code(
-        "error", "a barrier generation that its participants can never complete", "barrier-misuse", proves=True
+        "error", "the participants of a barrier generation can never complete it", "barrier-misuse", proves=True
     ),
     "all-arrive": Code(
-        "error", "a barrier generation completes by arrivals alone and releases nobody", "barrier-misuse", proves=True
+        "error", "a barrier generation completes by arrives alone, and no warp waits for it",
+        "barrier-misuse", proves=True,
     ),
     "barrier-divergence": Code(
-        "error", "a warp-wide or aligned barrier operation reached by a part of the warp", "barrier-misuse", proves=True
+        "error", "only part of a warp executes a warp-wide or aligned barrier operation", "barrier-misuse", proves=True
     ),
     "invalid-barrier": Code(
-        "error", "a barrier id outside 0-15 or a count that is no positive multiple of 32", "barrier-misuse",
+        "error", "a barrier id outside 0-15, or a count that is not a positive multiple of 32", "barrier-misuse",
         proves=True,
     ),
     "dangling-arrive": Code(
-        "warning", "arrivals left in an open barrier generation when the CTA ends", "barrier-misuse", proves=True
+        "warning", "arrivals remain in an open barrier generation at CTA exit", "barrier-misuse", proves=True
     ),
     "mbarrier-uninitialized": Code(
-        "error", "an operation on memory that is, or may be, no mbarrier yet, or none any more", "mbarrier", proves=True
+        "error", "an operation on memory that may not be an initialized mbarrier", "mbarrier", proves=True
     ),
-    "mbarrier-reinit": Code("error", "an mbarrier made where a live one is", "mbarrier", proves=True),
+    "mbarrier-reinit": Code("error", "an mbarrier is initialized where a live one is", "mbarrier", proves=True),
     "same-value-init": Code(
-        "warning", "lanes of one instruction that initialize one mbarrier with one count", "mbarrier", proves=True,
+        "warning", "lanes of one instruction initialize one mbarrier with the same count", "mbarrier", proves=True,
         strict=True, rests_on="initializing an mbarrier twice with one count leaves it as once does",
     ),
     "mbarrier-clobber": Code("error", "a plain or asynchronous access to the bytes of a live mbarrier", "mbarrier"),
     "mbarrier-lifetime": Code(
-        "error", "an mbarrier that ends while others may still use it", "mbarrier", proves=True
+        "error", "an mbarrier is invalidated while other threads may still use it", "mbarrier", proves=True
     ),
     "mbarrier-range": Code("error", "a count of arrivals or bytes that an mbarrier cannot hold", "mbarrier"),
-    "over-arrival": Code("error", "more arrivals than the phase of an mbarrier waits for", "mbarrier", proves=True),
+    "over-arrival": Code("error", "more arrivals than the phase of an mbarrier expects", "mbarrier", proves=True),
     "phase-alias": Code(
-        "error", "an operation that can meet another phase of its mbarrier than it did here", "phase", proves=True
+        "error", "an operation that can meet another phase of its mbarrier than in this run", "phase", proves=True
     ),
     "phase-unobserved": Code(
-        "warning", "an arrival before anyone has seen the phase before complete", "phase", strict=True,
+        "warning", "an arrive before any thread observed the previous phase complete", "phase", strict=True,
         rests_on="arrivals count although nobody waited for the phase before",
     ),
     "lane-lag": Code(
-        "warning", "a phase that only a lane which lags behind its own converged instruction can miss", "lane-lag",
+        "warning", "a phase that can be missed only by a lane that lags behind its converged warp", "lane-lag",
         proves=True, strict=True, rests_on="lanes that wait together go on together",
     ),
     "uncovered-expectation": Code(
-        "error", "an expectation that no arrival of its phase waits for", "phase", proves=True
+        "error", "an expect-tx operation that no arrival of its phase waits for", "phase", proves=True
     ),
-    "tx-mismatch": Code("error", "bytes of an mbarrier's phase that never come, or too many", "phase", proves=True),
-    "dangling-phase": Code("warning", "arrivals left in an open phase of an mbarrier when the CTA ends", "phase"),
+    "tx-mismatch": Code(
+        "error", "an mbarrier phase is left with too few or too many transferred bytes", "phase", proves=True
+    ),
+    "dangling-phase": Code("warning", "arrivals remain in an open phase of an mbarrier at CTA exit", "phase"),
     "proxy": Code(
         "error", "an asynchronous access that no proxy fence orders after a plain one", "proxy", proves=True
     ),
@@ -107,74 +111,84 @@ _CODES = {
         proves=True, strict=True,
     ),
     "missing-fence": Code(
-        "warning", "a read that a fence would order, and that finds what is new without it", "race", proves=True,
+        "warning", "a read after an atomic that publishes the data, without the required fence", "race", proves=True,
         strict=True,
     ),
     "tensormap-proxy": Code(
         "error", "a tensor copy through a map whose change was not released and acquired", "proxy", proves=True
     ),
-    "async-outlives-cta": Code("error", "an asynchronous operation that nobody waits for", "asynchronous", proves=True),
+    "async-outlives-cta": Code(
+        "error", "an asynchronous operation that nothing waits for", "asynchronous", proves=True
+    ),
     "store-outlives-cta": Code(
-        "warning", "a bulk store to global memory that nobody waits for when its CTA ends", "asynchronous", proves=True,
+        "warning", "a bulk store to global memory that nothing waits for at CTA exit", "asynchronous", proves=True,
         strict=True, rests_on="shared memory stays until bulk stores have read it",
     ),
     "dsmem-before-start": Code(
-        "error", "an access to shared memory of a CTA of the cluster that may not have started", "dsmem", proves=True
+        "error", "an access to shared memory of another CTA of the cluster, which may not have started",
+        "dsmem", proves=True,
     ),
     "dsmem-after-exit": Code(
-        "error", "an access to shared memory of a CTA of the cluster that may have exited", "dsmem", proves=True
+        "error", "an access to shared memory of another CTA of the cluster, which may have exited", "dsmem", proves=True
     ),
     "dsmem-relaxed-exit": Code(
-        "warning", "an access to memory of a CTA of the cluster that a relaxed arrive alone orders before its exit",
+        "warning", "only a relaxed arrive orders an access before the exit of the CTA that owns the memory",
         "dsmem", proves=True, strict=True,
     ),
     "cluster-barrier": Code(
-        "error", "an arrive or wait that does not go with the others at the cluster's barrier", "cluster-barrier",
+        "error", "an arrive or wait at the cluster barrier without its counterpart", "cluster-barrier",
         proves=True,
     ),
-    "remote-mbarrier": Code("error", "an operation that an mbarrier of another CTA does not allow", "remote-mbarrier"),
-    "scope": Code("error", "an order of CTA scope between two CTAs", "scope", proves=True),
-    "copy-size": Code("error", "an asynchronous copy of a size that it cannot have", "asynchronous"),
+    "remote-mbarrier": Code(
+        "error", "an operation that is not allowed on an mbarrier of another CTA", "remote-mbarrier"
+    ),
+    "scope": Code("error", "synchronization of CTA scope between two CTAs", "scope", proves=True),
+    "copy-size": Code("error", "an asynchronous copy has a size that PTX does not allow", "asynchronous"),
     "tensor-map": Code(
-        "error", "a tensor copy that its map, its coordinates or its elements do not allow", "asynchronous"
+        "error", "a tensor copy whose map, coordinates or element type do not allow it", "asynchronous"
     ),
-    "wgmma-register": Code("error", "registers used that a `wgmma` under way has", "wgmma"),
-    "wgmma-unfenced": Code("error", "a `wgmma` of registers that no fence orders", "wgmma"),
+    "wgmma-register": Code("error", "a register of an in-flight `wgmma` is used before its wait", "wgmma"),
+    "wgmma-unfenced": Code("error", "no fence orders register accesses before a `wgmma`", "wgmma"),
     "wgmma-divergence": Code(
-        "error", "a `wgmma` that the four warps of a warpgroup do not execute alike", "wgmma"
+        "error", "the four warps of a warpgroup do not execute the same `wgmma`", "wgmma"
     ),
-    "setmaxnreg": Code("error", "a register count that a warp cannot ask for or give", "setmaxnreg"),
+    "setmaxnreg": Code("error", "a register count that a warp cannot request or release", "setmaxnreg"),
     "out-of-bounds": Code(
-        "error", "an access outside the array, or through a negative index, or a store to constant memory", "bounds"
+        "error", "an access outside the array or with a negative index, or a store to constant memory", "bounds"
     ),
-    "misaligned": Code("error", "an address that is not a multiple of the access's size", "bounds"),
-    "uninitialized-read": Code("error", "a read of memory that nothing has written", "initialised"),
-    "failed-assertion": Code("error", "an assertion that fails, or a `trap` that is executed", "assertion"),
+    "misaligned": Code("error", "an address is not a multiple of the access size", "bounds"),
+    "uninitialized-read": Code("error", "a read of uninitialized memory", "initialised"),
+    "failed-assertion": Code("error", "an assertion fails, or a `trap` is executed", "assertion"),
     "undefined-register": Code(
-        "error", "a value that depends on a register which nothing has written", "undefined-register"
+        "error", "a value depends on a register that no instruction has written", "undefined-register"
     ),
     "read-only-written": Code(
         "error", "a load through the read-only cache of bytes that the launch writes", "read-only", proves=True
     ),
     "undefined-behavior": Code(
-        "error", "an instruction whose operands PTX leaves undefined", "undefined", source="trap"
+        "error", "an instruction whose behavior PTX leaves undefined for its operands", "undefined", source="trap"
     ),
     "undefined-shuffle": Code(
-        "warning", "a shuffle that reads a lane which takes no part; an error if its value reaches anything", "shuffle"
+        "warning", "a shuffle reads a lane that does not participate; an error if the value matters", "shuffle"
     ),
     "undefined-copy": Code(
-        "warning", "bytes that nothing has written, copied to where nothing reads them", "initialised", strict=True
+        "warning", "uninitialized bytes are copied to a location that nothing reads", "initialised", strict=True
     ),
-    "bank-conflict": Code("warning", "lanes of a shared access meet in one bank", "bank-conflict", source="outcome"),
+    "bank-conflict": Code(
+        "warning", "lanes of a shared memory access use different words of one bank", "bank-conflict", source="outcome"
+    ),
     "uncoalesced": Code(
         "warning", "a global access touches more sectors than its bytes need", "coalescing", source="outcome"
     ),
-    "transfer-missed": Code("error", "a transfer left destination bytes unwritten", "transfer", source="transfer"),
+    "transfer-missed": Code(
+        "error", "a transfer left destination bytes unwritten, or filled them from the wrong source", "transfer",
+        source="transfer",
+    ),
     "transfer-duplicated": Code(
         "error", "a transfer wrote destination bytes more than once", "transfer", source="transfer"
     ),
     "transfer-spilled": Code(
-        "error", "a transfer touched bytes outside its destination", "transfer", source="transfer"
+        "error", "a transfer wrote bytes outside its destination", "transfer", source="transfer"
     ),
 }  # fmt: skip
 """in the order in which checkers are named and findings of several checkers stand"""
