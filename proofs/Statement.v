@@ -1,0 +1,117 @@
+(** * The theorems
+
+    Read this file first.  It states each theorem with all its hypotheses, and prints its assumptions.  [Machine.v] defines processes,
+    objects, steps and runs (200 lines); [Rules.v] defines happens-before, R1 to R4 and races; the first page of [Gpu.v] defines named
+    barriers, groups and mbarriers, and its section [Rules56] defines R5 and R6.  README.md explains the theorems in English. *)
+From Coq Require Import List Arith Permutation.
+Import ListNotations.
+From Wsemu Require Import Machine Rules Steps Residual Invariant Diamond OneRun Exact Gpu Stages Clocks Checker Programs Examples Needed.
+
+(** Processes are arbitrary deterministic automata ([next], [resume]) with local states L and values V.  [objects] gives the kind of each
+    object: a named barrier, a group of n threads, an mbarrier with count n, or an uninitialized mbarrier.  [strict] selects
+    whether an expect-tx operation alone can complete a phase. *)
+Section Statement.
+Variables L V : Type.
+Variable next : L -> option (operation L V payload).
+Variable resume : L -> response V content -> L.
+Variable objects : object -> content.
+Variable strict : bool.
+Hypothesis objects_fresh : forall b, fresh (objects b).
+Notation M := (gpu L V next resume objects strict).
+
+(** The reference run: schedule r0 leads from the initial state s0 to f, in which every process has ended; T is its trace. *)
+Variables (s0 f : state M) (r0 : list process) (T : list (entry M)).
+Hypothesis starts : initial s0.
+Hypothesis trace : run s0 r0 = Some (T, f).
+Hypothesis ends : finished f.
+
+(** The main theorem: if T satisfies R1 to R6 and has no race, then for every run of every schedule: *)
+Theorem one_run_decides_every_schedule :
+  rule_recycle T ->                               (* R1 *)
+  rule_early T ->                                 (* R2 *)
+  rule_late T ->                                  (* R3 *)
+  rule_init T ->                                  (* R4 *)
+  rule_expect L V next resume objects strict T -> (* R5 *)
+  rule_balance L V next resume objects strict T -> (* R6 *)
+  rule_positive L V next resume objects strict T -> (* no empty registrant *)
+  no_race T ->
+  forall schedule t s, run s0 schedule = Some (t, s) ->
+    (* it has at most as many steps as the reference run; *)
+    length schedule <= length r0 /\
+    (* each operation is an operation of T, with equal operands, in the same phase; *)
+    incl t T /\
+    (* no excess arrival, no count mismatch, no wait on an uninitialized mbarrier; *)
+    (forall p, ~ error p s) /\
+    (* no data race; *)
+    ~ racing s /\
+    (* it can be completed, and then reaches the final state of the reference run; *)
+    (exists rest t' f', run s rest = Some (t', f') /\ same f' f /\ Permutation r0 (schedule ++ rest)) /\
+    (* if no process can step, every process has ended, with the memory, local states, phases and contents of the reference run. *)
+    (stuck s -> same s f /\ finished s /\ Permutation schedule r0 /\ Permutation t T).
+Proof.
+  intros R1 R2 R3 R4 R5 R6 RP RR schedule t s Hs.
+  assert (H : reference s0 r0 T f) by (split; assumption).
+  destruct (gpu_decides _ _ _ _ _ _ objects_fresh _ _ _ _ H) with (1 := Build_rules _ _ _ _ _ _ T R1 R2 R3 R4 R5 R6 RP) (2 := RR) (3 := Hs)
+    as [A1 A2 A3 A4 A5 A6].
+  exact (conj A1 (conj A2 (conj A3 (conj A4 (conj A5 A6))))).
+Qed.
+
+(** For named barriers and groups (bar.sync, bar.red, __syncthreads, __syncwarp, votes, shuffles), R1 and race freedom suffice. *)
+Theorem barriers_need_R1_alone :
+  (forall b, objects b = Named 0 None 0 \/ exists n, objects b = Group n n []) ->
+  (forall e b p h, ~ In (e, (Wait b (Parity p), h)) T) ->
+  rule_recycle T -> no_race T -> decides s0 r0 T f.
+Proof. intros Hb Hw R1 RR. eapply barriers_decide; eauto. split; assumption. Qed.
+
+(** For mbarriers with arrivals only, R1 to R3 and race freedom suffice. *)
+Theorem arrivals_need_R1_to_R3 :
+  (forall b, fresh (objects b) /\ objects b <> Dead) ->
+  (forall e b ar dr ex co g, In (e, (Register b (Count ar dr ex co), g)) T -> 0 < ar /\ ex = 0 /\ co = 0) ->
+  rule_recycle T -> rule_early T -> rule_late T -> no_race T -> decides s0 r0 T f.
+Proof. intros Hb Hc R1 R2 R3 RR. eapply arrivals_decide; eauto. split; assumption. Qed.
+
+(** If a peek (a try_wait ahead of the wait for the same phase) succeeds, and R2 holds at the peek, the later wait succeeds. *)
+Theorem peeks_hold : rules L V next resume objects strict T -> no_race T ->
+  forall sg1 t1 s1 sg2 t2 s2 t e b p h,
+  run s0 sg1 = Some (t1, s1) -> run s1 sg2 = Some (t2, s2) ->
+  In (e, (Wait b (Parity p), h)) T -> ~ done s2 e -> pending s1 t <> None ->
+  (forall g c y, h = S (S g) -> In (c, (Register b y, g)) T ->
+     exists e0, precedes T e0 (t, executed s1 t) /\ (c = e0 \/ before T c e0)) ->
+  passes (first_phase M b) (Parity p) (phase s1 b) = true -> passes (first_phase M b) (Parity p) (phase s2 b) = true.
+Proof.
+  intros R RR. assert (H : reference s0 r0 T f) by (split; assumption).
+  exact (peek_holds (gpu_commutative _ _ _ _ _ _) _ _ _ _ H (rules_suffice _ _ _ _ _ _ objects_fresh _ _ _ _ H R) RR).
+Qed.
+
+(** Happens-before is exact for races: if the other rules hold, and two conflicting accesses of T are unordered, some schedule has a
+    data race. *)
+Theorem races_are_found_in_some_schedule : rules L V next resume objects strict T ->
+  (forall e1 e2, {before T e1 e2} + {~ before T e1 e2}) ->
+  (exists e1 e2, unordered_pair T e1 e2) -> exists schedule t k, run s0 schedule = Some (t, k) /\ racing k.
+Proof.
+  intros R. assert (H : reference s0 r0 T f) by (split; assumption).
+  exact (races_are_real (gpu_commutative _ _ _ _ _ _) _ _ _ _ H (rules_suffice _ _ _ _ _ _ objects_fresh _ _ _ _ H R)).
+Qed.
+End Statement.
+
+(** The checker that [Extract.v] extracts, for a program of commands ([Programs.v]), the kinds of its objects, and one schedule. *)
+Theorem checker_is_sound : forall ks ps schedule, verify ks ps schedule = true ->
+  exists T f, reference (start ks ps) schedule T f /\ decides (start ks ps) schedule T f.
+Proof. exact verify_sound. Qed.
+
+(** ** Assumptions: none.  Each line of output is "Closed under the global context". *)
+Print Assumptions one_run_decides_every_schedule.
+Print Assumptions barriers_need_R1_alone.
+Print Assumptions arrivals_need_R1_to_R3.
+Print Assumptions peeks_hold.
+Print Assumptions races_are_found_in_some_schedule.
+Print Assumptions checker_is_sound.
+Print Assumptions one_run_decides.
+Print Assumptions recycle_needed.
+Print Assumptions early_needed.
+Print Assumptions late_needed.
+Print Assumptions init_needed.
+Print Assumptions expect_needed.
+Print Assumptions balance_needed.
+Print Assumptions positive_needed.
+Print Assumptions race_needed.
