@@ -1,4 +1,4 @@
-"""What a launch's undefined values reach: found by a second run of it, on the reference engine, which follows them.
+"""What a launch's undefined values reach: found by a second run of it, which follows them.
 
 The first run notes only that such a value arose: a load of bytes that nothing has written, a shuffle that reads a lane
 which does not participate; that the program has registers which some path reads before anything writes them, its
@@ -8,10 +8,11 @@ program says.  The second run decides what becomes of that:
     a copy in memory, and no more   `undefined-copy` for a load; the warning for a shuffle
     nothing                         no finding for a load or a register; the warning for a shuffle
 
-Only the beginning of a long launch is followed: what reaches nothing there is undecided, and the launch `incomplete`;
-nothing of it, if it has other errors.  The undefined registers of a long launch are given other contents, and results
-that differ are what they reach.  Two contents may take the same way through a comparison: where such a register may
-steer the launch, it is followed, too.
+Registers are followed by the program itself (`proof.shadow_program`), as far as that decides it; everything else, by
+the reference engine.  That is slow: only the beginning of a long launch is followed, as much as takes some 2 seconds
+for one unit of `--effort`.  What reaches nothing there is undecided, and the launch `incomplete`; nothing of it, if it
+has other errors.  The registers of such a launch are given other contents, and results that differ are what they reach.
+Two contents may take the same way through a comparison: where such a register may steer the launch, it is undecided.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ import numpy as np
 
 from wsemu.evidence.places import lanes_text
 from wsemu.model.codes import CHECKER_OF
-from wsemu.model.data import replace
+from wsemu.model.data import NamedTuple, replace
 from wsemu.model.errors import UnsupportedError
-from wsemu.model.isa import SEGMENT_SHIFT
+from wsemu.model.isa import N_OPERATIONS, NAMES, SEGMENT_SHIFT
+from wsemu.model.matrix import MMA, WGMMA
 from wsemu.model.outcome import RawFinding
 from wsemu.model.undefined import SINKS, Followed, Reach, Source
+from wsemu.proof.shadow_program import shadowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,17 +37,23 @@ if TYPE_CHECKING:
     from wsemu.evidence.places import Places
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import Outcome
+    from wsemu.model.program import Program
+    from wsemu.proof.shadow_program import Shadowed
 
 KINDS = {"uninitialized-read": "load", "undefined-shuffle": "shuffle"}
 """codes of what the engines note -> kind of the source"""
-MAX_FOLLOWED = 500_000
-"""warp instructions of a launch in which an undefined value was seen to arise and that is followed to its end"""
-MAX_FOLLOWED_BEGINNING = 100_000
-"""warp instructions to which a longer one is followed"""
-MAX_FOLLOWED_REGISTERS = 10_000
-"""warp instructions of a launch that is followed because its program has registers that may be undefined"""
+MAX_FOLLOWED = 10_000
+"""warp instructions of a launch that the reference engine follows for one unit of effort: about 2 seconds"""
+_MORE = "`--effort` follows more"
 MAX_FOLLOWED_EDIT = 5_000
 """warp instructions of an edit that is tried and followed"""
+MULTIPLIES = 50
+"""how many times as long as another one a product of matrices takes there"""
+_PRODUCTS = np.array([name in MMA or name in WGMMA for name in NAMES])
+MOST_NAMED = 16
+"""undefined registers of a program that are followed one by one where one of them reaches something"""
+_KEEP_SCHEDULE = frozenset(("recycling", "initialised"))
+"""what is looked for where undefined registers are followed: the clocks of barriers are then kept"""
 _OTHER_CONTENTS: tuple[dict[str, int | float | bool], ...] = (
     {"p": True, "b8": 0x5A, "b16": 0x5AA5, "b32": 0x5AA5C33C, "b64": 0x5AA5C33C_69960FF0, "f32": -7.5e9, "f64": -7.5e9},
     {"p": True, "b8": 0xA5, "b16": 0xFB5A, "b32": 0xFF7A3CC3, "b64": 0xFFEA3CC3_9669F00F, "f32": 7.5e9, "f64": 7.5e9},
@@ -66,20 +75,102 @@ def follow(
     before the launch."""
     if any(data is None for data in initial()):
         return None
-    most = MAX_FOLLOWED_EDIT if tried else MAX_FOLLOWED if findings else MAX_FOLLOWED_REGISTERS
-    most = min(most, MAX_FOLLOWED_BEGINNING) if failed else most
-    if outcome.warp_instructions > most:
-        if tried or failed or not findings:
-            if not bound.program.undefined:
-                return None
-            steered = -1 if failed else _steered(bound, outcome)
-            if steered < 0:
-                return _compared(bound, outcome, initial)
-            if tried or outcome.warp_instructions > MAX_FOLLOWED:
-                return Followed({}, {}, {}, steered=steered)
-            most = MAX_FOLLOWED
-        else:
-            most = MAX_FOLLOWED_BEGINNING
+    if not findings and (followed := _follow_compiled(bound, outcome, initial)) is not None:
+        return followed
+    most = _affordable(bound, outcome, MAX_FOLLOWED_EDIT if tried else MAX_FOLLOWED)
+    if outcome.warp_instructions <= most:
+        return _follow_slowly(bound, outcome, initial, findings, most)
+    if findings:
+        return None if tried or failed else _follow_slowly(bound, outcome, initial, findings, most)
+    steered = -1 if failed else _steered(bound, outcome)
+    if steered < 0:
+        return _compared(bound, outcome, initial)
+    followed = None if tried else _follow_slowly(bound, outcome, initial, findings, most)
+    return followed if followed is not None and followed.reached else Followed({}, {}, {}, steered=steered, most=most)
+
+
+def _affordable(bound: Bound, outcome: Outcome, most: int) -> int:
+    """Return how many warp instructions of a launch the reference engine executes in the time that it takes for `most`
+    of an ordinary one."""
+    operations = np.minimum(bound.program.code[:, 0], N_OPERATIONS - 1)
+    products = int(np.asarray(outcome.executions)[_PRODUCTS[operations]].sum()) if outcome.executions else 0
+    done = max(outcome.warp_instructions, 1)
+    return most * bound.settings.effort * done // (done + MULTIPLIES * products)
+
+
+def _follow_compiled(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) -> Followed | None:
+    """Return what the undefined registers of a launch reach, followed by its own program; None if that leaves it
+    open."""
+    if bound.settings.engine != "vm" or outcome.status != "done":
+        return None
+    from wsemu.machine.memory.cell_bits import MAX_INSTRUCTIONS
+
+    for executions in (outcome.executions, [1] * len(bound.program.code)):
+        made = _shadowed(bound, executions)
+        if not made.sinks and not bound.settings.corners:  # else other CTAs may go other ways
+            return Followed({}, {}, {}, complete=True)
+        if len(made.program.code) > MAX_INSTRUCTIONS:
+            return None
+        shown = _shown(bound, made, made.program, initial)
+        if not shown.left_out:
+            break
+    if shown.reach is None:
+        return None if shown.left_out else Followed({}, {}, {}, complete=True)
+    if not shown.sure:
+        return None
+    reached: dict[Source, Reach] = {}
+    for row in list(made.masks)[:MOST_NAMED]:
+        alone = shown if len(made.masks) == 1 else _shown(bound, made, made.of_register(row), initial)
+        if alone.reach is not None and alone.sure:
+            reached[Source("register", row)] = alone.reach
+    return Followed({}, reached or {Source("register", next(iter(made.masks))): shown.reach}, {})
+
+
+def _shadowed(bound: Bound, executions: Sequence[int]) -> Shadowed:
+    """Return the program that follows undefined registers; the one of the launch before, if that executed the same
+    instructions."""
+    from wsemu.launch.binding import address_rows
+
+    rows = address_rows(bound.program, bound.rows, bound.names, bound.arrays)
+    key = tuple(count > 0 for count in executions), tuple(sorted(rows.items()))
+    kept = bound.program.derived.get("shadowed")
+    if kept is None or kept[0] != key:
+        kept = bound.program.derived["shadowed"] = key, shadowed(bound.program, executions, rows.get)
+    made: Shadowed = kept[1]
+    return made
+
+
+class _Shown(NamedTuple):
+    """What a run shows that follows undefined registers."""
+
+    reach: Reach | None = None
+    """the first thing that one of them reaches"""
+    sure: bool = False
+    """it does so for sure"""
+    left_out: bool = False
+    """the run came to instructions in which values are not followed, or to no end"""
+
+
+def _shown(bound: Bound, made: Shadowed, program: Program, initial: Callable[[], list[Any]]) -> _Shown:
+    """Run a program that follows undefined registers, and return what it shows."""
+    from wsemu.launch.running import ran
+
+    settings = replace(bound.settings, checkers=_KEEP_SCHEDULE, strict=False, every=False)
+    again = bound._replace(program=program, segments=_copies(bound, initial), settings=settings)
+    outcome, *_ = ran(again, None)
+    sink = made.sinks.get(outcome.fault_pc) if outcome.status == "trap" else None
+    if sink is None:
+        return _Shown(left_out=outcome.status != "done" or made.leaves_out(outcome.executions))
+    lanes = next((raw.lanes for raw in outcome.findings if raw.pc == outcome.fault_pc), 1)
+    lane = (lanes & -lanes).bit_length() - 1
+    return _Shown(Reach(sink.kind, sink.pc, outcome.cta, outcome.fault_warp, lane), sink.sure)
+
+
+def _follow_slowly(
+    bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], findings: Sequence[RawFinding], most: int
+) -> Followed | None:
+    """Return what the undefined values of the first `most` warp instructions reach; None if the reference engine has
+    no such launches."""
     from wsemu.reference import run as reference
     from wsemu.reference.undefined import Undefined
 
@@ -100,7 +191,7 @@ def follow(
     followed = undefined.followed()
     settled = bool(until) and until <= followed.reached.keys()
     cut = ended.status == "budget" and outcome.status == "done" and not settled
-    return followed._replace(cut=cut, complete=ended.status == outcome.status == "done")
+    return followed._replace(cut=cut, complete=ended.status == outcome.status == "done", most=most)
 
 
 def _copies(bound: Bound, initial: Callable[[], list[Any]]) -> list[tuple[Any, bool]]:
@@ -163,16 +254,16 @@ def settle(
     ]  # fmt: skip
     known = {_source(raw) for raw in arisen}
     new = [_arisen(source, reach, followed) for source, reach in followed.reached.items() if source not in known]
-    reasons = list(_reasons(unknown, places, cut=followed.cut))
+    reasons = list(_reasons(unknown, places, followed))
     if followed.steered >= 0:
         reasons.append(
             f"{places.where(followed.steered)}: on some path what this does depends on a register that nothing has "
-            f"written: it is not followed in launches of more than {MAX_FOLLOWED:,} warp instructions"
+            f"written, and reaches nothing in the first {followed.most:,} warp instructions; {_MORE}"
         )
     elif followed.cut and places.program.undefined and not any(s.kind == "register" for s in followed.reached):
         reasons.append(
             "registers that nothing has written on some path reach nothing in the first "
-            f"{MAX_FOLLOWED_BEGINNING:,} warp instructions, and are not followed further"
+            f"{followed.most:,} warp instructions; {_MORE}"
         )
     return [*kept, *(raw for raw in new if CHECKER_OF[raw.code] in checkers)], reasons
 
@@ -218,7 +309,7 @@ def _arisen(source: Source, reach: Reach, followed: Followed) -> RawFinding:
     return RawFinding("uninitialized-read", source.place, cta, warp, 1 << lane, detail=detail)
 
 
-def _reasons(findings: Sequence[RawFinding], places: Places, *, cut: bool = False) -> Iterator[str]:
+def _reasons(findings: Sequence[RawFinding], places: Places, followed: Followed | None = None) -> Iterator[str]:
     """Say why the proof does not apply where it is not known what an undefined value reaches."""
     said = {}
     for raw in reversed(findings):
@@ -228,9 +319,9 @@ def _reasons(findings: Sequence[RawFinding], places: Places, *, cut: bool = Fals
                 f"{who} shuffle from a lane that takes no part, such as {raw.detail['source']}: on a GPU the value is "
                 "undefined, here it is the reader's own"
             )
-        elif cut:
+        elif followed is not None and followed.cut:
             said[places.where(raw.pc)] = (
                 f"{who} read bytes that nothing has written: their value reaches nothing in the first "
-                f"{MAX_FOLLOWED_BEGINNING:,} warp instructions, and is not followed further"
+                f"{followed.most:,} warp instructions; {_MORE}"
             )
     return (f"{where}: {what}" for where, what in reversed(said.items()))

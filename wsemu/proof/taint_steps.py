@@ -322,7 +322,9 @@ class Decoder:
             case "async":
                 yield from self._asynchronous(pc, name, fields, guards)
             case "fence":
-                if guard:
+                if name == "show":
+                    yield Step(pc, name, (fields[3], *guards), guard=guard)
+                elif guard:
                     yield Step(pc, name, guards, guard=guard)
             case _:
                 assert_never(kind)

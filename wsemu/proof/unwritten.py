@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 from wsemu.proof.taint import Analysis
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from wsemu.model.program import Program
-    from wsemu.proof.taint_steps import SegmentOf
+    from wsemu.proof.taint_steps import SegmentOf, Step
 
 
 class Unwritten(Analysis):
@@ -32,6 +32,27 @@ class Unwritten(Analysis):
     def _seed(self) -> None:
         for row, *_ in self._program.undefined:
             self._regions.entry[row] = self._regions.entry.get(row, 0) | 1
+
+    def uses(self) -> Iterator[tuple[int, list[Step], set[int], bool]]:
+        """Yield every executed instruction, what it does, the rows that such a register may be in before it, and
+        whether it stores to arrays of the launch alone."""
+        written = self._regions.all_of("global")
+        starts = sorted(self._blocks)
+        for start, end in zip(starts, [*starts[1:], len(self._program.code)], strict=True):
+            block = self._blocks[start]
+            state = dict(block.state or {})
+            held = {row for row, bits in state.items() if bits & 1}
+            at: dict[int, list[Step]] = {}
+            for step in block.steps:
+                at.setdefault(step.pc, []).append(step)
+            for pc in range(start, end):
+                steps = at.get(pc, [])
+                stored = [self._arrays(step, state) for step in steps if step.kind == "store"]
+                yield pc, steps, held, bool(stored) and not any(arrays & ~written for arrays in stored)
+                for step in steps:
+                    self._run(step, state)
+                    for row in step.writes:
+                        (held.add if state.get(row, 0) & 1 else held.discard)(row)
 
     def reached(self) -> tuple[int, str] | None:
         """Return the first instruction that such a register may reach, and what of it; None if there is none."""

@@ -1,0 +1,588 @@
+"""A program that follows its undefined registers itself: beside each register that may hold such a value, a mask.
+
+`reference.undefined` follows undefined values in an interpreter, which takes seconds where compiled code takes
+milliseconds.  Most registers that some path leaves unwritten can reach a handful of instructions, and reach none of
+them: the path that uses them has written them.  `shadowed` returns the program with instructions between its own.
+They keep, for each row that `unwritten` finds, the mask of its undefined bits, and end the run in a `trap` where one of
+these reaches something observable.  Any engine runs it.
+
+The masks are those of `reference.definedness`, or have more bits: a run without such a trap shows that nothing is
+reached.  Whether a trap shows that something is depends on the rules on its way: `Sink.sure`.  What is copied to
+memory, or goes through an operation of which no exact rule is below, is not sure.
+(J. Seward, N. Nethercote, "Using Valgrind to detect undefined value errors with bit-precision", USENIX 2005.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from wsemu.model.data import NamedTuple, dataclass, replace
+from wsemu.model.isa import (
+    ABORTS,
+    AS_LOAD,
+    AS_STORE,
+    ATOMICS,
+    FIELDS,
+    LANES,
+    MULTICASTS,
+    NAMES,
+    NO_STORE,
+    OPCODE,
+    OPERATIONS,
+    ROW,
+    SERVED,
+    SIZE,
+    STOPS,
+    TENSOR_RANK,
+    memory_shape,
+)
+from wsemu.model.matrix import WGMMA, vector_counts
+from wsemu.model.program import Constant
+from wsemu.proof.unwritten import Unwritten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wsemu.model.program import Program
+    from wsemu.model.undefined import Sink as Kind
+    from wsemu.proof.taint_steps import SegmentOf
+
+T = TypeVar("T")
+_ALL = (1 << 64) - 1
+_IMM, _C = FIELDS.index("imm"), FIELDS.index("c")
+_MOVED: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("mov", "varying", "brev"), ()), **dict.fromkeys(("shl", "shr"), (1,)), "bfe": (1, 2),
+    "bfi": (2, 3), "prmt": (2,),
+}  # fmt: skip
+"""operations that move bits -> the operands that say where"""
+_STEERS: dict[str, Kind] = {"bra": "branch", "exit": "exit"}
+
+
+class Sink(NamedTuple):
+    """Where a run ends because an undefined value reaches something."""
+
+    kind: Kind
+    pc: int
+    """of the instruction in the program as it was"""
+    sure: bool
+    """the value is undefined and observable for sure"""
+
+
+@dataclass(slots=True)
+class Shadowed:
+    """A program that follows its undefined registers, and how it belongs to the one that it was made of."""
+
+    program: Program
+    own: list[int]
+    """instruction of that one -> where it stands now"""
+    sinks: dict[int, Sink]
+    """trap -> what is reached there"""
+    masks: dict[int, int]
+    """undefined register -> the constant that is its mask"""
+    covered: frozenset[int]
+    """instructions of that one in which values are followed"""
+
+    def of_register(self, row: int) -> Program:
+        """Return the program that follows one of the registers alone."""
+        off = {mask for register, mask in self.masks.items() if register != row}
+        constants = [c._replace(value=0) if c.row in off else c for c in self.program.constants]
+        return replace(self.program, constants=constants)
+
+    def leaves_out(self, executions: Sequence[int]) -> bool:
+        """Return whether a run of the program executed instructions in which values are not followed."""
+        return any(executions[at] and pc not in self.covered for pc, at in enumerate(self.own))
+
+
+def shadowed(program: Program, executions: Sequence[int], segment_of: SegmentOf | None) -> Shadowed:
+    """Return a program that follows its undefined registers through the instructions that were executed."""
+    return _Writer(program, executions, segment_of).shadowed()
+
+
+class _Writer:
+    """Writes the code of a program with its masks."""
+
+    def __init__(self, program: Program, executions: Sequence[int], segment_of: SegmentOf | None) -> None:
+        self.program, self.executions = program, executions
+        analysis = Unwritten(program, executions, segment_of)
+        self.before: dict[int, set[int]] = {}
+        """instruction -> the rows that it uses, and that may be undefined before it"""
+        self.results: dict[int, tuple[int, ...]] = {}
+        self.in_arrays: set[int] = set()
+        """stores to arrays of the launch, and to nothing else"""
+        self.code_before = program.code.tolist()
+        self.pc = 0
+        tainted: set[int] = set()
+        for pc, steps, held, outlives in analysis.uses():
+            fields = self.code_before[pc]
+            named = {row for step in steps for row in (*step.reads, *step.operands, step.address)}
+            named.update(row for _, rows, _ in self._steering(NAMES[fields[0]], fields) for row in rows)
+            if used := {row for row in named & held if row > 0}:
+                self.before[pc] = used
+                tainted |= used
+            self.results[pc] = tuple(row for step in steps for row in step.writes)
+            if outlives:
+                self.in_arrays.add(pc)
+        self.exact = True
+        self.end = -(-program.register_bytes // ROW) * ROW
+        self.masks = {row: self._row() for row in sorted(tainted)}
+        """row -> that of its mask"""
+        self.predicates = self._row()
+        self.constants: dict[tuple[int, str], int] = {}
+        self.spare = [self._row() for _ in range(7)]
+        self.code: list[list[int]] = []
+        self.origin: list[int] = []
+        self.sinks: dict[int, Sink] = {}
+
+    def shadowed(self) -> Shadowed:
+        own, starts, flow = [], [], []
+        for pc, fields in enumerate(self.code_before):
+            self.pc = pc
+            starts.append(len(self.code))
+            if self.executions[pc]:
+                self._follow(fields)
+            own.append(len(self.code))
+            name = NAMES[fields[0]]
+            if name in ("bra", "jump"):
+                flow.append(len(self.code))
+            self._append(list(fields))
+        starts.append(len(self.code))
+        for at in flow:
+            fields = self.code[at]
+            fields[_IMM] = starts[fields[_IMM]]
+            if NAMES[fields[0]] == "bra" and fields[_C] >= 0:
+                fields[_C] = starts[fields[_C]]
+        masks = {row: self.masks[row] for row in self._sources()}
+        covered = frozenset(pc for pc, count in enumerate(self.executions) if count)
+        return Shadowed(self._program(), own, self._sinks(), masks, covered)
+
+    def _sources(self) -> list[int]:
+        return [row for row, *_ in self.program.undefined if row in self.masks]
+
+    def _sinks(self) -> dict[int, Sink]:
+        """Return what is reached, sure only where all rules are exact."""
+        return self.sinks if self.exact else {at: sink._replace(sure=False) for at, sink in self.sinks.items()}
+
+    def _program(self) -> Program:
+        program = self.program
+        types = {row: type_ for row, type_, _ in program.undefined}
+        constants = [
+            *program.constants,
+            *(Constant(row, type_, value) for (value, type_), row in self.constants.items()),
+            *(Constant(self.masks[row], "b64", _ones(types[row])) for row in self._sources()),
+        ]
+        return replace(
+            program, code=np.array(self.code, np.int64).reshape(-1, len(FIELDS)), register_bytes=self.end,
+            constants=constants, undefined=[], traps=[*program.traps, ""], span_of=self._placed(program.span_of),
+            stack_of=self._placed(program.stack_of), array_of=self._placed(program.array_of),
+            element_of=self._placed(program.element_of),
+        )  # fmt: skip
+
+    def _placed(self, table: list[T]) -> list[T]:
+        """Return what is known of each instruction for the instructions that there are now."""
+        return [table[pc] for pc in self.origin] if table else []
+
+    # -- code ---------------------------------------------------------------------------------------------------------
+    def _row(self) -> int:
+        self.end += ROW
+        return self.end - ROW
+
+    def _append(self, fields: list[int]) -> None:
+        self.code.append(fields)
+        self.origin.append(self.pc)
+
+    def _emit(self, name: str, to: int, *operands: int, guard: int = 0, auxiliary: int = 0) -> int:
+        given = (*operands, 0, 0, 0, 0)[:4]
+        self._append([OPCODE[name], guard, to, *given, auxiliary])
+        return to
+
+    def _constant(self, value: int, type_: str = "b64") -> int:
+        if (value, type_) not in self.constants:
+            self.constants[value, type_] = self._row()
+        return self.constants[value, type_]
+
+    def _predicate(self, n: int) -> int:
+        return self.predicates + 4 * n
+
+    def _mask(self, row: int) -> int:
+        """Return the row of the mask of an operand."""
+        return self.masks[row] if row in self.before.get(self.pc, ()) else self._constant(0)
+
+    # -- instructions -------------------------------------------------------------------------------------------------
+    def _follow(self, fields: list[int]) -> None:
+        used = self.before.get(self.pc, set())
+        results = [row for row in self.results.get(self.pc, ()) if row in self.masks]
+        if not used and not results:
+            return
+        name = NAMES[fields[0]]
+        operation = OPERATIONS[name]
+        guard = fields[1] >> 1
+        if guard in used and operation.kind != "alu":
+            self._check(_STEERS.get(name, "guard"), [guard], 0)
+        for kind, rows, sure in self._steering(name, fields):
+            self._check(kind, [row for row in rows if row in used], fields[1], sure=sure)
+        if not results:
+            return
+        operands = [row for row in fields[3 : 3 + len(operation.operands)] if row in used]
+        match operation.kind:
+            case "alu" if operands or guard in used:
+                self._compute(name, fields, results[0])
+            case "warp" if name.startswith("shfl"):
+                self._shuffle(name, fields, used)
+            case "warp" if name.startswith("vote") and fields[3] in used:
+                self._vote(name, fields)
+            case "warp" if name.startswith("redux") and fields[3] in used:
+                self._reduce(name, fields)
+            case "async" if name in WGMMA:
+                self._accumulate(name, fields)
+            case "warp" | "matrix" if used - {guard, fields[5]}:
+                self._exchange(used - {guard, fields[5]}, fields, results)
+            case _:
+                for row in results:
+                    self._emit("mov.b64", self.masks[row], self._constant(0), guard=fields[1])
+
+    def _check(self, kind: Kind, rows: Sequence[int], guard: int, *, sure: bool = True) -> None:
+        """End the run if one of some rows is undefined in a lane that is there, under a guard."""
+        if not rows:
+            return
+        found = self._any([self.masks[row] for row in rows])
+        if guard and guard >> 1 not in rows:
+            self._emit("and.pred", found, found, self._negated(guard))
+        at = len(self.code)
+        self._append([OPCODE["bra"], 2 * found + 1, 0, 0, 0, -1, at + 2, 0])
+        self.sinks[at + 1] = Sink(kind, self.pc, sure)
+        self._append([OPCODE["trap"], 0, 0, 0, 0, 0, len(self.program.traps), ABORTS])
+
+    def _negated(self, guard: int) -> int:
+        """Return the predicate that a guard stands for."""
+        row = guard >> 1
+        return self._emit("not.pred", self._predicate(1), row) if guard & 1 else row
+
+    def _steering(self, name: str, fields: list[int]) -> Iterator[tuple[Kind, Sequence[int], bool]]:
+        """Yield what of an instruction must be defined, and whether it is observable if it is not."""
+        operation = OPERATIONS[name]
+        rows = [row for row, _ in zip(fields[3:7], operation.operands, strict=False)]
+        match operation.kind:
+            case "load":
+                yield "address", fields[3:4], True
+            case "store":
+                yield "address", fields[3:4], True
+                values = [fields[2] + k * ROW for k in range(memory_shape(name)[2])]
+                yield "store", values, self.pc in self.in_arrays
+            case "atomic":
+                yield "address", fields[3:4], True
+                stores = fields[7] & SERVED == AS_STORE
+                if not (fields[7] & SERVED == AS_LOAD and fields[7] & NO_STORE):
+                    yield "atomic", fields[4 : 6 if ATOMICS[name][0] == "cas" else 5], not stores
+            case "warp" | "matrix" if operation.operands:
+                yield "member mask", fields[5:6], True
+            case "barrier":
+                yield "barrier operand", rows, True
+            case "async" if name in WGMMA:
+                yield "operand", (fields[4], fields[6], *([fields[3]] if WGMMA[name].shared else [])), True
+            case "async":
+                if name.startswith("tensor."):
+                    count = (fields[7] & TENSOR_RANK) + (name in MULTICASTS)
+                    rows += range(fields[2], fields[2] + count * ROW, ROW)
+                elif name in MULTICASTS or name.startswith("async."):
+                    rows.append(fields[2])
+                yield "operand", rows, True
+            case "fence" if name == "show" and fields[7] != STOPS:
+                yield "print", fields[3:4], True
+            case _:
+                return
+
+    def _compute(self, name: str, fields: list[int], result: int) -> None:
+        """Write the mask of a result of arithmetic."""
+        operation = OPERATIONS[name]
+        operands = fields[3 : 3 + len(operation.operands)]
+        masks = [self._mask(row) for row in operands]
+        to = self._rule(name, operands, masks)
+        self._emit("mov.b64", self.masks[result], to, guard=fields[1])
+        guard = self._mask(fields[1] >> 1)
+        if guard != self._constant(0):  # it may be written, or not
+            every = self._constant(_ones(operation.result))
+            self._emit("mov.b64", self.masks[result], every, guard=2 * self._any([guard]))
+
+    def _rule(self, name: str, operands: list[int], masks: list[int]) -> int:
+        """Return the row of the mask of a result, as `reference.definedness` has it, or of more bits."""
+        what, *types = name.split(".")
+        operation = OPERATIONS[name]
+        floats = any(type_[0] == "f" for type_ in (*operation.operands, operation.result))
+        defined = self._constant(0)
+        if what in ("xor", "sub") and not floats and operands[0] == operands[1]:
+            return defined
+        if what in ("mov", "not", "varying"):
+            return masks[0]
+        if what == "selp":
+            return self._selected(operation.operands[0], operands, masks)
+        if floats:
+            self.exact = self.exact and what not in ("neg", "abs", "copysign")
+            return self._whole(operation.result, masks)
+        controls = _MOVED.get(what, ()) if what in _MOVED or (what == "cvt" and len(types) == 2) else None
+        if controls is not None:
+            return self._moved(name, controls, operands, masks)
+        if what in ("and", "or", "xor", "andn"):
+            return self._bitwise(what, operation.result, operands, masks)
+        if what in ("add", "sub"):
+            return self._sum(what, operation.result, operands, masks)
+        if what == "neg":
+            return self._sum("sub", operation.result, [defined, *operands], [defined, *masks])
+        if what in ("mul", "mad"):
+            return self._product(operation.result, operands, masks)
+        if what == "setp":
+            return self._compared(types, operands, masks)
+        if what in ("min", "max"):
+            return self._extreme(what, types[0], operands, masks)
+        return self._whole(operation.result, masks)
+
+    def _whole(self, type_: str, masks: Sequence[int]) -> int:
+        """Return the mask of a result all of whose bits are undefined if any bit of an operand is."""
+        some = self._any(masks)
+        return self._emit("selp.b64", self.spare[0], self._constant(_ones(type_)), self._constant(0), some)
+
+    def _any(self, masks: Sequence[int]) -> int:
+        """Return the predicate of lanes in which one of some masks has bits."""
+        mask = masks[0]
+        for other in masks[1:]:
+            mask = self._emit("or.b64", self.spare[0], mask, other)
+        return self._emit("setp.ne.b64", self._predicate(0), mask, self._constant(0))
+
+    def _value(self, type_: str, row: int, to: int) -> int:
+        """Return an operand as 64 bits."""
+        if type_ == "p":
+            return self._emit("selp.b64", to, self._constant(1), self._constant(0), row)
+        bits = 8 * SIZE[type_]
+        return row if bits == 64 else self._emit(f"cvt.b64.u{bits}", to, row)
+
+    def _cut(self, type_: str, row: int, to: int) -> int:
+        """Return 64 bits as a register of a type has them."""
+        if type_ == "p":
+            return self._emit("setp.ne.b64", self._predicate(1), row, self._constant(0))
+        bits = 8 * SIZE[type_]
+        return row if bits == 64 else self._emit(f"cvt.b{bits}.s64", to, row)
+
+    def _selected(self, type_: str, operands: list[int], masks: list[int]) -> int:
+        a, b, choice = masks
+        chosen = self._emit("selp.b64", self.spare[0], a, b, operands[2])
+        if choice == self._constant(0):
+            return chosen
+        x, y = (self._value(type_, row, self.spare[1 + n]) for n, row in enumerate(operands[:2]))
+        either = self._emit("xor.b64", self.spare[3], x, y)
+        for mask in (a, b):
+            self._emit("or.b64", either, either, mask)
+        unsure = self._emit("setp.ne.b64", self._predicate(0), choice, self._constant(0))
+        return self._emit("selp.b64", self.spare[0], either, chosen, unsure)
+
+    def _moved(self, name: str, controls: tuple[int, ...], operands: list[int], masks: list[int]) -> int:
+        """Return the bits of the masks where the operation has those of the operands; all bits, if what says where
+        that is is undefined."""
+        operation = OPERATIONS[name]
+        given = [
+            row if n in controls else self._cut(type_, mask, self.spare[n])
+            for n, (row, mask, type_) in enumerate(zip(operands, masks, operation.operands, strict=True))
+        ]
+        moved = self._value(operation.result, self._emit(name, self.spare[4], *given), self.spare[5])
+        unsure = [masks[n] for n in controls if masks[n] != self._constant(0)]
+        if not unsure:
+            return moved
+        every = self._constant(_ones(operation.result))
+        return self._emit("selp.b64", self.spare[0], every, moved, self._any(unsure))
+
+    def _bitwise(self, what: str, type_: str, operands: list[int], masks: list[int]) -> int:
+        of_a, of_b = masks
+        both = self._emit("or.b64", self.spare[0], of_a, of_b)
+        if what == "xor":
+            return both
+        a, b = (self._value(type_, row, self.spare[1 + n]) for n, row in enumerate(operands))
+        if what == "or":
+            a = self._emit("not.b64", self.spare[1], a)
+        if what in ("or", "andn"):
+            b = self._emit("not.b64", self.spare[2], b)
+        # a bit stays undefined unless the other one decides it: where that is defined, and not neutral
+        for value, mask in ((a, of_a), (b, of_b)):
+            neutral = self._emit("or.b64", self.spare[3], value, mask)
+            self._emit("and.b64", both, both, neutral)
+        return self._emit("and.b64", both, both, self._constant(_ones(type_)))
+
+    def _sum(self, what: str, type_: str, operands: list[int], masks: list[int]) -> int:
+        a, b = (self._value(type_, row, self.spare[n]) for n, row in enumerate(operands))
+        least_a, most_a = self._range(a, masks[0], self.spare[2], self.spare[4])
+        least_b, most_b = self._range(b, masks[1], self.spare[3], self.spare[5])
+        if what == "sub":
+            least_b, most_b = most_b, least_b
+        low = self._emit(f"{what}.b64", self.spare[2], least_a, least_b)
+        high = self._emit(f"{what}.b64", self.spare[4], most_a, most_b)
+        changes = self._emit("xor.b64", self.spare[2], low, high)
+        for mask in masks:
+            self._emit("or.b64", changes, changes, mask)
+        return self._emit("and.b64", changes, changes, self._constant(_ones(type_)))
+
+    def _product(self, type_: str, operands: list[int], masks: list[int]) -> int:
+        """Return all bits from the lowest one on that may differ: the lowest of one factor that may, times the lowest
+        of the other that may be set."""
+        a, b = (self._value(type_, row, self.spare[n]) for n, row in enumerate(operands[:2]))
+        lowest = self._constant(0)
+        for n, (mask, other, of_other) in enumerate(((masks[0], b, masks[1]), (masks[1], a, masks[0]))):
+            may_be = self._lowest(self._emit("or.b64", self.spare[4], other, of_other), self.spare[4])
+            product = self._emit("mul.b64", self.spare[2 + n], self._lowest(mask, self.spare[5]), may_be)
+            lowest = self._emit("or.b64", product, product, lowest)
+        for mask in masks[2:]:
+            self._emit("or.b64", lowest, lowest, mask)
+        upward = self._emit("neg.b64", lowest, self._lowest(lowest, self.spare[4]))
+        return self._emit("and.b64", upward, upward, self._constant(_ones(type_)))
+
+    def _lowest(self, mask: int, to: int) -> int:
+        """Return the lowest bit of a mask; `to` may be its row."""
+        negated = self._emit("neg.b64", self.spare[6], mask)
+        return self._emit("and.b64", to, mask, negated)
+
+    def _range(self, value: int, mask: int, least: int, most: int) -> tuple[int, int]:
+        """Return the least and the greatest number without a sign that a value may be."""
+        others = self._emit("not.b64", least, mask)
+        self._emit("and.b64", least, value, others)
+        return least, self._emit("or.b64", most, value, mask)
+
+    def _compared(self, types: list[str], operands: list[int], masks: list[int]) -> int:
+        how, type_ = types
+        bits = int(type_[1:])
+        a, b = (self._value(f"b{bits}", row, self.spare[n]) for n, row in enumerate(operands))
+        no = self._constant(0)
+        if how in ("eq", "ne"):
+            unsure = self._emit("or.b64", self.spare[2], *masks)
+            some = self._emit("setp.ne.b64", self._predicate(0), unsure, no)
+            sure = self._emit("not.b64", self.spare[2], unsure)
+            differ = self._emit("xor.b64", self.spare[0], a, b)
+            self._emit("and.b64", differ, differ, sure)
+            open_ = self._emit("setp.eq.b64", self._predicate(1), differ, no)
+            self._emit("and.pred", some, some, open_)
+            return self._emit("selp.b64", self.spare[0], self._constant(1), no, some)
+        (least_a, most_a), (least_b, most_b) = self._ranges(type_, a, b, masks)
+        first = "lt" if how in ("lt", "ge") else "le"  # whether that is so for all values, or for none
+        always = self._emit(f"setp.{first}.u64", self._predicate(0), most_a, least_b)
+        possible = self._emit(f"setp.{first}.u64", self._predicate(1), least_a, most_b)
+        self._emit("andn.pred", possible, possible, always)
+        return self._emit("selp.b64", self.spare[0], self._constant(1), no, possible)
+
+    def _extreme(self, what: str, type_: str, operands: list[int], masks: list[int]) -> int:
+        """Return the mask of the operand that is the smaller or the larger one for sure, or all bits."""
+        bits = int(type_[1:])
+        a, b = (self._value(f"b{bits}", row, self.spare[n]) for n, row in enumerate(operands))
+        (least_a, most_a), (least_b, most_b) = self._ranges(type_, a, b, masks)
+        below = self._emit("setp.le.u64", self._predicate(1), most_a, least_b)
+        above = self._emit("setp.le.u64", self._predicate(2), most_b, least_a)
+        first, second = masks if what == "min" else masks[::-1]
+        chosen = self._emit("selp.b64", self.spare[0], second, self._whole(f"b{bits}", masks), above)
+        return self._emit("selp.b64", chosen, first, chosen, below)
+
+    def _ranges(self, type_: str, a: int, b: int, masks: Sequence[int]) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return the least and the greatest number that each operand may be, in the order of its type."""
+        if type_[0] == "s":  # with the sign bit turned, signed order is that of numbers without a sign
+            sign = self._constant(1 << int(type_[1:]) - 1)
+            a, b = self._emit("xor.b64", self.spare[0], a, sign), self._emit("xor.b64", self.spare[1], b, sign)
+        of_a = self._range(a, masks[0], self.spare[2], self.spare[4])
+        return of_a, self._range(b, masks[1], self.spare[3], self.spare[5])
+
+    # -- lanes --------------------------------------------------------------------------------------------------------
+    def _shuffle(self, name: str, fields: list[int], used: set[int]) -> None:
+        """Write the masks of a shuffle: those of the lanes that are read."""
+        mode = name.split(".")[1]
+        choice = self._mask(fields[4])
+        if fields[2] in self.masks:
+            mask = self._mask(fields[3])
+            moved = list(fields)
+            moved[0], moved[2], moved[3], moved[7] = OPCODE[f"shfl.{mode}.b64"], self.spare[1], mask, 0
+            if fields[3] in used:
+                self._append(moved)
+                mask = self.spare[1]
+            if fields[4] in used:
+                whole = self._whole(OPERATIONS[name].result, [choice])
+                mask = self._emit("or.b64", self.spare[1], mask, whole)
+            self._emit("mov.b64", self.masks[fields[2]], mask, guard=fields[1])
+        if fields[7] and fields[7] in self.masks:
+            unsure = self._whole("p", [choice]) if fields[4] in used else self._constant(0)
+            self._emit("mov.b64", self.masks[fields[7]], unsure, guard=fields[1])
+
+    def _vote(self, name: str, fields: list[int]) -> None:
+        """Write the mask of a vote: its lanes that are undefined, unless others decide it."""
+        value, result, unsure = fields[3], self.masks[fields[2]], self._any([self.masks[fields[3]]])
+        if name == "vote.ballot":
+            ballot = list(fields)
+            ballot[2], ballot[3] = self.spare[0], unsure
+            self._append(ballot)
+            self._emit("mov.b64", result, self._value("b32", self.spare[0], self.spare[1]), guard=fields[1])
+            return
+        true = self._emit("andn.pred", self._predicate(1), value, unsure)
+        no_false = self._emit("or.pred", self._predicate(2), value, unsure)
+        for how, predicate in (("any", true), ("all", no_false), ("any", unsure)):
+            self._append([OPCODE[f"vote.{how}"], fields[1], predicate, predicate, *fields[4:]])
+        decided = {"any": true, "all": self._emit("not.pred", self._predicate(3), no_false)}.get(name[5:])
+        if decided is None:
+            decided = self._emit("andn.pred", self._predicate(3), true, no_false)
+        self._emit("andn.pred", unsure, unsure, decided)
+        mask = self._emit("selp.b64", self.spare[0], self._constant(1), self._constant(0), unsure)
+        self._emit("mov.b64", result, mask, guard=fields[1])
+
+    def _reduce(self, name: str, fields: list[int]) -> None:
+        """Write the mask of a reduction: bits that one lane decides are defined."""
+        what = name.split(".")[1]
+        mask = self.masks[fields[3]]
+        undefined = self._over_lanes("or", self._cut("b32", mask, self.spare[0]), fields, self.spare[1])
+        if what in ("and", "or"):
+            if what == "and":
+                open_ = self._emit("or.b32", self.spare[2], fields[3], self.spare[0])
+            else:
+                open_ = self._emit("not.b32", self.spare[2], self.spare[0])
+                self._emit("and.b32", open_, open_, fields[3])
+                self._emit("not.b32", open_, open_)
+            undecided = self._over_lanes("and", open_, fields, self.spare[3])
+            self._emit("and.b32", undefined, undefined, undecided)
+        whole = self._value("b32", undefined, self.spare[0])
+        if what not in ("and", "or", "xor"):
+            whole = self._whole("b32", [whole])
+        self._emit("mov.b64", self.masks[fields[2]], whole, guard=fields[1])
+
+    def _over_lanes(self, what: str, row: int, fields: list[int], to: int) -> int:
+        """Return the combination of a register over the lanes of an instruction."""
+        self._append([OPCODE[f"redux.{what}.b32"], fields[1], to, row, *fields[4:]])
+        return to
+
+    def _exchange(self, used: set[int], fields: list[int], results: Sequence[int]) -> None:
+        """Write the masks of what is of all lanes: all bits, if one of a lane that takes part is undefined."""
+        self.exact = self.exact and NAMES[fields[0]].startswith("match")
+        found = self._voted([self.masks[row] for row in sorted(used)], fields[1], fields[5])
+        for row in results:
+            mask = self._emit("selp.b64", self.spare[0], self._constant(_ALL), self._constant(0), found)
+            self._emit("mov.b64", self.masks[row], mask, guard=fields[1])
+
+    def _voted(self, masks: Sequence[int], guard: int, members: int) -> int:
+        """Return the predicate of whether one of some masks has bits in any lane."""
+        found = self._predicate(1)
+        self._append([OPCODE["vote.any"], guard, found, self._any(masks), self._constant(0), members, 0, 0])
+        return found
+
+    def _accumulate(self, name: str, fields: list[int]) -> None:
+        """Write the masks of a `wgmma`: those of its accumulators, if it uses them, and all bits, if it has other
+        registers that are undefined."""
+        to, of_a, *_ = vector_counts(name, fields[7])
+        own = [] if WGMMA[name].shared else [fields[3] + k * ROW for k in range(of_a)]
+        given = [self.masks[row] for row in own if row in self.before.get(self.pc, ())]
+        whole = self._constant(0)
+        if given:
+            found = self._voted(given, 0, self._constant((1 << LANES) - 1, "b32"))
+            whole = self._emit("selp.b64", self.spare[1], self._constant((1 << LANES) - 1), self._constant(0), found)
+        for k in range(to):
+            result = fields[2] + k * ROW
+            if result not in self.masks:
+                continue
+            mask = self._mask(fields[5] + k * ROW)
+            if mask != self._constant(0):
+                mask = self._emit("selp.b64", self.spare[0], mask, self._constant(0), fields[6])
+            if given:
+                mask = self._emit("or.b64", self.spare[0], mask, whole)
+            self._emit("mov.b64", self.masks[result], mask, guard=fields[1])
+
+
+def _ones(type_: str) -> int:
+    return 1 if type_ == "p" else (1 << 8 * SIZE[type_]) - 1
