@@ -41,7 +41,7 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "fma": ("bool", "contract a * b + c into one rounding, as the GPU's compiler does"),
     "mma": ("string", "sums of matrix instructions: hardware, or exact, rounded once"),
     "budget": ("string", "warp instructions after which a launch ends as incomplete"),
-    "effort": ("string", "times the usual number of orders of atomics that are tried"),
+    "effort": ("string", "times the usual effort: orders of atomics that are tried, undefined values followed"),
     "engine": ("string", "vm, or the slow reference"),
     "only": ("args", "checkers or finding codes to look for alone"),
     "skip": ("args", "checkers or finding codes not to look for"),

@@ -41,9 +41,10 @@ def lanes_that_show(name: str, operands: list[list[tuple[int, int]]], wanted: li
     machine = Machine(made.program, (1, 1, 1), (LANES, 1, 1), {}, [], 0)
     block = machine.registers[0]
     write_row(block, WANTED, OPERATIONS[name].result, wanted)
+    masks = {source.place: row for source, row in made.gates.items()}
     for (row, type_, _), of_lanes in zip(program.undefined, zip(*operands, strict=True), strict=True):
         write_row(block, row, type_, [value for value, _ in of_lanes])
-        write_row(block, made.masks[row], "b64", [mask for _, mask in of_lanes])
+        write_row(block, masks[row], "b64", [mask for _, mask in of_lanes])
     outcome = machine.outcome(machine.run(0, 1, 1000))
     sink = made.sinks.get(outcome.fault_pc)
     assert sink is None or (sink.kind, sink.pc) == ("print", 2)

@@ -195,21 +195,25 @@ def sum_of_one_lane(x, y):
 
 
 def test_of_a_long_launch_the_beginning_is_followed(monkeypatch):
-    """What reaches nothing there is undecided; registers are followed by the program itself."""
+    """What reaches nothing there is undecided, where the program does not follow it itself."""
     body = SHARED + "ld.shared.u32 %r8, [%r4]; add.u32 %r8, %r8, 1;"
     discarded, stored = body + TO.format("%r1"), body + TO.format("%r8")
     arguments = np.zeros(32, np.int32), np.zeros(1, np.int32)
     for beginning, decided in ((1000, True), (6, False)):
         monkeypatch.setattr(undefined, "MAX_FOLLOWED", beginning)
-        report = checked(discarded, "vm")
+        report = checked(discarded, "reference")
         assert report.verdict == ("verified" if decided else "incomplete"), report.notes
         assert [(f.code, f.severity) for f in report.findings] == [("uninitialized-read", "warning")] * (not decided)
-        assert checked(stored, "vm").verdict == ("failed" if decided else "incomplete")
-        report = wsemu.check(sum_of_one_lane, 1, 20, arguments)
+        assert checked(stored, "reference").verdict == ("failed" if decided else "incomplete")
+        report = wsemu.check(sum_of_one_lane, 1, 20, arguments, engine="reference")
         assert report.verdict == ("verified" if decided else "incomplete")
         assert report.reasons == ["undefined value"] * (not decided)
-    assert codes(checked(TO.format("%r9"), "vm")) == REGISTER
-    assert checked(DISCARDED["the lower word"], "vm").verdict == "verified"
+    for engine in ENGINES:
+        assert codes(checked(TO.format("%r9"), engine)) == REGISTER
+        assert checked(DISCARDED["the lower word"], engine).verdict == "verified"
+    assert checked(discarded, "vm").verdict == "verified"
+    assert checked(stored, "vm").verdict == "failed"
+    assert wsemu.check(sum_of_one_lane, 1, 20, arguments).verdict == "verified"
 
 
 FUNCTION = """.func (.param .b32 r) f(.param .align 8 .b8 x[8]) {{ .reg .b32 %q; ld.param.b32 %q, [x+{}];
@@ -245,29 +249,66 @@ def test_a_register_that_may_steer_a_long_launch_is_followed(monkeypatch):
         assert checked(DISCARDED["the same guard"], engine).verdict == "verified"
 
 
-IN_MEMORY = {source for source in SOURCES if "memory" in source}
-"""sources of which only the reference engine says what becomes of them"""
-
-
 @pytest.fixture
 def no_interpreter(monkeypatch):
     """Fail a test in which the reference engine follows undefined values."""
     monkeypatch.setattr(undefined, "_follow_slowly", lambda *_: pytest.fail("the reference engine followed it"))
 
 
-@pytest.mark.parametrize("source", [s for s, (*_, expected) in SOURCES.items() if expected is REGISTER])
-def test_registers_are_followed_by_the_program_itself(source, request):
+@pytest.mark.parametrize("source", [source for source in SOURCES if "a copy" not in source])
+def test_values_are_followed_by_the_program_itself(source, no_interpreter):
     body, register, expected = SOURCES[source]
-    if source not in IN_MEMORY:
-        request.getfixturevalue("no_interpreter")
-    assert codes(checked(body + TO.format(register), "vm")) == expected
-    assert checked(f"{body} add.u32 %r8, {register}, 1;" + TO.format("%r1"), "vm").verdict == "verified"
+    block = 24 if expected is SHUFFLE else 32
+    assert codes(checked(body + TO.format(register), "vm", block)) == expected
+    report = checked(f"{body} add.u32 %r8, {register}, 1;" + TO.format("%r1"), "vm", block)
+    assert (report.verdict, report.notes) == ("verified", [])
 
 
-@pytest.mark.parametrize("use", [use for use, body in DISCARDED.items() if "%r9" in body and ".local" not in body])
-def test_registers_that_are_discarded_need_no_interpreter(use, no_interpreter):
+@pytest.mark.parametrize("use", [use for use in DISCARDED if use != "another store"])
+def test_values_that_are_discarded_need_no_interpreter(use, no_interpreter):
     report = checked(DISCARDED[use], "vm")
     assert (report.verdict, report.findings) == ("verified", []), report.notes
+
+
+SHUFFLES = {
+    "bfly": "shfl.sync.bfly.b32 %r8|%p1, %r1, {}, 31, 0xFFFFFFFF;",
+    "up": "shfl.sync.up.b32 %r8|%p1, %r1, {}, 0, 0xFFFFFFFF;",
+    "down": "shfl.sync.down.b32 %r8|%p1, %r1, {}, 31, 0xFFFFFFFF;",
+    "idx": "shfl.sync.idx.b32 %r8|%p1, %r1, {}, 31, 0xFFFFFFFF;",
+    "idx in halves": "shfl.sync.idx.b32 %r8|%p1, %r1, {}, 0x100F, 0xFFFFFFFF;",
+    "bfly in halves": "shfl.sync.bfly.b32 %r8|%p1, %r1, {}, 0x100F, 0xFFFFFFFF;",
+    "down in quarters": "shfl.sync.down.b32 %r8|%p1, %r1, {}, 0x1807, 0xFFFFFFFF;",
+}
+
+
+@pytest.mark.parametrize("by", [1, 5, 12, 21, 30])
+@pytest.mark.parametrize("shuffle", SHUFFLES)
+def test_lanes_that_shuffle_from_one_that_takes_no_part(shuffle, by, request):
+    """Each lane says whether its value is undefined: those that it is are the same on both engines."""
+    body = SHUFFLES[shuffle].format(by) + "setp.eq.u32 %p2, %r1, {}; selp.u32 %r8, %r8, 7, %p2;" + TO.format("%r8")
+    expected = [codes(checked(body.format(lane), "reference", 22)) for lane in range(0, 22, 3)]
+    request.getfixturevalue("no_interpreter")
+    assert [codes(checked(body.format(lane), "vm", 22)) for lane in range(0, 22, 3)] == expected
+
+
+BYTES = """.shared .align 16 .b8 s[1024]; .local .align 16 .b8 q[16]; and.b32 %r2, %r1, 3; shl.b32 %r3, %r1, 4;
+    cvt.u64.u32 %rd6, %r3; cvt.u64.u32 %rd7, %r2; mov.u16 %rs1, 5; mov.u64 %rd5, {array}; {slot}
+    add.u64 %rd7, %rd7, %rd5; st.{space}.u8 [%rd7], %rs1; ld.{space}.u{width} %{register}, [%rd5]; {shown}
+    shr.u32 %r8, %r8, {shift}; and.b32 %r8, %r8, 255; setp.eq.u32 %p1, %r1, {lane}; selp.u32 %r8, %r8, 0, %p1;"""
+"""each thread writes one byte of its 16, and loads some; one of them stores one of these"""
+NARROW, WIDE = ("rs2", "cvt.u32.u16 %r8, %rs2;"), ("rd8", "cvt.u32.u64 %r8, %rd8;")
+LOADED = {8: NARROW, 16: NARROW, 32: ("r8", ""), 64: WIDE}
+
+
+@pytest.mark.parametrize("place", [("shared", "s", "add.u64 %rd5, %rd5, %rd6;"), ("local", "q", "")])
+@pytest.mark.parametrize("width", LOADED)
+def test_bytes_that_are_written_are_defined(place, width, no_interpreter):
+    (space, array, slot), (register, shown) = place, LOADED[width]
+    for lane, shift in ((0, 0), (0, 8), (17, 0), (17, 8), (31, 24)):
+        body = BYTES.format(space=space, array=array, slot=slot, width=width, register=register, shown=shown,
+                            shift=shift, lane=lane)  # fmt: skip
+        undefined_ = shift < width and shift != 8 * (lane % 4)
+        assert codes(checked(body + TO.format("%r8"), "vm")) == (READ if undefined_ else set()), (lane, shift)
 
 
 @pytest.mark.parametrize("sink", SINKS)

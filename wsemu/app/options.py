@@ -113,7 +113,7 @@ Effort = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Try N times as many interleavings of atomics before a launch is incomplete.",
+        help="Try N times as many interleavings of atomics, follow undefined values N times as far.",
         show_default="1",
     ),
 ]

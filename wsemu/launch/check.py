@@ -80,7 +80,8 @@ def check(
     counts the CTAs of a cluster (an int or up to three), which divides the grid; without it a CTA is a cluster of
     its own. `sms` is how many multiprocessors the GPU has, for CTAs that have to run at once
     (`Report.residency`). `heap` is how many bytes kernels may allocate (`malloc`, cudaLimitMallocHeapSize).
-    `effort` multiplies how many orders of atomics are tried before a launch that they steer ends as `incomplete`.
+    `effort` multiplies how many orders of atomics are tried, and how far undefined values are followed, before a launch
+    ends as `incomplete`.
     UsageError and KernelError say what is wrong with the call or the source.  A launch that needs what is not modelled
     is `incomplete` and does not run; the report's notes have the place and the remedy.
     """

@@ -194,12 +194,14 @@ def ran(
     values: bool = False,
     alone: int = 0,
     joined: frozenset[int] = frozenset(),
+    maps: tuple[tuple[int, int], ...] = (),
 ) -> Ran:
     """Run a launch; `budget`: another one than was asked for; `only` these CTAs, where there are any; `strict`: tell
     where several lanes store one value, too; `converged`: take lanes of an operation at an mbarrier together;
     `values`, on the reference engine: tell stores of one value from other races; `alone`, on the VM: which of the lanes
     that store the same bytes by one bulk operation does, from 1; `joined`, on the VM: plain stores that conflict with
-    everything but stores of the same value by each other."""
+    everything but stores of the same value by each other; `maps`, on the VM: arrays that show which bytes of a segment
+    are written."""
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {
@@ -225,7 +227,9 @@ def ran(
         from wsemu.launch.binding import stored_segments
         from wsemu.machine.run import Launch, Watch
 
-        watch = Watch(stored=stored_segments(program, bound.arrays), alone=alone, joined=joined, **found)
+        watch = Watch(
+            stored=stored_segments(program, bound.arrays), alone=alone, joined=joined, maps=maps, **found
+        )  # fmt: skip
         spread = _workers(bound) if workers is None else workers
         options = {**sizes, "workers": spread, "descending": chosen.cta_order == "descending", "watch": watch}
         run = Launch(*launch_, **options, only=only, each=_advance(program.name))

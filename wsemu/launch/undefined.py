@@ -8,9 +8,9 @@ program says.  The second run decides what becomes of that:
     a copy in memory, and no more   `undefined-copy` for a load; the warning for a shuffle
     nothing                         no finding for a load or a register; the warning for a shuffle
 
-Registers are followed by the program itself (`proof.shadow_program`), as far as that decides it; everything else, by
-the reference engine.  That is slow: only the beginning of a long launch is followed, as much as takes some 2 seconds
-for one unit of `--effort`.  What reaches nothing there is undecided, and the launch `incomplete`; nothing of it, if it
+The program itself follows them, in compiled code (`proof.shadow_program`), as far as that decides it; else the
+reference engine.  That is slow: only the beginning of a long launch is followed, as much as takes some 2 seconds for
+one unit of `--effort`.  What reaches nothing there is undecided, and the launch `incomplete`; nothing of it, if it
 has other errors.  The registers of such a launch are given other contents, and results that differ are what they reach.
 Two contents may take the same way through a comparison: where such a register may steer the launch, it is undecided.
 """
@@ -25,10 +25,20 @@ from wsemu.evidence.places import lanes_text
 from wsemu.model.codes import CHECKER_OF
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.errors import UnsupportedError
-from wsemu.model.isa import N_OPERATIONS, NAMES, SEGMENT_SHIFT
+from wsemu.model.isa import (
+    ATOMICS,
+    FIRST_ARRAY,
+    LOCAL,
+    N_OPERATIONS,
+    NAMES,
+    NO_STORE,
+    OPERATIONS,
+    SEGMENT_SHIFT,
+    SHARED,
+)
 from wsemu.model.matrix import MMA, WGMMA
 from wsemu.model.outcome import RawFinding
-from wsemu.model.undefined import SINKS, Followed, Reach, Source
+from wsemu.model.undefined import SINKS, Arisen, Followed, Reach, Source
 from wsemu.proof.shadow_program import shadowed
 
 if TYPE_CHECKING:
@@ -42,7 +52,7 @@ if TYPE_CHECKING:
 
 KINDS = {"uninitialized-read": "load", "undefined-shuffle": "shuffle"}
 """codes of what the engines note -> kind of the source"""
-MAX_FOLLOWED = 10_000
+MAX_FOLLOWED = 20_000
 """warp instructions of a launch that the reference engine follows for one unit of effort: about 2 seconds"""
 _MORE = "`--effort` follows more"
 MAX_FOLLOWED_EDIT = 5_000
@@ -51,9 +61,9 @@ MULTIPLIES = 50
 """how many times as long as another one a product of matrices takes there"""
 _PRODUCTS = np.array([name in MMA or name in WGMMA for name in NAMES])
 MOST_NAMED = 16
-"""undefined registers of a program that are followed one by one where one of them reaches something"""
+"""undefined registers and loads of a program that are followed one by one where one of them reaches something"""
 _KEEP_SCHEDULE = frozenset(("recycling", "initialised"))
-"""what is looked for where undefined registers are followed: the clocks of barriers are then kept"""
+"""what is looked for where a program follows undefined values: clocks, and which bytes are written, are then kept"""
 _OTHER_CONTENTS: tuple[dict[str, int | float | bool], ...] = (
     {"p": True, "b8": 0x5A, "b16": 0x5AA5, "b32": 0x5AA5C33C, "b64": 0x5AA5C33C_69960FF0, "f32": -7.5e9, "f64": -7.5e9},
     {"p": True, "b8": 0xA5, "b16": 0xFB5A, "b32": 0xFF7A3CC3, "b64": 0xFFEA3CC3_9669F00F, "f32": 7.5e9, "f64": 7.5e9},
@@ -75,7 +85,7 @@ def follow(
     before the launch."""
     if any(data is None for data in initial()):
         return None
-    if not findings and (followed := _follow_compiled(bound, outcome, initial)) is not None:
+    if (followed := _follow_compiled(bound, outcome, initial, findings)) is not None:
         return followed
     most = _affordable(bound, outcome, MAX_FOLLOWED_EDIT if tried else MAX_FOLLOWED)
     if outcome.warp_instructions <= most:
@@ -98,50 +108,80 @@ def _affordable(bound: Bound, outcome: Outcome, most: int) -> int:
     return most * bound.settings.effort * done // (done + MULTIPLIES * products)
 
 
-def _follow_compiled(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) -> Followed | None:
-    """Return what the undefined registers of a launch reach, followed by its own program; None if that leaves it
-    open."""
-    if bound.settings.engine != "vm" or outcome.status != "done":
-        return None
+def _follow_compiled(
+    bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], findings: Sequence[RawFinding]
+) -> Followed | None:
+    """Return what the undefined values of a launch reach, followed by its own program; None if that leaves it open."""
     from wsemu.machine.memory.cell_bits import MAX_INSTRUCTIONS
 
+    arisen = _noted(bound, findings)
+    if bound.settings.engine != "vm" or outcome.status != "done" or arisen is None or outcome.overflow:
+        return None
+    nothing = Followed(arisen, {}, {}, complete=True)
     for executions in (outcome.executions, [1] * len(bound.program.code)):
-        made = _shadowed(bound, executions)
+        made = _shadowed(bound, executions, frozenset(source.place for source in arisen))
         if not made.sinks and not bound.settings.corners:  # else other CTAs may go other ways
-            return Followed({}, {}, {}, complete=True)
+            return nothing
         if len(made.program.code) > MAX_INSTRUCTIONS:
             return None
         shown = _shown(bound, made, made.program, initial)
         if not shown.left_out:
             break
     if shown.reach is None:
-        return None if shown.left_out else Followed({}, {}, {}, complete=True)
+        return None if shown.left_out else nothing
     if not shown.sure:
         return None
     reached: dict[Source, Reach] = {}
-    for row in list(made.masks)[:MOST_NAMED]:
-        alone = shown if len(made.masks) == 1 else _shown(bound, made, made.of_register(row), initial)
-        if alone.reach is not None and alone.sure:
-            reached[Source("register", row)] = alone.reach
-    return Followed({}, reached or {Source("register", next(iter(made.masks))): shown.reach}, {})
+    for source in list(made.gates)[:MOST_NAMED]:
+        alone = shown if len(made.gates) == 1 else _shown(bound, made, made.of_source(source), initial)
+        if alone.reach is not None:
+            if not alone.sure:
+                return None
+            reached[source] = alone.reach
+    whole = len(made.gates) <= MOST_NAMED
+    return nothing._replace(reached=reached or {next(iter(made.gates)): shown.reach}, complete=whole)
 
 
-def _shadowed(bound: Bound, executions: Sequence[int]) -> Shadowed:
-    """Return the program that follows undefined registers; the one of the launch before, if that executed the same
+def _noted(bound: Bound, findings: Sequence[RawFinding]) -> dict[Source, Arisen] | None:
+    """Return where undefined values were seen to arise; None if a program does not follow such."""
+    arisen: dict[Source, Arisen] = {}
+    for raw in findings:
+        name, reads = NAMES[int(bound.program.code[raw.pc, 0])], raw.code == "uninitialized-read"
+        kind = OPERATIONS[name].kind
+        if kind == "async" and reads:  # an operand, which no program follows
+            continue
+        gives = kind == "atomic" and (ATOMICS[name][0] == "exch" or bool(bound.program.code[raw.pc, 7] & NO_STORE))
+        if (reads and bound.group != (1, 1, 1)) or not (kind in ("load", "warp") or gives):
+            return None
+        lane = (raw.lanes & -raw.lanes).bit_length() - 1
+        place = (raw.detail["address"], raw.detail["size"]) if reads else ()
+        arisen[Source(KINDS[raw.code], raw.pc)] = Arisen(raw.cta, raw.warp, lane, *place)  # type: ignore[arg-type]
+    return arisen
+
+
+def _shadowed(bound: Bound, executions: Sequence[int], others: frozenset[int]) -> Shadowed:
+    """Return the program that follows undefined values; the one of the launch before, if that executed the same
     instructions."""
     from wsemu.launch.binding import address_rows
 
     rows = address_rows(bound.program, bound.rows, bound.names, bound.arrays)
-    key = tuple(count > 0 for count in executions), tuple(sorted(rows.items()))
+    maps = {number: array for array, number in _maps(bound)} if others else {}
+    key = tuple(count > 0 for count in executions), tuple(sorted(rows.items())), others, tuple(maps.items())
     kept = bound.program.derived.get("shadowed")
     if kept is None or kept[0] != key:
-        kept = bound.program.derived["shadowed"] = key, shadowed(bound.program, executions, rows.get)
+        kept = bound.program.derived["shadowed"] = key, shadowed(bound.program, executions, rows.get, others, maps)
     made: Shadowed = kept[1]
     return made
 
 
+def _maps(bound: Bound) -> tuple[tuple[int, int], ...]:
+    """Return the arrays that show which bytes are written, behind those of the launch, and of what segment."""
+    numbers = (SHARED, LOCAL, *sorted(bound.uninitialized))
+    return tuple((FIRST_ARRAY + len(bound.segments) + n, number) for n, number in enumerate(numbers))
+
+
 class _Shown(NamedTuple):
-    """What a run shows that follows undefined registers."""
+    """What a run shows that follows undefined values."""
 
     reach: Reach | None = None
     """the first thing that one of them reaches"""
@@ -152,15 +192,16 @@ class _Shown(NamedTuple):
 
 
 def _shown(bound: Bound, made: Shadowed, program: Program, initial: Callable[[], list[Any]]) -> _Shown:
-    """Run a program that follows undefined registers, and return what it shows."""
+    """Run a program that follows undefined values, and return what it shows."""
     from wsemu.launch.running import ran
 
     settings = replace(bound.settings, checkers=_KEEP_SCHEDULE, strict=False, every=False)
-    again = bound._replace(program=program, segments=_copies(bound, initial), settings=settings)
-    outcome, *_ = ran(again, None)
+    maps = _maps(bound) if any(source.kind == "load" for source in made.gates) else ()
+    segments = [*_copies(bound, initial), *((np.zeros(16, np.uint8), False) for _ in maps)]
+    outcome, *_ = ran(bound._replace(program=program, segments=segments, settings=settings), None, maps=maps)
     sink = made.sinks.get(outcome.fault_pc) if outcome.status == "trap" else None
     if sink is None:
-        return _Shown(left_out=outcome.status != "done" or made.leaves_out(outcome.executions))
+        return _Shown(left_out=outcome.status != "done" or made.leaves_out(outcome))
     lanes = next((raw.lanes for raw in outcome.findings if raw.pc == outcome.fault_pc), 1)
     lane = (lanes & -lanes).bit_length() - 1
     return _Shown(Reach(sink.kind, sink.pc, outcome.cta, outcome.fault_warp, lane), sink.sure)

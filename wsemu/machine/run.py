@@ -308,6 +308,7 @@ def special_values(
         "dynamic": shared + -(-static // 16) * 16,
         "dynamic_bytes": dynamic,
         "local": (LOCAL << SEGMENT_SHIFT) + thread % LANES * local,
+        "local_map": thread // LANES * 2 * (-(-local * LANES // 8) * 8),
     }
     for axis, (blocks, extent) in enumerate(zip(groups.grid, block, strict=True)):
         values[f"nctaid.{'xyz'[axis]}"] = blocks
@@ -368,6 +369,9 @@ class Watch:
     """instructions that wait for the host to let them be made: see `memory/ordered.py`"""
     joined: frozenset[int] = frozenset()
     """plain stores that conflict with everything but stores of the same value by each other: see `memory/joined.py`"""
+    maps: tuple[tuple[int, int], ...] = ()
+    """(array, segment): in the place of what the array holds, the launch reads which bytes of the segment are written,
+    1 or 0 for each; those of local memory are at `special_values`' `local_map`.  CTAs must not meet"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -552,6 +556,13 @@ class Machine:
             if number in watch.uninitialized:
                 self.maps.append(np.zeros(data.nbytes + LANES, np.uint8))
                 segment["initialised"], segment["unwritten"] = address_of(self.maps[-1]), data.nbytes
+        for array, number in watch.maps:
+            shared, local = (address_of(block) for block in (self.shared, self.local))
+            room = len(self.local) // (2 * self.warp_count)
+            table[array]["host"], table[array]["bytes"] = {
+                SHARED: (shared + len(self.shared) // 2, shared_bytes),
+                LOCAL: (local + room, max(len(self.local) - room, 0)),
+            }.get(number, (table[number]["initialised"], table[number]["bytes"]))
 
     def _lay_out_clocks(self, ctas: int) -> None:
         """Happens-before and shadow memory, where they are asked for."""
@@ -667,7 +678,7 @@ class Machine:
         for name, row in program.specials.items():
             if name not in values:
                 continue
-            dtype = "i8" if name in ("shared", "dynamic", "dynamic_bytes", "local") else "i4"
+            dtype = "i8" if name in ("shared", "dynamic", "dynamic_bytes", "local", "local_map") else "i4"
             place = self.registers[:, row : row + LANES * np.dtype(dtype).itemsize].view(dtype)
             value = values[name]
             place[...] = value.reshape(self.warp_count, LANES) if isinstance(value, np.ndarray) else value
@@ -1612,7 +1623,7 @@ class Launch:
         watch = self.watch
         if watch.suspects is not None or watch.uninitialized or self.rooms != _ROOMS or share > MOST_REMEMBERED:
             return None
-        if self.anew or watch.joined:
+        if self.anew or watch.joined or watch.maps:
             return None
         return (
             ProgramKey(self.program), self.grid, self.block, self.dynamic, watch, self.arch, share,

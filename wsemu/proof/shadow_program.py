@@ -26,12 +26,15 @@ from wsemu.model.isa import (
     ATOMICS,
     FIELDS,
     LANES,
+    LOCAL,
+    LOCAL_SHIFT,
     MULTICASTS,
     NAMES,
     NO_STORE,
     OPCODE,
     OPERATIONS,
     ROW,
+    SEGMENT_SHIFT,
     SERVED,
     SIZE,
     STOPS,
@@ -40,11 +43,13 @@ from wsemu.model.isa import (
 )
 from wsemu.model.matrix import WGMMA, vector_counts
 from wsemu.model.program import Constant
+from wsemu.model.undefined import Source
 from wsemu.proof.unwritten import Unwritten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from wsemu.model.outcome import Outcome
     from wsemu.model.program import Program
     from wsemu.model.undefined import Sink as Kind
     from wsemu.proof.taint_steps import SegmentOf
@@ -79,33 +84,58 @@ class Shadowed:
     """instruction of that one -> where it stands now"""
     sinks: dict[int, Sink]
     """trap -> what is reached there"""
-    masks: dict[int, int]
-    """undefined register -> the constant that is its mask"""
+    gates: dict[Source, int]
+    """what is followed -> the constant that is its mask, or that of all bits"""
     covered: frozenset[int]
     """instructions of that one in which values are followed"""
+    others: frozenset[int]
+    """those of which undefined values are followed"""
 
-    def of_register(self, row: int) -> Program:
-        """Return the program that follows one of the registers alone."""
-        off = {mask for register, mask in self.masks.items() if register != row}
+    def of_source(self, source: Source) -> Program:
+        """Return the program that follows the values of one source alone."""
+        off = {gate for other, gate in self.gates.items() if other != source}
         constants = [c._replace(value=0) if c.row in off else c for c in self.program.constants]
         return replace(self.program, constants=constants)
 
-    def leaves_out(self, executions: Sequence[int]) -> bool:
-        """Return whether a run of the program executed instructions in which values are not followed."""
-        return any(executions[at] and pc not in self.covered for pc, at in enumerate(self.own))
+    def leaves_out(self, outcome: Outcome) -> bool:
+        """Return whether a run of the program executed instructions in which values are not followed, or undefined
+        values arose where none are."""
+        if any(outcome.executions[at] and pc not in self.covered for pc, at in enumerate(self.own)):
+            return True
+        arose = {raw.pc for raw in outcome.findings if raw.code in ("uninitialized-read", "undefined-shuffle")}
+        return any(at in arose and pc not in self.others for pc, at in enumerate(self.own) if self._follows(at))
+
+    def _follows(self, at: int) -> bool:
+        """Return whether what an instruction gives is followed: not what an asynchronous one reads."""
+        return OPERATIONS[NAMES[int(self.program.code[at, 0])]].kind != "async"
 
 
-def shadowed(program: Program, executions: Sequence[int], segment_of: SegmentOf | None) -> Shadowed:
-    """Return a program that follows its undefined registers through the instructions that were executed."""
-    return _Writer(program, executions, segment_of).shadowed()
+def shadowed(
+    program: Program,
+    executions: Sequence[int],
+    segment_of: SegmentOf | None,
+    others: frozenset[int] = frozenset(),
+    maps: Mapping[int, int] | None = None,
+) -> Shadowed:
+    """Return a program that follows its undefined registers through the instructions that were executed, and those
+    values of the instructions in `others` that are undefined: loads of bytes that nothing has written, shuffles from
+    lanes that take no part; `maps`: segment -> the array that shows which of its bytes are written."""
+    return _Writer(program, executions, segment_of, others, maps or {}).shadowed()
 
 
 class _Writer:
     """Writes the code of a program with its masks."""
 
-    def __init__(self, program: Program, executions: Sequence[int], segment_of: SegmentOf | None) -> None:
-        self.program, self.executions = program, executions
-        analysis = Unwritten(program, executions, segment_of)
+    def __init__(
+        self,
+        program: Program,
+        executions: Sequence[int],
+        segment_of: SegmentOf | None,
+        others: frozenset[int],
+        maps: Mapping[int, int],
+    ) -> None:
+        self.program, self.executions, self.others, self.maps = program, executions, others, maps
+        analysis = Unwritten(program, executions, segment_of, others)
         self.before: dict[int, set[int]] = {}
         """instruction -> the rows that it uses, and that may be undefined before it"""
         self.results: dict[int, tuple[int, ...]] = {}
@@ -129,6 +159,9 @@ class _Writer:
         self.masks = {row: self._row() for row in sorted(tainted)}
         """row -> that of its mask"""
         self.predicates = self._row()
+        self.gates: dict[Source, int] = {}
+        self.specials: dict[str, int] = {}
+        """those that the program does not have itself"""
         self.constants: dict[tuple[int, str], int] = {}
         self.spare = [self._row() for _ in range(7)]
         self.code: list[list[int]] = []
@@ -153,11 +186,11 @@ class _Writer:
             fields[_IMM] = starts[fields[_IMM]]
             if NAMES[fields[0]] == "bra" and fields[_C] >= 0:
                 fields[_C] = starts[fields[_C]]
-        masks = {row: self.masks[row] for row in self._sources()}
         covered = frozenset(pc for pc, count in enumerate(self.executions) if count)
-        return Shadowed(self._program(), own, self._sinks(), masks, covered)
+        self.gates |= {Source("register", row): self.masks[row] for row in self._registers()}
+        return Shadowed(self._program(), own, self._sinks(), self.gates, covered, self.others)
 
-    def _sources(self) -> list[int]:
+    def _registers(self) -> list[int]:
         return [row for row, *_ in self.program.undefined if row in self.masks]
 
     def _sinks(self) -> dict[int, Sink]:
@@ -170,13 +203,16 @@ class _Writer:
         constants = [
             *program.constants,
             *(Constant(row, type_, value) for (value, type_), row in self.constants.items()),
-            *(Constant(self.masks[row], "b64", _ones(types[row])) for row in self._sources()),
+            *(Constant(self.masks[row], "b64", _ones(types[row])) for row in self._registers()),
+            *(Constant(gate, "b64", _ALL) for source, gate in self.gates.items() if source.kind != "register"),
         ]
+        specials = program.specials | self.specials
         return replace(
             program, code=np.array(self.code, np.int64).reshape(-1, len(FIELDS)), register_bytes=self.end,
             constants=constants, undefined=[], traps=[*program.traps, ""], span_of=self._placed(program.span_of),
             stack_of=self._placed(program.stack_of), array_of=self._placed(program.array_of),
             element_of=self._placed(program.element_of),
+            specials=specials,
         )  # fmt: skip
 
     def _placed(self, table: list[T]) -> list[T]:
@@ -204,6 +240,14 @@ class _Writer:
 
     def _predicate(self, n: int) -> int:
         return self.predicates + 4 * n
+
+    def _special(self, name: str) -> int:
+        """Return the row of a special register."""
+        if name in self.program.specials:
+            return self.program.specials[name]
+        if name not in self.specials:
+            self.specials[name] = self._row()
+        return self.specials[name]
 
     def _mask(self, row: int) -> int:
         """Return the row of the mask of an operand."""
@@ -238,6 +282,8 @@ class _Writer:
                 self._accumulate(name, fields)
             case "warp" | "matrix" if used - {guard, fields[5]}:
                 self._exchange(used - {guard, fields[5]}, fields, results)
+            case "load" | "atomic" if self.pc in self.others:
+                self._load(name, fields)
             case _:
                 for row in results:
                     self._emit("mov.b64", self.masks[row], self._constant(0), guard=fields[1])
@@ -484,6 +530,43 @@ class _Writer:
         of_a = self._range(a, masks[0], self.spare[2], self.spare[4])
         return of_a, self._range(b, masks[1], self.spare[3], self.spare[5])
 
+    # -- memory -------------------------------------------------------------------------------------------------------
+    def _load(self, name: str, fields: list[int]) -> None:
+        """Write the masks of a load, or of what an atomic gives: the bits of bytes that nothing has written."""
+        size, count = (SIZE[ATOMICS[name][1]], 1) if name in ATOMICS else memory_shape(name)[1:]
+        unused = 0 if name in ATOMICS else fields[7]
+        gate = self.gates[Source("load", self.pc)] = self._row()
+        place = self._emit("add.b64", self.spare[0], fields[3], self._constant(fields[6] & _ALL))
+        segment = self._emit("shr.u64", self.spare[1], place, self._constant(SEGMENT_SHIFT))
+        ones = self._constant(_ones("b64") // 255 & (1 << 8 * size) - 1)
+        for k in range(count):
+            row = fields[2] + k * ROW
+            if row not in self.masks:
+                continue
+            mask = self._emit("mov.b64", self.spare[2], ones)
+            for number, array in self.maps.items():
+                there = self._emit("setp.eq.b64", self._predicate(0), segment, self._constant(number))
+                if fields[1]:
+                    self._emit("and.pred", there, there, self._negated(fields[1]))
+                at = self._in_map(place, number, array)
+                self._append([OPCODE[f"ld.b{8 * size}"], 2 * there, self.spare[4], at, 0, 0, k * size, 0])
+                value = self._value(f"b{8 * size}", self.spare[4], self.spare[5])
+                self._emit("mov.b64", mask, value, guard=2 * there)
+            self._emit("xor.b64", mask, mask, ones)
+            self._emit("mul.b64", mask, mask, self._constant(255))
+            used = sum(255 << 8 * q for q in range(size) if not unused >> k * size + q & 1)
+            self._emit("and.b64", mask, mask, self._constant(used))
+            self._emit("and.b64", mask, mask, gate)
+            self._emit("mov.b64", self.masks[row], mask, guard=fields[1])
+
+    def _in_map(self, place: int, number: int, array: int) -> int:
+        """Return the address of what the map of a segment has of a place in it."""
+        if number != LOCAL:
+            return self._emit("add.b64", self.spare[3], place, self._constant(array - number << SEGMENT_SHIFT))
+        inside = self._emit("and.b64", self.spare[3], place, self._constant((1 << LOCAL_SHIFT) - 1))
+        self._emit("add.b64", inside, inside, self._special("local_map"))
+        return self._emit("add.b64", inside, inside, self._constant(array << SEGMENT_SHIFT))
+
     # -- lanes --------------------------------------------------------------------------------------------------------
     def _shuffle(self, name: str, fields: list[int], used: set[int]) -> None:
         """Write the masks of a shuffle: those of the lanes that are read."""
@@ -499,10 +582,42 @@ class _Writer:
             if fields[4] in used:
                 whole = self._whole(OPERATIONS[name].result, [choice])
                 mask = self._emit("or.b64", self.spare[1], mask, whole)
+            if self.pc in self.others:
+                mask = self._absent(name, fields, mask)
             self._emit("mov.b64", self.masks[fields[2]], mask, guard=fields[1])
         if fields[7] and fields[7] in self.masks:
             unsure = self._whole("p", [choice]) if fields[4] in used else self._constant(0)
             self._emit("mov.b64", self.masks[fields[7]], unsure, guard=fields[1])
+
+    def _absent(self, name: str, fields: list[int], mask: int) -> int:
+        """Return the mask of a shuffle's result, all of it in the lanes that read one which takes no part."""
+        mode, lane, a, b = name.split(".")[1], self._special("laneid"), self.spare[2], self.spare[3]
+        inside, absent = self._predicate(1), self._predicate(2)
+        for_all = self._emit("setp.eq.b64", self._predicate(0), self._constant(0), self._constant(0))
+        there = list(fields)
+        there[0], there[2], there[3], there[6], there[7] = OPCODE["vote.ballot"], a, for_all, 0, 0
+        self._append(there)
+        asked = list(fields)
+        asked[0], asked[2], asked[3], asked[7] = OPCODE[f"shfl.{mode}.b32"], b, lane, inside
+        self._append(asked)
+        self._emit("and.b32", b, fields[4], self._constant(LANES - 1, "b32"))
+        segment = fields[6] >> 8 & LANES - 1
+        match mode:
+            case "idx":
+                self._emit("and.b32", b, b, self._constant(LANES - 1 & ~segment, "b32"))
+                own = self._emit("and.b32", self.spare[4], lane, self._constant(segment, "b32"))
+                self._emit("or.b32", b, b, own)
+            case "bfly":
+                self._emit("xor.b32", b, lane, b)
+            case _:
+                self._emit("sub.b32" if mode == "up" else "add.b32", b, lane, b)
+        self._emit("shr.u32", a, a, b)
+        self._emit("and.b32", a, a, self._constant(1, "b32"))
+        self._emit("setp.eq.b32", absent, a, self._constant(0, "b32"))
+        self._emit("and.pred", absent, absent, inside)
+        gate = self.gates[Source("shuffle", self.pc)] = self._row()
+        whole = self._emit("and.b64", self.spare[0], gate, self._constant(_ones(OPERATIONS[name].result)))
+        return self._emit("selp.b64", whole, whole, mask, absent)
 
     def _vote(self, name: str, fields: list[int]) -> None:
         """Write the mask of a vote: its lanes that are undefined, unless others decide it."""

@@ -20,14 +20,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from wsemu.model.program import Program
-    from wsemu.proof.taint_steps import SegmentOf, Step
+    from wsemu.proof.taint_steps import Bits, SegmentOf, Step
 
 
 class Unwritten(Analysis):
-    """What the registers of a program that nothing has written may reach."""
+    """What the registers of a program that nothing has written may reach, and what some instructions give."""
 
-    def __init__(self, program: Program, executions: Sequence[int], segment_of: SegmentOf | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        executions: Sequence[int],
+        segment_of: SegmentOf | None = None,
+        others: frozenset[int] = frozenset(),
+    ) -> None:
+        """`others`: instructions that load bytes which nothing has written, or shuffle from lanes that take no part."""
+        self._others = others
         super().__init__(program, executions, [-1], segment_of)
+
+    def _exchange(self, step: Step, bits: Bits, arrays: Bits) -> Bits:
+        return super()._exchange(step, bits, arrays) | (
+            step.kind in ("load", "atomic", "warp") and step.pc in self._others
+        )
 
     def _seed(self) -> None:
         for row, *_ in self._program.undefined:
