@@ -219,7 +219,8 @@ class Crowds:
 
     def _ran(self, cta: int, moved: Moved, value: bytes) -> Ran:
         asks = self.session.asks(cta)
-        if any(not is_warning(raw) for raw in moved.findings) or moved.status not in ("done", "stands"):
+        failing = [raw for raw in moved.findings if not is_warning(raw) or raw.code == "dangling-arrive"]
+        if failing or moved.status not in ("done", "stands"):
             raise UnfitError
         if (moved.status == "stands" and not asks) or any(ask.place[0] >= 0 for ask in asks) or self.apart(cta, asks):
             raise UnfitError

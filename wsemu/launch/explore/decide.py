@@ -383,7 +383,7 @@ def _judge_histories(replays: Replays, result: Result, initial: Outcome) -> None
 
     def fails(raw: RawFinding) -> bool:
         if is_warning(raw):
-            if CODES[raw.code].strict and (raw.code, raw.pc) not in known:
+            if (raw.code, raw.pc) not in known:
                 known.add((raw.code, raw.pc))
                 result.warned.append(raw)
             return False
@@ -577,7 +577,9 @@ class _Told:
     def _excused(self) -> tuple[Finding, ...]:
         """Warnings of reads that find what is new, though a fence is missing, and those of some orders."""
         told = [self._lacks_fence(one, reached.made) for one, reached in self.result.excused]
-        return (*_by_fence(told), *(registry.explain(raw, self.places, None) for raw in self.result.warned))
+        known = {(raw.code, raw.pc) for raw in self.places.outcome.findings}
+        warned = {(raw.code, raw.pc): raw for raw in self.result.warned if (raw.code, raw.pc) not in known}
+        return (*_by_fence(told), *(registry.explain(raw, self.places, None) for raw in warned.values()))
 
     def _lacks_fence(self, excused: Excused, made: tuple[Made, ...]) -> Finding:
         race, places = excused.race, self.places

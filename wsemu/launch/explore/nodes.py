@@ -53,7 +53,7 @@ class Result:
     excused: list[tuple[Excused, Reached]] = field(default_factory=list)
     """what races by the lack of a fence alone, and no error: where it did first"""
     warned: list[RawFinding] = field(default_factory=list)
-    """warnings that are errors with `--strict`, of orders other than the initial run's"""
+    """warnings of orders, also those that the initial run has"""
     pair: Pair | None = None
     """behind `weak`"""
     unclear: tuple[int, ...] = ()

@@ -108,6 +108,8 @@ class Search:
         self.hangs: Callable[[list[Ask]], bool] | None = None
         """to look whether all orders end in states in which all wait: whether these do so for ever in one; None: the
         first one ends the search"""
+        self.warned: dict[tuple[str, int], RawFinding] = {}
+        """warnings by code and instruction"""
         self.waits: set[tuple[bytes, Ask, bytes, object, object]] = set()
         """what waited: a CTA, a lane, what it saw, and who had touched that"""
 
@@ -130,6 +132,7 @@ class Search:
                 if found is not None:
                     self.result.why = "weak"
                     self.result.pair = found if isinstance(found, Pair) else None
+            self.result.warned += self.warned.values()
             return self.result
 
     def _learns(self) -> bool:
@@ -463,6 +466,8 @@ class Search:
         self.shared.grown |= self.session.grown
         self.session.grown = False
         result = self.result
+        for raw in filter(is_warning, moved.findings):
+            self.warned.setdefault((raw.code, raw.pc), raw)
         if self.named and (self._meets(moved.made) or self._shares()):
             raise _NamesError
         if self.shared.grown and not self.wanders:
@@ -545,12 +550,13 @@ def _done_part(stack: Iterable[Node]) -> float:
 
 
 def is_warning(raw: RawFinding) -> bool:
-    """Whether a finding is a warning of what asynchronous operations did, and no error of an order."""
+    """Whether a finding is a warning, and no error of an order."""
     return raw.code in _WARNINGS
 
 
 _WARNINGS = frozenset(
-    "dangling-phase phase-unobserved proxy-war mbarrier-unfenced store-outlives-cta same-value-init".split()
+    "dangling-arrive dangling-phase phase-unobserved proxy-war mbarrier-unfenced store-outlives-cta same-value-init "
+    "dsmem-relaxed-exit".split()
 )
 
 
