@@ -24,8 +24,55 @@ THREADS = 64
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
 SIGNED, FLOATING = ("int64", "int32", "int16"), ("float64", "float32")
 GLOBALS: dict[str, Any] = {"N": 5, "ZERO": 0, "PAIR": (1, 2), "HALF": 0.5, "YES": True, "FOUR": np.int32(4)}
-_NEVER = ("ZERO", "N > 7", "1 > 5", "PAIR[0] > 3", "N + 1 > 20", "not N", "a.ndim > 1", "k > 3", "m[0] == 9", "0")
-_ALWAYS = ("N", "N > 3", "True", "PAIR[0] == 1", "N + 1 > 2", "FOUR > 3", "k == 1", "m[1] == 2", "len(m) == 2")
+_NEVER = (
+    "ZERO",
+    "N > 7",
+    "1 > 5",
+    "PAIR[0] > 3",
+    "N + 1 > 20",
+    "not N",
+    "a.ndim > 1",
+    "k > 3",
+    "m[0] == 9",
+    "0",
+    "N in m",
+    "N in PAIR",
+    "N in (1, 2)",
+    "N in [1, 2]",
+    "()",
+    "not m",
+    "N - 5",
+    "(N > 9 if t > 3 else N > 8)",
+    "9 < N < 20",
+    "none",
+    "none > 5",
+    "never",
+    "late",
+    "late > 5",
+    "(0, 1)[0]",
+    "below(3)",
+)
+_ALWAYS = (
+    "N",
+    "N > 3",
+    "True",
+    "PAIR[0] == 1",
+    "N + 1 > 2",
+    "FOUR > 3",
+    "k == 1",
+    "m[1] == 2",
+    "len(m) == 2",
+    "m",
+    "1 in m",
+    "N not in m",
+    "(1,)",
+    "N - 4",
+    "1 < N < 20",
+    "always",
+    "late == 0",
+)
+_FALSE = ("N > 9 and N < 20", "N > 9", "0 if N > 9 else ZERO", "ZERO", "9 < N < 20", "N > 9 or N < 0")
+_TRUE = ("N > 9 or N > 3", "early", "N if N > 3 else 0", "True", "1 < N < 20")
 _RANGES = (
     "range(3)",
     "range(1)",
@@ -240,6 +287,15 @@ def door_program(source: random.Random) -> Program:
     w.line("k = 1")
     w.line("m = (1, 2)")
     w.line("x = 0")
+    if w.chance(0.5):
+        w.line("m = PAIR")
+    w.line("none, early = 0, N")
+    w.line(f"never = {w.pick(_FALSE)}")
+    w.line(f"always = {w.pick(_TRUE)}")
+    with w.block(w.pick(("for _ in range(3):", "if t > 3:", "for _ in range(n):"))):
+        w.line("late = 0")
+    with w.block("def below(z):"):
+        w.line(f"return z > 9 + {w.pick(('none', 'N', 'ZERO'))}")
     with w.block("def inner(x, n):"):
         with w.block("if n > 5:"):
             w.line("return 1.5")

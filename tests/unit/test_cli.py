@@ -577,3 +577,28 @@ def test_options_of_every_command_may_follow_the_file(program, tmp_path):
         assert "invalid value for" in wsemu(name, "program.py", f"--{option}", "0", cwd=tmp_path).stderr
         done = wsemu(name, "program.py", f"--{option}", cwd=tmp_path)
         assert (done.returncode, f"option '--{option}' requires an argument" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "--arch", "--", "program.py"), ("check", "program.py", "--arch", "--"),
+        ("check", "program.py", "--arch"), ("check", "--arch", "--strict", "program.py"),
+        ("check", "--arch=", "program.py"), ("run", "program.py", "--arch="),
+        ("check", "program.py", "--arch", ""), ("lean", "--arch", "", "program.py"), ("fuzz", "program.py", "--seed"),
+        ("fuzz", "--seed", "--seed", "program.py"), ("sweep", "program.py::f", "--size="),
+        ("mutate", "program.py", "--kind", "--"),
+    ],
+)  # fmt: skip
+def test_an_option_takes_no_option_and_nothing_empty_for_its_value(words, program, tmp_path):
+    program("good[2, 32](x)")
+    option = next(word.rstrip("=") for word in words if word.startswith("--"))
+    done = wsemu(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"option '{option}' requires an argument" in done.stderr
+
+
+def test_a_file_without_a_name_is_missing(tmp_path):
+    for words in (("check", ""), ("check", "--strict", ""), ("run", "")):
+        done = wsemu(*words, cwd=tmp_path)
+        assert (done.returncode, "missing argument 'FILE'" in done.stderr) == (2, True), words

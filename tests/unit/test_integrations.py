@@ -250,6 +250,27 @@ def test_a_check_of_nothing_does_not_pass(project, words, said):
     assert (done.returncode, said in " ".join((done.stdout + done.stderr).split())) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["good.py", "--arch"], "option '--arch' requires an argument"),
+        (["good.py", "--arch="], "option '--arch' requires an argument"),
+        (["good.py", "--sarif"], "option '--sarif' requires an argument"),
+        (["good.py", "--sarif="], "option '--sarif' requires an argument"),
+        (["good.py", "--sarif", "--strict"], "option '--sarif' requires an argument"),
+        (["good.py", "--sarif", "good.py"], "`good.py` is an input"),
+        (["--sarif", "good.py"], "`good.py` is an input"),
+    ],
+)
+def test_options_without_a_value_are_wrong_usage(project, words, said):
+    shutil.copy(GOOD, project / "good.py")
+    done = subprocess.run(
+        [sys.executable, "-m", "wsemu.app.each", *words], check=False, capture_output=True, text=True, cwd=project
+    )
+    assert (done.returncode, said in " ".join(done.stderr.split())) == (2, True), done.stderr
+    assert (project / "good.py").read_bytes() == GOOD.read_bytes()
+
+
 def test_files_of_any_name_are_files(project):
     shutil.copy(BROKEN, project / "--strict.py")
     shutil.copy(GOOD, project / "[a].py")

@@ -484,6 +484,119 @@ def an_assertion_that_fails_by_an_item(y, o):
     o[0] = u + u
 
 
+@an_integer
+def a_global_tuple_behind_a_variable(y, o):
+    u, pair = y[0], PAIR
+    if NUMBER in pair:
+        u = 1.5
+    if not pair:
+        u = 1.5
+    o[0] = u + u
+
+
+@an_integer
+def an_empty_tuple(y, o):
+    u = y[0]
+    if ():
+        u = 1.5
+    o[0] = u + u
+
+
+@an_integer
+def a_difference_of_constants(y, o):
+    u = y[0]
+    if NUMBER - 5:
+        u = 1.5
+    o[0] = u + u
+
+
+@an_integer
+def a_variable_of_what_is_left_of_and(y, o):
+    u = y[0]
+    in_between = NUMBER > 9 and NUMBER < 20
+    if in_between:
+        u = 1.5
+    is_outside = 9 < NUMBER < 20
+    if is_outside:
+        u = 1.5
+    o[0] = u + u
+
+
+@an_integer
+def a_variable_of_what_is_left_of_a_conditional(y, o):
+    u = y[0]
+    none = NUMBER if NUMBER > 9 else 0
+    if none:
+        u = 1.5
+    o[0] = u + u
+
+
+@an_integer
+def both_arms_of_a_conditional_are_false(y, o):
+    u = y[0]
+    if NUMBER > 9 if o[0] > 0 else NUMBER > 8:
+        u = 1.5
+    o[0] = u + u
+
+
+@an_integer
+def a_variable_that_a_loop_assigns_once(y, o):
+    u = y[0]
+    for _ in range(3):
+        late = 0
+    if late:
+        u = 1.5
+    o[0] = u + u
+
+
+@an_integer
+def a_variable_of_the_function_around(y, o):
+    is_large = NUMBER > 9
+
+    def chosen(x):
+        if is_large or y.ndim > 1:
+            return 1.5
+        return x
+
+    u = chosen(y[0])
+    o[0] = u + u
+
+
+@an_integer
+def an_item_of_a_tuple_of_numbers(y, o):
+    u = y[0]
+    if (0, 1)[0]:
+        u = 1.5
+    o[0] = u + u
+
+
+@a_float
+def a_list_of_numbers(y, o):
+    u = y[0]
+    if NUMBER in [1, 2]:
+        u = 1.5
+    o[0] = u + u
+
+
+@a_float
+def an_item_of_a_global_tuple(y, o):
+    u, first = y[0], PAIR[0]
+    if first > 3:
+        u = 1.5
+    o[0] = u + u
+
+
+@a_float
+def a_tuple_that_is_passed(y, o):
+    def chosen(x, pair):
+        if NUMBER in pair:
+            return 1.5
+        return x
+
+    u = chosen(y[0], (1, 2))
+    o[0] = u + u
+
+
 def result(kernel: Any, engine: Any = "vm") -> float:
     o = np.zeros(1)
     wsemu.check(kernel, 1, 1, (np.array([LARGE], np.uint64), o), engine=engine).assert_clean()

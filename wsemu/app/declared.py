@@ -130,7 +130,7 @@ def command(name: str, **options: Any) -> Callable[[Callable[..., None]], Callab
 
     def declare(function: Callable[..., None]) -> Callable[..., None]:
         one = _DECLARED[name] = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        one.command(name, short_help=front_page.COMMANDS[name], **options)(function)
+        one.command(name, short_help=front_page.COMMANDS[name], **{"cls": OwnCommand, **options})(function)
         return function
 
     return declare
@@ -157,38 +157,79 @@ def _options(
     """Run warp-specialized GPU kernels on a CPU and say whether they are correct."""
 
 
-class ProgramCommand(TyperCommand):
+class OwnCommand(TyperCommand):
+    """A command whose options take no option, no `--` and no empty word for their value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, self.options_first(args))
+        except _MissingValue as missing:
+            return super().parse_args(ctx, [missing.option])
+
+    def options_first(self, args: list[str]) -> list[str]:
+        """Return the words in the order in which they are read."""
+        words, options = iter(args), list[str]()
+        for word in words:
+            options += [word, *(words if word == "--" else self.values(word, words))]
+        return options
+
+    def values(self, word: str, words: Iterator[str]) -> list[str]:
+        """Return the words that belong to an option, which is `word`; none if it is no option."""
+        name, equals, value = word.partition("=")
+        taken = self.taken_values()
+        if equals and not value and taken.get(name, 0):
+            raise _MissingValue(name)
+        given = [*itertools.islice(words, taken.get(word, 0))]
+        if len(given) < taken.get(word, 0) or any(not one or one == "--" or one in taken for one in given):
+            raise _MissingValue(word)
+        return given
+
+    def taken_values(self) -> dict[str, int]:
+        """How many words each option takes after its name."""
+        options = [p for p in self.params if p.param_type_name == "option"]
+        return {
+            name: 0 if getattr(p, "is_flag", False) else p.nargs
+            for p in options
+            for name in (*p.opts, *p.secondary_opts)
+        }
+
+
+class _MissingValue(Exception):
+    """An option has no value."""
+
+    def __init__(self, option: str) -> None:
+        super().__init__(option)
+        self.option = option
+
+
+class ProgramCommand(OwnCommand):
     """A command that runs a file: its options may be anywhere on the line.
 
     What follows `--` after FILE belongs to the program, and so does any other word there that is no option of the
     command.  A file of PTX, a launch file and a folder of them have no words of their own.
     """
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, self.options_first(args))
-
     def options_first(self, args: list[str]) -> list[str]:
         """Return the words with all options of the command before FILE."""
-        words, options, taken = iter(args), list[str](), self._taken_values()
+        words, options = iter(args), list[str]()
         for word in words:
             if word == "--":
                 return [*options, "--", *words]
+            if not word:  # no file
+                return options
             if not word.startswith("-") or word == "-":
-                return [*options, *self._after_file(word, words, taken)]
-            options += [word, *_values(word, words, taken)]
+                return [*options, *self._after_file(word, words)]
+            options += [word, *self.values(word, words)]
         return options
 
-    def _after_file(self, file: str, words: Iterator[str], taken: Mapping[str, int]) -> Iterator[str]:
+    def _after_file(self, file: str, words: Iterator[str]) -> Iterator[str]:
         """Yield the options among the words after FILE, then FILE and the other words."""
         is_data, own = is_launch(Path(file)), list[str]()
         for word in words:
             if word == "--":
                 own += words
             elif word.startswith("-") if is_data else self._is_option(word):
-                given = _values(word, words, taken)
-                yield from (word, *given)
-                if len(given) < taken.get(word, 0):  # FILE is not its value
-                    return
+                yield from (word, *self.values(word, words))
             else:
                 own.append(word)
         yield from (file, *own)
@@ -199,13 +240,3 @@ class ProgramCommand(TyperCommand):
         name = word.partition("=")[0]
         parameters = (p for p in self.params if p.name not in (*LAUNCH_OPTIONS, "help", "module"))
         return word.startswith("-") and any(name in (*p.opts, *p.secondary_opts) for p in parameters)
-
-    def _taken_values(self) -> dict[str, int]:
-        """How many words each option takes after its name."""
-        options = [p for p in self.params if p.param_type_name == "option"]
-        return {name: 0 if getattr(p, "is_flag", False) else p.nargs for p in options for name in p.opts}
-
-
-def _values(word: str, words: Iterator[str], taken: Mapping[str, int]) -> list[str]:
-    """The words that belong to an option, which is `word`."""
-    return [*itertools.islice(words, taken.get(word, 0))]

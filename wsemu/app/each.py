@@ -86,19 +86,21 @@ def main(words: list[str]) -> int:
     own = {flag: flag in options for flag in _FLAGS}
     sarif = _taken(options, "--sarif")
     options = [option for option in options if option not in _FLAGS]
-    if sarif:
+    if sarif is not None:
         options += ["--format", "sarif"]
     found = {name: expand(name) for name in names}
     files = [*dict.fromkeys(file for files in found.values() for file in files)]
     checked = [*filter(has_kernels, files)]
     codes = [*_mistakes(found, checked, allowed=own["--allow-no-kernels"])]
+    if sarif is not None and not is_output(sarif, files):
+        return USAGE
     runs: list[dict[str, Any]] = []
     for file in checked:
-        code, text = run(options, file, captured=bool(sarif))
+        code, text = run(options, file, captured=sarif is not None)
         codes.append(0 if own["--allow-incomplete"] and code == 3 else code)
-        if sarif:
+        if sarif is not None:
             codes += _added(runs, text, file)
-    if sarif:
+    if sarif is not None:
         document = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": runs}
         Path(sarif).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return max(codes, key=WORST.index, default=0)
@@ -131,17 +133,26 @@ def _added(runs: list[dict[str, Any]], text: str, file: str) -> Iterator[int]:
         yield INTERNAL
 
 
-def _taken(options: list[str], name: str) -> str:
-    """Return the value of an option, and take both out."""
+def is_output(file: str, files: list[str]) -> bool:
+    """Return whether a file is one that SARIF may be written to, and say so if not: no word at all, and no input."""
+    if file and file not in files and not file.endswith((".py", ".ptx")):
+        return True
+    what = f"`{file}` is an input" if file else "option '--sarif' requires an argument"
+    Printer(sys.stderr).text(f"error: {what}: name a file to write, as in `--sarif found.sarif`", "error")
+    return False
+
+
+def _taken(options: list[str], name: str) -> str | None:
+    """Return the value of an option, and take both out; None without it."""
     for at, option in enumerate(options):
         if option == name:
-            value = options[at + 1] if at + 1 < len(options) else ""
+            value = options[at + 1] if at + 1 < len(options) and not options[at + 1].startswith("-") else ""
             del options[at : at + 2]
             return value
         if option.startswith(f"{name}="):
             del options[at]
             return option.partition("=")[2]
-    return ""
+    return None
 
 
 def _named(run: dict[str, Any], file: str) -> dict[str, Any]:

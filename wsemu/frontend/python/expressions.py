@@ -24,7 +24,7 @@ from wsemu.frontend.python.scalars import (
     scalar_cast,
     truth,
 )
-from wsemu.frontend.python.syntax import constant_of, is_simple
+from wsemu.frontend.python.syntax import constant_container, constant_of, is_simple
 from wsemu.frontend.python.values import (
     ArrayValue,
     Closure,
@@ -277,8 +277,9 @@ class Expressions:
 
     def get_IfExp(self: Walker, node: ast.IfExp) -> Value:
         test = self.condition(node.test)
-        if test.literal is not None and not self.keeps(node.test):
-            return self.evaluate(node.body if test.literal else node.orelse)
+        side = self.side(node.test, test)
+        if side is not None:
+            return self.evaluate(node.body if side else node.orelse)
         simple = is_simple(node.body) and is_simple(node.orelse)
         return self.select(test, lambda: self.evaluate(node.body), lambda: self.evaluate(node.orelse), simple)
 
@@ -287,7 +288,7 @@ class Expressions:
 
     def compare_from(self: Walker, node: ast.Compare, at: int, left: Value) -> Scalar:
         """The comparisons of a chain from number `at` on; a later operand is evaluated only if those before it hold."""
-        right = self.evaluate(node.comparators[at])
+        right = self.evaluate(constant_container(node.ops[at], node.comparators[at]))
         self.at(node)
         one = self.compare_one(node, node.ops[at], left, right)
         rest = node.comparators[at + 1 :]

@@ -242,9 +242,10 @@ class Loops:
         header = self.header(names)
         condition = self.condition(node.test)
         exits: list[Edge] = []
-        if condition.literal is None or self.keeps(node.test):
+        side = self.side(node.test, condition)
+        if side is None:
             exits.append(self.enter_body(condition))
-        elif not condition.literal:
+        elif not side:
             self.b.pop()
             return [(self.b.block, self.env)]
         self.b.push()

@@ -15,7 +15,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from wsemu.frontend.python import arithmetic, arrays, enumerations, joining, views
 from wsemu.frontend.python.library import lookup as library
-from wsemu.frontend.python.pruning import decided
+from wsemu.frontend.python.pruning import decided, unmarked
 from wsemu.frontend.python.scalars import constant, describe, literal
 from wsemu.frontend.python.values import (
     ArrayValue,
@@ -80,9 +80,12 @@ class Names:
         file = self.frame.source.file
         return is_own(file) and not file.startswith(PATTERNS)
 
-    def keeps(self: Walker, test: ast.expr) -> bool:
-        """Whether Numba types both sides of a branch, though the condition is known here."""
-        return not self.is_own_library() and decided(self, test) is None
+    def side(self: Walker, test: ast.expr, condition: Scalar) -> bool | None:
+        """Return which side of a branch is left where Numba drops the other one; None if it types both.  Of wsemu's own
+        functions one is left where the condition is known."""
+        if self.is_own_library():
+            return None if condition.literal is None else bool(condition.literal)
+        return decided(self, test)
 
     def read_name(self: Walker, node: ast.AST, name: str) -> Value:
         """The variable, the variable of an enclosing function, or the host object of this name."""
@@ -158,7 +161,8 @@ class Names:
         if isinstance(value, tuple) and library.find(value) is None:
             names = tuple(getattr(value, "_fields", ()))
             if not names or not has_methods(type(value)):
-                return TupleValue(tuple(self.host_value(item, f"{name}[{n}]") for n, item in enumerate(value)), names)
+                items = (unmarked(self.host_value(item, f"{name}[{n}]")) for n, item in enumerate(value))
+                return TupleValue(tuple(items), names, value)
         made = library.value_of(self.b, library.canonical(value))
         return Static(value) if made is None else made
 

@@ -1,10 +1,11 @@
 """Which branches Numba-CUDA drops before it types a function (`dead_branch_prune` of its `core/analysis.py`).
 
-It looks at each jump that Python's compiler made.  A jump goes one way if it tests a constant, or if it compares two:
+It looks at each jump that Python's compiler made.  A jump goes one way if it tests a constant, or an operation on two:
 numbers of the source, names from outside the function, variables that one assignment gives such a value on every path,
-the dimensions of an argument, the length of one that is a tuple.  It computes nothing and looks into nothing:
-`N + 1 > 3`, `math.pi > 4` and `N in (1, 2)` stay branches.  Both sides of a branch that stays are typed, whether they
-can run or not.  Nested functions are part of their maker.
+or in the whole function, the dimensions of an argument, the length of one that is a tuple.  It computes nothing else
+and looks into nothing: `N + 1 > 3`, `math.pi > 4` and `N in (1, 2)` stay branches.  Both sides of a branch that stays
+are typed, whether they can run or not.  Nested functions are part of their maker.  What a jump that goes one way leaves
+of `and`, `or`, a conditional expression or a chain of comparisons is the value of a variable as if it stood alone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import ast
 import operator
 from typing import TYPE_CHECKING, Any
 
-from wsemu.frontend.python.syntax import constant_of, is_folded
+from wsemu.frontend.python.syntax import constant_of, is_folded, stored_names
 from wsemu.frontend.python.values import ArrayValue, Scalar, Static, TupleValue, Value
 from wsemu.model.data import NamedTuple, replace
 
@@ -30,7 +31,12 @@ _FOLDED_NOT: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
 """comparisons whose negation Python's compiler makes one comparison of; Numba never drops a branch on `not in`"""
-_TESTS = (ast.Compare, ast.Name)
+_COMPUTE: dict[type[ast.operator], Any] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+}  # fmt: skip
+_TESTS = (ast.Compare, ast.Name, ast.BinOp, ast.Call)
 """conditions that Numba finds behind a variable"""
 
 
@@ -46,13 +52,48 @@ def marked(w: Walker, node: ast.expr, value: Value) -> Value:
     """The value of an expression as a variable of its own, which remembers whether Numba finds it."""
     if type(value) is not Scalar or value.literal is None:
         return value
+    node = _left_of(w, node)
     found = constant_object(w, node)
     fixed = found is not None and found.plain
     return replace(value, fixed=fixed, dropped=not fixed and isinstance(node, _TESTS) and jump(w, node) is not None)
 
 
+def _left_of(w: Walker, node: ast.expr) -> ast.expr:
+    """What the jumps of an expression that go one way leave of it."""
+    match node:
+        case ast.BoolOp(op=op, values=values):
+            for part in values[:-1]:
+                goes = decided(w, part)
+                if goes is None:
+                    return node
+                if goes is isinstance(op, ast.Or):
+                    return _left_of(w, part)
+            return _left_of(w, values[-1])
+        case ast.IfExp():
+            which = decided(w, node.test)
+            return node if which is None else _left_of(w, node.body if which else node.orelse)
+        case ast.Compare(ops=[_, _, *_]):
+            one = node
+            for one in _links(node):
+                goes = jump(w, one)
+                if goes is False:
+                    return one
+                if goes is None and one is not _links(node)[-1]:
+                    return node
+            return one
+    return node
+
+
+def _links(node: ast.Compare) -> list[ast.Compare]:
+    """The comparisons of a chain."""
+    sides = [node.left, *node.comparators]
+    return [ast.Compare(a, [op], [b]) for a, op, b in zip(sides, node.ops, node.comparators, strict=False)]
+
+
 def unmarked(value: Value) -> Value:
     """A value as a variable of its own that Numba does not look behind, such as a parameter."""
+    if type(value) is TupleValue and value.object is not None:
+        return replace(value, object=None)
     if type(value) is Scalar and (value.fixed or value.dropped):
         return replace(value, fixed=False, dropped=False)
     return value
@@ -63,7 +104,7 @@ def constant_object(w: Walker, node: ast.expr) -> Known | None:
     match node:
         case ast.Constant():
             return Known(node.value, True)
-        case ast.BinOp() | ast.UnaryOp():
+        case ast.BinOp() | ast.UnaryOp() | ast.Subscript():
             return Known(constant_of(node), True) if is_folded(node) else None
         case ast.Name():
             return _named(w, node.id)
@@ -78,24 +119,35 @@ def constant_object(w: Walker, node: ast.expr) -> Known | None:
 
 def _named(w: Walker, name: str) -> Known | None:
     """What a name stands for, in the function or in those around it."""
-    frame: Frame | None = w.frame
-    env = w.env
-    while frame is not None:
-        value = env.get(name)
-        if value is not None:
-            return _of_value(frame, value)
-        if name in frame.assigned:
-            return None
-        if frame.maker is None:
-            break
-        env, frame = frame.outer, frame.maker
+    found = _variable(w, name)
+    if found is not None:
+        return None if found[1] is None else _of_value(found[0], found[1])
     for place in (w.frame.cells, w.frame.globals):
         if name in place:
             return Known(place[name], True)
     return None
 
 
+def _variable(w: Walker, name: str) -> tuple[Frame, Value | None] | None:
+    """The function, of this one and those around it, that has a variable of a name, and what is known of its value."""
+    frame: Frame | None = w.frame
+    env = w.env
+    while frame is not None:
+        value = _assigned_once(frame, name) or env.get(name)
+        if value is not None or name in frame.assigned:
+            return frame, value
+        env, frame = frame.outer, frame.maker
+    return None
+
+
+def _assigned_once(frame: Frame, name: str) -> Value | None:
+    """What the only assignment of a function to a name gives it, if that was walked: Numba looks no further."""
+    return frame.last.get(name) if stored_names(frame.source.node).get(name) == 1 else None
+
+
 def _of_value(frame: Frame, value: Value) -> Known | None:
+    if type(value) is TupleValue and value.object is not None:
+        return Known(value.object, True)
     if type(value) is Scalar and value.fixed:
         return Known(value.literal, True)
     if isinstance(value, Static):
@@ -109,7 +161,7 @@ def _argument(w: Walker, node: ast.expr) -> Value | None:
     """The argument that an expression is, of the function or of one around it."""
     if not isinstance(node, ast.Name):
         return None
-    value = w.env.get(node.id)
+    _, value = _variable(w, node.id) or (None, None)
     frame: Frame | None = w.frame
     while frame is not None:
         if frame.maker is None and any(value is given for given in frame.arguments.values()):
@@ -136,9 +188,8 @@ def decided(w: Walker, test: ast.expr) -> bool | None:
                 return decided(w, test.body if which else test.orelse)
             both = decided(w, test.body), decided(w, test.orelse)
             return both[0] if both[0] is both[1] else None
-        case ast.Compare(left=left, ops=ops, comparators=comparators):
-            sides = [left, *comparators]
-            found = [jump(w, ast.Compare(a, [op], [b])) for a, op, b in zip(sides, ops, comparators, strict=False)]
+        case ast.Compare():
+            found = [jump(w, one) for one in _links(test)]
             return False if False in found else None if None in found else True
     return jump(w, test)
 
@@ -149,10 +200,14 @@ def jump(w: Walker, test: ast.expr) -> bool | None:
         left, right = test.left, test.comparators[0]
         found = compared(test.ops[0], constant_object(w, left), constant_object(w, right))
         return _with_none(w, test.ops[0], left, right) if found is None else found
+    if isinstance(test, ast.BinOp) and not is_folded(test):
+        return _computed(_COMPUTE.get(type(test.op)), constant_object(w, test.left), constant_object(w, test.right))
+    if isinstance(test, ast.Tuple) and all(isinstance(part, ast.Constant) for part in test.elts):
+        return bool(test.elts)
     if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id in ("isinstance", "hasattr"):
         value = w.condition(test).literal  # decided by types: nothing is emitted
         return None if value is None else bool(value)
-    named = w.env.get(test.id) if isinstance(test, ast.Name) else None
+    _, named = (isinstance(test, ast.Name) and _variable(w, test.id)) or (None, None)
     if isinstance(named, Scalar) and named.dropped:
         return bool(named.literal)
     known = constant_object(w, test)
@@ -177,7 +232,11 @@ def _with_none(w: Walker, op: ast.cmpop, left: ast.expr, right: ast.expr) -> boo
 
 def compared(op: ast.cmpop, left: Known | None, right: Known | None) -> bool | None:
     """The same for the comparison of two constants."""
-    function = _COMPARE.get(type(op))
+    return _computed(_COMPARE.get(type(op)), left, right)
+
+
+def _computed(function: Any, left: Known | None, right: Known | None) -> bool | None:
+    """The same for an operation on two constants."""
     if function is None or left is None or right is None:
         return None
     try:

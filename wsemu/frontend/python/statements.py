@@ -213,7 +213,7 @@ class Statements:
         condition = self.condition(node.test)
         if condition.literal:
             return
-        if condition.literal is not None and not self.keeps(node.test):
+        if condition.literal is False and self.side(node.test, condition) is not None:
             self.end_thread(self.failing(AssertionError, node.msg))
             return
         start, env = self.b.block, self.env
@@ -383,8 +383,9 @@ class Statements:
     # -- branches -----------------------------------------------------------------------------------------------------
     def do_If(self: Walker, node: ast.If) -> None:
         condition = self.condition(node.test)
-        if condition.literal is not None and not self.keeps(node.test):
-            self.suite(node.body if condition.literal else node.orelse)
+        side = self.side(node.test, condition)
+        if side is not None:
+            self.suite(node.body if side else node.orelse)
             self.forget_merged(node)
             return
         self.branch(

@@ -29,6 +29,8 @@ def _is_constant(node: ast.expr) -> bool:
         return _is_constant(node.left) and _is_constant(node.right)
     if isinstance(node, ast.UnaryOp):
         return _is_constant(node.operand)
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Tuple):
+        return _is_constant(node.slice) and all(map(_is_constant, node.value.elts))
     return isinstance(node, ast.Constant) and isinstance(node.value, (int, float, complex))
 
 
@@ -45,6 +47,14 @@ def constant_of(node: ast.expr) -> int | float | complex | None:
         return None
     value: int | float | complex = steps[0].argval
     return value
+
+
+@functools.lru_cache(maxsize=FACTS)
+def constant_container(op: ast.cmpop, node: ast.expr) -> ast.expr:
+    """The tuple that Python's compiler makes of a list of constants behind `in`."""
+    if isinstance(op, (ast.In, ast.NotIn)) and isinstance(node, ast.List) and all(map(_is_constant, node.elts)):
+        return ast.copy_location(ast.Tuple(node.elts, ast.Load()), node)
+    return node
 
 
 @functools.lru_cache(maxsize=FACTS)

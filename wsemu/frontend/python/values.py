@@ -56,6 +56,8 @@ class TupleValue(Value):
 
     items: tuple[Value, ...]
     names: tuple[str, ...] = ()
+    object: tuple[Any, ...] | None = None
+    """the host's tuple, where Numba-CUDA knows that it is that, when it drops branches (`pruning`)"""
 
 
 @dataclass(frozen=True, slots=True)
