@@ -49,7 +49,13 @@ def _command() -> None:
 def _is_plain(words: list[str]) -> bool:
     """Whether a program is to be checked without an option: what reads options takes as long to load as the rest."""
     completes = "_WSEMU_COMPLETE" in os.environ or sys.platform == "win32"  # there `*` is for us to expand
-    return len(words) > 1 and words[1] != "" and words[0] in ("check", "run") and not completes and "-" not in {w[:1] for w in words}
+    return (
+        len(words) > 1
+        and words[1] != ""
+        and words[0] in ("check", "run")
+        and not completes
+        and "-" not in {w[:1] for w in words}
+    )
 
 
 def _check(name: str, file: str, *arguments: str) -> int:

@@ -103,3 +103,36 @@ def test_one_thing_is_told_in_the_singular(tmp_path):
     said = lean(tmp_path, ONE.format(barrier="    cuda.syncthreads()", read="t")).stdout
     assert "program.py:9: `cuda.syncthreads()` is not needed: 2 fewer warp instructions" in said
     assert "reversed: no barrier, fence or atomic in 1 " in lean(tmp_path, ONE.format(barrier="", read="t")).stdout
+
+
+IN_PTX = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry reversed(.param .u64 x, .param .u64 y)
+{
+.reg .b32 %r<5>; .reg .b64 %rd<9>; .shared .b32 tile[64];
+ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y];
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd3, %r1, 4;
+add.u64 %rd4, %rd1, %rd3; ld.global.u32 %r2, [%rd4];
+mov.u64 %rd5, tile; add.u64 %rd6, %rd5, %rd3; st.shared.u32 [%rd6], %r2;
+bar.sync 0;
+sub.u64 %rd7, %rd5, %rd3; ld.shared.u32 %r3, [%rd7+252];
+fence.acq_rel.gpu;
+add.u64 %rd8, %rd2, %rd3; st.global.u32 [%rd8], %r3;
+bar.sync 0;
+ret;
+}
+"""
+
+
+def test_what_a_proof_of_ptx_does_not_need_is_told(tmp_path):
+    (tmp_path / "k.ptx").write_text(IN_PTX)
+    launch = "--grid 1 --block 64 --arg i32[64]:arange --arg i32[64]:empty".split()
+    done = command("lean", "k.ptx", *launch, cwd=tmp_path)
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 0, said
+    assert "reversed: 3 barriers and fences, left out one by one in 1 verified launch (1 x 64 threads)" in said
+    assert "k.ptx:14: `__threadfence()` is not needed: 2 fewer warp instructions" in said
+    assert "k.ptx:16: `__syncthreads()` is not needed: 2 fewer warp instructions" in said
+    assert "k.ptx:12:" not in said

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Finding
 
 
+_ALL = "barriers, fences and atomics", "barrier, fence or atomic"
+
+
 class _Quiet(Printer):
     """Says what goes wrong with the program, and nothing of its launches."""
 
@@ -40,6 +43,8 @@ class _Kernels:
     launches: dict[str, list[str]] = field(default_factory=dict)
     layouts: dict[str, dict[Layout, list[int]]] = field(default_factory=dict)
     """of the shared arrays, that save wavefronts: how many in each launch"""
+    in_ptx: dict[str, bool] = field(default_factory=dict)
+    """of those in PTX, whether their text can be edited: not of several files that are linked"""
 
     def observe(self, report: Report, launched: Launched) -> None:
         """Take the parts of a verified launch out, one after the other."""
@@ -47,6 +52,8 @@ class _Kernels:
             return
         x, y, z = report.grid
         a, b, c = report.block
+        if launched.is_ptx:
+            self.in_ptx[report.kernel] = launched.code() is not None
         self.launches.setdefault(report.kernel, []).append(f"{x * y * z} x {a * b * c} threads")
         known = self.parts.setdefault(report.kernel, {})
         for part, need in needs(launched, report.counters.warp_instructions).items():
@@ -67,9 +74,13 @@ class _Kernels:
             any_spare |= bool(spare)
             count = len(self.launches[kernel])
             of = f"{plural(count, 'verified launch', 'es')} ({sizes})"
-            what = f"{len(parts):,} barriers, fences and atomics, left out one by one"
+            if not self.in_ptx.get(kernel, True):
+                printer.text(f"{kernel}: linked from several PTX files: nothing was left out in {of}", "warning")
+                continue
+            many, one = ("barriers and fences", "barrier or fence") if kernel in self.in_ptx else _ALL
+            what = f"{len(parts):,} {many}, left out one by one"
             if len(parts) < 2:
-                what = f"{len(parts) or 'no'} barrier, fence or atomic{', left out' * len(parts)}"
+                what = f"{len(parts) or 'no'} {one}{', left out' * len(parts)}"
             printer.text(f"{kernel}: {what} in {of}", "strong")
             for part, found in spare.items():
                 saved = sum(need.saved for need in found)

@@ -154,7 +154,9 @@ class Launched:
             self._other = None
 
     def sources(self) -> dict[str, tuple[str, frozenset[int]]]:
-        """The user's files that the kernel's code comes from, and the lines that it has there."""
+        """The user's files that the code of a kernel in Python comes from, and the lines that it has there."""
+        if isinstance(self.kernel, Code):
+            return {}
         lines: dict[str, set[int]] = {}
         for span in self.bound.program.spans:
             if not is_own(span.file):
@@ -291,6 +293,10 @@ class Launched:
         if source_of(function).file != text.file:
             raise ValueError("another module's values")
         return rebound(function.__globals__, text, assigned)
+
+    @property
+    def is_ptx(self) -> bool:
+        return isinstance(self.kernel, Code)
 
     def code(self) -> tuple[str, str, int, int, dict[int, str]] | None:
         """Of a kernel in PTX its file's text and path, its first and last line, and the files that its lines name by

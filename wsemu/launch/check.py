@@ -256,7 +256,7 @@ def _examine(
 
         launched = Launched.of(kernel, arguments, blank, named, done)
         report._launched = launched if report.findings else None
-        for keep in keeping if not isinstance(kernel, Code) else ():
+        for keep in keeping:
             if launched is not None:
                 keep(report, launched)
     if report.verdict == "verified" and done.initial is not None and more is None:

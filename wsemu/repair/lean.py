@@ -4,9 +4,11 @@ padding of a shared array, or order of its indices, costs fewer wavefronts."""
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING, Any
 
 from wsemu.model.data import NamedTuple
+from wsemu.repair import ptx
 from wsemu.repair.scene import FENCES, Scene, last_name
 from wsemu.repair.search import digest
 from wsemu.repair.shapes import arrays
@@ -15,9 +17,10 @@ from wsemu.repair.text import Piece, Text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.repair.search import Launched
+    from wsemu.repair.search import Attempted, Launched
 
 _BARRIERS = frozenset("syncthreads syncwarp bar_sync barrier_sync bar_arrive barrier_arrive".split())
+_OF_PTX = re.compile(r"(?:bar|barrier)(?:\.cta|\.warp)?\.(?:sync|arrive|red)\b|fence\b|membar\b")
 _UPDATES = {"add": "+=", "sub": "-="}
 
 
@@ -48,14 +51,19 @@ def needs(launched: Launched, steps: int) -> dict[Part, Need]:
         if same is None or same.report.verdict != "verified":
             return found
         results = digest(same.results)
+
+        def need(done: Attempted | None) -> Need:
+            right = done is not None and done.report.verdict == "verified" and digest(done.results) == results
+            return Need(not right, steps - done.report.counters.warp_instructions if right and done is not None else 0)
+
+        code = launched.code()
+        if code is not None:
+            return {part: need(launched.attempt_code(text)) for part, text in _parts_of_ptx(ptx.Text.of(*code))}
         for file, (source, lines) in launched.sources().items():
             text = Text(file, source)
             functions = [*dict.fromkeys(f for line in sorted(lines) if (f := text.outermost(line)))]
             for part, piece in _parts(Scene(text, functions, [], [])):
-                done = launched.attempt({file: (text.tree, text.edited([piece]))}, lambda _: None)
-                right = done is not None and done.report.verdict == "verified" and digest(done.results) == results
-                less = steps - done.report.counters.warp_instructions if right and done is not None else 0
-                found[part] = Need(not right, less)
+                found[part] = need(launched.attempt({file: (text.tree, text.edited([piece]))}, lambda _: None))
     return found
 
 
@@ -97,6 +105,15 @@ def shared_wavefronts(report: Any) -> int:
     counted = report.counters
     loads: int = counted.shared_load_wavefronts
     return loads + int(counted.shared_store_wavefronts) + int(counted.shared_atomic_wavefronts)
+
+
+def _parts_of_ptx(text: ptx.Text) -> Iterator[tuple[Part, str]]:
+    """What can be taken out of a kernel in PTX, with all copies of a line that the compiler unrolled, and the text
+    without it."""
+    for copies in ptx.copies_of([place for place in text.places if _OF_PTX.match(place.text)]):
+        first = copies[0]
+        part = Part(first.file, first.line, ptx.said(first.text).strip("`"), "")
+        yield part, text.edited({place.at: "\n" for place in copies})
 
 
 def _parts(scene: Scene) -> Iterator[tuple[Part, Piece]]:

@@ -157,7 +157,7 @@ def candidates(text: Text, report: Any) -> Iterator[tuple[float, Candidate, dict
         return min((abs(place.run - run) for run in runs), default=9)
 
     syncs = [p for p in text.places if _SYNCHRONISES.match(p.text)]
-    for copies in _copies(syncs):
+    for copies in copies_of(syncs):
         near = min(map(far, copies))
         for score, candidate, changed in _changed(text, copies[0], numbers, near, [*syncs]):
             (new,) = changed.values()
@@ -174,7 +174,7 @@ def candidates(text: Text, report: Any) -> Iterator[tuple[float, Candidate, dict
             says = f"insert {said(what) if is_line else _quoted(what)} before {before}"
             lines = {other.at: f"\t{what}\n{text.lines[other.at]}" for other in alike}
             yield 1 + far(gap) + 1.5 * rank + (gap in inner), _candidate("insert", says, far(gap), 1), lines
-        for place in () if len(alike) > 1 else [copies[0] for copies in _copies(syncs) if len(copies) == 1]:
+        for place in () if len(alike) > 1 else [copies[0] for copies in copies_of(syncs) if len(copies) == 1]:
             if place.run != gap.run and abs(place.run - gap.run) <= _NEAREST:
                 what = said(place.text) if is_line else _quoted(place.text)
                 says = f"move {what} from {_where(place, report)} to before {before}"
@@ -190,7 +190,7 @@ def _missing(codes: list[str], text: Text) -> Iterator[str]:
     yield from (what for code in codes for what in cures_of(code).ptx)
 
 
-def _copies(places: list[Place]) -> list[list[Place]]:
+def copies_of(places: list[Place]) -> list[list[Place]]:
     """Instructions by what they are of: those of one line that read alike are copies of one, of a loop unrolled."""
     found: dict[tuple[str, int, str], list[Place]] = {}
     for place in places:
