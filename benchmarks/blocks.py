@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import wsemu
-from wsemu.machine import run
+from wsemu.machine import slices, vm, workers
 from wsemu.machine.tier import hot
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def cases(sizes: dict[str, Any]) -> dict[str, Callable[[], Case]]:
 def inside(case: Case, tier: str, *, checkers: tuple[str, ...] | None = None) -> tuple[float, Any]:
     """CPU seconds of this thread in the VM, and the report."""
     os.environ["WSEMU_TIER"] = tier
-    spent, before = 0.0, run.Machine.run
+    spent, before = 0.0, vm.Machine.run
     in_block.clear()
 
     def timed(machine: Any, *arguments: Any, **options: Any) -> int:
@@ -178,11 +178,11 @@ def inside(case: Case, tier: str, *, checkers: tuple[str, ...] | None = None) ->
         in_block.append(bool(machine.state[0]["blocks"]))
         return status
 
-    run.Machine.run = timed  # type: ignore[method-assign]
+    vm.Machine.run = timed  # type: ignore[method-assign]
     try:
         report = wsemu.check(case.kernel, case.grid, case.block, case.arguments, workers=1, checkers=checkers)
     finally:
-        run.Machine.run = before  # type: ignore[method-assign]
+        vm.Machine.run = before  # type: ignore[method-assign]
     return spent, report
 
 
@@ -268,7 +268,7 @@ def random_programs(count: int, seed: int, only: str) -> bool:
 
     def said(kernel: Any, one: Any, n: int, tier: str) -> tuple[Any, ...]:
         os.environ["WSEMU_TIER"] = tier
-        run._kept.clear()
+        workers._kept.clear()
         arguments = one.arguments(n, 1)
         how = {"cluster": one.cluster, "dynamic_shared": one.dynamic_shared}
         report = wsemu.check(kernel, one.grid, one.threads, arguments, **how)
@@ -312,7 +312,7 @@ def main() -> int:
     if given.random:
         return 0 if random_programs(given.random, given.seed, given.only) else 1
     if given.small:
-        hot.HOT, hot.SEEN, hot.WORTH, run.FIRST_SLICE = 200_000, 20_000, 10_000, 10_000
+        hot.HOT, hot.SEEN, hot.WORTH, slices.FIRST_SLICE = 200_000, 20_000, 10_000, 10_000
     sizes = SMALL if given.small else PAPERS if given.papers else SIZES
     return 0 if speed(sizes, given.only, 1 if given.papers else TURNS) else 1
 

@@ -26,7 +26,7 @@ import peers
 
 import wsemu
 from wsemu.launch.kernel import Kernel
-from wsemu.machine import run as execution
+from wsemu.machine import vm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,21 +51,21 @@ class Engine:
     def __init__(self) -> None:
         self.seconds = 0.0
         self.shadow_bytes = 0
-        self._run = execution.Machine.run
+        self._run = vm.Machine.run
 
     def __enter__(self) -> Engine:
-        def timed(machine: execution.Machine, *arguments: Any, **options: Any) -> int:
+        def timed(machine: vm.Machine, *arguments: Any, **options: Any) -> int:
             start = time.perf_counter()
             status = self._run(machine, *arguments, **options)
             self.seconds += time.perf_counter() - start
             self.shadow_bytes = machine.planes.nbytes if machine.planes else 0
             return status
 
-        execution.Machine.run = timed  # type: ignore[assignment, method-assign]
+        vm.Machine.run = timed  # type: ignore[assignment, method-assign]
         return self
 
     def __exit__(self, *_: object) -> None:
-        execution.Machine.run = self._run  # type: ignore[method-assign]
+        vm.Machine.run = self._run  # type: ignore[method-assign]
 
 
 class Measured(NamedTuple):

@@ -50,7 +50,7 @@ from benchmarks import ring
 from tests.properties import cta_programs, loop_programs, ptx_loop_programs
 from tests.properties.loop_programs import tried
 from wsemu import cuda
-from wsemu.machine import run
+from wsemu.machine import workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -499,7 +499,7 @@ def rings() -> bool:
         assert wsemu.check(ring.ring, 1, 128, arguments, dynamic_shared=ring.STAGES * ring.LARGE).verdict == "verified"
 
     def launch_anew() -> None:
-        run._kept.clear()
+        workers._kept.clear()
         launch()
 
     launch()

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.properties.cluster_programs import Spread, clustered, judged_clusters
 from tests.properties.phase_explorer import parse
-from wsemu.machine import run as machine
+from wsemu.machine import tables, workers
 
 EXAMPLES = {
     "1 | t0: V(0,3) | t1: x(0,16) w(0,0) R(1) @ 1 / 0 1 1": "async-outlives-cta",
@@ -62,8 +62,8 @@ def test_random_programs_of_a_cluster_are_judged_as_enumeration_does() -> None:
 
 
 def test_a_wide_machine_judges_them_so_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "_kept", {})
-    monkeypatch.setattr(machine, "width_of", lambda groups, warps: 1)
+    monkeypatch.setattr(workers, "_kept", {})
+    monkeypatch.setattr(tables, "width_of", lambda groups, warps: 1)
     for seed in range(1000, 1040):
         found = judged_clusters(clustered(random.Random(seed)), ("vm",))
         assert not found.complaints, str(found)

@@ -19,7 +19,7 @@ from tests.properties import (
     side_programs,
 )
 from tests.properties.loop_programs import LoopProgram
-from wsemu.machine import run
+from wsemu.machine import workers
 from wsemu.machine.tier import hot
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ KINDS = {
 
 def said(kernel: Any, one: LoopProgram, engine: Literal["vm", "reference"]) -> tuple[Any, ...]:
     """What a launch shows, whoever runs it."""
-    run._kept.clear()
+    workers._kept.clear()
     arguments = one.arguments(ROUNDS, 1)
     report = wsemu.check(
         kernel, one.grid, one.threads, arguments, engine=engine, cluster=one.cluster, dynamic_shared=one.dynamic_shared

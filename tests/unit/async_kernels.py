@@ -8,7 +8,8 @@ import numpy as np
 
 from wsemu.frontend.assemble.encode import assemble
 from wsemu.frontend.assemble.graph import TRUE, Graph, Instruction, Register
-from wsemu.machine.run import Launch, Watch
+from wsemu.machine.run import Launch
+from wsemu.machine.tables import Watch
 from wsemu.model.isa import BLOCKS, BULK_REDUCTIONS, EXPECT, FIRST_ARRAY, OPERATIONS, PROXIES, SEGMENT_SHIFT, SHARED
 from wsemu.model.outcome import TraceRequest
 from wsemu.model.program import Parameter, SharedArray, Span

@@ -12,14 +12,14 @@ import wsemu
 from wsemu import cuda
 from wsemu.app import advance
 from wsemu.launch.hooks import advancing, hooked
-from wsemu.machine import run
+from wsemu.machine import slices
 
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advance, "PATIENCE", 0.0)
     monkeypatch.setattr(advance, "APART", 0.0)
-    monkeypatch.setattr(run, "SLICES", (400, 400, 400))
+    monkeypatch.setattr(slices, "SLICES", (400, 400, 400))
 
 
 @cuda.jit

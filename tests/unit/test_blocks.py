@@ -18,7 +18,8 @@ from tests.properties.loop_programs import loaded, program
 from wsemu import cuda, ptx
 from wsemu.app import program as file_program
 from wsemu.launch import running
-from wsemu.machine import cache, run
+from wsemu.machine import cache, slices, vm
+from wsemu.machine import workers as kept
 from wsemu.machine.state import FLOW
 from wsemu.machine.tier import hot
 from wsemu.machine.tier.shapes import Shape, arithmetic, line, use_of
@@ -29,7 +30,7 @@ from wsemu.reference.arithmetic import semantics
 
 @pytest.fixture(autouse=True)
 def _none_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_kept", {})
+    monkeypatch.setattr(kept, "_kept", {})
 
 
 def said(kernel: Any, grid: Any, block: Any, arguments: tuple[Any, ...], **options: Any) -> tuple[Any, ...]:
@@ -45,7 +46,7 @@ def in_all_tiers(monkeypatch: pytest.MonkeyPatch, one: Any) -> tuple[Any, ...]:
     first: tuple[Any, ...] = one()
     for tier in ("always", "restless"):
         monkeypatch.setenv("WSEMU_TIER", tier)
-        run._kept.clear()
+        kept._kept.clear()
         assert one() == first, tier
     return first
 
@@ -420,11 +421,11 @@ def test_slices_change_nothing(piece: int, monkeypatch: pytest.MonkeyPatch) -> N
     kernel, grid, block, arguments = LAUNCHES["rows_and_columns"]
     monkeypatch.setenv("WSEMU_TIER", "auto")
     for budget in (700, 3000, 1_000_000):
-        run._kept.clear()
+        kept._kept.clear()
         first = said(kernel, grid, block, arguments(), budget=budget)
-        run._kept.clear()
+        kept._kept.clear()
         with monkeypatch.context() as patch:
-            patch.setattr(run, "FIRST_SLICE", piece)
+            patch.setattr(slices, "FIRST_SLICE", piece)
             assert said(kernel, grid, block, arguments(), budget=budget) == first
 
 
@@ -434,14 +435,14 @@ def test_slices_change_nothing(piece: int, monkeypatch: pytest.MonkeyPatch) -> N
 def blocks_of(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each machine that runs from now on, whether it has used a block at its end."""
     used: list[bool] = []
-    before = run.Machine.run
+    before = vm.Machine.run
 
-    def noted(machine: run.Machine, *arguments: Any, **options: Any) -> int:
+    def noted(machine: vm.Machine, *arguments: Any, **options: Any) -> int:
         status = before(machine, *arguments, **options)
         used.append(bool(machine.state[0]["blocks"]))
         return status
 
-    monkeypatch.setattr(run.Machine, "run", noted)
+    monkeypatch.setattr(vm.Machine, "run", noted)
     return used
 
 
@@ -470,7 +471,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hot, "HOT", 2000)
     monkeypatch.setattr(hot, "WORTH", 1000)
     monkeypatch.setattr(hot, "SEEN", 1000)
-    monkeypatch.setattr(run, "FIRST_SLICE", 1000)
+    monkeypatch.setattr(slices, "FIRST_SLICE", 1000)
 
 
 def longer(n: int) -> tuple[Any, ...]:
@@ -860,9 +861,9 @@ def margins(x: Any, y: Any, n: Any, m: Any) -> None:
     y[b * 32 + t] = total
 
 
-@pytest.mark.parametrize("slices", [2000, 20_000_000], ids=["slices", "one slice"])
+@pytest.mark.parametrize("pieces", [2000, 20_000_000], ids=["slices", "one slice"])
 def test_a_block_is_made_anew_where_indices_are_seen_to_lie_outside(
-    slices: int, monkeypatch: pytest.MonkeyPatch
+    pieces: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last CTA's do, which comes after the first block was made: the block stops there for the host to look."""
     rows, ctas = 400, 6
@@ -873,9 +874,9 @@ def test_a_block_is_made_anew_where_indices_are_seen_to_lie_outside(
     monkeypatch.setattr(hot, "HOT", 2000)
     monkeypatch.setattr(hot, "WORTH", 1000)
     monkeypatch.setattr(hot, "SEEN", 1000)
-    monkeypatch.setattr(run, "SLICES", (slices,) * 3)
-    monkeypatch.setattr(run, "FIRST_SLICE", 2000)
-    run._kept.clear()
+    monkeypatch.setattr(slices, "SLICES", (pieces,) * 3)
+    monkeypatch.setattr(slices, "FIRST_SLICE", 2000)
+    kept._kept.clear()
     found = []
     for _ in range(3):
         found.append(said(margins, ctas, 32, margin_arguments(rows, ctas)))
@@ -929,7 +930,7 @@ def in_a_block(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None
 
     monkeypatch.setattr(hot, "_take_up", taken)
     monkeypatch.setenv("WSEMU_TIER", "always")
-    run._kept.clear()
+    kept._kept.clear()
 
     def on_a_signal(what: Any) -> None:
         signal.signal(signal.SIGALRM, what)
@@ -962,7 +963,7 @@ def test_a_time_limit_ends_a_block(
 
 def test_progress_is_told_while_blocks_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WSEMU_TIER", "always")
-    run._kept.clear()
+    kept._kept.clear()
     told: list[tuple[str, int, int]] = []
     monkeypatch.setattr(running, "advancing", [lambda *now: told.append(now)])
     wsemu.check(endless, 40, 32, (np.zeros(32, np.int32), 100_000))

@@ -12,8 +12,9 @@ from wsemu import cuda, ptx
 from wsemu.launch.binding import bind
 from wsemu.launch.compiled import compiled
 from wsemu.machine import run as execution
-from wsemu.machine.run import _COUNTS, Watch
+from wsemu.machine.counts import COUNTS
 from wsemu.machine.state import ACCESS
+from wsemu.machine.tables import Watch
 from wsemu.model.arch import ARCHS
 from wsemu.model.memory_cost import sectors
 from wsemu.model.outcome import AccessCount
@@ -435,5 +436,5 @@ def test_lanes_in_several_arrays_are_one_execution(engine):
 
 def test_each_number_of_an_access_has_its_field() -> None:
     names = AccessCount.__slots__
-    assert len(_COUNTS) == len(names) - len(("worst_wavefronts", "worst_sectors"))
-    assert set(_COUNTS) == {*ACCESS.names} - {"pattern", "forbids"}
+    assert len(COUNTS) == len(names) - len(("worst_wavefronts", "worst_sectors"))
+    assert set(COUNTS) == {*(ACCESS.names or ())} - {"pattern", "forbids"}

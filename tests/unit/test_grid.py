@@ -12,7 +12,7 @@ import wsemu
 from wsemu import cuda
 from wsemu.launch.replay.run import follow
 from wsemu.launch.running import bind_launch
-from wsemu.machine import run as machine
+from wsemu.machine import tables
 from wsemu.model import settings
 from wsemu.model.grid import Grouping
 from wsemu.model.launch_shape import configure
@@ -148,7 +148,7 @@ def test_an_ordinary_launch_runs_its_ctas_one_by_one(engine):
 
 
 def test_a_machine_is_as_wide_as_its_group():
-    widths = [machine.width_of(Grouping((n, 1, 1), (n, 1, 1)), 2) for n in (1, 16, 17, 128, 129, 512)]
+    widths = [tables.width_of(Grouping((n, 1, 1), (n, 1, 1)), 2) for n in (1, 16, 17, 128, 129, 512)]
     assert widths == [0, 0, 1, 1, 2, 2]
 
 

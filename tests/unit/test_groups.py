@@ -9,6 +9,7 @@ import wsemu
 from wsemu import cuda, ptx
 from wsemu.launch.running import bind_launch
 from wsemu.machine import run as machine
+from wsemu.machine import tables, workers
 from wsemu.model import settings
 from wsemu.model.errors import UnsupportedError
 from wsemu.model.grid import Grouping
@@ -153,8 +154,8 @@ def test_a_group_that_is_too_wide_is_not_modelled():
 @pytest.mark.parametrize("width", [1])
 def test_a_wide_machine_finds_what_a_narrow_one_does(kernel, width, monkeypatch):
     narrow = outcome(kernel, "vm", GROUPS[2])
-    monkeypatch.setattr(machine, "_kept", {})
-    monkeypatch.setattr(machine, "width_of", lambda groups, warps: width)
+    monkeypatch.setattr(workers, "_kept", {})
+    monkeypatch.setattr(tables, "width_of", lambda groups, warps: width)
     assert outcome(kernel, "vm", GROUPS[2]) == narrow
 
 

@@ -14,15 +14,15 @@ from tests.properties.cluster_programs import check_spread, clustered
 from tests.properties.loop_programs import LoopProgram, loaded, program
 from tests.properties.phase_programs import PHASE_FAMILIES, check_program
 from wsemu import cuda
-from wsemu.machine import run
+from wsemu.machine import vm, workers
 from wsemu.machine.memory import shadow_planes
 
 
 @pytest.fixture(autouse=True)
 def _none_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_kept", {})
+    monkeypatch.setattr(workers, "_kept", {})
     monkeypatch.setattr(shadow_planes, "ROOM", room := shadow_planes.Room(shadow_planes.RESTING_BYTES))
-    monkeypatch.setattr(run, "ROOM", room)
+    monkeypatch.setattr(workers, "ROOM", room)
 
 
 def _said(kernel: Any, made: LoopProgram, n: int, seed: int, **options: Any) -> tuple[Any, ...]:
@@ -42,7 +42,7 @@ def test_launches_on_kept_machines_say_what_first_launches_say(
     for one, kernel in zip(made, kernels, strict=True):
         first = []
         for n, seed in sizes:
-            run._kept.clear()
+            workers._kept.clear()
             first.append(_said(kernel, one, n, seed, **options))
         assert [_said(kernel, one, n, seed, **options) for n, seed in sizes] == first
 
@@ -95,12 +95,12 @@ def _doubles(x: Any) -> None:
 
 
 def test_machines_are_kept_for_small_launches_and_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_MOST_KEPT", 2)
+    monkeypatch.setattr(workers, "_MOST_KEPT", 2)
     for block in (32, 64, 96, 128):
         x = np.ones(128, np.float32)
         wsemu.check(_doubles, 1, block, (x,))
         assert (x[:block] == 2).all()
-    assert len(run._kept) == 2
+    assert len(workers._kept) == 2
 
 
 @cuda.jit
@@ -120,20 +120,20 @@ def test_shadow_memory_that_stays_with_machines_holds_nothing_of_launches_before
     cases = [(workers, apart) for workers in (1, 4, 3) for apart in (0, 1024, 0, 64, 5, 0)]
     first = []
     for case in cases:
-        run._kept.clear()
+        workers._kept.clear()
         first.append(said(*case))
     assert {report["verdict"] for report in first} == {"verified", "failed"}
-    run._kept.clear()
+    workers._kept.clear()
     assert [said(*case) for case in cases] == first
 
 
 def test_room_for_shadow_memory_that_stays_goes_to_the_last_kinds_of_launches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shadow_planes, "ROOM", room := shadow_planes.Room(16 * 128))
-    monkeypatch.setattr(run, "ROOM", room)
+    monkeypatch.setattr(workers, "ROOM", room)
     for block in (32, 64, 128, 64):
         wsemu.check(_doubles, 1, block, (np.ones(128, np.float32),))
     assert not room.has(16 * 128)
-    while run._drop_oldest(None):
+    while workers._drop_oldest(None):
         pass
     assert room.has(16 * 128)
 
@@ -141,17 +141,17 @@ def test_room_for_shadow_memory_that_stays_goes_to_the_last_kinds_of_launches(mo
 def test_a_machine_that_looks_for_nothing_is_kept_too() -> None:
     for _ in range(2):
         wsemu.check(_doubles, 1, 32, (np.ones(32, np.float32),), checkers=[])
-    assert [len(machines) for machines in run._kept.values()] == [1]
+    assert [len(machines) for machines in workers._kept.values()] == [1]
 
 
 def test_launches_with_mbarriers_go_on_where_the_one_before_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    went_on, plain = [], run.Machine.again
+    went_on, plain = [], vm.Machine.again
 
-    def again(self: run.Machine, *given: Any) -> None:
+    def again(self: vm.Machine, *given: Any) -> None:
         went_on.append(self)
         plain(self, *given)
 
-    monkeypatch.setattr(run.Machine, "again", again)
+    monkeypatch.setattr(vm.Machine, "again", again)
 
     def said(make: Any, check: Any, seed: int) -> dict[str, Any]:
         report: wsemu.Report = check(make(random.Random(seed)))
@@ -161,8 +161,8 @@ def test_launches_with_mbarriers_go_on_where_the_one_before_has_ended(monkeypatc
     for make, check in makers:
         for seed in range(16):
             on_kept = said(make, check, seed)
-            kept = dict(run._kept)
-            run._kept.clear()
+            kept = dict(workers._kept)
+            workers._kept.clear()
             assert on_kept == said(make, check, seed)
-            run._kept.update(kept)
+            workers._kept.update(kept)
     assert {machine.image.asynchronous for machine in went_on} == {True}

@@ -10,7 +10,7 @@ import pytest
 
 import wsemu
 from wsemu import cuda
-from wsemu.machine import run
+from wsemu.machine import workers
 
 HEAD = """
 .version 8.8
@@ -136,7 +136,7 @@ def test_an_index_stays_in_its_variable(body: str, way: str) -> None:
 
 
 def test_blocks_know_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_kept", {})
+    monkeypatch.setattr(workers, "_kept", {})
     monkeypatch.setenv("WSEMU_TIER", "always")
     for name in IN_BLOCKS:
         assert [_codes(BY_INDEX[name], "off", n) for n in (7, 8, -1)] == [[], ["out-of-bounds"], ["out-of-bounds"]], (

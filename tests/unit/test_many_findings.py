@@ -16,7 +16,7 @@ from wsemu.app.program import run
 from wsemu.checkers import intra_warp, race
 from wsemu.launch import verdict
 from wsemu.launch.result import Report
-from wsemu.machine import run as execution
+from wsemu.machine import readout, tables
 from wsemu.model import settings
 from wsemu.model.finding import MOST_SHOWN, Finding
 from wsemu.model.suppression import Suppression
@@ -139,7 +139,7 @@ def test_the_repr_of_a_finding_is_whole() -> None:
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> int:
     """A launch keeps 8 findings."""
-    for module in (execution, reference, verdict):
+    for module in (tables, readout, reference, verdict):
         monkeypatch.setattr(module, "MOST_FINDINGS", 8)
     return 8
 

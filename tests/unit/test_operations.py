@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from wsemu.machine import state as layout
-from wsemu.machine.run import Machine
+from wsemu.machine.vm import Machine
 from wsemu.model.isa import FIELDS, LANES, OPCODE, OPERATIONS, ROW, SIZE
 from wsemu.model.program import Program
 from wsemu.reference.arithmetic import semantics

@@ -12,7 +12,7 @@ import pytest
 import wsemu
 from tests.unit.test_blocks import counted, in_all_tiers, said
 from wsemu import cuda
-from wsemu.machine import run
+from wsemu.machine import vm, workers
 from wsemu.machine.tier import hot
 from wsemu.machine.tier.shapes import Parting, Rows, Side, given_shapes, parting
 from wsemu.model.isa import LANES, OPCODE
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from wsemu.machine.run import Machine
+    from wsemu.machine.vm import Machine
 
 
 @pytest.fixture(autouse=True)
 def _none_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_kept", {})
+    monkeypatch.setattr(workers, "_kept", {})
 
 
 # -- which branches ----------------------------------------------------------------------------------------------------
@@ -291,14 +291,14 @@ def leader(x: Any, y: Any, n: Any) -> None:
 def test_one_lanes_cells_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the launch is made a second time, lane by lane."""
     suspects: list[int] = []
-    before = run.Machine.run
+    before = vm.Machine.run
 
     def run_and_look(machine: Any, *arguments: Any, **options: Any) -> int:
         status = before(machine, *arguments, **options)
         suspects.append(int(machine.state[0]["suspects"]))
         return status
 
-    monkeypatch.setattr(run.Machine, "run", run_and_look)
+    monkeypatch.setattr(vm.Machine, "run", run_and_look)
     in_all_tiers(monkeypatch, lambda: said(leader, 1, 32, (numbers(32), zeros(), 40)))
     assert suspects == [0, 0, 0]
 

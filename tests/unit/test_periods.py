@@ -10,14 +10,14 @@ import pytest
 
 from tests.unit.test_blocks import in_all_tiers, said
 from wsemu import cuda, ptx
-from wsemu.machine import run
+from wsemu.machine import slices, vm, workers
 from wsemu.machine.memory import shadow_planes
 from wsemu.machine.tier import section_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wsemu.machine.run import Machine
+    from wsemu.machine.vm import Machine
 
 ROUNDS, THREADS, CTAS = 24, 128, 2
 NEVER, LATE = -1, 17
@@ -29,14 +29,14 @@ NEVER, LATE = -1, 17
 
 @pytest.fixture(autouse=True)
 def _none_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_kept", {})
+    monkeypatch.setattr(workers, "_kept", {})
 
 
 @pytest.fixture
 def followed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """How many completions each period had that came again without being judged."""
     found: list[int] = []
-    before = run.Machine.run
+    before = vm.Machine.run
 
     def seen(machine: Machine, *arguments: Any, **options: Any) -> int:
         status = before(machine, *arguments, **options)
@@ -45,7 +45,7 @@ def followed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
             found.extend([int(known["every"])] * bool(known["compared"]))
         return status
 
-    monkeypatch.setattr(run.Machine, "run", seen)
+    monkeypatch.setattr(vm.Machine, "run", seen)
     yield found
     found.clear()
 
@@ -223,7 +223,7 @@ def test_a_budget_that_ends_in_the_midst_of_a_period_leaves_what_was_counted(
 
 @pytest.mark.parametrize("slice_", [157, 1_000])
 def test_slices_may_end_in_the_midst_of_a_period(slice_: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "SLICES", (slice_,) * 3)
+    monkeypatch.setattr(slices, "SLICES", (slice_,) * 3)
     for what in (NOTHING, STORES_BEFORE, BEHIND):
         launched(monkeypatch, LATE, what)
 

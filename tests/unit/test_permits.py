@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import wsemu
 from tests.unit.test_blocks import in_all_tiers, said
 from wsemu import cuda
-from wsemu.machine import run
+from wsemu.machine import slices, vm, workers
 from wsemu.machine.memory.cell_bits import HIGH_SHIFT, LOW_SHIFT
 from wsemu.machine.tier.permits import MOST_PIECES, cells_of
 from wsemu.machine.tier.shapes import UNIFORM, line
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _none_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_kept", {})
+    monkeypatch.setattr(workers, "_kept", {})
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ def test_what_permits_rest_on_may_change(name: str, piece: int | None, monkeypat
     """`piece`: instructions after which the host has a look."""
     kernel, grid, block, arguments, expected = LAUNCHES[name]
     if piece:
-        monkeypatch.setattr(run, "SLICES", (piece,) * len(run.SLICES))
+        monkeypatch.setattr(slices, "SLICES", (piece,) * len(slices.SLICES))
     options = {"dynamic_shared": 512} if kernel is ever_finer else {}
     first = in_all_tiers(monkeypatch, lambda: said(kernel, grid, block, arguments(), **options))
     assert {finding["code"] for finding in first[0]["findings"]} & EXPECTED == expected
@@ -307,19 +307,19 @@ def test_an_mbarrier_may_begin_where_a_loop_has_permits(
 def test_permits_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of a loop's accesses have been granted when it is over."""
     granted = []
-    before = run.Machine.run
+    before = vm.Machine.run
 
     def seen(machine: Any, *arguments: Any, **options: Any) -> int:
         status = before(machine, *arguments, **options)
         granted.append(0 if machine.permits is None else int((machine.permits["span"] > 0).sum()))
         return status
 
-    monkeypatch.setattr(run.Machine, "run", seen)
+    monkeypatch.setattr(vm.Machine, "run", seen)
     monkeypatch.setenv("WSEMU_TIER", "always")
     said(slides, 1, 32, (numbers(400), rows(1, 32), 60))
     assert max(granted) >= 4
     granted.clear()
     monkeypatch.setenv("WSEMU_TIER", "off")
-    run._kept.clear()
+    workers._kept.clear()
     said(slides, 1, 32, (numbers(400), rows(1, 32), 60))
     assert max(granted) == 0

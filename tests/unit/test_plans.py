@@ -10,6 +10,7 @@ from wsemu import cuda, ptx
 from wsemu.launch.binding import bind
 from wsemu.launch.compiled import compiled
 from wsemu.machine import run as execution
+from wsemu.machine import vm
 
 BLOCK = 64
 TURNS = 6
@@ -105,7 +106,7 @@ def bytes_of_words(a, y):
 
 def outcome(kernel, monkeypatch, *, plans):
     """What a launch leaves behind, with plans made as soon as lanes lie apart or with none; and how many were made."""
-    fill, made = execution.Machine._fill_costs, []
+    fill, made = vm.Machine._fill_costs, []
 
     def filled(machine, arch):
         fill(machine, arch)
@@ -119,8 +120,8 @@ def outcome(kernel, monkeypatch, *, plans):
     rows, memory, _ = bind(program, arguments, names)
     launch = execution.Launch(program, (2, 1, 1), (BLOCK, 1, 1), rows, memory.segments)
     with monkeypatch.context() as patch:
-        patch.setattr(execution.Machine, "_fill_costs", filled)
-        patch.setattr(execution, "_take", lambda *_: None)
+        patch.setattr(vm.Machine, "_fill_costs", filled)
+        patch.setattr(execution, "take_machine", lambda *_: None)
         result = launch.run()
         trace = launch.trace(frozenset(range(len(program.code))))
     return (repr(result), [bytes(data) for data, _ in memory.segments], repr(trace.events)), made[0]["made"].sum()
@@ -140,14 +141,14 @@ def test_accesses_as_planned_do_what_others_do(kernel, monkeypatch):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_accesses_as_planned_do_what_the_reference_does(kernel, monkeypatch):
-    fill = execution.Machine._fill_costs
+    fill = vm.Machine._fill_costs
 
     def filled(machine, arch):
         fill(machine, arch)
         machine.plans_due["misses"] = SOON
 
-    monkeypatch.setattr(execution.Machine, "_fill_costs", filled)
-    monkeypatch.setattr(execution, "_take", lambda *_: None)
+    monkeypatch.setattr(vm.Machine, "_fill_costs", filled)
+    monkeypatch.setattr(execution, "take_machine", lambda *_: None)
     reports = []
     for engine in ("vm", "reference"):
         y = np.zeros(BLOCK)

@@ -7,7 +7,7 @@ import pytest
 
 import wsemu
 from wsemu import cuda, ptx
-from wsemu.machine.run import Machine
+from wsemu.machine.vm import Machine
 from wsemu.model.errors import KernelError
 
 

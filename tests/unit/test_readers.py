@@ -14,7 +14,7 @@ import wsemu
 from wsemu import cuda, ptx
 from wsemu.launch.binding import bind
 from wsemu.launch.compiled import compiled
-from wsemu.machine import run
+from wsemu.machine import run, tables, vm
 from wsemu.machine.memory import shadow_planes
 from wsemu.model.outcome import Outcome
 from wsemu.reference import run as reference
@@ -154,9 +154,9 @@ def _told(outcome: Outcome) -> str:
 
 def _made(seed: int, *, named: bool) -> Made:
     program, grid, block, rows, segments = _bound(seed)
-    launch = run.Launch(program, grid, block, rows, segments, watch=run.Watch(named=named), workers=1)
+    launch = run.Launch(program, grid, block, rows, segments, watch=tables.Watch(named=named), workers=1)
     moments: list[int] = []
-    machine = run.Machine.run
+    machine = vm.Machine.run
 
     def counted(own: Any, *arguments: Any, **options: Any) -> int:
         own.plans_due["misses"] = 1 << 40 if seed % 2 else 0  # a plan is made at once
@@ -165,8 +165,8 @@ def _made(seed: int, *, named: bool) -> Made:
         return status
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run.Machine, "run", counted)
-        patch.setattr(run, "_take", lambda *_: None)
+        patch.setattr(vm.Machine, "run", counted)
+        patch.setattr(run, "take_machine", lambda *_: None)
         outcome = _told(launch.run())
     return Made(outcome, [bytes(data) for data, _ in segments], max(moments), launch.watch.named)
 

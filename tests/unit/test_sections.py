@@ -11,7 +11,7 @@ import pytest
 import wsemu
 from tests.unit.test_blocks import in_all_tiers, said
 from wsemu import cuda, ptx
-from wsemu.machine import run
+from wsemu.machine import workers
 from wsemu.machine.memory import shadow_planes
 from wsemu.machine.tier import hot, section_tables
 from wsemu.model.settings import Settings, using
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from wsemu.machine.run import Machine
+    from wsemu.machine.vm import Machine
     from wsemu.model.settings import CtaOrder
 
 ROUNDS, THREADS, CTAS = 24, 96, 2
@@ -28,7 +28,7 @@ ROUNDS, THREADS, CTAS = 24, 96, 2
 
 @pytest.fixture(autouse=True)
 def _none_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_kept", {})
+    monkeypatch.setattr(workers, "_kept", {})
 
 
 @pytest.fixture

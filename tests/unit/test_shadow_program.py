@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.test_definedness import operands as drawn
 from tests.unit.test_operations import write_row
-from wsemu.machine.run import Machine
+from wsemu.machine.vm import Machine
 from wsemu.model.isa import FIELDS, LANES, OPCODE, OPERATIONS, ROW
 from wsemu.model.program import Program
 from wsemu.proof.shadow_program import shadowed

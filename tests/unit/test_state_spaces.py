@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu.machine import run
+from wsemu.machine import workers
 
 HEAD = """
 .version 8.8
@@ -118,7 +118,7 @@ def test_a_pointer_in_a_structure_is_an_address() -> None:
 
 
 def test_blocks_look_at_the_space(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_kept", {})
+    monkeypatch.setattr(workers, "_kept", {})
     monkeypatch.setenv("WSEMU_TIER", "always")
     head = HEAD.replace("tile[64]", "tile[128]").replace(
         "st.shared.u32 [tile], %r9;",

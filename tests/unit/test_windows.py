@@ -13,6 +13,7 @@ from tests.properties import cta_programs
 from tests.properties.loop_programs import loaded
 from wsemu import cuda
 from wsemu.machine import run
+from wsemu.machine import workers as kept
 from wsemu.machine.memory import shadow_planes
 from wsemu.machine.state import WINDOW
 
@@ -35,7 +36,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         plain(self, segment)
 
     monkeypatch.setattr(shadow_planes._Window, "open", opening)
-    monkeypatch.setattr(run, "_kept", {})
+    monkeypatch.setattr(kept, "_kept", {})
     _windows_from(monkeypatch, 1)
     return found
 

@@ -12,7 +12,9 @@ import wsemu
 from wsemu import cuda
 from wsemu.launch import running
 from wsemu.machine import run as machine
+from wsemu.machine import slices, vm
 from wsemu.machine import state as layout
+from wsemu.machine import workers as hands
 from wsemu.model.launch_shape import configure
 from wsemu.model.settings import Settings
 
@@ -28,7 +30,8 @@ def rows(a, x, y):
 
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch):
-    monkeypatch.setattr(machine, "cores", lambda: 4)
+    for module in (machine, hands):
+        monkeypatch.setattr(module, "cores", lambda: 4)
 
 
 def bound(ctas, columns):
@@ -88,7 +91,7 @@ def test_a_report_is_the_same_whoever_runs_which_ctas(monkeypatch, apart):
         return report.model_dump(exclude={"seconds"}), x.tobytes()
 
     alone = said(1)
-    monkeypatch.setattr(machine, "_shares", dealt_backwards)
+    monkeypatch.setattr(machine, "share_groups", dealt_backwards)
     assert [said(4), said(3), said(4)] == [alone] * 3
     monkeypatch.undo()
     assert said(4) == alone
@@ -116,13 +119,13 @@ def test_a_budget_ends_where_one_worker_ends_it():
 
 
 def test_a_worker_whose_shadow_memory_is_often_swept_hears_that_it_is_to_stop(monkeypatch):
-    made, ran = [], machine.Machine.run
+    made, ran = [], vm.Machine.run
 
     def kept(self, *arguments, **named):
         made.append(self)
         return ran(self, *arguments, **named)
 
-    monkeypatch.setattr(machine.Machine, "run", kept)
+    monkeypatch.setattr(vm.Machine, "run", kept)
     wsemu.check(counts, 4, 32, (np.zeros(128, np.int32),), workers=1)
     monkeypatch.setattr(made[0], "entry", lambda address: layout.SWEEP, raising=False)
     monkeypatch.setattr(made[0], "_provide", lambda status, planes: True, raising=False)
@@ -161,8 +164,8 @@ def outside_and_later_between_lanes(x, y, off, bad_from):
 @pytest.mark.parametrize("bad_from", [0, 20, 63])
 def test_what_several_find_is_told_as_one_finds_it_and_leaves_later_launches_alone(monkeypatch, kernel, bad_from):
     """However the CTAs are shared out, and where a slice ends."""
-    monkeypatch.setattr(machine, "FIRST_SLICE", 500)
-    monkeypatch.setattr(machine, "SLICES", (2000, 2000, 2000))
+    monkeypatch.setattr(slices, "FIRST_SLICE", 500)
+    monkeypatch.setattr(slices, "SLICES", (2000, 2000, 2000))
 
     def said(off, workers):
         x, y = np.arange(64 * 64, dtype=np.float32), np.zeros(64 * 64, np.float32)
@@ -177,10 +180,10 @@ def test_what_several_find_is_told_as_one_finds_it_and_leaves_later_launches_alo
 
 def test_shares_are_all_groups_once():
     for groups, workers in ((1, 1), (5, 4), (7, 7), (1000, 3)):
-        shares = machine._shares(groups, workers)
+        shares = hands.share_groups(groups, workers)
         assert [n for own in shares for share in own for n in range(*share)] == [*range(groups)]
         taken = []
-        while share := machine._next_share(shares, 0):
+        while share := hands.next_share(shares, 0):
             taken.append(share)
         assert sorted(n for share in taken for n in range(*share)) == [*range(groups)]
 
@@ -192,21 +195,21 @@ def test_an_error_of_one_worker_ends_all():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        machine._on_all([lambda: 1, fails, lambda: 2], stop)
-    assert machine._on_all([lambda: 1, lambda: 2, lambda: 3]) == [1, 2, 3]
+        hands.call_at_once([lambda: 1, fails, lambda: 2], stop)
+    assert hands.call_at_once([lambda: 1, lambda: 2, lambda: 3]) == [1, 2, 3]
     with pytest.raises(ZeroDivisionError):
-        machine._on_all([fails, lambda: stop.wait(60)], stop)
+        hands.call_at_once([fails, lambda: stop.wait(60)], stop)
     assert stop.is_set()
 
 
 def test_where_the_system_has_no_thread_more_those_that_began_are_waited_for(monkeypatch):
     stop, ended = threading.Event(), []
-    hands = iter([machine._Hand()])
-    monkeypatch.setattr(machine, "_hand", lambda: next(hands, None) or no_more())
+    left = iter([hands._Hand()])
+    monkeypatch.setattr(hands, "_hand", lambda: next(left, None) or no_more())
 
     def no_more():
         raise RuntimeError("can't start new thread")
 
     with pytest.raises(RuntimeError, match="new thread"):
-        machine._on_all([lambda: None, lambda: ended.append(stop.wait(60)), lambda: None], stop)
+        hands.call_at_once([lambda: None, lambda: ended.append(stop.wait(60)), lambda: None], stop)
     assert ended == [True]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wsemu.machine.run import Bytes, Rows
+    from wsemu.machine.image import Bytes, Rows
     from wsemu.model.program import ConstantArray, Parameter
 
     _Arrays = dict[tuple[int, tuple[int | str, ...]], npt.NDArray[Any]]

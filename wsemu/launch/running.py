@@ -225,7 +225,8 @@ def ran(
         sizes |= {"shape": bound.group, "clusters": configuration.cluster != (1, 1, 1)}
     if chosen.engine == "vm":
         from wsemu.launch.binding import stored_segments
-        from wsemu.machine.run import Launch, Watch
+        from wsemu.machine.run import Launch
+        from wsemu.machine.tables import Watch
 
         watch = Watch(
             stored=stored_segments(program, bound.arrays), alone=alone, joined=joined, maps=maps, **found
@@ -290,6 +291,6 @@ def _workers(bound: Bound) -> int | None:
     large = sum(data.nbytes for data, _ in bound.segments) >= MUCH_MEMORY if work is None else work * ctas >= MUCH_WORK
     if not large:
         return None
-    from wsemu.machine.run import cores
+    from wsemu.machine.workers import cores
 
     return min(cores(), ctas)

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from wsemu.machine import state as layout
-from wsemu.machine.run import Machine, Watch, _event
+from wsemu.machine.readout import event_of
 from wsemu.machine.state import address_of
+from wsemu.machine.tables import Watch
+from wsemu.machine.vm import Machine
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
@@ -381,7 +383,7 @@ class VmSession:
         rows = chosen.view(np.int64).reshape(-1, self.events.itemsize // 8).tolist()
         made = []
         for kind, *rest in rows:
-            event = _event(layout.EVENT_KINDS[kind], *rest)
+            event = event_of(layout.EVENT_KINDS[kind], *rest)
             if event.kind != "access":
                 made.append(Made(event))
                 continue

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wsemu.machine.run import Machine
+    from wsemu.machine.vm import Machine
     from wsemu.model.outcome import RawFinding
 
     Offsets = npt.NDArray[np.int64]

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wsemu.machine.lowering import Part
-    from wsemu.machine.run import Machine
     from wsemu.machine.tier.shapes import Shape
+    from wsemu.machine.vm import Machine
     from wsemu.model.program import Program
 
 Tier = Literal["auto", "off", "always", "restless"]

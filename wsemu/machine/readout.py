@@ -1,0 +1,372 @@
+"""What a VM that has stopped has left in its tables: an outcome, with its findings and who waits for what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.machine import state as layout
+from wsemu.machine.state import BAD_INDEX, ELSEWHERE, GAP, PC_BITS, READ_ONLY, WRAPPED
+from wsemu.machine.tables import Tables
+from wsemu.model.codes import CODE_NAMES
+from wsemu.model.isa import ADDRESS_WRAPPED, LANES, N_OPERATIONS, NAMES, OPCODE, SEGMENT_SHIFT, SHARED, WAITS
+from wsemu.model.outcome import (
+    MOST_FINDINGS,
+    WARPGROUP,
+    BarrierState,
+    Event,
+    FindingKey,
+    ObjectWait,
+    Outcome,
+    PhaseState,
+    PhaseWait,
+    RawFinding,
+    Status,
+    WarpState,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from wsemu.model.outcome import EventKind
+
+STATUS: dict[int, Status] = {
+    layout.DONE: "done",
+    layout.DEADLOCK: "deadlock",
+    layout.BUDGET: "budget",
+    layout.FAULT: "fault",
+    layout.TRAP: "trap",
+    layout.STACK_OVERFLOW: "stack",
+}
+
+
+class Readout(Tables):
+    """What a VM that has stopped has left in its tables, as an outcome."""
+
+    def unfinished(self, status: Status) -> Iterator[tuple[int, int]]:
+        """(instruction, lanes) where groups of lanes stopped in the midst of a stretch that was counted as a whole."""
+        for w, warp in enumerate(self.warps):
+            pc, mask, parked = (int(warp[name]) for name in ("pc", "mask", "parked"))
+            entries = self.stacks[w, 1, : int(warp["parked_count"])] if parked else ()
+            yield from ((int(entry["resume"]), int(entry["mask"])) for entry in entries)
+            waiting = self.stacks[w, 0, : int(warp["depth"])]
+            yield from ((int(e["resume"]), int(e["mask"])) for e in waiting[waiting["join"] == layout.MIDWAY])
+            running = mask and warp["alive"]
+            ended = status in ("trap", "stack") and w == int(self.state[0]["fault_warp"])
+            if running and not ended:
+                yield pc, mask
+
+    def _finding(self, raw: Any) -> RawFinding:
+        code = CODE_NAMES[int(raw["code"])]
+        values = raw["detail"].tolist()
+        detail = {name: value for name, value in zip(_DETAIL[code], values, strict=False) if name}
+        if code in _OF_PHASES and not self.watch.other_lanes:
+            del detail["other_lane"]
+        group, other_group = int(raw["cta"]), int(raw["cta"])
+        cta, warp = self.actor(group, int(raw["warp"]))
+        _index_detail(code, detail)
+        if "other_interval" in detail and code != "barrier-recycling":
+            other_group = self._place_intervals(group, detail)
+            detail["other_cta"] = -1
+            _hide_agents(detail, int(raw["detail"][9]))
+            if code == "race" and not raw["detail"][8]:
+                del detail["other_lane"], detail["other_last"]
+        other_cta, other_warp = self.actor(other_group, int(raw["other_warp"]))
+        if "other_cta" in detail or other_cta not in (cta, -1):
+            detail["other_cta"] = other_cta
+        return RawFinding(
+            code, self._written_as(int(raw["pc"])), cta, warp, int(raw["lanes"]),
+            self._written_as(int(raw["other_pc"])), other_warp, detail, int(raw["count"]),
+        )  # fmt: skip
+
+    def _written_as(self, pc: int) -> int:
+        """The instruction of the program that one of a joined store stands for."""
+        beyond = pc - len(self.image.code)
+        return pc if beyond < 0 else sorted(self.watch.joined)[beyond // 2]
+
+    def actor(self, group: int, warp: int) -> tuple[int, int]:
+        """(CTA, its warp) of a warp of a group; -1 for none."""
+        if warp < 0:
+            return (-1, warp) if self.grouping.members > 1 else (group, warp)
+        member, number = divmod(warp, self.cta_warps)
+        return self.grouping.cta(group, member), number
+
+    def _place_intervals(self, group: int, detail: dict[str, int]) -> int:
+        """Intervals as counted in their group; the group of the other one."""
+        groups, bases = self._until(group)
+        other = (int(np.searchsorted(bases, detail["other_interval"])) or len(bases)) - 1
+        detail["interval"] -= int(bases[-1])
+        detail["other_interval"] -= int(bases[other])
+        return groups[other]
+
+    def _until(self, group: int) -> tuple[Sequence[int], npt.NDArray[np.int64]]:
+        """The groups that have run up to this one, and their bases."""
+        if self.alone:
+            groups = [*self.alone][: [*self.alone].index(group) + 1]
+            return groups, np.array([self.alone[each] for each in groups])
+        first, step = int(self.state[0]["group_first"]), int(self.state[0]["group_step"])
+        return range(first, group + step, step), self.bases[: (group - first) * step + 1]
+
+    def _overflow(self) -> list[FindingKey]:
+        """The findings for which there was no room, in order."""
+        without = self.slots["key"][(self.slots["key"] != 0) & (self.slots["number"] < 0)].tolist()
+        pc = (1 << PC_BITS) - 1
+        return sorted(
+            FindingKey(CODE_NAMES[(key >> 2 * PC_BITS) - 1], (key >> PC_BITS & pc) - 1, (key & pc) - 1)
+            for key in without
+        )
+
+    def _stopped_in(self, status: int) -> int:
+        """The CTA of a group that a run stopped in: where nobody can go on, the first one that waits, for others than
+        the rest of its cluster or of the grid if there is one."""
+        alive = np.flatnonzero(self.warps["alive"]).tolist()
+        if status == layout.DEADLOCK and alive:
+            meeting = {w for w, _, _, row in self._parked() if row[0] == _CLUSTER_WAIT}
+            stand = self.ctas["met"] > self.state[0]["grid_phase"]
+            alone = (w for w in alive if w not in meeting and not stand[w // self.cta_warps])
+            return next(alone, alive[0]) // self.cta_warps
+        return int(self.state[0]["member"])
+
+    def _phases(self) -> list[PhaseState]:
+        """The live mbarriers, by address."""
+        live = [b for b in self.mbarriers[: int(self.state[0]["mbarrier_count"])] if b["live"]]
+        return [
+            PhaseState(
+                SHARED << SEGMENT_SHIFT | int(b["word"]) << 3,
+                *(int(b[name]) for name in ("phase", "pending", "expected", "tx", "init_pc")),
+            )
+            for b in sorted(live, key=lambda b: int(b["word"]))
+        ]
+
+    def _parked(self) -> Iterator[tuple[int, int, int, list[int]]]:
+        """(warp, instruction, lanes, its fields) of what stands somewhere."""
+        for w, warp in enumerate(self.warps):
+            for entry in self.stacks[w, 1, : int(warp["parked_count"])] if warp["parked"] else ():
+                pc = int(entry["resume"]) - 1
+                yield w, pc, int(entry["mask"]), self.program.code[pc].tolist()
+
+    def _phase_waits(self) -> list[PhaseWait]:
+        """The lanes that stand at mbarriers."""
+        phases = {phase.address: phase for phase in self._phases()}
+        waits: list[PhaseWait] = []
+        for w, pc, mask, row in self._parked():
+            if row[0] in _WAITS:
+                waits += self._phase_waits_at(w, pc, mask, row, phases)
+        return sorted(waits, key=lambda wait: (wait.warp, wait.lanes & -wait.lanes))
+
+    def _object_waits(self) -> list[ObjectWait]:
+        """The lanes that stand at objects from outside."""
+        at = (self.objects.wait(row, w, pc, mask) for w, pc, mask, row in self._parked() if row[0] >= N_OPERATIONS)
+        return sorted((wait for wait in at if wait), key=lambda wait: (wait.warp, wait.lanes & -wait.lanes))
+
+    def _cluster_waits(self) -> Iterator[ObjectWait]:
+        """The lanes that stand at the barrier of their cluster."""
+        alive = self.warps["alive"]
+        arrived = sum((int(a) & int(b)).bit_count() for a, b in zip(alive, self.warps["cluster_arrived"], strict=True))
+        threads = sum(int(mask).bit_count() for mask in alive)
+        for w, pc, mask, row in self._parked():
+            if row[0] == _CLUSTER_WAIT:
+                yield ObjectWait(w, mask, pc, "cluster barrier", -1, arrived, threads)
+
+    def _grid_waits(self) -> Iterator[ObjectWait]:
+        """The lanes that stand at the barrier of the grid."""
+        members, group = self.grouping.members, int(self.state[0]["group"])
+        missing = np.flatnonzero(self.ctas["met"] <= self.state[0]["grid_phase"]).tolist()
+        ctas = tuple(self.grouping.cta(group, member) for member in missing)
+        for w, pc, mask, row in self._parked():
+            if row[0] == _GRID_WAIT:
+                yield ObjectWait(w, mask, pc, "barrier of the grid", -1, members - len(missing), members, ctas)
+
+    def _warpgroup_waits(self) -> Iterator[ObjectWait]:
+        """The warps that stand at a `wgmma.commit_group` which others of their warpgroup have not made."""
+        for w, pc, mask, row in self._parked():
+            if row[0] == _COMMIT:
+                first = w - w % self.cta_warps % 4
+                committed = [int(n) for n in self.warps["committed"][first : first + 4]]
+                yield ObjectWait(w, mask, pc, WARPGROUP, -1, sum(n >= committed[w - first] for n in committed), 4)
+
+    def _elsewhere(self, member: int) -> list[tuple[int, int, int]]:
+        """(CTA, warp, instruction) of warps that wait in the other CTAs of the group."""
+        group = int(self.state[0]["group"])
+        found = []
+        for w, warp in enumerate(self.warps):
+            if warp["alive"] and warp["member"] != member:
+                pc = int(self.stacks[w, 1, 0]["resume"]) - 1 if warp["parked"] else int(warp["wait_pc"])
+                found.append((*self.actor(group, w), pc))
+        return found
+
+    def _phase_waits_at(
+        self, w: int, pc: int, mask: int, row: list[int], phases: dict[int, PhaseState]
+    ) -> Iterator[PhaseWait]:
+        """What the lanes of a group wait for."""
+        op, _, _, a, b, _, imm, _ = row
+        type_ = np.uint64 if NAMES[op] == "mbarrier.wait" else np.uint32
+        addresses = self.registers[w, a : a + 8 * LANES].view(np.int64)
+        asked = self.registers[w, b : b + LANES * np.dtype(type_).itemsize].view(type_)
+        groups: dict[tuple[int, int], int] = {}
+        for lane in _bits(mask):
+            address = (int(addresses[lane]) + imm) & ~ADDRESS_WRAPPED
+            token, phase = int(asked[lane]), -1
+            if address in phases:
+                odd = token >> 63 if type_ is np.uint64 else token & 1
+                phase = phases[address].phase
+                phase -= odd != phase & 1  # it is complete already
+                if type_ is np.uint64 and token & 0xFFFFFFFF:
+                    phase = (token & 0xFFFFFFFF) - 1
+            groups[address, phase] = groups.get((address, phase), 0) | 1 << lane
+        for (address, phase), lanes in groups.items():
+            yield PhaseWait(w, lanes, pc, address, phase)
+
+    def outcome(self, status: int) -> Outcome:
+        state = self.state[0]
+        result = Outcome(STATUS[status], [self._finding(r) for r in self.raw[: int(state["raw_count"])]])
+        result.findings.sort(key=lambda f: (f.code, f.pc, f.other_pc))
+        result.window = self.window or SEGMENT_SHIFT
+        result.group = self.grouping.shape if self.clusters or self.program.cooperative else (1, 1, 1)
+        if state["slot_count"] > MOST_FINDINGS:
+            result.overflow = self._overflow()
+        if status != layout.DONE:
+            member = self._stopped_in(status)
+            group = int(state["group"])
+            result.cta = self.grouping.cta(group, member)
+            result.fault_pc, result.fault_warp = int(state["fault_pc"]), int(state["fault_warp"])
+            result.fault_warp %= self.cta_warps
+            first = member * self.cta_warps
+
+            def own(warp: int) -> bool:
+                return warp // self.cta_warps == member
+
+            result.warps = [
+                _warp_state(w, self.warps[first + w], self.stacks[first + w, 1]) for w in range(self.cta_warps)
+            ]
+            barriers = self.barriers[member * layout.BARRIERS :][: layout.BARRIERS]
+            result.barriers = [_barrier_state(n, b) for n, b in enumerate(barriers) if b["arrived"]]
+            if self.image.asynchronous:
+                result.phases = self._phases()
+                result.phase_waits = [w._replace(warp=w.warp - first) for w in self._phase_waits() if own(w.warp)]
+                waits = [*self._object_waits(), *self._cluster_waits(), *self._grid_waits(), *self._warpgroup_waits()]
+                result.object_waits = [w._replace(warp=w.warp - first) for w in waits if own(w.warp)]
+            result.elsewhere = self._elsewhere(member)
+        return result
+
+
+def _hide_agents(detail: dict[str, int], agents: int) -> None:
+    """Asynchronous operations have no intervals; bit 0 of `agents` says that the later side is one, bit 1 the other."""
+    for bit, side, interval in ((1, "async", "interval"), (2, "other_async", "other_interval")):
+        if agents & bit:
+            detail[side], detail[interval] = 1, 0
+
+
+def _index_detail(code: str, detail: dict[str, int]) -> None:
+    """What went wrong with an index or address, in words of its own."""
+    if code == "out-of-bounds":
+        kind = detail.pop("kind")
+        detail["wrapped"], detail["readonly"] = int(kind == WRAPPED), int(kind == READ_ONLY)
+        if kind == ELSEWHERE:
+            detail["elsewhere"] = 1
+        elif kind == GAP:
+            detail["gap"] = 1
+        if kind == BAD_INDEX:
+            detail["index"] = detail.pop("address")
+
+
+def _warp_state(number: int, warp: Any, parked: Any) -> WarpState:
+    waits = int(warp["waits"]) if warp["alive"] and warp["waits"] not in _APART else -1
+    entries = parked[: int(warp["parked_count"])] if waits < 0 else ()
+    standing = tuple((int(entry["resume"]) - 1, int(entry["mask"])) for entry in entries)
+    pc = int(warp["wait_pc"] if waits >= 0 else warp["last_pc"])
+    return WarpState(number, pc, int(warp["alive"]), waits, standing)
+
+
+def _barrier_state(number: int, barrier: Any) -> BarrierState:
+    generation, arrived, expected = (int(barrier[name]) for name in ("generation", "arrived", "expected"))
+    now, before = (int(barrier[name]) for name in ("warps", "last_warps"))
+    return BarrierState(number, generation, arrived, expected, _bits(now), _bits(before))
+
+
+def _bits(mask: int) -> list[int]:
+    return [n for n in range(64) if mask >> n & 1]
+
+
+_APART = (layout.HELD, layout.AWAITS)
+
+
+_WAITS = tuple(OPCODE[name] for name in WAITS)
+
+
+_COMMIT = OPCODE["wgmma.commit"]
+
+
+_CLUSTER_WAIT, _GRID_WAIT = OPCODE["cluster.wait"], OPCODE["grid.wait"]
+
+
+_CONFLICT = ("address", "kind", "other_kind", "size", "interval", "other_interval", "other_lane", "other_last")
+
+
+_OF_PHASES = frozenset(("phase-alias", "uncovered-expectation", "mbarrier-lifetime"))
+
+
+_DETAIL = {
+    "out-of-bounds": ("address", "kind", "size", "segment", "bytes"),
+    "misaligned": ("address", "alignment", "size", "segment"),
+    "uninitialized-read": ("address", "", "size", "segment"),
+    "count-mismatch": ("barrier", "generation", "expected", "count", "arrived"),
+    "all-arrive": ("barrier", "generation", "arrived"),
+    "oversubscribed": ("barrier", "count", "threads"),
+    "invalid-barrier": ("barrier", "count", "kind"),
+    "barrier-divergence": ("barrier", "alive", "members"),
+    "dangling-arrive": ("barrier", "generation", "arrived", "expected"),
+    "barrier-recycling": ("barrier", "generation", "interval", "other_interval"),
+    "undefined-shuffle": ("source",),
+    "failed-assertion": (),
+    "raised-exception": (),
+    "same-value": (),
+    "race": _CONFLICT,
+    "intra-warp-race": _CONFLICT,
+    "proxy": _CONFLICT,
+    "proxy-war": _CONFLICT,
+    "mbarrier-uninitialized": ("address", "ordered", "dead"),
+    "mbarrier-reinit": ("address",),
+    "same-value-init": ("address",),
+    "mbarrier-unfenced": ("address",),
+    "mbarrier-clobber": ("address", "at", "kind", "size", "asynchronous"),
+    "mbarrier-lifetime": ("address", "phase", "what", "other_lane"),
+    "mbarrier-range": ("address", "value", "what"),
+    "over-arrival": ("address", "phase", "pending", "count"),
+    "phase-alias": ("address", "phase", "rule", "other_lane"),
+    "phase-unobserved": ("address", "phase"),
+    "uncovered-expectation": ("address", "phase", "what", "other_lane"),
+    "tx-mismatch": ("address", "phase", "bytes", "pending"),
+    "dangling-phase": ("address", "phase", "pending", "expected"),
+    "async-outlives-cta": ("address", "bytes", "what"),
+    "store-outlives-cta": ("address", "bytes"),
+    "copy-size": ("bytes", "what"),
+    "tensor-map": ("address", "what", "value"),
+    "tensormap-proxy": ("address", "what"),
+    "setmaxnreg": ("count", "what", "present"),
+    "wgmma-register": ("mark",),
+    "wgmma-unfenced": ("mark",),
+    "wgmma-divergence": ("what",),
+    "dsmem-before-start": ("rank",),
+    "dsmem-after-exit": ("rank",),
+    "dsmem-relaxed-exit": ("rank",),
+    "cluster-barrier": ("what",),
+    "remote-mbarrier": ("address", "rank", "goal"),
+    "scope": ("address", "what"),
+}
+
+
+_ASYNCHRONOUS = frozenset(layout.EVENT_KINDS[layout.EVENT_KINDS.index("init") :])
+
+
+def event_of(kind: EventKind, *fields: int) -> Event:
+    """An event from what the VM logged: of a barrier operation the place tells the lanes, too."""
+    cta, warp, interval, pc, place, generation, lanes, addresses, amount = fields
+    if kind in ("arrive", "sync"):
+        return Event(kind, cta, warp, interval, pc, place & 0xFF, generation, place >> 8)
+    if kind in _ASYNCHRONOUS:
+        return Event(kind, cta, warp, interval, pc, place, generation, lanes, -1, amount)
+    return Event(kind, cta, warp, interval, pc, place, generation, lanes, addresses if lanes else -1)
