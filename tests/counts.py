@@ -5,7 +5,8 @@ mbarrier files  files there that have the word mbarrier
 side tables     collections there with two or more names of asynchronous operations, or beginnings of them: what such a
                 table says of an operation belongs in its row of `model/effects.py`
 
-The front ends and `model/` are where operations come from; nobody can add one without them.
+The front ends and `model/` are where operations come from; nobody can add one without them.  `proof/shadow_program.py`
+makes programs, as front ends do.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
-APART = ("wsemu/frontend/", "wsemu/model/", "wsemu/checkers/", "wsemu/patterns/")
-"""the rooms of operations, and links to folders that are counted elsewhere"""
+APART = (
+    "wsemu/frontend/", "wsemu/model/", "wsemu/proof/shadow_program.py",
+    "wsemu/checkers/", "wsemu/patterns/",
+)  # fmt: skip
+"""the rooms of operations and what else makes programs; links to folders that are counted elsewhere"""
 _COLLECTIONS = (ast.Dict, ast.Tuple, ast.Set, ast.List)
 
 
