@@ -1,7 +1,7 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
-            undefined|lag|values|variants] [--programs 100000] [--seed 0] [--workers N] [--warps N]
+            undefined|lag|values|variants|all] [--programs 100000] [--seed 0] [--workers N] [--warps N] [--seconds S]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
 (tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
@@ -27,7 +27,7 @@ warps of programs of mbarriers have two lanes, which are taken together, or apar
 values` threads store values that are known (same_value_programs.py); every eighth there.
 With `--kind variants` programs of barriers are changed such that nothing else can happen
 (variant_programs.py): warps get other numbers, barriers of all warps are added, loops unrolled, CTAs change places; the
-verdict and the codes must stay.
+verdict and the codes must stay. `--kind all` takes every kind in turn; with `--seconds` no more begin after that.
 With `--warps` programs of barriers, phases or clusters run in groups of as many warps, at places of their own
 (wide_programs.py), the reference interpreter in those of at most 128 alone.
 Prints the programs of each family by verdict and by what can go wrong in them, and every disagreement, with a smaller
@@ -39,6 +39,7 @@ The programs depend on the seed alone, not on the number of workers.
 from __future__ import annotations
 
 import argparse
+import itertools
 import multiprocessing
 import os
 import random
@@ -445,40 +446,52 @@ def show(family: str, found: Counter[str], programs: int) -> None:
     kinds: tuple[str, ...] = FAULTS if family in FAMILIES else (*LANE_FAULTS, APART, CHANCE)
     if family not in (*FAMILIES, *LANE_FAMILIES):
         kinds = (*sorted(found.keys() - {*VERDICTS}),)
-    print(f"{family:10} {total:>7,} programs ({total / programs:.0%} of all): {said}")
+    print(f"{family:10} {total:>7,} programs ({total / max(programs, 1):.0%} of all): {said}")
     print(f"{'':10} {'':>7} can show: {', '.join(f'{fault} {found[fault]:,}' for fault in kinds)}")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Compare wsemu's verdicts with enumeration of all interleavings.")
-    parser.add_argument("--kind", choices=SHARES, default="barriers", help="of the programs (barriers)")
-    parser.add_argument("--programs", type=int, default=100_000, metavar="N", help="random programs (100000)")
+    parser.add_argument("--kind", choices=[*SHARES, "all"], default="barriers", help="of the programs (barriers)")
+    parser.add_argument("--programs", type=int, default=100_000, metavar="N", help="random programs of a kind (100000)")
     parser.add_argument("--seed", type=int, default=0, help="of the programs (0)")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (all cores)")
     parser.add_argument("--warps", type=int, default=0, choices=WARPS, help="of a group that programs run in")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no more programs after this long")
     options = parser.parse_args()
     if options.warps and options.kind not in ("barriers", "phases", "clusters"):
         parser.error("--warps is of the kinds barriers, phases and clusters")
     if options.programs < 1 or options.workers < 1:
         parser.error("give 1 or more programs and workers")
     check_interpreted(((), ()))  # the engine is compiled once, before there are workers to do it twice
+    kinds = SHARES if options.kind == "all" else [options.kind]
     started = time.perf_counter()
-    found = {family: Counter[str]() for family in SHARES[options.kind]}
+    found = {family: Counter[str]() for kind in kinds for family in SHARES[kind]}
     checks: Counter[str] = Counter()
     complaints: list[str] = []
+    queues = [parts(kind, options.programs, options.seed, options.warps) for kind in kinds]
+    in_turn = [part for row in itertools.zip_longest(*queues) for part in row if part]
     with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
-        for result in pool.imap(work, parts(options.kind, options.programs, options.seed, options.warps)):
+        for result in pool.imap_unordered(work, in_turn):
             found[result.family].update(result.found)
             checks.update(result.checks)
             complaints += result.complaints
+            for complaint in result.complaints if len(complaints) <= SHOWN else ():
+                print(complaint, flush=True)
+            if time.perf_counter() - started > options.seconds:
+                pool.terminate()
+                break
     seconds = time.perf_counter() - started
+    programs = sum(counted[verdict] for counted in found.values() for verdict in VERDICTS)
     for family, counted in found.items():
-        show(family, counted, options.programs)
+        show(family, counted, programs)
     left_out = sum(counted[UNKNOWN] for counted in found.values())
-    print(f"left out for {UNKNOWN}, before they were checked: {left_out:,} ({left_out / options.programs:.2%})")
+    print(f"left out for {UNKNOWN}, before they were checked: {left_out:,} ({left_out / max(programs, 1):.2%})")
     print("checks:", ", ".join(f"{number:,} {way}" for way, number in checks.items()))
-    print(f"{len(complaints):,} disagreements in {seconds:.1f} s with {options.workers} workers, seed {options.seed}")
-    print("\n".join(complaints[:SHOWN]), end="\n" if complaints else "")
+    print(
+        f"{len(complaints):,} disagreements of {programs:,} programs in {seconds:.1f} s, {options.workers} workers, "
+        f"seed {options.seed}"
+    )
     return 1 if complaints else 0
 
 
