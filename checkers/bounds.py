@@ -7,6 +7,7 @@ In PTX, an address of one `__shared__` variable that leads into another; an addr
 memory, or its thread's own; a store to a kernel parameter; an access in another state space than it names, or at a
 number that is no address.
 Of asynchronous copies, both sides and the mbarrier.
+In a device memory, an access to an allocation that was freed.
 Of the heap of the device (`malloc`), an access outside of a block or to one that was freed, `free` of what is no block.
 Bytes moved by `ptx.ld_bytes` and `ptx.st_bytes` may lie outside the view that is named, but not outside the array.
 Does not detect: pointer arithmetic that lands inside another part of the same array.  The arrays that `nvcc` puts into
@@ -139,6 +140,9 @@ def _of_copy(raw: RawFinding, places: Places) -> Finding:
             if rank == _ITS_OWN
             else "name the CTA's own array: of these operands only the target of a copy between CTAs may be another's"
         )
+    elif gone := places.freed(detail["address"]):
+        message = f"the {noun} names `{gone}`, which was freed"
+        note, help_ = f"{places.beyond(detail['address'])[1]}; it was left out", _TOO_EARLY
     else:
         near, where = places.beyond(detail["address"])
         of = f" of {words.amount(detail['size'])}" * copies
@@ -288,6 +292,7 @@ def _or_else(raw: RawFinding, places: Places) -> str:
     return ""
 
 
+_TOO_EARLY = "free the memory after its last use, and drop the pointers to it"
 _BEYOND = "guard the access, such as with `if (i < n)`, or check the address against the array's end"
 
 
@@ -296,6 +301,9 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
     verb, size, shape = places.verb(raw.pc), raw.detail["size"], _shape(raw, places)
     base, parts = _indices(raw, places)
     element = np.dtype(places.program.element_of[raw.pc] or "u1").itemsize
+    if gone := places.freed(raw.detail["address"]):
+        message, where = f"{verb} of {size} bytes in `{gone}`, which was freed", places.beyond(raw.detail["address"])[1]
+        return _finding(raw, places, message, f"{where}; {_left_out(raw, places)}", _TOO_EARLY)
     if rank := _wrong_rank(raw, places):
         message = f"{verb} of `{places.element(raw.detail['address'], raw.pc)}` in the shared memory of {rank}"
         help_ = "`.shared` is the CTA's own memory: write `.shared::cluster`, or give a generic address"

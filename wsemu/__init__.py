@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from wsemu.launch.tracing import trace as trace
     from wsemu.launch.transfer import TransferCase as TransferCase
     from wsemu.launch.transfer import check_transfer as check_transfer
+    from wsemu.model.device_memory import DeviceMemory as DeviceMemory
     from wsemu.model.errors import KernelError as KernelError
     from wsemu.model.errors import UnsupportedError as UnsupportedError
     from wsemu.model.errors import UsageError as UsageError
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 _HOME = {
     "__version__": "wsemu.model.version",
     "CheckFailed": "wsemu.launch.result",
+    "DeviceMemory": "wsemu.model.device_memory",
     "Finding": "wsemu.model.finding",
     "KernelError": "wsemu.model.errors",
     "Report": "wsemu.launch.result",
@@ -83,6 +85,7 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "check_like",
     "save_launch",
     "record_launch",
+    "DeviceMemory",
     "TensorMap",
     "Texture",
     "TransferCase",

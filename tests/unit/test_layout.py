@@ -181,8 +181,8 @@ def test_the_picture_is_that_of_the_imports():
 
 def test_public_names():
     assert sorted(wsemu.__all__) == sorted([
-        "CheckFailed", "Finding", "KernelError", "Report", "SweepFailed", "UnsupportedError", "UsageError",
-        "__version__", "check", "sweep",
+        "CheckFailed", "DeviceMemory", "Finding", "KernelError", "Report", "SweepFailed", "UnsupportedError",
+        "UsageError", "__version__", "check", "sweep",
         "Surface", "TensorMap", "Texture", "TransferCase", "check_transfer", "crosscheck", "cuda", "load_ptx", "ptx",
         "replay",
         "strategies", "trace", "check_like", "save_launch", "record_launch",

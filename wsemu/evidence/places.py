@@ -11,6 +11,7 @@ import numpy as np
 from wsemu.evidence.source_view import CUDA, Loop, SourceView, view
 from wsemu.model.control_flow import loop_numbers, successors
 from wsemu.model.data import dataclass, field
+from wsemu.model.device_memory import RAW
 from wsemu.model.effects import find_opcodes
 from wsemu.model.file_names import short
 from wsemu.model.finding import Site, Step, with_role
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wsemu.model.bound import BoundArray
+    from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.outcome import Outcome
 
 
@@ -79,6 +81,8 @@ class Places:
     arrays: list[BoundArray] = field(default_factory=list)
     segment_of: dict[int, int] = field(default_factory=dict)
     """register row of an array's address -> its segment"""
+    memory: DeviceMemory | None = None
+    """the device memory of the launch, if it was in any"""
     _views: dict[str, SourceView] = field(default_factory=dict)
     """of the files as they were when findings were made: what explains one may be asked for later"""
     _steered: bool | None = None
@@ -461,11 +465,20 @@ class Places:
             return f"{OF_GROUPS[address]} phase {number}"
         return f"{self.element(address, pc)} {f'phase {number}' if number >= 0 else 'new'}"
 
+    def freed(self, address: int) -> str:
+        """Return the name of the freed allocation that an address is in; empty if it is in none."""
+        near = self.memory.nearest(address) if self.memory is not None else None
+        if near is None or not near.allocation.freed or not 0 <= near.offset < near.allocation.bytes:
+            return ""
+        return near.allocation.name
+
     def beyond(self, address: int) -> tuple[str, str]:
         """What an address outside of all memory is nearest to, `x`, and where it is then; nothing where that is
         not known."""
         room = 1 << SEGMENT_SHIFT
         address = self.in_own(address)
+        if self.memory is not None and self.memory.nearest(address) is not None:
+            return self._beyond_allocation(address)
         segment, offset = divmod(address + room // 2, room)  # before an array, too
         offset -= room // 2
         if segment == 0:
@@ -481,6 +494,18 @@ class Places:
         where = f"the address is byte {offset - array.offset:,} of `{array.name}`, which has {size:,}"
         return f"`{array.name}`", where
 
+    def _beyond_allocation(self, address: int) -> tuple[str, str]:
+        """As `beyond`, of the device memory of the launch."""
+        assert self.memory is not None
+        near = self.memory.nearest(address)
+        assert near is not None
+        name = near.allocation.name
+        if not near.allocation.freed:
+            name = next((a.name for a in self.arrays if a.segment == near.allocation.window), name)
+        gone = " and was freed" if near.allocation.freed else ""
+        where = f"the address is byte {near.offset:,} of `{name}`, which has {near.allocation.bytes:,}{gone}"
+        return f"`{name}`", where
+
     def _global_element(self, segment: int, offset: int, pc: int) -> str:
         named = self.program.array_of[pc]
         candidates = [a for a in self.arrays if a.segment == segment]
@@ -488,6 +513,8 @@ class Places:
         for array in candidates:
             index = _unravel(offset - array.offset, array)
             if index is not None:
+                if array.dtype == RAW:
+                    return f"byte {index[0]:,} of {array.name}"
                 of_heap = self._is_heap(array.name)
                 return f"byte {index[0]:,} of the heap" if of_heap else f"{array.name}[{', '.join(map(str, index))}]"
         return f"byte {offset} of {named or 'global memory'}"

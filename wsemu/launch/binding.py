@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections import deque
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from wsemu.model.bound import BoundArray, InElements
 from wsemu.model.data import NamedTuple, dataclass
+from wsemu.model.device_memory import FIRST_WINDOW
 from wsemu.model.isa import FIRST_ARRAY, NAMES, OPERATIONS, SEGMENT_SHIFT, SIZE, UNWATCHED
 from wsemu.model.program import Program
 from wsemu.model.tensor_map import MAP_BYTES, TensorMap
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wsemu.machine.image import Bytes, Rows
+    from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.program import ConstantArray, Parameter
 
     _Arrays = dict[tuple[int, tuple[int | str, ...]], npt.NDArray[Any]]
@@ -36,13 +39,24 @@ class Memory:
     """The segments of a launch.  Arrays that overlap share one, so that an address means the same byte whoever names
     it.  It can be written if one of them can: the front end refuses stores that name a read-only array."""
 
-    def __init__(self, arrays: Sequence[npt.NDArray[Any]], constant: frozenset[int] = frozenset()) -> None:
-        """`constant` are the numbers of the arrays to which nothing is stored, whatever NumPy says of them."""
+    def __init__(
+        self,
+        arrays: Sequence[npt.NDArray[Any]],
+        constant: frozenset[int] = frozenset(),
+        space: DeviceMemory | None = None,
+    ) -> None:
+        """`constant` are the numbers of the arrays to which nothing is stored, whatever NumPy says of them.  The
+        allocations of `space` are segments, too, and arrays in one have its number."""
         self._writable = [a.flags.writeable and n not in constant for n, a in enumerate(arrays)]
         self.segments: list[tuple[Bytes, bool]] = []
+        self._free: deque[int] = deque()
+        """numbers of segments before those of a device memory"""
         self._place: dict[int, tuple[int, int]] = {}
         self._first = [int(a.ctypes.data) for a in arrays]
         bounds = sorted((*_bounds(a, self._first[n]), n) for n, a in enumerate(arrays))
+        if space is not None:
+            self._enter_allocations(space)
+            bounds = [one for one in bounds if one[2] in constant or not self._is_in(space, *one)]
         groups: list[tuple[list[int], int, int]] = []
         for start, end, n in bounds:
             if groups and start < groups[-1][2]:
@@ -53,8 +67,21 @@ class Memory:
         for group, low, high in sorted(groups, key=lambda g: min(g[0])):  # numbered alike wherever arrays lie
             self._add(arrays, group, low, high)
 
+    def _enter_allocations(self, space: DeviceMemory) -> None:
+        """Make a segment of each allocation of a device memory, and none of the numbers between."""
+        self.segments += space.layout().segments
+        free = (n for n in range(FIRST_ARRAY, FIRST_WINDOW) if n - FIRST_ARRAY < len(self.segments))
+        self._free = deque(free)
+
+    def _is_in(self, space: DeviceMemory, start: int, end: int, n: int) -> bool:
+        """Whether an array lies in an allocation of a device memory, which then is its place."""
+        found = space.window_of(start, end) if start < end else None
+        if found is not None:
+            self._place[n] = found[0], found[1] + self._first[n] - start
+        return found is not None
+
     def _add(self, arrays: Sequence[npt.NDArray[Any]], group: list[int], low: int, high: int) -> None:
-        segment = FIRST_ARRAY + len(self.segments)
+        segment = self._free.popleft() if self._free else FIRST_ARRAY + len(self.segments)
         for n in group:
             self._place[n] = (segment, self._first[n] - low)
         size = high - low if any(arrays[n].size for n in group) else 0
@@ -63,7 +90,11 @@ class Memory:
             memory = (ctypes.c_uint8 * size).from_address(low)
             memory.keeps = [arrays[n] for n in group]  # type: ignore[attr-defined]  # as long as it is used
             data = np.frombuffer(memory, np.uint8)  # type: ignore[call-overload]  # ctypes arrays are buffers
-        self.segments.append((data, any(self._writable[n] for n in group)))
+        made = data, any(self._writable[n] for n in group)
+        if segment - FIRST_ARRAY < len(self.segments):
+            self.segments[segment - FIRST_ARRAY] = made
+        else:
+            self.segments.append(made)
 
     def unwatch(self, segment: int) -> None:
         """Nothing races in a segment."""
@@ -99,11 +130,13 @@ class Packed:
     """tensor maps that stand in it, likewise; they are encoded when their arrays have addresses"""
     blocks: tuple[tuple[int, Way, Block], ...] = ()
     """memory whose address stands in it, and that holds such bytes itself: a table of pointers"""
+    has_pointers: bool = False
+    """whether some of the bytes are addresses in the device memory of the launch"""
 
     @property
     def kind(self) -> Literal["value", "number"]:
         """`value` if addresses or tensor maps are in it."""
-        return "value" if self.arrays or self.maps or self.blocks else "number"
+        return "value" if self.arrays or self.maps or self.blocks or self.has_pointers else "number"
 
     def all_blocks(self) -> Iterator[tuple[Way, Block]]:
         """Those, and the ones whose addresses stand in these."""
@@ -126,6 +159,7 @@ class Packed:
             tuple((at, way, np.array(array, order="K")) for at, way, array in self.arrays),
             tuple((at, way, map_.copied()) for at, way, map_ in self.maps),
             tuple((at, way, block._replace(packed=block.packed.copied())) for at, way, block in self.blocks),
+            self.has_pointers,
         )
 
     @property
@@ -155,9 +189,14 @@ def component(value: Any, path: tuple[int | str, ...]) -> Any:
 
 
 def bind(
-    program: Program, arguments: Sequence[Any], names: Sequence[str], heap: Mapping[str, npt.NDArray[Any]] | None = None
+    program: Program,
+    arguments: Sequence[Any],
+    names: Sequence[str],
+    heap: Mapping[str, npt.NDArray[Any]] | None = None,
+    space: DeviceMemory | None = None,
 ) -> tuple[Rows, Memory, list[BoundArray]]:
-    """Rows, memory and array descriptions for a launch of `program` with these arguments and arrays of its heap."""
+    """Rows, memory and array descriptions for a launch of `program` with these arguments and arrays of its heap, in a
+    device memory if there is one."""
     wanted = _wanted(program, arguments)
     kept = {(p.argument, p.component): p.row for p in program.parameters if p.part == "memory"}
     copied = [(heap or {})[c.heap] if c.heap else _of_launch(c) for c in program.constant_arrays]
@@ -167,7 +206,10 @@ def bind(
     constants = enumerate(program.constant_arrays, len(wanted))
     first = len(arrays) - len(blocks)
     read_only = [*(n for n, c in constants if not c.writable), *range(first, len(arrays))]
-    memory = Memory(arrays, frozenset(read_only))
+    if space is not None:
+        for argument, path in wanted:
+            space.check_freed(wanted[argument, path], named(names[argument], path))
+    memory = Memory(arrays, frozenset(read_only), space)
     places = {key: memory.place(n) for n, key in enumerate(wanted)}
     _fill_blocks(arguments, places, names)
     rows: Rows = {
@@ -201,7 +243,15 @@ def bind(
         copied[n].view(np.uint8)[at : at + 8] = np.frombuffer(_address(place).to_bytes(8, "little"), np.uint8)
         name = f"*{program.constant_arrays[n].name}"
         bound.append(BoundArray(name, *place, array.shape, array.strides, array.dtype))
-    return rows, memory, bound
+    return rows, memory, _allocations(space, bound) + bound
+
+
+def _allocations(space: DeviceMemory | None, bound: Sequence[BoundArray]) -> list[BoundArray]:
+    """Return descriptions of the allocations that no argument and no variable names."""
+    if space is None:
+        return []
+    named = {array.segment for array in bound}
+    return [array for segment, array in space.layout().arrays.items() if segment not in named]
 
 
 def _with_gaps(program: Program, wanted: _Arrays, places: _Places) -> set[int]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from wsemu.launch.kernel import Launchable
     from wsemu.launch.result import Report
     from wsemu.launch.second_way import Way
+    from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.finding import Finding
     from wsemu.model.launch_shape import LaunchConfiguration, Size
     from wsemu.model.settings import Settings
@@ -63,6 +64,7 @@ def check(
     sms: int | None = None,
     heap: int | None = None,
     effort: int | None = None,
+    memory: DeviceMemory | None = None,
 ) -> Report:
     """Run `kernel[grid, block](*args)` on the emulator and report what was found; the arrays in `args` are used
     in place.
@@ -82,6 +84,7 @@ def check(
     (`Report.residency`). `heap` is how many bytes kernels may allocate (`malloc`, cudaLimitMallocHeapSize).
     `effort` multiplies how many orders of atomics are tried, and how far undefined values are followed, before a launch
     ends as `incomplete`.
+    `memory` is a `DeviceMemory` to launch in: numbers that are addresses in it are pointers, also those in memory.
     UsageError and KernelError say what is wrong with the call or the source.  A launch that needs what is not modelled
     is `incomplete` and does not run; the report's notes have the place and the remedy.
     """
@@ -105,7 +108,8 @@ def check(
         check_int(workers, "workers")
     configuration = configure(grid, block, 0, dynamic_shared, cluster, arch=arch)
     try:
-        return examine(kernel, configuration, args, chosen, workers, _names(uninitialized, "uninitialized"))
+        blank = _names(uninitialized, "uninitialized")
+        return examine(kernel, configuration, args, chosen, workers, blank, memory=memory)
     except UnsupportedError as error:
         report = not_run(kernel, configuration, _located(error))
     for observer in observers:
@@ -208,10 +212,11 @@ def examine(
     uninitialized: tuple[str, ...] = (),
     more: Callable[[Places], list[Finding]] | None = None,
     raised: list[BaseException] | None = None,
+    memory: DeviceMemory | None = None,
 ) -> Report:
     """Run a launch and report; `more` looks for what only this launch should do, `raised` gets what a thread raises."""
     try:
-        return _examine(kernel, configuration, arguments, chosen, workers, uninitialized, more, raised)
+        return _examine(kernel, configuration, arguments, chosen, workers, uninitialized, more, raised, memory)
     except MemoryError:
         size = sum(getattr(value, "nbytes", 0) for value in arguments)
         raise UsageError(
@@ -229,29 +234,34 @@ def _examine(
     uninitialized: tuple[str, ...],
     more: Callable[[Places], list[Finding]] | None,
     raised: list[BaseException] | None,
+    memory: DeviceMemory | None,
 ) -> Report:
     """The same, where memory suffices."""
     arguments = prepared(kernel, arguments)
+    if memory is not None and isinstance(kernel, Code):
+        arguments = kernel.with_pointers(arguments, memory)
     fresh = unwritten(kernel, arguments)
     blank = (*uninitialized, *fresh)
     done: Examined | None = None
     try:
         way = _deeper(kernel, arguments, chosen)
         if way is None:
-            done = examined(kernel, configuration, arguments, chosen, workers, blank, more)
+            done = examined(kernel, configuration, arguments, chosen, workers, blank, more, memory)
     except UnsupportedError as error:
         way = _second_way(kernel, arguments, chosen, error)
         if way is None:
             raise
     if done is None:
         assert way is not None
-        return _examine(way.kernel, configuration, way.arguments, chosen, workers, uninitialized, more, raised)
+        return _examine(way.kernel, configuration, way.arguments, chosen, workers, uninitialized, more, raised, memory)
     _tell(done, raised)
     report, places, trace = done.report, done.places, done.trace
     named = captured(done.bound.program)
     for array in (*fresh.values(), *named):
         array.blank = False
-    if (report.findings or keeping) and more is None:
+    if memory is not None:
+        memory.enter_written(places.outcome.written, done.bound.uninitialized)
+    if memory is None and (report.findings or keeping) and more is None:
         from wsemu.launch.attempts import Launched
 
         launched = Launched.of(kernel, arguments, blank, named, done)
@@ -259,7 +269,7 @@ def _examine(
         for keep in keeping:
             if launched is not None:
                 keep(report, launched)
-    if report.verdict == "verified" and done.initial is not None and more is None:
+    if report.verdict == "verified" and done.initial is not None and more is None and memory is None:
         passed.keep(kernel, arguments, blank, named, done)
     if places.outcome.status == "done" and not chosen.wants(report.kernel):
         return report  # nobody asked for it, and it did what others need

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wsemu.backends.driver import Entry
+    from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.program import Program
 
@@ -25,6 +26,10 @@ class Code(abc.ABC):
     @abc.abstractmethod
     def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """Arguments as the launch passes them, checked by number and type; what has been through it stays as it is."""
+
+    def with_pointers(self, arguments: Sequence[Any], memory: DeviceMemory) -> Sequence[Any]:
+        """The fitted arguments, with a view of the memory for each number that is passed as a pointer into it."""
+        return arguments
 
     @abc.abstractmethod
     def names(self, arguments: Sequence[Any]) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from wsemu.launch.result import Report
     from wsemu.launch.running import Ran
     from wsemu.model.bound import Bound
+    from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.finding import Finding
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Outcome, RawFinding, Tracer
@@ -52,10 +53,12 @@ def examined(
     workers: int | None,
     uninitialized: tuple[str, ...],
     more: Callable[[Places], list[Finding]] | None = None,
+    memory: DeviceMemory | None = None,
 ) -> Examined:
     """Run a launch, of arguments as the kernel declares them, and judge it; nobody is told."""
     started = time.perf_counter() - compiling()
-    bound, notes = bind_launch(kernel, configuration, arguments, chosen, uninitialized)
+    bind = functools.partial(bind_launch, kernel, configuration, arguments, chosen, uninitialized, memory=memory)
+    bound, notes = bind()
     for start in starting:
         start(bound)
     if chosen.corners:
@@ -70,7 +73,7 @@ def examined(
     while outgrown(bound, run[0]) and bound.heap.larger:
         for n, data in before.items():
             bound.segments[n][0][:] = data
-        bound, notes = bind_launch(kernel, configuration, arguments, chosen, uninitialized, part=bound.heap.larger)
+        bound, notes = bind(part=bound.heap.larger)
         run, orders = ran_with_orders(bound, workers)
     return judged(kernel, bound, notes, run, started, more, orders)
 
@@ -112,7 +115,7 @@ def judged(
     outcome, trace, initial = run
     program, configuration = bound.program, bound.configuration
     rows = address_rows(program, bound.rows, bound.names, bound.arrays) if orders is None else orders.segment_of
-    places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows)
+    places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows, bound.memory)
     alone = bound.heap is None and more is None and orders is not None and not orders.may_decide()
     alone = alone and not program.undefined
     known = said(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None

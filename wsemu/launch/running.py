@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from wsemu.launch.compiled import Compiled
     from wsemu.model.bound import BoundArray
+    from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.finding import Residency
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Outcome, Tracer
@@ -39,9 +40,10 @@ def bind_launch(
     uninitialized: tuple[str, ...] = (),
     made: Compiled | None = None,
     part: int = 0,
+    memory: DeviceMemory | None = None,
 ) -> tuple[Bound, tuple[str, ...]]:
     """A launch ready to run, of the kernel as it is `made`, and what the front end has to say of it; `part`: bytes that
-    each thread has of the heap's memory."""
+    each thread has of the heap's memory; in a device `memory` if there is one."""
     if check_int(chosen.sms, "sms") < 0:
         raise UsageError(f"sms={chosen.sms}: give the number of multiprocessors, or 0 for the most there are")
     if check_int(chosen.budget, "budget") < 1:
@@ -54,10 +56,10 @@ def bind_launch(
         configuration = kernel.clustered(configuration)
         source = kernel.source()
     made = made or compiled(kernel, arguments, chosen.fma)
-    bound = _bound(made, source, configuration, arguments, chosen, uninitialized, part)
+    bound = _bound(made, source, configuration, arguments, chosen, uninitialized, part, memory)
     if isinstance(kernel, Code) and bound[0].heap is None and holds_blocks(bound[0]):
         made = made._replace(program=kernel.program(arguments, chosen.fma, blocks=True))
-        bound = _bound(made, source, configuration, arguments, chosen, uninitialized, part)
+        bound = _bound(made, source, configuration, arguments, chosen, uninitialized, part, memory)
     return bound
 
 
@@ -69,6 +71,7 @@ def _bound(
     chosen: Settings,
     uninitialized: tuple[str, ...],
     part: int,
+    space: DeviceMemory | None,
 ) -> tuple[Bound, tuple[str, ...]]:
     """The same of a program."""
     from wsemu.launch.binding import bind
@@ -90,9 +93,12 @@ def _bound(
 
         check_instructions(program, configuration.arch)
     heap = heap_of(program, configuration, chosen.heap, part)
-    rows, memory, arrays = bind(program, arguments, names, heap and heap.arrays)
+    rows, memory, arrays = bind(program, arguments, names, heap and heap.arrays, space)
     blank = _segments(uninitialized, arrays, names, arguments) | _captured(program, rows, arrays)
-    return Bound(program, configuration, names, rows, memory.segments, arrays, blank, chosen, source, heap), notes
+    if space is not None:
+        blank |= space.layout().blank
+    segments = memory.segments
+    return Bound(program, configuration, names, rows, segments, arrays, blank, chosen, source, heap, space), notes
 
 
 def _with_sums(program: Program, wanted: str) -> tuple[Program, tuple[str, ...]]:
@@ -228,13 +234,18 @@ def ran(
         from wsemu.machine.run import Launch
         from wsemu.machine.tables import Watch
 
-        watch = Watch(
-            stored=stored_segments(program, bound.arrays), alone=alone, joined=joined, maps=maps, **found
-        )  # fmt: skip
+        stored = stored_segments(program, bound.arrays)
+        guessed = stored is None and bound.memory is not None and "stores_anywhere" not in program.derived
+        if guessed:  # by addresses from memory, which mostly lead to few of the allocations
+            stored = frozenset(array.segment for array in bound.arrays if array.name in bound.names)
+        watch = Watch(stored=stored, alone=alone, joined=joined, maps=maps, **found)
         spread = _workers(bound) if workers is None else workers
         options = {**sizes, "workers": spread, "descending": chosen.cta_order == "descending", "watch": watch}
         run = Launch(*launch_, **options, only=only, each=_advance(program.name))
-        outcome = _counted(bound, as_before(program, run.run()))
+        outcome = run.run()
+        if guessed and run.watch.stored is None:
+            program.derived["stores_anywhere"] = True
+        outcome = _counted(bound, outcome if outcome.written else as_before(program, outcome))
         program.derived["work"] = outcome.warp_instructions // (len(only) or configuration.ctas)
         return outcome, run.trace, run.initial
     if chosen.engine == "reference":

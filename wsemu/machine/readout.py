@@ -9,8 +9,19 @@ import numpy as np
 from wsemu.machine import state as layout
 from wsemu.machine.state import BAD_INDEX, ELSEWHERE, GAP, PC_BITS, READ_ONLY, WRAPPED
 from wsemu.machine.tables import Tables
+from wsemu.model.bound import PartlyWritten
 from wsemu.model.codes import CODE_NAMES
-from wsemu.model.isa import ADDRESS_WRAPPED, LANES, N_OPERATIONS, NAMES, OPCODE, SEGMENT_SHIFT, SHARED, WAITS
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    FIRST_ARRAY,
+    LANES,
+    N_OPERATIONS,
+    NAMES,
+    OPCODE,
+    SEGMENT_SHIFT,
+    SHARED,
+    WAITS,
+)
 from wsemu.model.outcome import (
     MOST_FINDINGS,
     WARPGROUP,
@@ -228,6 +239,11 @@ class Readout(Tables):
         result.group = self.grouping.shape if self.clusters or self.program.cooperative else (1, 1, 1)
         if state["slot_count"] > MOST_FINDINGS:
             result.overflow = self._overflow()
+        result.written = {
+            number: marks[: int(self.segments[number]["bytes"])]
+            for number, marks in self.maps.items()
+            if isinstance(self._keep[number - FIRST_ARRAY][1], PartlyWritten)
+        }
         if status != layout.DONE:
             member = self._stopped_in(status)
             group = int(state["group"])

@@ -32,7 +32,7 @@ from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
 from wsemu.machine.state import UNUSED_SHIFT, address_of, aligned
 from wsemu.model.arch import ARCHS, DEFAULT
-from wsemu.model.bound import InElements
+from wsemu.model.bound import NO_MEMORY, InElements, PartlyWritten
 from wsemu.model.data import dataclass, replace
 from wsemu.model.effects import ASYNCHRONOUS_PROXY
 from wsemu.model.errors import UnsupportedError, UsageError
@@ -267,7 +267,8 @@ class Tables:
     def _lay_out_segments(self, segments: list[tuple[Bytes, bool]], shared_bytes: int, local_bytes: int) -> None:
         watch, table = self.watch, self.segments
         self._keep = segments
-        self.maps: list[Bytes] = []
+        self.maps: dict[int, Bytes] = {}
+        """of each array with unwritten bytes, a 1 for each byte that is written"""
         self.marks: dict[int, Bytes] = {}
         """of each array that may be written, what was done to its bytes; see `read_only.py`"""
         marks = watch.read_only and self.image.has_read_only_loads
@@ -281,6 +282,8 @@ class Tables:
         if watch.races:
             table[SHARED]["tracked"] = layout.TRACKED
         for number, (data, writable) in enumerate(segments, FIRST_ARRAY):
+            if data is NO_MEMORY:
+                continue
             segment = table[number]
             segment["host"], segment["bytes"], segment["writable"] = address_of(data), data.nbytes, writable
             segment["open"] = bool(writable)
@@ -295,8 +298,11 @@ class Tables:
                 self.marks[number] = aligned(data.nbytes)
                 segment["marked"] = address_of(self.marks[number])
             if number in watch.uninitialized:
-                self.maps.append(np.zeros(data.nbytes + LANES, np.uint8))
-                segment["initialised"], segment["unwritten"] = address_of(self.maps[-1]), data.nbytes
+                written = self.maps[number] = np.zeros(data.nbytes + LANES, np.uint8)
+                segment["initialised"], segment["unwritten"] = address_of(written), data.nbytes
+                if isinstance(writable, PartlyWritten) and writable.written.any():
+                    written[: data.nbytes] = writable.written
+                    segment["unwritten"] -= np.count_nonzero(writable.written)
         for array, number in watch.maps:
             shared, local = (address_of(block) for block in (self.shared, self.local))
             room = len(self.local) // (2 * self.warp_count)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wsemu.model.data import NamedTuple, dataclass
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
+    from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.program import Program
     from wsemu.model.settings import Settings
+
+
+NO_MEMORY: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
+"""the bytes of a segment that a launch does not have, though its number is below that of others"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,19 @@ class InElements:
         return bool(self.covered[offset : offset + size].all())
 
 
+class PartlyWritten:
+    """A segment that may be written, some of whose bytes were written before the launch; in the place of `True`."""
+
+    __slots__ = ("written",)
+
+    def __init__(self, written: npt.NDArray[np.uint8]) -> None:
+        self.written = written
+        """1 for each byte that was"""
+
+    def __index__(self) -> int:
+        return 1
+
+
 class Bound(NamedTuple):
     """A launch with its arguments in place, ready to run."""
 
@@ -63,6 +82,8 @@ class Bound(NamedTuple):
     """file, first and last line of code that is no Python function"""
     heap: Any = None
     """of a kernel that allocates memory its `wsemu.launch.heap.Heap`, or None"""
+    memory: DeviceMemory | None = None
+    """the device memory that it was launched in, if it was in any"""
 
     @property
     def group(self) -> tuple[int, int, int]:

@@ -331,3 +331,5 @@ class Outcome:
     """log2 of the bytes from the shared memory of one CTA to that of the next one alive at once, in addresses"""
     trace: Trace | None = None
     """where one was asked for"""
+    written: dict[int, Any] = field(default_factory=dict, compare=False)
+    """segment that was `PartlyWritten` -> a 1 for each byte that is written now"""

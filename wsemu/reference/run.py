@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wsemu.model.arch import DEFAULT
+from wsemu.model.bound import PartlyWritten
 from wsemu.model.control_flow import CTA_COST, flow_lengths
 from wsemu.model.errors import UnsupportedError
 from wsemu.model.grid import Grouping, place, window
@@ -134,6 +135,11 @@ def run(
     outcome.findings.sort(key=lambda finding: (finding.code, finding.pc, finding.other_pc))
     outcome.overflow.sort()
     outcome.trace = launch.watch.trace
+    outcome.written = {
+        number: np.array(segment.written)
+        for number, segment in enumerate(launch.arrays, FIRST_ARRAY)
+        if segment.written is not None and _is_partly_written(segment.writable)
+    }
     return outcome
 
 
@@ -176,7 +182,7 @@ class Launch:
         self.initialised = options.initialised
         blank = options.uninitialized if options.initialised else frozenset()
         self.arrays = [
-            Segment(memoryview(data.data).cast("B"), writable, bytearray(len(data)) if number in blank else None)
+            Segment(memoryview(data.data).cast("B"), writable, _written(data, writable) if number in blank else None)
             for number, (data, writable) in enumerate(segments, FIRST_ARRAY)
         ]
         self.fixed: Rows = {row: (type_, value) for row, type_, value in program.constants}
@@ -258,6 +264,15 @@ class Launch:
     def shared_of(self, cta: int) -> int:
         """Address of a CTA's shared memory."""
         return (SHARED << SEGMENT_SHIFT) + (self.grouping.of(cta)[1] << self.window)
+
+
+def _written(data: Bytes, writable: object) -> bytearray:
+    """Return what marks the bytes of an array that are written when a launch begins, of which some are not."""
+    return bytearray(writable.written.tobytes()) if isinstance(writable, PartlyWritten) else bytearray(len(data))
+
+
+def _is_partly_written(writable: object) -> bool:
+    return isinstance(writable, PartlyWritten)
 
 
 def encoded(type_: str, value: int | float | bool) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.launch.binding import Block, Packed, packed_map
+from wsemu.model.data import replace
 from wsemu.model.errors import UsageError
 from wsemu.model.tensor_map import MAP_ALIGNMENT, MAP_BYTES, TensorMap
 from wsemu.model.texture import Surface
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from wsemu.frontend.ptx import Parameter
     from wsemu.launch.binding import Way
+    from wsemu.model.device_memory import DeviceMemory
 
     Arrays = list[tuple[int, Way, Any]]
     """arrays, tensor maps and lists among the fields of a structure: at which byte, and the way to it"""
@@ -80,6 +82,19 @@ def fit(parameter: Parameter, where: str, value: Any) -> npt.NDArray[Any] | Pack
         return Packed(_number(parameter, where, value))
     what = "None" if value is None else f"a {type(value).__name__}"
     raise UsageError(f"{where} is {what}: {_remedy(parameter)}")
+
+
+def find_pointers(parameter: Parameter, given: Any, memory: DeviceMemory) -> Any:
+    """Return a fitted argument as a view of device memory if it is one address in it; else, if it holds addresses of
+    allocations, as bytes that do."""
+    if not isinstance(given, Packed):
+        return given
+    words = np.frombuffer(given.data, np.uint64, len(given.data) // POINTER).tolist()
+    if len(words) == 1 and parameter.type in ("u64", "s64", "b64"):
+        view = memory.raw_view(words[0])
+        if view is not None:
+            return view
+    return replace(given, has_pointers=True) if any(memory.nearest(word) for word in words) else given
 
 
 def _array(parameter: Parameter, where: str, array: npt.NDArray[Any]) -> npt.NDArray[Any] | Packed:
@@ -153,7 +168,8 @@ def _of(data: bytearray, held: Arrays) -> Packed:
     kinds: dict[type, Arrays] = {np.ndarray: [], TensorMap: [], Block: []}
     for entry in held:
         kinds[next(kind for kind in kinds if isinstance(entry[2], kind))].append(entry)
-    return Packed(bytes(data), *(tuple(entries) for entries in kinds.values()))
+    found, maps, blocks = (tuple(entries) for entries in kinds.values())
+    return Packed(bytes(data), found, maps, blocks)
 
 
 def _block(values: list[Any], way: Way, where: str) -> Block:

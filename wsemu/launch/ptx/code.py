@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.availability import Target
     from wsemu.frontend.ptx.module import Kind
     from wsemu.launch.ptx.values import Variables
+    from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.program import Program
 
@@ -44,6 +45,12 @@ class PtxCode(Code):
         from wsemu.launch.ptx.arguments import fitted
 
         return fitted(self.entry.parameters, self._names, arguments, self.__name__)
+
+    def with_pointers(self, arguments: Sequence[Any], memory: DeviceMemory) -> Sequence[Any]:
+        """The fitted arguments, with a view of the memory for each number that is passed as a pointer into it."""
+        from wsemu.launch.ptx.arguments import find_pointers
+
+        return tuple(find_pointers(*one, memory) for one in zip(self.entry.parameters, arguments, strict=True))
 
     def names(self, arguments: Sequence[Any]) -> tuple[str, ...]:
         """The names of the parameters: those of the CUDA source where it is there, else as in PTX."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from wsemu.frontend.ptx import Entry, Module
+    from wsemu.model.device_memory import DeviceMemory
 
 _SHOWN = 8
 """names of kernels that a message lists"""
@@ -67,6 +68,15 @@ class PtxModule(Mapping[str, "PtxKernel"]):
         a name that there is not, and for another size.
         """
         self._variables.set({**(values or {}), **named})
+
+    def place_variables(self, memory: DeviceMemory) -> dict[str, int]:
+        """Allocate the `__device__` variables in a device memory, as `cuModuleLoad` does: the address of each, by its
+        name in PTX.
+
+        They keep their contents from launch to launch.  A variable that holds the address of a function or of a
+        constant is not among them.
+        """
+        return self._variables.place(memory)
 
     def __getitem__(self, name: str) -> PtxKernel:
         """The kernel of this name: in PTX, in C++, or the beginning of one."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.frontend.ptx.syntax import Symbol
 from wsemu.launch.ptx.arguments import POINTER, fit
 from wsemu.launch.ptx.demangle import demangle
 from wsemu.model.data import NamedTuple, replace
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wsemu.frontend.ptx import Module, Parameter
+    from wsemu.frontend.ptx.syntax import Variable
+    from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.program import ConstantArray, Program
 
 _SHOWN = 8
@@ -51,6 +54,24 @@ class Variables:
             made[found] = _value(known[found], name, value)
         self._values |= made
         self._made.clear()
+
+    def place(self, memory: DeviceMemory) -> dict[str, int]:
+        """Allocate the `__device__` variables in a device memory, with their first contents; the address of each, by
+        its name in PTX.  Those that hold addresses of functions or constants stay in memory of each launch."""
+        from wsemu.frontend.ptx.variables import contents
+
+        placed = _placeable(self._modules)
+        addresses = {name: memory.allocate(contents(v).nbytes, demangle(name).name) for name, v in placed.items()}
+        for name, variable in placed.items():
+            data = contents(variable)
+            words = data.view(np.uint64) if any(isinstance(item, Symbol) for item in variable.initial) else data
+            for n, item in enumerate(variable.initial):
+                if isinstance(item, Symbol):
+                    words[n] = addresses[item.name] + item.offset
+            memory.write(addresses[name], data)
+            self._values[name] = _Value(memory.view(addresses[name], data.dtype), True)
+        self._made.clear()
+        return addresses
 
     @property
     def values(self) -> dict[str, _Value]:
@@ -92,6 +113,29 @@ def _parameters(modules: Sequence[Module]) -> dict[str, Parameter]:
                 whole = "b8" if variable.shape or variable.vector > 1 else variable.type
                 found.setdefault(variable.name, Parameter(variable.name, whole, size, variable.alignment or 1))
     return found
+
+
+def _placeable(modules: Sequence[Module]) -> dict[str, Variable]:
+    """Return the variables of global memory, by name, whose initializers hold no address but of one another."""
+    from wsemu.frontend.ptx import size_of
+
+    found: dict[str, Variable] = {}
+    for module in modules:
+        for variable in module.file.variables.values():
+            if variable.space == "global" and size_of(variable) and variable.linkage != "extern":
+                found.setdefault(variable.name, variable)
+    while True:
+        kept = {name: v for name, v in found.items() if all(_is_placed(v, item, found) for item in v.initial)}
+        if len(kept) == len(found):
+            return kept
+        found = kept
+
+
+def _is_placed(variable: Variable, item: object, placed: Mapping[str, Variable]) -> bool:
+    """Return whether an item of an initializer is a number, or the whole address of one of the variables."""
+    if not isinstance(item, Symbol):
+        return True
+    return item.name in placed and not item.mask and variable.type in ("u64", "s64", "b64")
 
 
 def _named(name: str, known: Mapping[str, Parameter]) -> str:

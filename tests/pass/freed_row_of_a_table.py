@@ -1,0 +1,18 @@
+"""The fix of `freed_row_of_a_table`: a row is freed after the last launch that uses it."""
+
+from pathlib import Path
+
+import numpy as np
+
+import wsemu
+
+kernel = wsemu.load_ptx(Path(__file__).with_suffix(".ptx")).only()
+memory = wsemu.DeviceMemory()
+rows = [memory.allocate(128, name) for name in ("first", "second")]
+table, out = memory.allocate(16, "table"), memory.allocate(128, "out")
+for n, row in enumerate(rows):
+    memory.write(row, np.arange(32, dtype=np.int32) * n)
+memory.write(table, np.array(rows, np.uint64))
+wsemu.check(kernel, 1, 32, (table, out), memory=memory)
+assert (memory.read(out, np.int32, 32) == np.arange(32)).all()
+memory.free(rows[1])
