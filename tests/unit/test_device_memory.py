@@ -127,6 +127,30 @@ def test_atomics_by_pointers_from_memory(engine: Engine) -> None:
     assert [int(memory.read(one, "i4", 1)[0]) for one in counters] == [11, 11, 10]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_all_orders_of_atomics_by_pointers_from_memory_are_tried(engine: Engine) -> None:
+    memory = DeviceMemory()
+    counter, slots, out = array(memory, np.zeros(1, "i4")), memory.allocate(16), memory.allocate(4)
+    table = array(memory, np.array([counter, slots], "u8"))
+    for ctas in (3, 4):  # partly written slots in the second launch
+        memory.write(counter, np.int32(0))
+        report = wsemu.check(KERNELS["last"], ctas, 1, (table, out), memory=memory, engine=engine)
+        assert report.verdict == "verified", report
+        assert memory.read(out, "i4", 1) == ctas * (ctas + 1) // 2
+        now = next(one for one in memory if one.address == slots).written
+        assert (12 if ctas == 3 else None) == (None if now is None else int(now.sum()))
+
+
+def test_ctas_on_several_cores_and_compiled_regions_write_rows_of_a_table() -> None:
+    memory = DeviceMemory()
+    rows = [array(memory, np.zeros(256, "i4")) for _ in range(8)]
+    table = array(memory, np.array(rows, "u8"))
+    report = wsemu.check(KERNELS["spin"], 8, 32, (table, 3000), memory=memory, workers=2)
+    assert report.verdict == "verified", report
+    sums = [sum(range(k, 3000, 8)) for k in range(8)]
+    assert all((memory.read(row, "i4", 256).reshape(8, 32).T == sums).all() for row in rows)
+
+
 def test_memory_of_the_client_is_shared_at_its_address() -> None:
     memory, own = DeviceMemory(), np.arange(32, dtype="i4")
     memory.place(80 * WINDOW, own, "own")

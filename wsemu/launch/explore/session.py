@@ -211,7 +211,9 @@ class VmSession:
         self.room = ASYNCHRONOUS_EVENTS if self.asynchronous else EVENTS
         self.events = np.zeros(self.room, layout.EVENT)
         self.addresses = np.empty(LANES * self.room, np.int64)
-        self.maps = [np.zeros(len(kept), np.uint8) for kept in self.machines[0].maps]
+        self.written = [kept.copy() for kept in self.machines[0].maps.values()]
+        """of each array with unwritten bytes, a 1 for each byte that was written before the launch"""
+        self.maps = [kept.copy() for kept in self.written]
         for machine in self.machines:
             self._share(machine)
         self.outlasting = np.zeros(len(self.machines[0].shared) // 2, bool)
@@ -247,7 +249,7 @@ class VmSession:
 
     # -- moving -------------------------------------------------------------------------------------------------------
     def start(self) -> list[Moved]:
-        self.load_memory(([data.copy() for data in self.initial], [np.zeros_like(kept) for kept in self.maps]))
+        self.load_memory(([data.copy() for data in self.initial], [kept.copy() for kept in self.written]))
         moved = []
         for cta, machine in enumerate(self.machines):
             self.load(cta, (self.fresh[cta], b"", ()))
