@@ -5,10 +5,15 @@ After the first barrier of these programs the warp with the highest number runs 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.unit.async_kernels import BAR, DATA, ENGINES, Kernel, launch
-from wsemu.model.isa import NOINC, PEEK, RELAXED
+from wsemu.model.isa import DROP, NOINC, PEEK, RELAXED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture(params=list(ENGINES))
@@ -115,6 +120,52 @@ def test_r3_a_wait_that_the_next_phase_needs(engine: str) -> None:
     assert _late(engine, ordered=True) == []
 
 
+NOTHING: dict[str, Callable[[Kernel], object]] = {
+    "arrive": lambda k: k.arrive(0, 0),
+    "expect": lambda k: k.expect(0, 0),
+    "come": lambda k: k.come(0, 0),
+    "copy": lambda k: k.load(DATA, k.a, 0, 0),
+}
+"""operations at mbarrier 0 that add no arrival and no byte"""
+
+
+@pytest.mark.parametrize("what", NOTHING)
+def test_r3_adding_nothing_after_a_wait_does_not_hold_the_next_phase_open(engine: str, what: str) -> None:
+    k = made(1, 1)
+    k.only(64, lambda: (k.arrive(0), k.wait(1, 0), k.wait(0, 0), k.arrive(0, tag="next")))
+    k.only(0, lambda: (k.wait(0, 0, tag="late"), NOTHING[what](k)))
+    k.only(32, lambda: k.arrive(1))
+    ran = launch(k, 96, engine)
+    assert (ran.status, ran.codes) == ("done", ["phase-alias"])
+    found = ran.finding("phase-alias")
+    assert (found.pc, found.other_pc, found.detail["rule"]) == (ran.pc["next"], ran.pc["late"], 3)
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("what", NOTHING)
+def test_r1_and_r5_do_not_hold_for_adding_nothing(engine: str, what: str, first: bool) -> None:
+    k = made(1)
+    k.only(32 if first else 0, lambda: NOTHING[what](k))
+    k.only(0 if first else 32, lambda: (k.arrive(0), k.wait(0, 0), k.arrive(0), k.wait(0, 1)))
+    assert launch(k, 64, engine).is_clean()
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_an_arrival_of_0_orders_no_memory(engine: str, count: int) -> None:
+    """The phase can complete before it."""
+    k = made(1 + count)
+    k.when(k.is_warp(2), lambda: (k.put(DATA, k.tid), k.only(64, lambda: k.arrive(0, count))))
+    k.only(32, lambda: k.arrive(0))
+    k.only(0, lambda: (k.wait(0, 0), k.out(k.emit("ld.b32", k.at(DATA + 4 * 64)))))
+    assert launch(k, 96, engine).codes == ([] if count else ["race"])
+
+
+def test_a_phase_without_registrants_does_not_complete(engine: str) -> None:
+    k = Kernel()
+    k.only(0, lambda: (k.init(0, 1), k.arrive(0, 1, DROP), k.wait(0, 0), k.wait(0, 1)))
+    assert launch(k, 32, engine).status == "deadlock"
+
+
 def test_r3_is_judged_lane_by_lane(engine: str) -> None:
     """All lanes wait, and the first one arrives for the warp: nothing says that the others have seen the phase."""
 
@@ -163,6 +214,15 @@ def test_r4_an_mbarrier_is_made_before_it_is_used(engine: str) -> None:
     found = ran.finding("mbarrier-uninitialized")
     assert (found.pc, found.other_pc, found.other_warp) == (ran.pc["arrive"], ran.pc["init"], 0)
     assert found.detail == {"address": BAR, "ordered": 1, "dead": 0}
+
+
+def test_r4_a_wait_does_not_know_the_initialization_by_its_own_phase(engine: str) -> None:
+    k = Kernel()
+    k.only(0, lambda: (k.init(0, 1), k.arrive(0)))
+    k.only(32, lambda: k.wait(0, 0))
+    ran = launch(k, 64, engine)
+    assert ran.codes == ["mbarrier-uninitialized"]
+    assert (ran.finding("mbarrier-uninitialized").pc, ran.finding("mbarrier-uninitialized").warp) == (ran.pc["wait"], 1)
 
 
 def test_r4_an_mbarrier_is_used_before_it_ends(engine: str) -> None:

@@ -769,6 +769,8 @@ class Knowledge:
             for thread in self._threads(event, event.lanes):
                 self.told |= {c for group in self.groups.get((thread, "cp.async"), ()) for c in group}
             return
+        if not event.amount:  # an arrival of 0 is no registrant
+            return
         for table in (self.given, self.gathered, self.meeting):
             table.pop((event.cta, event.place << 32 | event.generation - 2), None)
         self._give(event._replace(place=self._phase(event)[1]), waits=False)

@@ -401,6 +401,15 @@ def judge_registering(m, b, w, pc, lanes):
 
 
 @compiled
+def registering(b, lanes, adding, pending):
+    """Lanes that register: those whose operand is not 0, or all of them if adding nothing completes the phase, which
+    then has `pending` arrivals left."""
+    if adding == 0 and pending == 0 and b.tx == 0:
+        return lanes
+    return adding
+
+
+@compiled
 def in_range(m, b, w, pc, registers, source, lanes, what):
     """Whether an mbarrier can hold each of the b32 operands of some lanes."""
     bad = above_u32(registers + source, np.int64(MOST_COUNT)) & lanes
@@ -453,7 +462,17 @@ def arrive_all(m, b, w, pc, registers, i, lanes):
         if not add_bytes(m, b, w, pc, lanes, expected):
             return False
         log(m, EXPECTS, w, pc, address_of(b), b.phase, lanes, expected)
-    log(m, ARRIVALS, w, pc, address_of(b), b.phase, lanes, total_u32(registers + i.b, lanes))
+    count = total_u32(registers + i.b, lanes)
+    log(
+        m,
+        ARRIVALS,
+        w,
+        pc,
+        address_of(b),
+        b.phase,
+        above_u32(registers + i.b, np.int64(0)) & lanes if count else lanes,
+        count,
+    )
     while lanes:
         some = lanes
         if i.aux & NO_COMPLETE:
@@ -472,9 +491,30 @@ def arrive(m, b, w, pc, registers, i, lanes):
         write_tokens(registers, i.d, lanes, (word(b) & ~LOW) | ((b.phase + 1) & LOW))
     if not enough(m, b, w, pc, lanes, count):
         return False
+    adding = above_u32(registers + i.b, np.int64(0)) & lanes
+    if i.aux & EXPECT:
+        adding |= above_u32(registers + i.c, np.int64(0)) & lanes
+    adding = registering(b, lanes, adding, b.pending - count)
     if m.clocks:
-        judge_registering(m, b, w, pc, lanes)
+        judge_use(m, b, w, pc, lanes)
         note_use(m, b, w, pc, lanes)
+    if adding:
+        note_arrivals(m, b, w, pc, i, adding)
+    if i.aux & DROP:
+        b.expected -= count
+    b.pending -= count
+    if i.aux & NO_COMPLETE and m.clocks and adding:
+        note_held(m, b, w, pc, adding)
+    if complete_if_met(m, b, w, pc, lanes) and i.aux & NO_COMPLETE and m.clocks == 0:
+        out_of_range(m, b, w, pc, lanes, b.phase - 1, np.int64(4))
+    return True
+
+
+@compiled
+def note_arrivals(m, b, w, pc, i, lanes):
+    """Lanes whose arrival adds something register for the open phase, and give."""
+    if m.clocks:
+        judge_registrants(m, b, w, pc, lanes)
         judge_observed(m, b, w, pc, lanes)
         note_registrants(m, b, w, pc, lanes)
         note_cover(m, b, w, lanes)
@@ -495,14 +535,6 @@ def arrive(m, b, w, pc, registers, i, lanes):
     registers_last(b, w, pc)
     if i.aux & EXPECT:
         registers_bytes(b, w, pc)
-    if i.aux & DROP:
-        b.expected -= count
-    b.pending -= count
-    if i.aux & NO_COMPLETE and m.clocks:
-        note_held(m, b, w, pc, lanes)
-    if complete_if_met(m, b, w, pc, lanes) and i.aux & NO_COMPLETE and m.clocks == 0:
-        out_of_range(m, b, w, pc, lanes, b.phase - 1, np.int64(4))
-    return True
 
 
 @compiled
@@ -513,17 +545,21 @@ def change_bytes(m, b, w, pc, registers, i, lanes, sign):
     amount = total_u32(registers + i.b, lanes)
     if not add_bytes(m, b, w, pc, lanes, sign * amount):
         return False
+    adding = registering(b, lanes, above_u32(registers + i.b, np.int64(0)) & lanes, b.pending)
     if m.clocks:
-        judge_registering(m, b, w, pc, lanes)
+        judge_use(m, b, w, pc, lanes)
         note_use(m, b, w, pc, lanes)
-        note_registrants(m, b, w, pc, lanes)
-        give_times(m, b.given[0], w, lanes)
-        if m.members > 1 and is_far(m, b):
-            reach_phase(m, w, pc, b.word >> (m.window - 3), lanes)
-        if sign > 0:
-            note_expects(m, b, b.expects, b.expects_pc, w, pc, lanes)
-    registers_last(b, w, pc)
-    registers_bytes(b, w, pc)
+        if adding:
+            judge_registrants(m, b, w, pc, adding)
+            note_registrants(m, b, w, pc, adding)
+            give_times(m, b.given[0], w, adding)
+            if m.members > 1 and is_far(m, b):
+                reach_phase(m, w, pc, b.word >> (m.window - 3), adding)
+            if sign > 0:
+                note_expects(m, b, b.expects, b.expects_pc, w, pc, adding)
+    if adding:
+        registers_last(b, w, pc)
+        registers_bytes(b, w, pc)
     log(m, EXPECTS if sign > 0 else CREDITS, w, pc, address_of(b), b.phase, lanes, amount)
     complete_if_met(m, b, w, pc, lanes)
     return True

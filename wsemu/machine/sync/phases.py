@@ -4,7 +4,7 @@ Registrants of a phase: what arrives, expects bytes or credits them.  By what co
 (`lane_clocks.time_at`), and init by what orders memory:
 
 R1  each registrant of a phase comes before each of the phase after
-R2  each registrant of the phase before that which a wait sees comes before the wait
+R2  each registrant of the phase before that which a wait sees comes before what its lane knew ahead of it
 R3  each wait that saw a phase comes before, or with, some registrant of the phase after, when that one completes
 R4  init comes before each use, each use before inval, inval before the next init
 R5  each expectation comes before, or with, some arrival of its phase

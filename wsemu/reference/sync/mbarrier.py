@@ -335,7 +335,8 @@ def arrive(run: WarpRun, fields: list[int], lanes: int) -> None:
             wanted = sum(_operands(run, mbarrier, there, fields[5], OF_BYTES).values())
             _change_bytes(run, mbarrier, there, wanted)
             happen(run, "expect", mbarrier, there, wanted)
-        happen(run, "arrive_on", mbarrier, there, sum(counts.values()))
+        adding = sum(1 << lane for lane, count in counts.items() if count)
+        happen(run, "arrive_on", mbarrier, adding or there, sum(counts.values()))
         one_by_one = [1 << lane for lane in lanes_of(there)] if flags & NO_COMPLETE else [there]
         for some in one_by_one:
             _arrive(run, fields, mbarrier, {lane: counts[lane] for lane in lanes_of(some)}, some)
@@ -348,17 +349,42 @@ def arrive(run: WarpRun, fields: list[int], lanes: int) -> None:
 
 def _arrive(run: WarpRun, fields: list[int], mbarrier: Mbarrier, counts: dict[int, int], lanes: int) -> None:
     """Lanes that are counted together."""
-    cta, flags, count = run.cta, fields[7], sum(counts.values())
+    flags, count = fields[7], sum(counts.values())
     for lane in counts:
         run.write(fields[2], "b64", lane, mbarrier.token)
     _enough(run, mbarrier, lanes, count)
-    at = at_(run, lanes)
-    phases.used(at, mbarrier)
+    phases.used(at_(run, lanes), mbarrier)
+    adding = sum(1 << lane for lane, number in counts.items() if number or _expects(run, fields, lane))
+    adding = _registering(mbarrier, lanes, adding, mbarrier.pending - count)
+    if adding:
+        _register_arrivals(run, fields, mbarrier, adding)
+    if flags & DROP:
+        mbarrier.expected -= count
+    mbarrier.pending -= count
+    if flags & NO_COMPLETE and adding:
+        phases.expect(mbarrier, at_(run, adding).marks(), phases.MORE)
+    _complete(run, mbarrier, at_(run, lanes))
+
+
+def _expects(run: WarpRun, fields: list[int], lane: int) -> bool:
+    """Return whether a lane's arrival expects bytes."""
+    return bool(fields[7] & EXPECT) and run.read(fields[5], "b32", lane) > 0
+
+
+def _registering(mbarrier: Mbarrier, lanes: int, adding: int, pending: int) -> int:
+    """Return the lanes that are registrants: a lane that adds no arrival and no byte is none, unless a phase that has
+    `pending` arrivals left completes by that."""
+    return lanes if not adding and not pending and not mbarrier.tx else adding
+
+
+def _register_arrivals(run: WarpRun, fields: list[int], mbarrier: Mbarrier, lanes: int) -> None:
+    """Register arrivals for the open phase; they give what their lanes know."""
+    cta, flags, at = run.cta, fields[7], at_(run, lanes)
     phases.recycles(at, mbarrier)
     phases.unobserved(at, mbarrier)
     phases.register(at, mbarrier, at.marks(), arrives=True, names=bool(flags & EXPECT))
-    if flags & EXPECT:
-        phases.expect(mbarrier, at.marks(), phases.BYTES)
+    expecting = [mark for mark in at.marks() if _expects(run, fields, mark.lane)]
+    phases.expect(mbarrier, expecting, phases.BYTES)
     far = is_far(run, mbarrier)
     if far and flags & NARROW and not flags & RELAXED:
         at.report("scope", lanes, None, address=mbarrier.address, what=phases.GIVES_NARROW)
@@ -368,12 +394,6 @@ def _arrive(run: WarpRun, fields: list[int], mbarrier: Mbarrier, counts: dict[in
         _tell_time(run, at, mbarrier)
     else:
         cta.order.give((cta.number, run.warp.number), lanes, mbarrier.open.given)
-    if flags & DROP:
-        mbarrier.expected -= count
-    mbarrier.pending -= count
-    if flags & NO_COMPLETE:
-        phases.expect(mbarrier, at.marks(), phases.MORE)
-    _complete(run, mbarrier, at)
 
 
 def _tell_time(run: WarpRun, at: At, mbarrier: Mbarrier) -> None:
@@ -425,17 +445,20 @@ def _complete(run: WarpRun, mbarrier: Mbarrier, at: At) -> bool:
 def change_bytes(run: WarpRun, fields: list[int], lanes: int, *, expects: bool) -> None:
     """`mbarrier.expect_tx`, `mbarrier.complete_tx`: they give nothing."""
     for mbarrier, there in targets(run, fields[3], fields[6], lanes, far=bool(fields[7] & REMOTE), told=False):
-        count = sum(_operands(run, mbarrier, there, fields[4], OF_BYTES).values())
+        counts = _operands(run, mbarrier, there, fields[4], OF_BYTES)
+        count = sum(counts.values())
         _change_bytes(run, mbarrier, there, count if expects else -count)
-        at = at_(run, there)
-        phases.used(at, mbarrier)
-        phases.recycles(at, mbarrier)
-        phases.register(at, mbarrier, at.marks(), names=True)
-        _tell_time(run, at, mbarrier)
-        if expects:
-            phases.expect(mbarrier, at.marks(), phases.BYTES)
+        phases.used(at_(run, there), mbarrier)
+        adding = sum(1 << lane for lane, number in counts.items() if number)
+        if adding := _registering(mbarrier, there, adding, mbarrier.pending):
+            at = at_(run, adding)
+            phases.recycles(at, mbarrier)
+            phases.register(at, mbarrier, at.marks(), names=True)
+            _tell_time(run, at, mbarrier)
+            if expects:
+                phases.expect(mbarrier, at.marks(), phases.BYTES)
         happen(run, "expect" if expects else "credit", mbarrier, there, count)
-        _complete(run, mbarrier, at)
+        _complete(run, mbarrier, at_(run, there))
     run.cta.order.tick((run.cta.number, run.warp.number))
 
 

@@ -5,7 +5,7 @@ registrant   of a phase: an arrival, an expectation of bytes, bytes that came (o
 before       an operation: what its lane knows just before it; of an agent, what its lane knows as it issues it.
 
 R1  every registrant of a phase comes before every registrant of the next one.
-R2  every registrant of the phase before the one that a wait saw complete comes before the wait.
+R2  every registrant of the phase before the one that a wait saw complete comes before what its lane knew ahead of it.
 R3  every wait that saw a phase complete comes before some registrant of the next one.
 R5  every expectation comes before, or is at, an arrival of its phase.
 R6  no phase is left with bytes that are missing or too many.
