@@ -1,7 +1,7 @@
 """Registers that warps give and take.
 
 Detects: counts outside 24-256 or no multiple of 8; more given than there are, fewer asked for; parts of a warp or of a
-warpgroup; two in a row, with nothing between them that could synchronise.
+warpgroup; two in a row, with nothing between them that could synchronise, a warning if both have one count.
 Does not detect: that the pool is too small: that is a deadlock; whether all of a warpgroup meet between two.
 Reference: PTX ISA, "setmaxnreg"; measured rule L2.
 """
@@ -25,15 +25,32 @@ DETAIL = {
         "what": "0: the count, 1: the direction, 2: a part of a warp, 3: warps differ, 4: nothing between two",
         "present": "registers a thread that the warp has",
     }),
+    "setmaxnreg-repeated": Detail({"count": "registers a thread"}),
 }  # fmt: skip
 CODES = tuple(DETAIL)
 CURES = {
     "setmaxnreg": Cures(110, "argument constant call move"),
+    "setmaxnreg-repeated": Cures(560, "delete"),
 }
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of a register count, or of who executes it."""
+    return _repeated(raw, places) if raw.code == "setmaxnreg-repeated" else _misuse(raw, places)
+
+
+def _repeated(raw: RawFinding, places: Places) -> Finding:
+    count = raw.detail["count"]
+    return words.finding(
+        raw, places,
+        f"{places.who(raw.cta, raw.warp)} executes `setmaxnreg` with {count} twice, with no synchronization between",
+        f"{words.who(raw, places)}, {count} registers again",
+        "PTX requires all warps of the warpgroup to synchronize between two; this one changes nothing",
+        "delete one of them, or let the warpgroup meet at a barrier between", f"{count} registers",
+    )  # fmt: skip
+
+
+def _misuse(raw: RawFinding, places: Places) -> Finding:
     d, who = raw.detail, places.who(raw.cta, raw.warp)
     more = words.operation(places, raw.pc).endswith("inc")
     asks = f"{'asks for' if more else 'keeps'} {d['count']} registers a thread"

@@ -144,6 +144,8 @@ SAID: list[tuple[str, str, dict[str, int], str, str, str]] = [
     ("tensor-map", "load", {"address": X, "what": 2, "value": 3}, "",
      "a bulk copy that begins at element 3 of the innermost dimension: no multiple of 16 bytes",
      "begin at a multiple of 16 bytes"),
+    ("setmaxnreg-repeated", "inc", {"count": 104}, "inc",
+     "warp 1 executes `setmaxnreg` with 104 twice, with no synchronization between", "delete one of them"),
     ("setmaxnreg", "inc", {"count": 20, "what": 0, "present": 168}, "",
      "`setmaxnreg` with 20: no register count that it takes", "give a multiple of 8 from 24 to 256"),
     ("setmaxnreg", "inc", {"count": 40, "what": 1, "present": 168}, "",

@@ -643,6 +643,16 @@ def test_a_warpgroup_synchronises_between_two_counts_of_registers(k: Kernel, eng
     assert barrier or ran.finding("setmaxnreg").detail == {"count": 96, "what": 4, "present": 104}
 
 
+@pytest.mark.parametrize("registers", [0, 168])
+def test_a_second_count_that_changes_nothing_is_a_warning(k: Kernel, engine: str, registers: int) -> None:
+    """As Triton's worker warps do between two partitions."""
+    k.do("setmaxnreg.dec", immediate=104)
+    k.do("setmaxnreg.dec", immediate=104, tag="second")
+    ran = launch(k, 128, engine, registers=registers)
+    assert ran.codes == ["setmaxnreg-repeated"]
+    assert ran.finding("setmaxnreg-repeated").detail == {"count": 104}
+
+
 @pytest.mark.parametrize(
     ("name", "count", "what"), [("inc", 20, 0), ("inc", 100, 0), ("dec", 264, 0), ("inc", 160, 1), ("dec", 176, 1)]
 )

@@ -362,6 +362,7 @@ _DETAIL = {
     "copy-size": ("bytes", "what"),
     "tensor-map": ("address", "what", "value"),
     "tensormap-proxy": ("address", "what"),
+    "setmaxnreg-repeated": ("count",),
     "setmaxnreg": ("count", "what", "present"),
     "wgmma-register": ("mark",),
     "wgmma-unfenced": ("mark",),

@@ -152,6 +152,10 @@ _CODES = {
     "wgmma-divergence": Code(
         "error", "the four warps of a warpgroup do not execute the same `wgmma`", "wgmma"
     ),
+    "setmaxnreg-repeated": Code(
+        "warning", "a `setmaxnreg` repeats the count of the previous one without synchronization in between",
+        "setmaxnreg", strict=True, rests_on="a `setmaxnreg` that changes nothing needs no synchronization",
+    ),
     "setmaxnreg": Code("error", "a register count that a warp cannot request or release", "setmaxnreg"),
     "out-of-bounds": Code(
         "error", "an access outside the array or with a negative index, or a store to constant memory", "bounds"

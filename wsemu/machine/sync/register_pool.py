@@ -16,7 +16,7 @@ from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, OPCODE
 
 INC, DEC = OPCODE["setmaxnreg.inc"], OPCODE["setmaxnreg.dec"]
-MISUSE = CODE_NUMBERS["setmaxnreg"]
+MISUSE, REPEATED = CODE_NUMBERS["setmaxnreg"], CODE_NUMBERS["setmaxnreg-repeated"]
 BAD_COUNT, DIRECTION, PART, DIFFERENT, AT_ONCE = range(5)
 """detail[1] of a finding"""
 MIX = 0x2545F4914F6CDD1D
@@ -41,11 +41,13 @@ def judge_count(m, warp, w, pc, i, mask):
 
 @compiled
 def follow(m, warp, w, pc, i, mask):
-    """That a warp has executed a setmaxnreg; reported where nothing synchronised it since the one before."""
+    """Note that a warp has executed a setmaxnreg; report it if nothing synchronised it since the one before, which may
+    have had the same count."""
     now = load_i64(warp.clock + 8 * w)
     if m.clocks and warp.adjusted and warp.adjusted_at == now:
         earlier = warp.adjusted_pc
-        record_finding(m.report_entry, m.address, (MISUSE, pc, w, mask, earlier, w), (i.imm, AT_ONCE, warp.held, 0, 0))
+        code = REPEATED if instruction_at(m.code, earlier).imm == i.imm else MISUSE
+        record_finding(m.report_entry, m.address, (code, pc, w, mask, earlier, w), (i.imm, AT_ONCE, warp.held, 0, 0))
     warp.adjusted = (warp.adjusted ^ (i.imm + (512 if i.op == INC else 1024))) * MIX + 1
     warp.adjusted_pc = pc
     warp.adjusted_at = now

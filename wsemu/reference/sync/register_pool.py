@@ -64,15 +64,16 @@ def change(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
 
 
 def _follow(run: WarpRun, name: str, count: int, lanes: int) -> None:
-    """Note what a warp executes; it is wrong where nothing can have synchronised it since the one before."""
+    """Note what a warp executes; it is wrong where nothing can have synchronised it since the one before.  One of the
+    same count changes nothing."""
     pool, warp, watch = run.cta.registers, run.warp.number, run.launch.watch
     done = pool.executed[warp]
     now = watch.order.time((run.cta.number, warp)) if isinstance(watch, ThreadWatch) else -1
     if done and done[-1][3] == now >= 0:
-        detail = {"count": count, "what": AT_ONCE, "present": pool.of_warp[warp]}
-        run.launch.report(
-            RawFinding("setmaxnreg", run.group.pc, run.cta.number, warp, lanes, done[-1][2], warp, detail=detail)
-        )
+        code, detail = "setmaxnreg-repeated", {"count": count}
+        if count != done[-1][1]:
+            code, detail = "setmaxnreg", detail | {"what": AT_ONCE, "present": pool.of_warp[warp]}
+        run.launch.report(RawFinding(code, run.group.pc, run.cta.number, warp, lanes, done[-1][2], warp, detail=detail))
     done.append((name, count, run.group.pc, now))
 
 
