@@ -2,9 +2,9 @@
 
 Detects: by a second run that follows undefined values bit by bit, registers of PTX which the thread has not written on
 its path, whose bits reach something observable: global memory, control flow, an address, an operand.
-Does not detect: registers whose value only instructions read that discard it; in a launch too long to be followed,
-those whose other contents give the same results.  Variables of a Python kernel are 0 before their assignment, as in
-Numba-CUDA.
+Does not detect: registers whose value only instructions read that discard it; in a launch too long for the reference
+engine, where that has to follow them, those whose other contents give the same results.  Variables of a Python kernel
+are 0 before their assignment, as in Numba-CUDA.
 Reference: PTX ISA, "Register State Space": registers are not initialized.  The rule is in `reference.undefined`.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.checkers import observed
 from wsemu.evidence.places import lanes_text
+from wsemu.evidence.readings import culprit
 from wsemu.model.finding import Finding
 from wsemu.model.outcome import Detail
 from wsemu.model.remedy import Cures
@@ -26,7 +27,11 @@ CODES = ("undefined-register",)
 CURES = {
     "undefined-register": Cures(160, "insert move guard unguard"),
 }
-DETAIL = {"undefined-register": Detail({"row": "of the register", **observed.FIELDS})}
+DETAIL = {
+    "undefined-register": Detail(
+        {"row": "of the register", **observed.FIELDS}, {"compared": "1: two contents show it, not where"}
+    )
+}
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
@@ -41,4 +46,5 @@ def explain(raw: RawFinding, places: Places) -> Finding:
         notes=["a register holds an arbitrary value until an instruction writes it; 0 was used here"],
         help=f"write {register} on every path that leads here",
         count=raw.count,
+        steps=[] if raw.detail.get("compared") else [culprit(raw, places)],
     )

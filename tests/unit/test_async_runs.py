@@ -367,3 +367,22 @@ def test_registers_that_others_have_given(check):
     check(traded, 256, y).assert_clean()
     assert y.all()
     assert {f.code for f in check(asked_for_more, 256, y).errors} == {"deadlock"}
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("checker", ["deadlock", "bank-conflict"])
+def test_registers_change_hands_where_no_clocks_are_kept(checker, engine):
+    """Without races, barriers and written bytes to look for, warps have no clocks."""
+    kernel = wsemu.load_ptx(""".version 8.4
+        .target sm_90a
+        .address_size 64
+        .visible .entry k(.param .u64 out) .maxntid 128 .minnctapersm 1
+        {
+            .reg .b64 %a<3>; .reg .b32 %r1;
+            ld.param.u64 %a1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %a2, %r1, 4; add.u64 %a1, %a1, %a2;
+            setmaxnreg.dec.sync.aligned.u32 40;
+            st.global.u32 [%a1], %r1;
+            ret;
+        }""").only()
+    arguments = (np.zeros(128, np.int32),)
+    assert wsemu.check(kernel, 1, 128, arguments, checkers=[checker], engine=engine).verdict == "verified"

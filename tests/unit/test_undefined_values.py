@@ -11,8 +11,12 @@ import wsemu
 from tests.unit.test_ptx_lowering import INDEX, text
 from wsemu import cuda
 from wsemu.launch import undefined
+from wsemu.launch.hooks import starting
+from wsemu.launch.replay import run as replay
+from wsemu.launch.replay.machine import ReplayError
 
 if TYPE_CHECKING:
+    from wsemu.model.bound import Bound
     from wsemu.model.settings import Engine
 
 ENGINES = ("vm", "reference")
@@ -317,6 +321,35 @@ def test_each_thing_that_a_register_reaches_needs_no_interpreter(sink, request):
     request.getfixturevalue("no_interpreter")
     report = checked(SINKS[sink], "vm")
     assert [f.sites[-1].text for f in report.findings] == [f.sites[-1].text for f in slow.findings]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("sink", SINKS)
+def test_a_register_has_a_witness_that_replays(sink, engine):
+    launches: list[Bound] = []
+
+    def keep(bound: Bound) -> None:
+        launches.append(bound._replace(segments=[(data.copy(), writable) for data, writable in bound.segments]))
+
+    starting.append(keep)
+    try:
+        report = checked(SINKS[sink], engine)
+    finally:
+        starting.remove(keep)
+    finding = next(finding for finding in report.errors if finding.code == "undefined-register")
+    witness = report.witness(finding)
+    assert replay.follow(launches[0], witness.code, witness.steps).codes == ["undefined-register"]
+    if sink == "store":
+        elsewhere = witness.steps[0].model_copy(update={"instruction": 0, "does": "alu"})
+        with pytest.raises(ReplayError, match="without `undefined-register`"):
+            replay.follow(launches[0], witness.code, [elsewhere])
+
+
+def test_a_register_that_two_contents_show_has_no_witness(monkeypatch):
+    """They show that it reaches something, not where."""
+    monkeypatch.setattr(undefined, "MAX_FOLLOWED", 1)
+    report = checked(SOURCES["a copy in local memory"][0] + TO.format("%r8"), "vm")
+    assert [(finding.code, finding.steps) for finding in report.errors] == [("undefined-register", [])]
 
 
 def test_of_several_registers_each_is_named(no_interpreter):

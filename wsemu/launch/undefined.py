@@ -256,7 +256,7 @@ def _compared(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) 
         if not same:
             pc = _first_read(bound, rows)
             reached = {Source("register", row): Reach("store", pc, 0, 0, 0) for row in sorted(rows)[:1]}
-            return Followed({}, reached, {})
+            return Followed({}, reached, {}, compared=True)
     return Followed({}, {}, {})
 
 
@@ -339,7 +339,7 @@ def _detail(reach: Reach) -> dict[str, int]:
 def _arisen(source: Source, reach: Reach, followed: Followed) -> RawFinding:
     """Return the finding of a source that the engines do not note: a register, or what an exchange returns."""
     if source.kind == "register":
-        detail = {"row": source.place} | _detail(reach)
+        detail = {"row": source.place} | _detail(reach) | ({"compared": 1} if followed.compared else {})
         return RawFinding("undefined-register", reach.pc, reach.cta, reach.warp, 1 << reach.lane, detail=detail)
     cta, warp, lane, address, size = followed.arisen[source]
     if source.kind == "shuffle":  # there was no room for it among the findings that the engine keeps

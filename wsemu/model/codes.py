@@ -205,7 +205,7 @@ NOT_REPLAYED = (
 )  # fmt: skip
 """codes that `--strict` makes errors and that no schedule shows: they have no witness"""
 NOT_OF_AN_ORDER = (
-    "transfer-missed", "transfer-duplicated", "transfer-spilled", "undefined-register", "undefined-behavior",
+    "transfer-missed", "transfer-duplicated", "transfer-spilled", "undefined-behavior",
 )  # fmt: skip
 """codes of errors that addresses, operands or registers decide: no schedule and no witness, unless only some orders of
 atomics lead to them"""

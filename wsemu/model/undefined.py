@@ -64,5 +64,7 @@ class Followed(NamedTuple):
     """the launch was followed to its end, which it reached: a value of one that stops may still be on its way"""
     steered: int = -1
     """the first instruction that an undefined register may steer in a launch too long to be followed; -1: none"""
+    compared: bool = False
+    """two contents of undefined registers show that they reach something, not where"""
     most: int = 0
     """how many warp instructions of it were followed at most"""

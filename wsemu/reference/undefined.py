@@ -61,6 +61,8 @@ class Undefined:
         self._sources: list[Source] = []
         self._numbers: dict[Source, int] = {}
         self._followed = Followed({}, {}, {})
+        self.places: set[tuple[int, int, int]] = set()
+        """(instruction, CTA, warp) that undefined registers reach"""
         self._registers = {
             row: (1 << width(type_)) - 1 | self._source(Source("register", row)) for row, type_, _ in program.undefined
         }
@@ -370,6 +372,8 @@ class Undefined:
         reached = self._followed.reached
         for lane, shadow in shadows.items():
             for source in self._named((shadow,)):
+                if source.kind == "register":
+                    self.places.add((run.group.pc, run.cta.number, run.warp.number))
                 if source not in reached:
                     reached[source] = Reach(sink, run.group.pc, run.cta.number, run.warp.number, lane)
         if self._until and self._until <= reached.keys():

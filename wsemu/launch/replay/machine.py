@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Event, Status
     from wsemu.reference.run import Cta
     from wsemu.reference.state import Warp
+    from wsemu.reference.undefined import Undefined
 
 _OF_BARRIERS = ("arrive", "sync", "exit")
 """what steps do, as `isa.step_word` has it, that are events by that name"""
@@ -48,7 +49,15 @@ def linear(step: Step, grid: tuple[int, int, int]) -> int:
 class Machine:
     """The launch on the reference interpreter, moved warp by warp; arrays are copies."""
 
-    def __init__(self, bound: Bound, steps: Sequence[Step], budget: int, *, races: bool = False) -> None:
+    def __init__(
+        self,
+        bound: Bound,
+        steps: Sequence[Step],
+        budget: int,
+        *,
+        races: bool = False,
+        undefined: Undefined | None = None,
+    ) -> None:
         configuration = bound.configuration
         self.grid = configuration.grid
         wanted = TraceRequest(frozenset(step.instruction for step in steps))
@@ -58,6 +67,7 @@ class Machine:
             [(data.copy(), writable) for data, writable in bound.segments],
             configuration.dynamic_shared, budget, options, clusters=configuration.cluster != (1, 1, 1),
         )  # fmt: skip
+        self.launch.undefined = undefined
         outcome = Outcome("done", group=bound.group, window=self.launch.window)
         self.places = Places(bound.program, configuration.grid, configuration.block, outcome, bound.arrays)
         self._ctas: dict[int, Cta] = {}

@@ -36,6 +36,7 @@ from wsemu.model.finding import Step
 from wsemu.model.isa import LANES, NAMES, OPERATIONS, step_word
 from wsemu.reference.run import BudgetError, Cta
 from wsemu.reference.sync.named_barrier import StopError
+from wsemu.reference.undefined import Undefined
 from wsemu.reference.warp import WarpRun
 
 if TYPE_CHECKING:
@@ -417,6 +418,19 @@ def _reached(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlie
     return result.model_copy(update={"codes": [code]})
 
 
+def _used(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
+    """Run the CTA in order, until an undefined register reaches the instruction of the step."""
+    undefined = Undefined(bound.program)
+    machine = Machine(bound, steps, budget, undefined=undefined)
+    for number in earlier:
+        machine.in_order(machine.begun(number))
+    step, cta = steps[-1], machine.cta(steps[-1])
+    result = _ended(machine, cta, list(steps))
+    if (step.instruction, cta.number, step.warp) not in undefined.places:
+        raise ReplayError(f"warp {step.warp} comes through line {step.line} without `{code}`")
+    return result.model_copy(update={"codes": [code]})
+
+
 def _ended(machine: Machine, cta: Cta, steps: list[Step]) -> Replay:
     """Run a CTA to its end, and say how it ended."""
     status, trace = machine.in_order(cta)
@@ -455,4 +469,5 @@ _ROOMS = {
     "intra-warp-race": _within_a_warp,
     "barrier-recycling": _swapped,
     "deadlock": _stuck,
+    "undefined-register": _used,
 }

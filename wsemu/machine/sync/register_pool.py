@@ -43,7 +43,7 @@ def judge_count(m, warp, w, pc, i, mask):
 def follow(m, warp, w, pc, i, mask):
     """Note that a warp has executed a setmaxnreg; report it if nothing synchronised it since the one before, which may
     have had the same count."""
-    now = load_i64(warp.clock + 8 * w)
+    now = load_i64(warp.clock + 8 * w) if m.clocks else np.int64(-1)
     if m.clocks and warp.adjusted and warp.adjusted_at == now:
         earlier = warp.adjusted_pc
         code = REPEATED if instruction_at(m.code, earlier).imm == i.imm else MISUSE
