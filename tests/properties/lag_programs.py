@@ -208,6 +208,19 @@ def ring(random: Random) -> Program:
     return _edited(random, counts, made)
 
 
+def split(random: Random) -> Program:
+    """A ring whose lanes wait for, or arrive on, an mbarrier each in one instruction."""
+    rounds, apart = random.randrange(1, 4), random.random() < 0.7
+    counts = [1, 1, 1]
+    made: list[list[Step]] = [[], []]
+    for turn in range(rounds):
+        free, full = turn & 1 ^ 1, turn & 1
+        waits = [Step(WAIT, ((1, free), (2, free)))] if apart else [_step(random, WAIT, b, free, 3) for b in (1, 2)]
+        made[0] += [*waits, *_meet(random), _step(random, ARRIVE, 0, 0, 1)]
+        made[1] += [_step(random, WAIT, 0, full, 3), *_meet(random), Step(ARRIVE, ((1, 0), (2, 0)))]
+    return _edited(random, counts, made)
+
+
 def mixed(random: Random) -> Program:
     """Random steps."""
     counts = [random.randrange(1, 4) for _ in range(MBARRIERS)]
@@ -252,7 +265,7 @@ def _edited(random: Random, counts: list[int], made: list[list[Step]]) -> Progra
     return Program(tuple(counts), tuple(map(tuple, made)))
 
 
-LAG_FAMILIES: Final = {"ring": ring, "mixed": mixed}
+LAG_FAMILIES: Final = {"ring": ring, "split": split, "mixed": mixed}
 
 
 # -- judgement --------------------------------------------------------------------------------------------------------

@@ -30,6 +30,12 @@ def test_what_numbers_decide_is_enumerated(text: str, verdict: str, faults: set[
     assert check_steered(program).verdict == verdict
 
 
+def test_stores_of_one_value_may_be_a_race_where_atomics_steer() -> None:
+    judged = judged_steered(parse("1 1 | n(0) w(1,0) g(0) g(0) n(0) | w(0,0) a(1) w(0,1) D(0,1)"), ("vm", "reference"))
+    assert (judged.outlook.faults, judged.outlook.same) == (frozenset(), True)
+    assert not judged.complaints, judged
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_random_programs(seed: int) -> None:
     source = random.Random(f"steered {seed}")

@@ -373,6 +373,12 @@ def test_random_programs_whose_ctas_are_counted(monkeypatch: pytest.MonkeyPatch)
             " | P1@1: R f acquire gpu -> a; W x 2; W f 1 release gpu & W g 2 release gpu"),
             "stores one value", "incomplete",
         ),
+        (  # a `cas` that fails writes nothing
+            ("P0@0: A cas f 1 acquire gpu until 0; W x 1 & W y 2; W f 0 release gpu"
+            " | P1@0: A cas f 1 acquire gpu until 0; W x 1; R f weak volatile & R g weak volatile;"
+            " W f 0 release gpu & W g 2 release gpu"),
+            "is right", "incomplete",
+        ),
         (
             ("P0@0: W x 2 & W y 2; W g 1 release gpu"
             " | P1@1: R f acquire gpu -> a; W x 1; W f 1 release gpu & W g 2 release gpu"),

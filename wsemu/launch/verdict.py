@@ -40,6 +40,7 @@ from wsemu.model.isa import (
     NAMES,
     OPERATIONS,
     PARTS_SHIFT,
+    READ,
     SEGMENT_SHIFT,
     SHARED,
     access_shape,
@@ -485,7 +486,15 @@ def _without_parts(wanted: list[RawFinding], places: Places) -> tuple[list[RawFi
         for raw in met
     ]
     out = {id(raw) for raw in met} | {id(raw) for raw in wanted if raw.code in ("intra-warp-race", "missing-fence")}
+    out |= {id(raw) for raw in wanted if _may_write_nothing(places.program, raw)}  # which no order is tried to find out
     return [raw for raw in wanted if id(raw) not in out], list(dict.fromkeys(reasons))
+
+
+def _may_write_nothing(program: Program, raw: RawFinding) -> bool:
+    """Return whether a race is one of a plain read and of a `cas`, which writes nothing where it fails."""
+    if raw.code not in RACES or READ not in (raw.detail["kind"], raw.detail["other_kind"]):
+        return False
+    return any(_is_atomic(program, pc) and ".cas." in NAMES[int(program.code[pc, 0])] for pc in (raw.pc, raw.other_pc))
 
 
 def meets_a_part(program: Program, raw: RawFinding) -> bool:
