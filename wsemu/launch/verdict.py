@@ -51,7 +51,7 @@ from wsemu.model.program import UNDEFINED, Program
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from wsemu.launch.explore.decide import Decided
+    from wsemu.launch.explore.decided import Decided
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Event, FindingKey, Outcome, RawFinding, Trace, Tracer
     from wsemu.model.settings import Settings

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wsemu.launch.explore.arrays import copy_arrays, put_back
 from wsemu.launch.explore.kin import NOTHING, Did, Kin
 from wsemu.launch.explore.search import is_warning
 from wsemu.launch.explore.session import Ask
@@ -151,7 +152,7 @@ class Crowds:
         self.bound, self.session, self.begin = bound, session, begin
         self.apart, self.steering = apart, steering
         self.code = bound.program.code.tolist()
-        self.initial = [data.copy() for data, _ in bound.segments]
+        self.initial = copy_arrays(bound)
         self.known: dict[tuple[int, tuple[Step, ...]], Ran] = {}
         self.sizes: dict[Place, int] = {}
         self.numbered: dict[Place, int] = {}
@@ -296,9 +297,7 @@ class Crowds:
                 raise UnfitError
             session, size = self.session, self._size(ask)
             session.load(cta, local.ran[cta].saved)
-            for (data, writable), kept in zip(self.bound.segments, self.initial, strict=True):
-                if writable:
-                    data[:] = kept
+            put_back(self.bound, self.initial)
             session.write(ask.place, int.from_bytes(value, "little"), size)
             moved = session.go(ask._replace(cta=cta))
             self.known[cta, path] = self._ran(cta, moved, self._at([d for d, _ in self.bound.segments], ask.place))

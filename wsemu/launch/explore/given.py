@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wsemu.launch.explore.arrays import copy_arrays, put_back
 from wsemu.launch.explore.sessions import make_session
 from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, NAMES, SEGMENT_SHIFT, SHARED, access_shape
 from wsemu.proof import slots
@@ -56,17 +57,13 @@ class Given:
         and as which, shows in a run whose adds return what they would the other way round."""
         if self.bound.configuration.ctas * self.bound.configuration.warps > MOST_WARPS:
             return False
-        kept = [data.copy() for data, _ in self.bound.segments]
-        for (data, writable), old in zip(self.bound.segments, before, strict=True):
-            if writable:
-                data[:] = old
+        kept = copy_arrays(self.bound)
+        put_back(self.bound, before)
         session = make_session(self.bound, found.counters, slots.accesses(self.bound.program))
         try:
             return self._compared(session, found, before)
         finally:
-            for (data, writable), left in zip(self.bound.segments, kept, strict=True):
-                if writable:
-                    data[:] = left
+            put_back(self.bound, kept)
             session.close()
 
     def _compared(self, session: Session, found: Plan, before: list[Any]) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.evidence.places import Places
+from wsemu.launch.explore.arrays import put_back
 from wsemu.model.codes import CODES, SCHEDULES
 from wsemu.model.data import replace
 from wsemu.model.isa import ATOMICS, NAMES, OPCODE
@@ -16,7 +17,7 @@ from wsemu.model.isa import ATOMICS, NAMES, OPCODE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wsemu.launch.explore.decide import Decided
+    from wsemu.launch.explore.decided import Decided
     from wsemu.model.bound import Bound
     from wsemu.model.finding import Residency
     from wsemu.model.outcome import Outcome, Tracer
@@ -70,7 +71,7 @@ class Orders:
             self.known = self.decide(places, initial)
         if self.known is not None and (self.known.proven or self.known.findings):
             return False
-        _put_back(self.bound, before)
+        put_back(self.bound, before)
         self.stays = self._stays(before)
         return True
 
@@ -83,7 +84,7 @@ class Orders:
         counts = []
         for steps in (PATIENCE, 2 * PATIENCE):
             outcome = ran(self.bound, 1, steps)[0]
-            _put_back(self.bound, before)
+            put_back(self.bound, before)
             counts.append(np.array(outcome.executions))
             if outcome.status != "budget":
                 return False
@@ -102,8 +103,9 @@ class Orders:
 
     def decide(self, places: Places, initial: Callable[[], list[Any]]) -> Decided | None:
         """What trying all orders says; None where they cannot be tried."""
-        from wsemu.launch.explore.decide import by_arrivals, decide, feasible, small
+        from wsemu.launch.explore.decide import decide, feasible, small
         from wsemu.launch.explore.given import known_rows
+        from wsemu.launch.explore.methods import by_arrivals
 
         if self.known is not None:
             return self.known
@@ -117,22 +119,16 @@ class Orders:
         if not kept or not feasible(bound, places):
             return None
         left = [data.copy() for data, _ in bound.segments]
-        _put_back(bound, before)
+        put_back(bound, before)
         stays = left if places.outcome.status == "done" else None
         found = by_arrivals(bound, places, known_rows(bound), left=stays)
         if found is None and small(bound):
             found = decide(bound, places, left=stays, first=self.first)
         elif found is None:
-            _put_back(self.bound, left)
+            put_back(self.bound, left)
         self.tried = found is not None
         self.needed = found.needed if found is not None else None
         return found
-
-
-def _put_back(bound: Bound, before: list[Any]) -> None:
-    for (data, writable), kept in zip(bound.segments, before, strict=True):
-        if writable and kept is not None and kept is not data:
-            data[:] = kept
 
 
 class _Key:

@@ -1,0 +1,45 @@
+"""Which accesses of a launch are tried in all their orders, and which arrays may decide something."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wsemu.evidence.places import Places
+from wsemu.model.isa import ATOMICS, FIRST_ARRAY, NAMES, OPCODE, OPERATIONS, SCOPES
+from wsemu.proof import taint
+from wsemu.proof.contents import Contents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wsemu.model.bound import Bound
+
+ACCESSES = ("load", "store", "atomic")
+
+
+def find_scopes(bound: Bound) -> int:
+    """The scopes without all CTAs that strong accesses of a launch name."""
+    code = bound.program.code
+    atomics = np.isin(code[:, 0], [OPCODE[name] for name in ATOMICS])
+    return int(np.bitwise_or.reduce(code[atomics, 7], initial=0)) & SCOPES
+
+
+def find_kinds(bound: Bound, kinds: Iterable[str]) -> list[int]:
+    return [pc for pc, op in enumerate(bound.program.code[:, 0].tolist()) if OPERATIONS[NAMES[op]].kind in kinds]
+
+
+def find_steering(bound: Bound, places: Places) -> frozenset[int]:
+    """The arrays whose contents may decide something."""
+    contents = Contents(bound.program, [1] * len(bound.program.code), places.segment_of.get)
+    known = {source.segment - FIRST_ARRAY for source in contents.sources}
+    found = {source.segment - FIRST_ARRAY for source in contents.steering()}
+    return frozenset(found | set(range(len(bound.segments))) - known)
+
+
+def find_ordered(bound: Bound, places: Places, atomics: frozenset[int]) -> frozenset[int]:
+    """The atomics whose order is tried: not those that only add up, whatever their order, and whose results nobody
+    uses.  What they happen to order is no order: another schedule has it the other way round."""
+    unwritten = taint.read_only(bound.program, places.segment_of.get, atomics)
+    return atomics - taint.commuting_unused(bound.program, atomics, places.segment_of.get) - unwritten

@@ -1,0 +1,103 @@
+"""Methods that decide a launch without trying each order of its strong accesses."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+from wsemu.evidence.places import Places
+from wsemu.launch.explore.accesses import ACCESSES, find_kinds, find_ordered, find_scopes, find_steering
+from wsemu.launch.explore.arrays import copy_arrays, put_back
+from wsemu.launch.explore.decided import Case, Decided
+from wsemu.launch.explore.describe import describe_missing_fence, group_by_fence
+from wsemu.launch.explore.together import Together, together
+from wsemu.model.finding import Finding
+from wsemu.model.residency import residency
+from wsemu.proof import taint
+from wsemu.proof.threads import Shared
+
+if TYPE_CHECKING:
+    from wsemu.model.bound import Bound
+
+
+def by_arrivals(bound: Bound, places: Places, known: dict[int, int], *, left: list[Any] | None) -> Decided | None:
+    """Whether all orders end well of a launch whose CTAs each arrive at a counter, once."""
+    from wsemu.launch.explore.arrivals import Arrivals
+
+    if (find_scopes(bound) and math.prod(bound.configuration.grid) > 1) or bound.program.asynchronous:
+        return None  # they need not be atomic with each other; copies are not followed there
+    logged = frozenset(find_kinds(bound, ACCESSES))
+    ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
+    data = taint.like_data(bound.program, ordered, places.segment_of.get)
+    initial = copy_arrays(bound)
+    found = Arrivals(bound, ordered - data, logged, known, places.segment_of.get, data).decided()
+    stays = initial if found is None else left if left is not None else found.end[0]
+    put_back(bound, stays)
+    if found is None:
+        return None
+    notes = (
+        ()
+        if found.results < 2
+        else (f"what is left in arrays depends on which CTA comes last: {found.results:,} results are possible",)
+    )
+    told = [describe_missing_fence(places, pc, ask, at) for pc, (ask, at) in found.unfenced.items()]
+    return Decided(proven=True, notes=notes, findings=group_by_fence(told), how="whichever CTA comes last")
+
+
+def judge_room(said: Decided | None, met: Together | None, bound: Bound, places: Places) -> Decided | None:
+    """What is said of a launch whose CTAs wait for each other: a deadlock where not all of them fit at once."""
+    if said is None or met is None or met.ctas == 1:
+        return said
+    needed = residency(bound.program, bound.configuration, met.ctas, "launch", bound.settings.sms)
+    if needed.fits or met.waits is None:
+        return said._replace(needed=needed)
+    ask = met.waits
+    element = places.element(ask.place[1], ask.pc)
+    who = places.who(ask.cta, ask.warp)
+    finding = Finding(
+        code="deadlock",
+        message=f"{who} waits for `{element}` to change: that takes a CTA that has no room to begin",
+        sites=[places.site(ask.pc, f"{who} waits here for ever", cta=ask.cta, warp=ask.warp)],
+        notes=[f"the launch {needed}, which wait for each other: {needed.held(bound.configuration.arch)}"],
+        help="launch fewer CTAs, smaller ones, or let none wait for one that begins after it",
+        holds_in="some schedules",
+    )
+    return Decided(findings=(finding,), needed=needed)
+
+
+def by_thread_modular_reasoning(case: Case) -> Decided | None:
+    """Thread-modular: each CTA by itself is right, whatever it reads of others."""
+    from wsemu.launch.explore.messages import Messages
+    from wsemu.launch.explore.ways import Own
+
+    bound, places, session, apart, begin = case
+    if begin(Shared(), lockstep=False).by_clusters:
+        return None
+    own = functools.partial(Own, *begin.args, **begin.keywords, lockstep=bound.settings.lockstep)
+    steering = functools.partial(find_steering, bound, places)
+    messages = Messages(bound, session, own, apart, steering, begin.keywords["data"])
+    if not messages.proven():
+        return None
+    notes = () if messages.one_result else ("what is left in arrays may depend on the order of atomics",)
+    said = Decided(proven=True, notes=notes, how="whatever each CTA reads of what others tell it")
+    return judge_room(said, together(session), bound, places)
+
+
+def by_counter_abstraction(case: Case) -> Decided | None:
+    """Counter abstraction: CTAs that synchronise alike are right, however many of them stand where."""
+    from wsemu.launch.explore.crowds import Crowds
+    from wsemu.launch.explore.kin import Kin
+
+    bound, places, session, apart, begin = case
+    if begin(Shared(), lockstep=False).by_clusters:
+        return None
+    options = {**begin.keywords, "cluster_of": int, "others": True}
+    one = functools.partial(Kin, begin.args[0], 1, begin.args[2], **options, lockstep=bound.settings.lockstep)
+    if not Crowds(bound, session, one, apart, functools.partial(find_steering, bound, places)).proven():
+        return None
+    said = Decided(
+        proven=True, notes=("what is left in arrays may depend on the order of atomics",),
+        how="however many CTAs stand where",
+    )  # fmt: skip
+    return judge_room(said, together(session), bound, places)
