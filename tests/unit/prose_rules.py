@@ -77,7 +77,8 @@ NEGATION = re.compile(r"\b(no|not|none|nothing|nobody|never|neither|nor|without|
 IRREGULAR = frozenset(
     "begun bound brought built caught chosen dealt done drawn driven fed felt forgotten found given gone got grown "
     "heard held hidden hit kept known laid led left lent lost made meant met paid proven put said seen sent shown "
-    "shot sold sought spent spoken stolen struck stuck taken taught thought thrown told torn undone won worn written".split()
+    "shot sold sought spent spoken stolen struck stuck taken taught thought thrown told torn undone "
+    "won worn written".split()
 )
 NO_PARTICIPLES = frozenset("embed exceed feed need proceed put seed speed hit".split())
 PREPOSITION = re.compile(r"_(of|at|by|in|on|for|apart|again|behind|before|so|anyhow)$")
