@@ -94,3 +94,35 @@ Definition mbarrier_wait b p := [Test b p].
 
 (* a bulk copy of one word: agent q reads src, writes dst, completes n bytes on b *)
 Definition bulk_copy q dst src b n := [Fork q [Load src; Save dst (hd 0); Put b (fun _ => Count 0 0 0 n)]].
+
+(* a group: __syncwarp, __syncthreads, barriers of clusters and grids; m is the thread's number in the group *)
+Definition group_sync b m := [Enter b (fun _ => Join m 0); Await b nothing].
+Definition group_arrive b m := [Enter b (fun _ => Join m 0)].     (* barrier.cluster.arrive: the phase is the newest result *)
+Definition group_wait b := [Await b nothing].                     (* barrier.cluster.wait *)
+Definition exit_group b m := [Put b (fun _ => Leave m)].          (* exit *)
+
+(* warp-wide operations: each thread gets the values of all *)
+Definition exchange b m F (select : list (nat * nat) -> nat) :=
+  [Enter b (fun h => Join m (F h)); Await b (fun a => match a with Group _ _ values => [select values] | _ => [] end)].
+Definition value_of m (values : list (nat * nat)) := fold_right (fun x v => if Nat.eqb (fst x) m then snd x else v) 0 values.
+Definition shfl b m source F := exchange b m F (value_of source).
+Definition vote_any b m F := exchange b m F (fun values => if existsb (fun x => 0 <? snd x) values then 1 else 0).
+Definition ballot b m F := exchange b m F (fun values => fold_right (fun x v => (if 0 <? snd x then 2 ^ fst x else 0) + v) 0 values).
+Definition reduce_add b m F := exchange b m F (fun values => fold_right (fun x v => snd x + v) 0 values).
+
+(* rule B14: a warp counts once, when all its live lanes have arrived.  Group g has these lanes, and one of them registers for the warp. *)
+Definition lane_arrives g m (registers : bool) b n := group_sync g m ++ (if registers then bar_arrive b n else []).
+Definition lane_syncs g m (registers : bool) b n := group_sync g m ++ (if registers then bar_sync b n else []) ++ group_sync g m.
+
+(* groups of asynchronous operations: the group is an mbarrier with one arrival for each operation, and only its thread waits for it *)
+Definition async_copy q dst src group := [Fork q [Load src; Save dst (hd 0); Put group (fun _ => Count 1 0 0 0)]].
+Definition async_multiply q acc x y group :=
+  [Fork q [Load acc; Load x; Load y; Save acc (fun h => nth 2 h 0 + nth 1 h 0 * nth 0 h 0); Put group (fun _ => Count 1 0 0 0)]].
+Definition wait_group group := [Test group false].
+(* a bulk store: its source has been read when group r completes, its bytes are written when group w completes *)
+Definition bulk_store q dst src r w := [Fork q [Load src; Put r (fun _ => Count 1 0 0 0); Save dst (hd 0); Put w (fun _ => Count 1 0 0 0)]].
+(* cp.async.mbarrier.arrive.noinc after the copies of some groups *)
+Definition arrive_after q groups b := [Fork q (map (fun g => Test g false) groups ++ [Put b (fun _ => Count 1 0 0 0)])].
+(* a multicast: one agent for each destination, with the mbarrier of the CTA that it goes to *)
+Definition multicast src n (targets : list (process * address * object)) :=
+  concat (map (fun t => bulk_copy (fst (fst t)) (snd (fst t)) src (snd t) n) targets).

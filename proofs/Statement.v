@@ -5,7 +5,7 @@
     barriers, groups and mbarriers, and its section [Rules56] defines R5 and R6.  README.md explains the theorems in English. *)
 From Coq Require Import List Arith Permutation.
 Import ListNotations.
-From Wsemu Require Import Machine Rules Steps Residual Invariant Diamond OneRun Exact Gpu Stages Clocks Checker Programs Examples Needed.
+From Wsemu Require Import Machine Rules Steps Residual Invariant Diamond OneRun Exact Gpu Stages Groups Clocks Checker Programs Examples Needed.
 
 (** Processes are arbitrary deterministic automata ([next], [resume]) with local states L and values V.  [objects] gives the kind of each
     object: a named barrier, a group of n threads, an mbarrier with count n, or an uninitialized mbarrier.  [strict] selects
@@ -63,6 +63,23 @@ Theorem barriers_need_R1_alone :
   rule_recycle T -> no_race T -> decides s0 r0 T f.
 Proof. intros Hb Hw R1 RR. eapply barriers_decide; eauto. split; assumption. Qed.
 
+(** A group (warp-wide operations, __syncthreads, the barriers of clusters and grids) keeps R1 by itself, if each thread waits for the phase
+    before it registers again and does not register after its exit ([disciplined]). *)
+Theorem groups_keep_R1 : forall b n number,
+  objects b = Group n n [] -> disciplined L V next resume objects strict T b n number ->
+  forall g c1 y1 c2 y2, In (c1, (Register b y1, g)) T -> In (c2, (Register b y2, S g)) T -> before T c1 c2.
+Proof.
+  intros b n number Hb D. assert (H : reference s0 r0 T f) by (split; assumption).
+  intros g c1 y1 c2 y2. eapply disciplined_recycles; eauto.
+Qed.
+
+(** So with groups alone, race freedom suffices. *)
+Theorem groups_need_race_freedom_alone :
+  (forall b, exists n number, objects b = Group n n [] /\ disciplined L V next resume objects strict T b n number) ->
+  (forall e b p h, ~ In (e, (Wait b (Parity p), h)) T) ->
+  no_race T -> decides s0 r0 T f.
+Proof. intros Hg Hw RR. eapply groups_decide; eauto. split; assumption. Qed.
+
 (** For mbarriers with arrivals only, R1 to R3 and race freedom suffice. *)
 Theorem arrivals_need_R1_to_R3 :
   (forall b, fresh (objects b) /\ objects b <> Dead) ->
@@ -103,6 +120,8 @@ Proof. exact verify_sound. Qed.
 Print Assumptions one_run_decides_every_schedule.
 Print Assumptions barriers_need_R1_alone.
 Print Assumptions arrivals_need_R1_to_R3.
+Print Assumptions groups_keep_R1.
+Print Assumptions groups_need_race_freedom_alone.
 Print Assumptions peeks_hold.
 Print Assumptions races_are_found_in_some_schedule.
 Print Assumptions checker_is_sound.
