@@ -1,4 +1,4 @@
-"""Which accesses of a launch are tried in all their orders, and which arrays may decide something."""
+"""The accesses of a launch whose orders are tried, and the arrays whose contents may steer it."""
 
 from __future__ import annotations
 

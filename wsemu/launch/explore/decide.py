@@ -11,7 +11,7 @@ from wsemu.launch.explore.accesses import ACCESSES, find_kinds, find_ordered
 from wsemu.launch.explore.arrays import arrays_restored, copy_arrays, put_back
 from wsemu.launch.explore.decided import Case, Decided, Method
 from wsemu.launch.explore.describe import Description
-from wsemu.launch.explore.methods import by_counter_abstraction, by_thread_modular_reasoning, judge_room
+from wsemu.launch.explore.methods import decide_by_counter_abstraction, decide_thread_modularly, judge_room
 from wsemu.launch.explore.nodes import Reached, Result
 from wsemu.launch.explore.polls import Polls, polled
 from wsemu.launch.explore.replays import DiffersError, Replays, followed
@@ -163,13 +163,13 @@ class _Attempt:
         _weigh(session)
         try:
             asynchronous = bound.program.asynchronous
-            if not asynchronous and (said := self._by(by_thread_modular_reasoning, session, begin)) is not None:
+            if not asynchronous and (said := self._by(decide_thread_modularly, session, begin)) is not None:
                 return said
             apart, crowded = suits(bound), not asynchronous and session.ctas > 1
             search = self._search(session, Knowledge, samples=False, most=FEW_STEPS if crowded else 0)
             result = search.run()
             if crowded and result.why:
-                said = self._by(by_counter_abstraction, session, begin)
+                said = self._by(decide_by_counter_abstraction, session, begin)
                 if said is not None:
                     return said
                 if result.why == "steps":

@@ -1,4 +1,4 @@
-"""What a method says of all orders of a launch, and what it is given."""
+"""The input and the result of a method that decides all orders of a launch."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ if TYPE_CHECKING:
 
 
 class Decided(NamedTuple):
-    """What trying all orders says of a launch."""
+    """The result of a method for a launch."""
 
     proven: bool = False
     findings: tuple[Finding, ...] = ()
     reasons: tuple[str, ...] = ()
-    """why nothing is decided"""
+    """the causes of an `incomplete` verdict"""
     notes: tuple[str, ...] = ()
     how: str = ""
-    """of all orders, by what they were told apart"""
+    """the words for the method in a report"""
     needed: Residency | None = None
     """the CTAs that wait for each other"""
 
 
 class Case(NamedTuple):
-    """What a method is given of a launch whose arrays are as before it."""
+    """The input of a method: a launch whose arrays hold their first contents."""
 
     bound: Bound
     places: Places
     session: Session
     apart: Callable[[int, list[Ask]], bool]
-    """whether lanes of a warp of a CTA, as it stands, may come to ordered accesses in an order that is not tried"""
+    """returns whether lanes of a warp of a CTA may reach ordered accesses in an order that is not tried"""
     begin: functools.partial[Knowledge]
-    """what begins what is known of all threads"""
+    """creates the clocks of all threads"""
 
 
 class Method(Protocol):
-    """A method that decides launches without trying each order; it only ever proves.  None: it decides nothing here."""
+    """A method that proves launches without trying each order."""
 
     def __call__(self, case: Case) -> Decided | None:
-        """Decide a launch; the arrays are left as some order leaves them."""
+        """Return the result, or None if the method does not apply; the arrays hold what some order leaves."""

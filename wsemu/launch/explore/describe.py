@@ -1,4 +1,4 @@
-"""What trying all orders of a launch came to, in the words of a report."""
+"""The result of trying all orders of a launch, in the words of a report."""
 
 from __future__ import annotations
 

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
 
 
-def by_arrivals(bound: Bound, places: Places, known: dict[int, int], *, left: list[Any] | None) -> Decided | None:
-    """Whether all orders end well of a launch whose CTAs each arrive at a counter, once."""
+def decide_by_arrivals(
+    bound: Bound, places: Places, known: dict[int, int], *, left: list[Any] | None
+) -> Decided | None:
+    """Return the result for a launch whose CTAs each arrive at one counter once: all orders end well, or None."""
     from wsemu.launch.explore.arrivals import Arrivals
 
     if (find_scopes(bound) and math.prod(bound.configuration.grid) > 1) or bound.program.asynchronous:
@@ -66,7 +68,7 @@ def judge_room(said: Decided | None, met: Together | None, bound: Bound, places:
     return Decided(findings=(finding,), needed=needed)
 
 
-def by_thread_modular_reasoning(case: Case) -> Decided | None:
+def decide_thread_modularly(case: Case) -> Decided | None:
     """Thread-modular: each CTA by itself is right, whatever it reads of others."""
     from wsemu.launch.explore.messages import Messages
     from wsemu.launch.explore.ways import Own
@@ -84,7 +86,7 @@ def by_thread_modular_reasoning(case: Case) -> Decided | None:
     return judge_room(said, together(session), bound, places)
 
 
-def by_counter_abstraction(case: Case) -> Decided | None:
+def decide_by_counter_abstraction(case: Case) -> Decided | None:
     """Counter abstraction: CTAs that synchronise alike are right, however many of them stand where."""
     from wsemu.launch.explore.crowds import Crowds
     from wsemu.launch.explore.kin import Kin

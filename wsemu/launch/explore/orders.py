@@ -105,7 +105,7 @@ class Orders:
         """What trying all orders says; None where they cannot be tried."""
         from wsemu.launch.explore.decide import decide, feasible, small
         from wsemu.launch.explore.given import known_rows
-        from wsemu.launch.explore.methods import by_arrivals
+        from wsemu.launch.explore.methods import decide_by_arrivals
 
         if self.known is not None:
             return self.known
@@ -121,7 +121,7 @@ class Orders:
         left = [data.copy() for data, _ in bound.segments]
         put_back(bound, before)
         stays = left if places.outcome.status == "done" else None
-        found = by_arrivals(bound, places, known_rows(bound), left=stays)
+        found = decide_by_arrivals(bound, places, known_rows(bound), left=stays)
         if found is None and small(bound):
             found = decide(bound, places, left=stays, first=self.first)
         elif found is None:
