@@ -178,7 +178,7 @@ def test_freed_memory_is_named(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(("shift", "where"), [
-    (-4, "byte -4 of `x`, which has 128"), (4, "byte 128 of `from`, which has 128"),
+    (-4, "byte -4 of `x`, which has 128"), (4, "byte 128 of `x`, which has 128"),
     (WINDOW // 4, f"byte {WINDOW // 4:,} of `x`, which has 128"), (7 * WINDOW, f"{23 * WINDOW:#x}"),
     (-WINDOW + 124, f"{15 * WINDOW + 124:#x}"),
 ])  # fmt: skip
@@ -192,7 +192,7 @@ def test_addresses_beside_an_allocation_are_named_by_it(engine: Engine, shift: i
     table = array(memory, np.array([x + shift], "u8"))
     report = check("sum_table", (table, 1, out), memory, engine)
     assert codes(report) == ["out-of-bounds"]
-    assert where.replace("from", "x") in report.findings[0].notes[0]
+    assert where in report.findings[0].notes[0]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -258,6 +258,77 @@ def test_addresses_of_freed_memory_are_given_again_only_if_there_are_no_others_o
     assert more[13] == 128 * WINDOW
 
 
+# -- arenas ------------------------------------------------------------------------------------------------------------
+def make_arena(memory: DeviceMemory, size: int = 1 << 16) -> tuple[int, np.ndarray]:
+    """Return the address of a new arena, and its bytes."""
+    data = np.zeros(size, np.uint8)
+    return memory.add_arena(80 * WINDOW, data), data
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_allocations_lie_side_by_side_in_an_arena(engine: Engine) -> None:
+    memory = DeviceMemory()
+    base, data = make_arena(memory)
+    x = memory.place(base + 0x1000, 128, "x", written=False)
+    y = memory.allocate(128, "y", arena=base)
+    assert y == base + 0x1200
+    out = memory.allocate(128)
+    table = memory.allocate(16, arena=base)
+    memory.write(table, np.array([x, y], "u8"))
+    assert codes(check("copy", (out, x, 32), memory, engine)) == ["uninitialized-read"]
+    memory.write(x, np.arange(32, dtype="i4"))
+    assert (data[0x1000:0x1080].view("i4") == np.arange(32)).all()
+    assert check("copy", (y, x, 32), memory, engine).verdict == "verified"
+    assert check("sum_table", (table, 2, out), memory, engine).verdict == "verified"
+    assert (memory.read(out, "i4", 32) == 2 * np.arange(32)).all()
+    for at, where in (
+        (x - 4, "byte -4 of `x`, which has 128"), (x + 4, "byte 128 of `x`"), (x + 384, "byte -128 of `y`"),
+        (base, "byte -4,096 of `x`"), (base + (1 << 20), "of `"),
+    ):  # fmt: skip
+        report = check("copy", (out, at, 32), memory, engine)
+        assert codes(report) == ["out-of-bounds"]
+        assert where in report.findings[0].notes[0], report
+    report = check("copy", (x + 4, out, 32), memory, engine)  # a store into the gap
+    assert codes(report) == ["out-of-bounds"]
+    memory.free(x)
+    report = check("sum_table", (table, 2, out), memory, engine)
+    assert report.findings[0].message == "load of 4 bytes in `x`, which was freed"
+    assert check("copy", (out, y, 32), memory, engine).verdict == "verified"
+
+
+def test_an_arena_is_filled_and_its_freed_parts_are_used_again() -> None:
+    memory = DeviceMemory()
+    base, _ = make_arena(memory, 2048)
+    first = [memory.allocate(256, arena=base) for _ in range(4)]
+    assert first == [base + 512 * n for n in range(4)]
+    with pytest.raises(UsageError, match="no room for 256 bytes"):
+        memory.allocate(256, arena=base)
+    memory.free(first[1])
+    assert memory.allocate(200, arena=base) == first[1]
+    for wrong, message in (
+        (lambda: memory.place(first[1] + 128, 256), "overlap"),
+        (lambda: memory.place(base + 2000, 256), "an arena, which has 2,048"),
+        (lambda: memory.place(16 * WINDOW, 256), "in no arena"),
+        (lambda: memory.allocate(256, arena=16 * WINDOW), "no arena is there"),
+        (lambda: memory.add_arena(base, np.zeros(1)), "that of an arena"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            wrong()
+
+
+def test_allocations_of_an_arena_cost_what_others_do() -> None:
+    memory = DeviceMemory()
+    base, _ = make_arena(memory)
+    counted = []
+    for arena in (0, base):
+        x, y = memory.allocate(256, arena=arena), memory.allocate(256, arena=arena)
+        memory.write(x, np.arange(64, dtype="i4"))
+        reports = [check("copy", (y, x + 4, 32), memory, engine) for engine in ENGINES]
+        assert [report.verdict for report in reports] == ["verified"] * 2
+        counted += [report.counters for report in reports]
+    assert counted.count(counted[0]) == 4
+
+
 # -- any program of pointers -------------------------------------------------------------------------------------------
 FOLLOW, MOVE, ADD, STORE, POINT = range(5)
 
@@ -291,15 +362,17 @@ class Model:
                 self.store(p, p + 8 * k)
 
 
+@pytest.mark.parametrize("arena", [False, True])
 @pytest.mark.parametrize("seed", range(40))
-def test_random_programs_of_pointers_do_what_a_plain_model_does(seed: int) -> None:
+def test_random_programs_of_pointers_do_what_a_plain_model_does(seed: int, arena: bool) -> None:
     rng = random.Random(seed)
     outcomes = []
     for engine in ENGINES:
         rng.seed(seed)
         memory = DeviceMemory()
         sizes = [rng.randint(1, 6) for _ in range(rng.randint(2, 6))]
-        blocks = [memory.allocate(8 * size, f"block{n}") for n, size in enumerate(sizes)]
+        base = make_arena(memory)[0] if arena else 0
+        blocks = [memory.allocate(8 * size, f"block{n}", arena=base) for n, size in enumerate(sizes)]
         for at, size in zip(blocks, sizes, strict=True):
             targets = [rng.choice(blocks) + 8 * rng.randint(0, 2) for _ in range(size)]
             memory.write(at, np.array([t if rng.random() < 0.8 else rng.randint(0, 99) for t in targets], "i8"))

@@ -468,9 +468,9 @@ class Places:
     def freed(self, address: int) -> str:
         """Return the name of the freed allocation that an address is in; empty if it is in none."""
         near = self.memory.nearest(address) if self.memory is not None else None
-        if near is None or not near.allocation.freed or not 0 <= near.offset < near.allocation.bytes:
+        if near is None or not near[0].freed or not 0 <= near[1] < near[0].bytes:
             return ""
-        return near.allocation.name
+        return near[0].name
 
     def beyond(self, address: int) -> tuple[str, str]:
         """What an address outside of all memory is nearest to, `x`, and where it is then; nothing where that is
@@ -499,12 +499,11 @@ class Places:
         assert self.memory is not None
         near = self.memory.nearest(address)
         assert near is not None
-        name = near.allocation.name
-        if not near.allocation.freed:
-            name = next((a.name for a in self.arrays if a.segment == near.allocation.window), name)
-        gone = " and was freed" if near.allocation.freed else ""
-        where = f"the address is byte {near.offset:,} of `{name}`, which has {near.allocation.bytes:,}{gone}"
-        return f"`{name}`", where
+        one, offset = near
+        passed = (a.name for a in self.arrays if (a.segment, a.offset) == (one.window, one.offset))
+        name = one.name if one.freed else next(passed, one.name)
+        gone = " and was freed" if one.freed else ""
+        return f"`{name}`", f"the address is byte {offset:,} of `{name}`, which has {one.bytes:,}{gone}"
 
     def _global_element(self, segment: int, offset: int, pc: int) -> str:
         named = self.program.array_of[pc]

@@ -233,6 +233,8 @@ def bind(
         rows[row] = ("b64", _address(memory.place(n)))
         bound.append(BoundArray(f"{names[key[0]]}.bytes", *memory.place(n), (arrays[n].size,), (1,), arrays[n].dtype))
     for segment in _with_gaps(program, wanted, places):
+        if space is not None and space.has_segment(segment):
+            continue
         _keep_gaps(memory, segment, [array for array in bound if array.segment == segment])
     for n, constant in enumerate(program.constant_arrays, len(wanted)):
         for at, row, more in constant.addresses:
@@ -250,8 +252,8 @@ def _allocations(space: DeviceMemory | None, bound: Sequence[BoundArray]) -> lis
     """Return descriptions of the allocations that no argument and no variable names."""
     if space is None:
         return []
-    named = {array.segment for array in bound}
-    return [array for segment, array in space.layout().arrays.items() if segment not in named]
+    named = {(array.segment, array.offset) for array in bound}
+    return [array for array in space.layout().arrays if (array.segment, array.offset) not in named]
 
 
 def _with_gaps(program: Program, wanted: _Arrays, places: _Places) -> set[int]:

@@ -20,6 +20,7 @@ from wsemu.model.isa import (
     FIRST_GROUP_OPERATION,
     FIRST_MATRIX,
     FORBIDS_SHIFT,
+    IN_PIECES,
     LANES,
     LOCAL,
     N_OPERATIONS,
@@ -159,7 +160,8 @@ def image_of(key: ProgramKey) -> Image:
         fill(registers, row, type_, value)
     accesses = np.zeros(n + 1, layout.ACCESS)
     accesses["pattern"][:n] = access_numbers(code[:, 0].tolist())
-    accesses["forbids"][:n] = np.where(auxiliary >= 0, program.code[:, 7] >> FORBIDS_SHIFT & ANYWHERE, 0)
+    forbids = program.code[:, 7] >> FORBIDS_SHIFT & ANYWHERE | IN_PIECES
+    accesses["forbids"][:n] = np.where(auxiliary >= 0, forbids, 0)
     has_atomics = not opcodes.isdisjoint(_CONTENDED)
     asynchronous = program.asynchronous
     multiplies = any(

@@ -9,7 +9,7 @@ import numpy as np
 from wsemu.machine import state as layout
 from wsemu.machine.state import BAD_INDEX, ELSEWHERE, GAP, PC_BITS, READ_ONLY, WRAPPED
 from wsemu.machine.tables import Tables
-from wsemu.model.bound import PartlyWritten
+from wsemu.model.bound import Allocated
 from wsemu.model.codes import CODE_NAMES
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
@@ -242,7 +242,7 @@ class Readout(Tables):
         result.written = {
             number: marks[: int(self.segments[number]["bytes"])]
             for number, marks in self.maps.items()
-            if isinstance(self._keep[number - FIRST_ARRAY][1], PartlyWritten)
+            if isinstance(self._keep[number - FIRST_ARRAY][1], Allocated)
         }
         if status != layout.DONE:
             member = self._stopped_in(status)

@@ -32,7 +32,7 @@ from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed
 from wsemu.machine.state import UNUSED_SHIFT, address_of, aligned
 from wsemu.model.arch import ARCHS, DEFAULT
-from wsemu.model.bound import NO_MEMORY, InElements, PartlyWritten
+from wsemu.model.bound import NO_MEMORY, Allocated, InElements
 from wsemu.model.data import dataclass, replace
 from wsemu.model.effects import ASYNCHRONOUS_PROXY
 from wsemu.model.errors import UnsupportedError, UsageError
@@ -42,6 +42,7 @@ from wsemu.model.isa import (
     IN_ARRAY,
     IN_CONSTANT,
     IN_LOCAL,
+    IN_PIECES,
     IN_SHARED,
     LANES,
     LOCAL,
@@ -291,6 +292,8 @@ class Tables:
                 segment["kind"] = IN_CONSTANT
             elif isinstance(writable, InElements):
                 segment["open"], segment["covered"] = 0, address_of(writable.covered)
+            elif isinstance(writable, Allocated) and writable.covered is not None:
+                segment["kind"], segment["covered"] = IN_ARRAY | IN_PIECES, address_of(writable.covered)
             if watch.races and writable and writable != UNWATCHED:
                 expected = watch.stored is None or number in watch.stored
                 segment["tracked"] = layout.TRACKED if expected else layout.READ_SO_FAR
@@ -300,7 +303,7 @@ class Tables:
             if number in watch.uninitialized:
                 written = self.maps[number] = np.zeros(data.nbytes + LANES, np.uint8)
                 segment["initialised"], segment["unwritten"] = address_of(written), data.nbytes
-                if isinstance(writable, PartlyWritten) and writable.written.any():
+                if isinstance(writable, Allocated) and writable.written is not None and writable.written.any():
                     written[: data.nbytes] = writable.written
                     segment["unwritten"] -= np.count_nonzero(writable.written)
         for array, number in watch.maps:

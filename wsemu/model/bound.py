@@ -50,17 +50,25 @@ class InElements:
         return bool(self.covered[offset : offset + size].all())
 
 
-class PartlyWritten:
-    """A segment that may be written, some of whose bytes were written before the launch; in the place of `True`."""
+class Allocated:
+    """A segment of device memory that may be written; in the place of `True`."""
 
-    __slots__ = ("written",)
+    __slots__ = ("covered", "written")
 
-    def __init__(self, written: npt.NDArray[np.uint8]) -> None:
+    def __init__(
+        self, written: npt.NDArray[np.uint8] | None = None, covered: npt.NDArray[np.uint8] | None = None
+    ) -> None:
         self.written = written
-        """1 for each byte that was"""
+        """1 for each byte that was written before the launch; None: all"""
+        self.covered = covered
+        """1 for each byte of an allocation; None: all"""
 
     def __index__(self) -> int:
         return 1
+
+    def allows(self, offset: int, size: int) -> bool:
+        """Return whether bytes are all those of allocations."""
+        return self.covered is None or bool(self.covered[offset : offset + size].all())
 
 
 class Bound(NamedTuple):

@@ -1,8 +1,9 @@
 """Device memory whose addresses the client of a launch knows: allocations that outlive launches.
 
-Each allocation begins a window of 2**40 bytes, so that an address names its segment and an offset there, as it does
+An allocation begins a window of 2**40 bytes, so that an address names its segment and an offset there, as it does
 everywhere in the machine: a pointer is the same number in host code, in memory and in a register.  What lies between
-two allocations is no memory.  The host and the emulator share the bytes.
+two allocations is no memory.  The host and the emulator share the bytes.  Allocations of an arena share its window, and
+a segment: there each lane of an access is looked at, whether it is in an allocation.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 import bisect
 import operator
 import weakref
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.model.bound import NO_MEMORY, BoundArray, PartlyWritten
-from wsemu.model.data import NamedTuple, dataclass
+from wsemu.model.bound import NO_MEMORY, Allocated, BoundArray
+from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.errors import UsageError, check_int
 from wsemu.model.isa import FIRST_ARRAY, OFFSET_MASK, SEGMENT_SHIFT
 
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
 FIRST_WINDOW, LOW_WINDOWS, WINDOWS = 16, 128, 1 << 14
 """the first window of an allocation: those before are of launches; the number of windows that the user space of x86-64
 has, of 47 bits; and the number that addresses have"""
+ALIGNMENT = 256
+"""bytes that addresses of allocations are a multiple of, and that are free at least between two of an arena"""
 RAW = np.dtype("V1")
 """the type of bytes whose type nobody has specified"""
-Kind = Literal["allocated", "placed"]
 
 
 @dataclass(slots=True)
@@ -41,8 +43,6 @@ class Allocation:
     address: int
     bytes: int
     name: str
-    kind: Kind
-    """whether `DeviceMemory` chose the address, or the client did"""
     data: Bytes
     """the bytes, shared with the host; none if the memory is freed"""
     written: Bytes | None
@@ -57,17 +57,47 @@ class Allocation:
         return self.address >> SEGMENT_SHIFT
 
     @property
+    def offset(self) -> int:
+        """Distance from the start of the window, in bytes."""
+        return self.address & OFFSET_MASK
+
+    @property
     def end(self) -> int:
         """Address after the last byte."""
         return self.address + self.bytes
 
 
-class Placed(NamedTuple):
-    """An address as a distance in an allocation."""
+@dataclass(slots=True)
+class Window:
+    """What lies in a window: one allocation at its start, or those of an arena; by address, freed ones among them."""
 
-    allocation: Allocation
-    offset: int
-    """in bytes; negative, or beyond the last one, if the address is outside"""
+    data: Bytes
+    """bytes from the start of the window on"""
+    allocations: list[Allocation]
+    covered: Bytes | None = None
+    """of an arena, a 1 for each byte of an allocation"""
+    written: Bytes | None = None
+    """of an arena, a 1 for each byte that holds a value"""
+
+    def live(self) -> list[Allocation]:
+        """The allocations that are not freed."""
+        return [one for one in self.allocations if not one.freed]
+
+    def at(self, address: int) -> Allocation | None:
+        """Return the last allocation, live or freed, that begins at or before an address."""
+        number = bisect.bisect_right(self.allocations, address, key=lambda one: one.address) - 1
+        return self.allocations[number] if number >= 0 else None
+
+    def segment(self) -> tuple[Bytes, Any]:
+        """Return the bytes, and whether they may be written, as launches have them."""
+        live = self.live()
+        if not live:
+            return NO_MEMORY, True
+        if self.covered is None or self.written is None:
+            return live[0].data, True if live[0].written is None else Allocated(live[0].written)
+        end = live[-1].offset + live[-1].bytes
+        written = None if all(one.written is None for one in live) else self.written[:end]
+        return self.data[:end], Allocated(written, self.covered[:end])
 
 
 class Layout(NamedTuple):
@@ -75,10 +105,18 @@ class Layout(NamedTuple):
 
     segments: list[tuple[Bytes, Any]]
     """from FIRST_ARRAY on: bytes, and whether they may be written"""
-    arrays: dict[int, BoundArray]
-    """by segment"""
+    arrays: list[BoundArray]
     blank: frozenset[int]
     """segments with unwritten bytes"""
+
+
+@dataclass(slots=True)
+class _Cache:
+    """What follows from the allocations; None where it has to be made."""
+
+    layout: Layout | None = None
+    hosts: list[tuple[int, int, int]] | None = field(default=None)
+    """host addresses of the first byte of a window and after the last one, and the window, in order"""
 
 
 class DeviceMemory:
@@ -95,72 +133,95 @@ class DeviceMemory:
     """
 
     def __init__(self) -> None:
-        self._live: dict[int, Allocation] = {}
-        """window -> the allocation there, in the order of windows"""
-        self._freed: dict[int, Allocation] = {}
-        """window -> the last one that was there, in the order of `free`"""
+        self._windows: dict[int, Window] = {}
         self._next = FIRST_WINDOW
-        self._hosts: list[tuple[int, int, int]] | None = None
-        """host addresses of the first byte and after the last one, and the window, in order; None: to be made"""
-        self._layout: Layout | None = None
+        self._freed: dict[int, None] = {}
+        """windows whose one allocation is freed, in the order of `free`"""
+        self._cache = _Cache()
 
     def __iter__(self) -> Iterator[Allocation]:
         """The allocations by address, without those that were freed."""
-        return iter(self._live.values())
+        return (one for window in sorted(self._windows) for one in self._windows[window].live())
 
-    def allocate(self, size: int, name: str = "") -> int:
-        """Allocate so many unwritten bytes, and return their address, a multiple of 256: `cudaMalloc`."""
-        size = _check_size(size)
-        return self._enter(self._free_window() << SEGMENT_SHIFT, "allocated", np.zeros(size, np.uint8), name, False)
+    # -- allocation ----------------------------------------------------------------------------------------------------
+    def allocate(self, size: int, name: str = "", *, arena: int = 0) -> int:
+        """Allocate so many unwritten bytes, and return their address, a multiple of 256: `cudaMalloc`.
 
-    def place(self, address: int, data: npt.NDArray[Any], name: str = "", *, written: bool = True) -> int:
-        """Take a contiguous array of the host's as device memory at an address that the client chose.
-
-        `written=False`: its contents count as not yet written.  The address begins a window: it is a multiple of 2**40,
-        from 2**44 up to, not including, 2**54.
+        `arena` is the address of one to allocate in.
         """
-        window = _to_int(address) >> SEGMENT_SHIFT
-        if address & OFFSET_MASK or not FIRST_WINDOW <= window < WINDOWS:
-            raise UsageError(f"place: address {address:#x}: give a multiple of 2**40 from 2**44 to below 2**54")
-        if window in self._live:
-            raise UsageError(f"place: address {address:#x} is that of `{self._live[window].name}`: free it first")
+        size = _check_size(size)
+        if arena:
+            window = self._arena(arena)
+            return self._enter_in_arena(window, self._place_in(window, size), size, name, written=False)
+        address = self._free_window() << SEGMENT_SHIFT
+        return self._enter(address, np.zeros(size, np.uint8), name, written=False)
+
+    def place(self, address: int, data: npt.NDArray[Any] | int, name: str = "", *, written: bool = True) -> int:
+        """Take memory of the client as an allocation at an address that the client chose, and return the address.
+
+        `data` is a contiguous array of the host's, and the address a multiple of 2**40, from 2**44 to below 2**54; or
+        it is a number of bytes, and the address one in an arena.  `written=False`: its contents count as not yet
+        written.
+        """
+        address = _to_int(address)
+        if isinstance(data, int):
+            window = self._windows.get(address >> SEGMENT_SHIFT)
+            if window is None or window.covered is None:
+                raise UsageError(f"place: address {address:#x} is in no arena: give an array, or `add_arena` first")
+            return self._enter_in_arena(window, address, _check_size(data), name, written)
+        self._check_window(address, "place")
         _check_shareable(data)
-        return self._enter(address, "placed", data.reshape(-1).view(np.uint8), name, written)
+        return self._enter(address, data.reshape(-1).view(np.uint8), name, written)
+
+    def add_arena(self, address: int, data: npt.NDArray[Any]) -> int:
+        """Take memory of the client, in which allocations lie side by side: those of `place` with a number of bytes,
+        and of `allocate` with `arena=`.  Return the address, a multiple of 2**40.
+
+        Nothing in an arena is memory of launches but its allocations.  Accesses there are slower than elsewhere.
+        """
+        address = _to_int(address)
+        self._check_window(address, "add_arena")
+        _check_shareable(data)
+        whole = data.reshape(-1).view(np.uint8)
+        covered, written = np.zeros(whole.size, np.uint8), np.zeros(whole.size, np.uint8)
+        self._windows[address >> SEGMENT_SHIFT] = Window(whole, [], covered, written)
+        self._cache = _Cache()
+        return address
 
     def free(self, address: int) -> None:
         """Free an allocation: each access from now on is `out-of-bounds`, and reported as one to freed memory."""
-        window = _to_int(address) >> SEGMENT_SHIFT
-        allocation = self._live.get(window)
-        if allocation is None or allocation.address != address:
-            gone = self._freed.get(window)
-            again = f", which was `{gone.name}`, is freed already" if gone and gone.address == address else ""
-            raise UsageError(f"free: address {address:#x}{again or ' begins no allocation'}")
-        del self._live[window]
-        allocation.freed, allocation.owner = True, weakref.ref(allocation.data)
-        allocation.data, allocation.written = NO_MEMORY, None
-        self._freed[window] = allocation
-        self._hosts = self._layout = None
+        address = _to_int(address)
+        window = self._windows.get(address >> SEGMENT_SHIFT)
+        one = window.at(address) if window is not None else None
+        if window is None or one is None or one.address != address:
+            raise UsageError(f"free: address {address:#x} begins no allocation")
+        if one.freed:
+            raise UsageError(f"free: address {address:#x}, which was `{one.name}`, is freed already")
+        if window.covered is not None:
+            window.covered[one.offset : one.offset + one.bytes] = 0
+        else:
+            self._freed[one.window] = None
+            one.owner = weakref.ref(one.data)
+            window.data = NO_MEMORY
+        one.freed, one.data, one.written = True, NO_MEMORY, None
+        self._cache = _Cache()
 
+    # -- what the host does --------------------------------------------------------------------------------------------
     def find(self, address: int) -> Allocation | None:
         """Return the allocation that has the byte at an address, or None."""
-        allocation = self._live.get(address >> SEGMENT_SHIFT)
-        return allocation if allocation is not None and address < allocation.end else None
-
-    def nearest(self, address: int) -> Placed | None:
-        """Return the allocation, live or freed, that an address outside of all belongs to most likely, or None."""
-        window = address + (1 << SEGMENT_SHIFT - 1) >> SEGMENT_SHIFT  # also one before its first byte
-        allocation = self._live.get(window) or self._freed.get(window)
-        return Placed(allocation, address - allocation.address) if allocation is not None else None
+        window = self._windows.get(address >> SEGMENT_SHIFT)
+        one = window.at(address) if window is not None else None
+        return one if one is not None and not one.freed and address < one.end else None
 
     def view(self, address: int, dtype: npt.DTypeLike = np.uint8, count: int | None = None) -> npt.NDArray[Any]:
         """Return the memory from an address on as an array that shares its bytes, of `count` elements or up to the end
         of the allocation; passed to a launch, it is that address."""
-        allocation = self._allocation(address, "view")
+        one = self._allocation(address, "view")
         given = np.dtype(dtype)
-        there = allocation.data[address - allocation.address :]
+        there = one.data[address - one.address :]
         most = there.size // given.itemsize
         if count is not None and not 0 <= count <= most:
-            raise UsageError(f"view: {count:,} elements at {address:#x}: `{allocation.name}` has {most:,} from there")
+            raise UsageError(f"view: {count:,} elements at {address:#x}: `{one.name}` has {most:,} from there")
         return there[: given.itemsize * (most if count is None else count)].view(given)
 
     def address_of(self, array: npt.NDArray[Any]) -> int:
@@ -186,110 +247,178 @@ class DeviceMemory:
         """Declare bytes written that the host has stored to by itself, through a `view` or its own pointer."""
         if size:
             self._stretch(address, size, "mark_written")
-            allocation = self._allocation(address, "mark_written")
-            if allocation.written is not None:
-                offset = address - allocation.address
-                allocation.written[offset : offset + size] = 1
-                if allocation.written.all():
-                    allocation.written = self._layout = None
+            one = self._allocation(address, "mark_written")
+            self._mark(one, slice(address - one.address, address - one.address + size), 1)
 
     # -- for launches --------------------------------------------------------------------------------------------------
-    def window_of(self, first: int, end: int) -> tuple[int, int] | None:
-        """Return the window and the offset of bytes of the host from `first` to before `end`; None if they are not all
-        of one allocation."""
-        if self._hosts is None:
-            known = ((one.data.ctypes.data, window, one.bytes) for window, one in self._live.items() if one.bytes)
-            self._hosts = sorted((int(host), int(host) + size, window) for host, window, size in known)
-        at = bisect.bisect_right(self._hosts, first, key=lambda one: one[0]) - 1
-        if at < 0 or end > self._hosts[at][1] or first >= self._hosts[at][1]:
-            return None
-        return self._hosts[at][2], first - self._hosts[at][0]
-
-    def check_freed(self, array: npt.NDArray[Any], name: str) -> None:
-        """UsageError for an array, an argument of this name, that lies in memory which was freed."""
-        owners = ((one, one.owner()) for one in self._freed.values() if one.owner is not None)
-        for one, data in owners:
-            if data is not None and np.may_share_memory(data, array):
-                raise UsageError(f"argument `{name}` is a view of `{one.name}`, which was freed")
-
     def layout(self) -> Layout:
         """Return the segments that the allocations are, and their descriptions."""
-        if self._layout is None:
-            segments: list[tuple[Bytes, Any]] = [(NO_MEMORY, True)] * (
-                max(self._live, default=FIRST_ARRAY - 1) - FIRST_ARRAY + 1
-            )
-            for window, one in self._live.items():
-                segments[window - FIRST_ARRAY] = one.data, True if one.written is None else PartlyWritten(one.written)
-            arrays = {n: BoundArray(one.name, n, 0, (one.bytes,), (1,), RAW) for n, one in self._live.items()}
-            blank = frozenset(n for n, one in self._live.items() if one.written is not None)
-            self._layout = Layout(segments, arrays, blank)
-        return self._layout
+        if self._cache.layout is None:
+            segments: list[tuple[Bytes, Any]] = [(NO_MEMORY, True)] * (max(self._windows, default=2) - FIRST_ARRAY + 1)
+            for number, window in self._windows.items():
+                segments[number - FIRST_ARRAY] = window.segment()
+            arrays = [BoundArray(one.name, one.window, one.offset, (one.bytes,), (1,), RAW) for one in self]
+            blank = frozenset(one.window for one in self if one.written is not None)
+            self._cache.layout = Layout(segments, arrays, blank)
+        return self._cache.layout
+
+    def has_segment(self, number: int) -> bool:
+        """Return whether a segment of a launch is one of this memory."""
+        return number in self._windows
+
+    def window_of(self, first: int, end: int) -> tuple[int, int] | None:
+        """Return the window and the offset of bytes of the host from `first` to before `end`; None if they are not all
+        in one window."""
+        if self._cache.hosts is None:
+            known = ((int(w.data.ctypes.data), w.data.size, number) for number, w in self._windows.items())
+            self._cache.hosts = sorted((host, host + size, number) for host, size, number in known if size)
+        hosts = self._cache.hosts
+        at = bisect.bisect_right(hosts, first, key=lambda one: one[0]) - 1
+        if at < 0 or end > hosts[at][1] or first >= hosts[at][1]:
+            return None
+        return hosts[at][2], first - hosts[at][0]
 
     def raw_view(self, address: int) -> npt.NDArray[Any] | None:
         """Return the memory from an address on as an array of bytes without a type; None if there is none."""
-        allocation = self.find(address)
-        return None if allocation is None else allocation.data[address - allocation.address :].view(RAW)
+        one = self.find(address)
+        return None if one is None else one.data[address - one.address :].view(RAW)
 
-    def enter_written(self, written: dict[int, Bytes | None], blank: frozenset[int]) -> None:
+    def check_freed(self, array: npt.NDArray[Any], name: str) -> None:
+        """UsageError for an array, an argument of this name, that lies in memory which was freed."""
+        gone = (one for number in self._freed for one in self._windows[number].allocations)
+        for one in gone:
+            data = one.owner() if one.owner is not None else None
+            if data is not None and np.may_share_memory(data, array):
+                raise UsageError(f"argument `{name}` is a view of `{one.name}`, which was freed")
+
+    def enter_written(self, written: dict[int, Bytes], blank: frozenset[int]) -> None:
         """Note what a launch has written of the windows `blank`, which it began with unwritten bytes in; one that
         `written` lacks was not watched."""
-        for window in blank:
-            allocation = self._live.get(window)
-            if allocation is not None and allocation.written is not None:
-                now = written.get(window)
-                allocation.written = None if now is None or now.all() else now
-                self._layout = None
+        for number in blank & self._windows.keys():
+            for one in self._windows[number].live():
+                if one.written is not None:
+                    now = written.get(number)
+                    self._mark(one, slice(None), 1 if now is None else now[one.offset : one.offset + one.bytes])
 
-    def _enter(self, address: int, kind: Kind, data: Bytes, name: str, written: bool) -> int:
+    def nearest(self, address: int) -> tuple[Allocation, int] | None:
+        """Return the allocation, live or freed, that an address outside of all belongs to most likely, and the distance
+        from its start in bytes; None if its window has none."""
+        number = address + (1 << SEGMENT_SHIFT - 1) >> SEGMENT_SHIFT  # also one before its first byte
+        window = self._windows.get(number)
+        if window is None or not window.allocations:
+            return None
+        one = min(window.allocations, key=lambda one: (max(one.address - address, address - one.end + 1, 0), one.freed))
+        return one, address - one.address
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+    def _mark(self, one: Allocation, part: slice, written: Bytes | int) -> None:
+        """Set what is written of an allocation."""
+        if one.written is not None:
+            one.written[part] = written
+            if one.written.all():
+                one.written, self._cache = None, _Cache()
+
+    def _check_window(self, address: int, what: str) -> None:
+        """UsageError for an address at which no window begins that is free."""
+        number = address >> SEGMENT_SHIFT
+        if address & OFFSET_MASK or not FIRST_WINDOW <= number < WINDOWS:
+            raise UsageError(f"{what}: address {address:#x}: give a multiple of 2**40 from 2**44 to below 2**54")
+        window = self._windows.get(number)
+        if window is not None and window.covered is not None:
+            raise UsageError(f"{what}: address {address:#x} is that of an arena")
+        for one in window.live() if window is not None else ():
+            raise UsageError(f"{what}: address {address:#x} is that of `{one.name}`: free it first")
+
+    def _enter(self, address: int, data: Bytes, name: str, written: bool) -> int:
+        """Enter an allocation that has a window of its own."""
+        number = address >> SEGMENT_SHIFT
+        self._freed.pop(number, None)
         marks = None if written or not data.size else np.zeros(data.size, np.uint8)
-        window = address >> SEGMENT_SHIFT
-        self._freed.pop(window, None)
-        self._live[window] = Allocation(address, data.size, name or f"{address:#x}", kind, data, marks)
-        if next(reversed(self._live)) != max(self._live):
-            self._live = dict(sorted(self._live.items()))
-        self._hosts = self._layout = None
+        self._windows[number] = Window(data, [Allocation(address, data.size, name or f"{address:#x}", data, marks)])
+        self._cache = _Cache()
         return address
+
+    def _enter_in_arena(self, window: Window, address: int, size: int, name: str, written: bool) -> int:
+        """Enter an allocation of an arena; those that were freed there are forgotten."""
+        assert window.covered is not None
+        assert window.written is not None
+        start = address & OFFSET_MASK
+        part = slice(start, start + size)
+        if part.stop > window.data.size:
+            raise UsageError(f"{size:,} bytes at byte {start:,} of an arena, which has {window.data.size:,}")
+        over = [one for one in window.allocations if one.address < address + size and address < one.end]
+        for one in over:
+            if not one.freed:
+                raise UsageError(f"place: {size:,} bytes at {address:#x} overlap `{one.name}`: free it first")
+        window.covered[part], window.written[part] = 1, written
+        made = Allocation(address, size, name or f"{address:#x}", window.data[part], None)
+        made.written = None if written else window.written[part]
+        kept = [one for one in window.allocations if one not in over]
+        window.allocations = sorted([*kept, made], key=lambda one: one.address)
+        self._cache = _Cache()
+        return address
+
+    def _arena(self, address: int) -> Window:
+        """Return the arena at an address; UsageError if there is none."""
+        window = self._windows.get(_to_int(address) >> SEGMENT_SHIFT)
+        if window is None or window.covered is None:
+            raise UsageError(f"arena={address:#x}: no arena is there: `add_arena` first")
+        return window
+
+    def _place_in(self, window: Window, size: int) -> int:
+        """Return an address in an arena, after all allocations if there is room, else between those that live."""
+        number = next(n for n, one in self._windows.items() if one is window)
+        base = number << SEGMENT_SHIFT
+        top, live = base + window.data.size, window.live()
+        last = window.allocations[-1].end if window.allocations else base - ALIGNMENT
+        starts = [base, *(_next_place(one.end) for one in live)]
+        between = zip(starts, [*(one.address - ALIGNMENT for one in live), top], strict=True)
+        for start, end in ((_next_place(last), top), *between):
+            if start + size <= end:
+                return start
+        raise UsageError(f"no room for {size:,} bytes in the arena at {base:#x}, which has {window.data.size:,}")
 
     def _free_window(self) -> int:
         """Return a window: one that was never used as long as addresses have 47 bits, then the one that was freed
         first, then any."""
-        while self._next in self._live:
+        while self._next in self._windows:
             self._next += 1
         if self._next >= LOW_WINDOWS and self._freed:
             return next(iter(self._freed))
         if self._next >= WINDOWS:
-            raise UsageError(f"more than {len(self._live):,} allocations: free some, or allocate larger ones")
+            raise UsageError(f"more than {len(self._windows):,} allocations: free some, or allocate larger ones")
         self._next += 1
         return self._next - 1
 
     def _allocation(self, address: int, what: str) -> Allocation:
-        allocation = self.find(_to_int(address))
-        if allocation is None:
-            raise UsageError(f"{what}: {self.describe(address)}")
-        return allocation
+        one = self.find(_to_int(address))
+        if one is None:
+            raise UsageError(f"{what}: {self._describe(address)}")
+        return one
 
     def _stretch(self, address: int, size: int, what: str) -> Bytes:
         """Return bytes, all of one allocation."""
         if size == 0:
-            return np.zeros(0, np.uint8)
-        allocation = self._allocation(address, what)
-        offset = address - allocation.address
-        if not 0 < size <= allocation.bytes - offset:
-            raise UsageError(
-                f"{what}: {size:,} bytes at byte {offset:,} of `{allocation.name}`, which has {allocation.bytes:,}"
-            )
-        return allocation.data[offset : offset + size]
+            return NO_MEMORY
+        one = self._allocation(address, what)
+        offset = address - one.address
+        if not 0 < size <= one.bytes - offset:
+            raise UsageError(f"{what}: {size:,} bytes at byte {offset:,} of `{one.name}`, which has {one.bytes:,}")
+        return one.data[offset : offset + size]
 
-    def describe(self, address: int) -> str:
+    def _describe(self, address: int) -> str:
         """Return where an address outside of every allocation is, as a part of a sentence."""
         near = self.nearest(address)
         if near is None:
             return f"the address is {address:#x}, in no allocation"
-        gone = " and is freed" if near.allocation.freed else ""
-        return (
-            f"the address is byte {near.offset:,} of `{near.allocation.name}`, which has {near.allocation.bytes:,} "
-            f"bytes{gone}"
-        )
+        one, offset = near
+        gone = " and is freed" if one.freed else ""
+        return f"the address is byte {offset:,} of `{one.name}`, which has {one.bytes:,} bytes{gone}"
+
+
+def _next_place(end: int) -> int:
+    """Return where an allocation may begin after one that ends there."""
+    return -(-(end + ALIGNMENT) // ALIGNMENT) * ALIGNMENT
 
 
 def _check_shareable(data: object) -> None:

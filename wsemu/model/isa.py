@@ -70,6 +70,8 @@ USES_OLD = 1 << 27
 IN_SHARED, IN_LOCAL, IN_ARRAY, IN_CONSTANT = 1, 2, 4, 8
 """kinds of memory: shared, local, arrays of the launch, and those of them that are read-only"""
 ANYWHERE = IN_SHARED | IN_LOCAL | IN_ARRAY | IN_CONSTANT
+IN_PIECES = 16
+"""of the kind of an array, beside that: it is memory in allocations alone, so each lane of an access is looked at"""
 FORBIDS_SHIFT = 28
 """in `aux` of an access, above this: the kinds of memory that it must not reach, as it names another state space; all
 of them if its address is computed from numbers alone"""

@@ -332,4 +332,4 @@ class Outcome:
     trace: Trace | None = None
     """where one was asked for"""
     written: dict[int, Any] = field(default_factory=dict, compare=False)
-    """segment that was `PartlyWritten` -> a 1 for each byte that is written now"""
+    """segment that was `Allocated` with unwritten bytes -> a 1 for each byte that is written now"""

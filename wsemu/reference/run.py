@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wsemu.model.arch import DEFAULT
-from wsemu.model.bound import PartlyWritten
+from wsemu.model.bound import Allocated
 from wsemu.model.control_flow import CTA_COST, flow_lengths
 from wsemu.model.errors import UnsupportedError
 from wsemu.model.grid import Grouping, place, window
@@ -138,7 +138,7 @@ def run(
     outcome.written = {
         number: np.array(segment.written)
         for number, segment in enumerate(launch.arrays, FIRST_ARRAY)
-        if segment.written is not None and _is_partly_written(segment.writable)
+        if segment.written is not None and _is_allocated(segment.writable)
     }
     return outcome
 
@@ -268,11 +268,12 @@ class Launch:
 
 def _written(data: Bytes, writable: object) -> bytearray:
     """Return what marks the bytes of an array that are written when a launch begins, of which some are not."""
-    return bytearray(writable.written.tobytes()) if isinstance(writable, PartlyWritten) else bytearray(len(data))
+    known = writable.written if isinstance(writable, Allocated) else None
+    return bytearray(len(data)) if known is None else bytearray(known.tobytes())
 
 
-def _is_partly_written(writable: object) -> bool:
-    return isinstance(writable, PartlyWritten)
+def _is_allocated(writable: object) -> bool:
+    return isinstance(writable, Allocated)
 
 
 def encoded(type_: str, value: int | float | bool) -> int:

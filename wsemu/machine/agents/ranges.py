@@ -63,6 +63,7 @@ from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     ATOMIC,
     FIRST_ARRAY,
+    IN_PIECES,
     INDEX_BIAS,
     LANES,
     OFFSET_MASK,
@@ -119,6 +120,8 @@ def host_place(m, w, pc, lane, address, size, alignment, writes, shared, report)
     if number == SHARED and not in_window(m, offset, size):
         return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, m.shared_limit, report)
     if offset > segment.bytes - size or (number != SHARED if shared else number < FIRST_ARRAY):
+        return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, segment.bytes, report)
+    if segment.kind & IN_PIECES and in_gap(segment, offset, size):
         return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, segment.bytes, report)
     if shared >= OWN and is_own(m, offset) != (shared == OWN):
         return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, m.shared_limit, report)

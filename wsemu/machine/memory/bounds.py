@@ -26,6 +26,8 @@ from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
     ADDRESS_OUT,
     ADDRESS_WRAPPED,
+    ANYWHERE,
+    IN_PIECES,
     INDEX_BIAS,
     LANES,
     LOCAL,
@@ -129,7 +131,7 @@ def offset_in_local(m, offset, lane, size, writes):
 
 @compiled
 def in_gap(segment, offset, size):
-    """Return whether a store would go between the elements of a segment's arrays."""
+    """Return whether an access would go between the elements of a segment's arrays, or between its allocations."""
     if segment.covered:
         for q in range(size):
             if load_u8(segment.covered + offset + q) == 0:
@@ -163,7 +165,7 @@ def careful_lane(m, pc, warp, address, lane, size, writes):
         )
         return np.int64(0)
     segment = segment_at(m.segments, number)
-    if segment.kind & access_at(m.accesses, pc).forbids:
+    if segment.kind & access_at(m.accesses, pc).forbids & ANYWHERE:
         record_finding(
             m.report_entry,
             m.address,
@@ -178,7 +180,8 @@ def careful_lane(m, pc, warp, address, lane, size, writes):
         begin += lane * m.thread_bytes
         variable <<= LOCAL_SHIFT
         offset -= variable
-    if offset < begin or offset - begin > extent - size:
+    beyond = offset < begin or offset - begin > extent - size
+    if beyond or (segment.kind & IN_PIECES and in_gap(segment, offset, size)):
         record_finding(
             m.report_entry,
             m.address,

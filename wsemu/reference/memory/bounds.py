@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from wsemu.model.bound import InElements
+from wsemu.model.bound import Allocated, InElements
 from wsemu.model.isa import (
     ADDRESS_OUT,
     ADDRESS_WRAPPED,
@@ -110,7 +110,8 @@ def locate(
     elsewhere = number == SHARED and not _in_window(run, offset, size)
     elsewhere |= own is not None and own != (peers.member_of(run, offset) == run.launch.grouping.of(run.cta.number)[1])
     elsewhere |= shared is not None and shared != (number == SHARED)
-    if elsewhere or offset + size > len(segment.data):
+    elsewhere |= offset + size > len(segment.data)
+    if elsewhere or (isinstance(segment.writable, Allocated) and not segment.writable.allows(offset, size)):
         _outside(run, lane, size, address=address, segment=number, bytes=_extent(run, number, segment))
         return None
     if offset % alignment:
