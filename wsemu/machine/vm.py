@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +51,10 @@ MOST_OPERATIONS = 1 << 30
 
 LASTING = 1 << 24
 """bytes of its tables up to which it is kept"""
+
+
+def _no_array() -> None:
+    """Stand for a reference to an array that is gone."""
 
 
 class Machine(Readout):
@@ -137,6 +142,9 @@ class Machine(Readout):
             fill(self._first_registers, row, type_, value)
             self._filled[row] = type_, value
         for number, (data, _) in enumerate(segments):
+            if self._known[number]() is data:  # as the allocations of a device memory are
+                continue
+            self._known[number] = weakref.ref(data)
             place = address_of(data), data.nbytes
             if place != self._places[number]:
                 self._places[number] = place
@@ -175,6 +183,7 @@ class Machine(Readout):
         self._first_segments = firsts["segments"].view(layout.SEGMENT)
         self._filled: dict[int, tuple[str, int | float | bool]] = {}
         self._places = [(0, 0)] * len(self._keep)
+        self._known: list[Callable[[], Bytes | None]] = [_no_array] * len(self._keep)
         return True
 
     def _may_go_on(self) -> bool:
