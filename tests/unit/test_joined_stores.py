@@ -209,6 +209,13 @@ def test_one_lane_may_store_several_values() -> None:
     assert told(checked(counted_by_lanes, 1, block=64)) == RACE
 
 
+def test_a_launch_that_is_too_large_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(same_values, "MOST_RUN", 10_000)
+    report = checked(scaled_in_rounds, ROUNDS, -1)
+    assert told(report) == RACE
+    assert any("what these write is not compared" in note for note in report.errors[0].notes)
+
+
 def test_a_large_launch_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     report = checked(scaled_in_rounds, 100, -1)

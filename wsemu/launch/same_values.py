@@ -35,6 +35,8 @@ from wsemu.model.outcome import COMPARED
 from wsemu.proof.taint import examine
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wsemu.launch.running import Ran
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import Outcome, RawFinding
@@ -126,8 +128,10 @@ def _joined(again: Bound, outcome: Outcome, racing: list[RawFinding], most: int)
     plain = {pc for raw in racing if raw not in by_copies for pc in (raw.pc, raw.other_pc)}
     if not all(FIRST_STORE <= code[pc] < N_MEMORY for pc in plain):
         return None
+    runs = range(1, LANES + 1) if by_copies else range(1)
     for _ in range(MOST_JOINED):
-        found = _with_stores_joined(again, outcome, frozenset(plain), most, alone=bool(by_copies))
+        most -= len(runs) * outcome.thread_operations
+        found = _with_stores_joined(again, outcome, frozenset(plain), runs) if most >= 0 else None
         if found is None:
             return None
         races = _races(again.program, found)
@@ -147,13 +151,10 @@ def _joined(again: Bound, outcome: Outcome, racing: list[RawFinding], most: int)
 
 
 def _with_stores_joined(
-    again: Bound, outcome: Outcome, joined: frozenset[int], most: int, *, alone: bool
+    again: Bound, outcome: Outcome, joined: frozenset[int], runs: Iterable[int]
 ) -> list[RawFinding] | None:
-    """What is found with these stores joined, and with each lane of those that store alike by a bulk operation alone;
-    up to the first run with a race.  None: that is too much, or the launch does something else."""
-    runs = range(1, LANES + 1) if alone else range(1)
-    if len(runs) * outcome.thread_operations > most:
-        return None
+    """What is found with these stores joined, in a run for each lane of those that store alike by a bulk operation,
+    which does so alone; up to the first run with a race.  None: the launch does something else."""
     found: dict[tuple[str, int, int], RawFinding] = {}
     for lane in runs:
         segments = [(data.copy(), writable) for data, writable in again.segments]
