@@ -35,24 +35,27 @@ if TYPE_CHECKING:
     from wsemu.model.settings import Settings
 
 OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
-    "arch": ("string", "architecture whose limits hold"),
-    "sms": ("string", "multiprocessors of the GPU; 0: those of the largest one of the architecture"),
+    "arch": ("string", "architecture whose limits apply"),
+    "sms": ("string", "multiprocessors of the GPU; 0: as many as the largest GPU of the architecture has"),
     "heap": ("string", "bytes of the heap from which kernels allocate memory"),
     "fma": ("bool", "contract a * b + c into one rounding, as the GPU's compiler does"),
     "mma": ("string", "sums of matrix instructions: hardware, or exact, rounded once"),
     "budget": ("string", "warp instructions after which a launch ends as incomplete"),
-    "effort": ("string", "times the usual effort: orders of atomics that are tried, undefined values followed"),
+    "effort": (
+        "string",
+        "multiplies how many interleavings of atomics are explored and how far undefined values are followed",
+    ),
     "engine": ("string", "vm, or the slow reference"),
-    "only": ("args", "checkers or finding codes to look for alone"),
-    "skip": ("args", "checkers or finding codes not to look for"),
-    "numba_ptx": ("bool", "run kernels that wsemu does not read from Numba-CUDA's PTX, where it is installed"),
+    "only": ("args", "run only these checkers; a finding code selects its checker"),
+    "skip": ("args", "do not run these checkers"),
+    "numba_ptx": ("bool", "run Numba-CUDA's PTX, if installed, of kernels that wsemu cannot read itself"),
     "lockstep": ("bool", "the lanes of a warp run together, as before sm_70"),
-    "strict": ("bool", "note what is right, and looks like a mistake"),
-    "every": ("bool", "say for which other launches a verified one speaks"),
-    "corners": ("bool", "run the CTAs of a large grid that speak for all"),
+    "strict": ("bool", "fail on warnings that the verdict names, and note correct code that looks like a mistake"),
+    "every": ("bool", "report for which other array contents and trip counts a verdict also holds"),
+    "corners": ("bool", "run representative CTAs of a grid of symmetric CTAs"),
     "fail_on": ("args", "codes of warnings that count as errors"),
-    "fix_budget": ("string", "seconds in which edits are tried for a launch with findings; 0: none"),
-    "kernel": ("args", "names of the kernels that are checked, with * and ?"),
+    "fix_budget": ("string", "CPU seconds for trying fixes of a launch with findings; 0: none"),
+    "kernel": ("args", "check only launches of these kernels; * and ? match"),
 }
 """names of `[tool.wsemu]` (with `_` for `-`) -> pytest's type of configuration value, help"""
 _NUMBERS: dict[str, type[int] | type[float]] = {
@@ -126,9 +129,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(f"--wsemu-mutate-{name}", action="append", metavar=name.upper(), default=[], help=text)
 
 
-_NUMBA = "tests run with wsemu in the place of Numba-CUDA: `from numba import cuda` is `wsemu.cuda`"
-_MUTATE = "then break the kernels in one place at a time, and say which mutants no test tells: exit code 1 if any"
-_MUTATE_OPTIONS = {"kind": "mutants of this kind alone, such as barrier", "kernel": "mutants of this kernel alone"}
+_NUMBA = "run tests with wsemu in place of Numba-CUDA: `from numba import cuda` imports `wsemu.cuda`"
+_MUTATE = (
+    "then change the kernels in one place at a time, and report the mutants that no test detects: exit code 1 if any"
+)
+_MUTATE_OPTIONS = {"kind": "only mutants of this kind, such as barrier", "kernel": "only mutants of this kernel"}
 _TAKEN = pytest.StashKey["ExitStack"]()
 
 

@@ -65,17 +65,17 @@ __all__ = ["app"]
 
 _PROGRAM = {"allow_interspersed_args": False, "ignore_unknown_options": False}
 _EXIT_CODES = (
-    "Options may stand in `[tool.wsemu]` of pyproject.toml too, under the same names.  "
-    "Exit codes: 0 all verified, 1 an error was found, 2 wrong usage, 3 incomplete, 4 an error of wsemu itself."
+    "`[tool.wsemu]` in pyproject.toml takes the same options, under the same names.  "
+    "Exit codes: 0 all verified, 1 an error was found, 2 wrong usage, 3 incomplete, 4 an internal error."
 )
 
 
-_CHECK = """Run FILE and check every launch in it.  Options may be anywhere; other words after FILE go to the program,
-and so does all that follows `--`.
+_CHECK = """Run FILE and check every launch in it.  Options may appear anywhere; other words after FILE go to the
+program, and so does everything after `--`.
 
-Programs that import `numba.cuda` run as they are, with or without Numba-CUDA and a GPU.  A kernel of a PTX file is
-launched as options specify, or as a launch file (.json) does, which can be FILE itself, as can a folder of them."""
-_RUN = "Run FILE, as `check` does, and say little: errors, and one line at the end."
+Programs that import `numba.cuda` run unchanged, with or without Numba-CUDA and a GPU.  Options describe the launch of a
+kernel in a PTX file, or a launch file (.json) does; FILE can be a launch file, or a folder of them."""
+_RUN = "Run FILE like `check`, but print only errors and one line at the end."
 
 
 def _checking(*, quiet: bool) -> Callable[..., None]:
@@ -171,13 +171,15 @@ def crosscheck(
     ],
     arguments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ARGS", help="Its own arguments.", show_default=False),
+        typer.Argument(metavar="ARGS", help="Arguments of the program.", show_default=False),
     ] = None,
     launches: Annotated[int, typer.Option(min=1, help="Runs of each launch on the GPU.")] = 20,
-    ulps: Annotated[int, typer.Option(min=0, help="Allowed for floats where a kernel calls library functions.")] = 4,
-    seconds: Annotated[float, typer.Option(min=0.1, help="That a launch may take on the GPU.")] = 30.0,
+    ulps: Annotated[
+        int, typer.Option(min=0, help="Units in the last place by which floats of library functions may differ.")
+    ] = 4,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time that a launch may take on the GPU.")] = 30.0,
     force: Annotated[
-        bool, typer.Option("--force", help="Send also what is not verified to the GPU: it may hang.")
+        bool, typer.Option("--force", help="Also send unverified launches to the GPU, which may hang.")
     ] = False,
     entry: Entry = None,
     grid: Grid = None,
@@ -198,9 +200,7 @@ def crosscheck(
     raise typer.Exit(program.crosscheck(file, arguments or [], options, _launch(context)))
 
 
-@command(
-    "replay", epilog="Exit codes: 1 replayed, the bug is there, 2 wrong usage, or source or arguments have changed."
-)
+@command("replay", epilog="Exit codes: 1 replayed, the bug occurs, 2 wrong usage, or source or arguments have changed.")
 def replay(
     witness: Annotated[
         Path,
@@ -270,10 +270,10 @@ def debug(
         list[int] | None, typer.Option("--break", metavar="LINE", help="Stop at this line first (repeatable).")
     ] = None,
     launch: Annotated[
-        int | None, typer.Option(min=1, help="Step through this launch alone, from 1.  [default: all]")
+        int | None, typer.Option(min=1, help="Step through only this launch, from 1.  [default: all]")
     ] = None,
     dap: Annotated[
-        bool, typer.Option("--dap", help="Be an editor's debug adapter, on standard input and output.")
+        bool, typer.Option("--dap", help="Act as an editor's debug adapter on standard input and output.")
     ] = False,
     kernel: KernelOption = None,
     arch: Arch = None,
@@ -290,7 +290,7 @@ def debug(
     out: Out = None,
     like: Like = None,
 ) -> None:
-    """Run FILE and step through its kernels by hand: statements, variables by their names, and back."""
+    """Run FILE and step through its kernels: statement by statement, forward and back, with variables by name."""
     from wsemu.app import debug_program
 
     options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget}
@@ -320,7 +320,7 @@ def lean(
     out: Out = None,
     like: Like = None,
 ) -> None:
-    """Run FILE, take each barrier, fence and atomic out in turn, and say which ones the proofs do not need."""
+    """Run FILE, remove each barrier, fence and atomic in turn, and report which ones the proofs do not need."""
     from wsemu.app import lean as lean_program
 
     options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget}
@@ -330,26 +330,30 @@ def lean(
 
 @command(
     "fuzz",
-    epilog="Exit codes: 0 all examples passed, 1 one failed, 2 wrong usage, 130 interrupted; what is known is kept.",
+    epilog="Exit codes: 0 all examples passed, 1 one failed, 2 wrong usage, 130 interrupted; results are kept.",
 )
 def fuzz(
     test: Annotated[
         str, typer.Argument(metavar="FILE::function", help="A test decorated with @given.", show_default=False)
     ],
-    examples: Annotated[int, typer.Option(min=1, help="Of the campaign, those known from before included.")] = 10_000,
+    examples: Annotated[
+        int, typer.Option(min=1, help="Examples of the campaign, including those of earlier runs.")
+    ] = 10_000,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes.  [default: one for each processor]")] = None,
-    seed: Annotated[int, typer.Option(help="Another seed, other examples.")] = 0,
-    batch: Annotated[int, typer.Option(min=1, help="Examples that run in one go: kept all or none.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of the examples.")] = 0,
+    batch: Annotated[
+        int, typer.Option(min=1, help="Examples that run together; all or none of their results are kept.")
+    ] = 200,
     results: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The result file.  [default: .wsemu/fuzz/FILE-function.sqlite]")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what is known of this test and seed.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Discard the earlier results of this test and seed.")] = False,
     on: On = "",
     tier: TierOption = None,
     progress: ProgressOption = Progress.bar,
     time_limit: TimeLimit = None,
 ) -> None:
-    """Run many examples of a Hypothesis test.  Interrupted or killed, the same command goes on where it was."""
+    """Run many examples of a Hypothesis test.  After an interruption the same command resumes."""
     from wsemu.campaign import fuzz
 
     options = {"examples": examples, "batch": batch, "seed": seed}
@@ -374,11 +378,11 @@ def sweep(
             metavar="NAME=SIZES", help="Sizes of a parameter, such as n=0,1,30:34 (repeatable).", show_default=False
         ),
     ] = None,
-    most: Annotated[int | None, typer.Option(min=0, help="The largest size that is chosen.  [default: 4096]")] = None,
+    most: Annotated[int | None, typer.Option(min=0, help="The largest chosen size.  [default: 4096]")] = None,
     tries: Annotated[
         int,
         typer.Option(
-            min=1, help="Sizes that are chosen; from them on the smallest failure or the largest size is looked for."
+            min=1, help="Number of chosen sizes; a few more are tried to find the smallest failure or the largest size."
         ),
     ] = 200,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
@@ -388,7 +392,7 @@ def sweep(
     time_limit: TimeLimit = None,
     format: FormatOption = None,  # noqa: A002 - the option's name
 ) -> None:
-    """Launch over the sizes at which such programs break: 0, 1, the depth of a pipeline, tiles plus and minus one."""
+    """Launch with the sizes at which such programs break: 0, 1, the depth of a pipeline, tiles plus and minus one."""
     from wsemu.campaign import sweep_command
 
     options = {"tries": tries, "time_limit": time_limit}
@@ -399,38 +403,38 @@ def sweep(
 
 @command(
     "mutate",
-    epilog="Exit codes: 0 every mutant is killed or equivalent, 1 one survives, 2 wrong usage, or a test fails as it "
-    "is, 130 stopped early; what is known is kept.",
+    epilog="Exit codes: 0 every mutant is killed or equivalent, 1 one survives, 2 wrong usage, or a test fails "
+    "unchanged, 130 stopped early; results are kept.",
 )
 def mutate(
     test: Annotated[
         str,
         typer.Argument(
             metavar="FILE::test",
-            help="A test of pytest, a function that launches by itself, or a FILE of tests, or a program.",
+            help="A pytest test, a function that launches kernels, a FILE of tests, or a program.",
             show_default=False,
         ),
     ],
     kind: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND", help="Mutants of this kind alone, such as barrier or bound (repeatable)."),
+        typer.Option(metavar="KIND", help="Only mutants of this kind, such as barrier or bound (repeatable)."),
     ] = None,
     kernel: KernelOption = None,
-    sample: Annotated[int, typer.Option(min=1, metavar="N", help="Every N-th mutant alone.")] = 1,
+    sample: Annotated[int, typer.Option(min=1, metavar="N", help="Only every N-th mutant.")] = 1,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes.  [default: one for each processor]")] = None,
     results: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The result file.  [default: .wsemu/mutate/FILE-test.sqlite]")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what is known of this test.")] = False,
-    all: Annotated[bool, typer.Option("--all", help="Show the diffs of equivalent mutants, too.")] = False,  # noqa: A002
+    fresh: Annotated[bool, typer.Option("--fresh", help="Discard the earlier results of this test.")] = False,
+    all: Annotated[bool, typer.Option("--all", help="Also show the diffs of equivalent mutants.")] = False,  # noqa: A002
     tier: TierOption = None,
     progress: ProgressOption = Progress.bar,
     time_limit: TimeLimit = None,
     format: FormatOption = None,  # noqa: A002
 ) -> None:
-    """Break the kernels of a test in one place at a time, and say which mutants neither the test nor a check tells.
+    """Change the kernels of a test in one place at a time; report the mutants that no test and no check detects.
 
-    Interrupted or killed, the same command goes on where it was.
+    After an interruption the same command resumes.
     """
     from wsemu.campaign import mutate_command
 
@@ -452,13 +456,13 @@ def explain(
         str | None,
         typer.Argument(
             metavar="CODE",
-            help="A finding code.  [default: all of them, a line each]",
+            help="A finding code.  [default: list all codes]",
             show_default=False,
             autocompletion=codes,
         ),
     ] = None,
 ) -> None:
-    """Explain a finding: the bug, a kernel that has it, the same kernel without it, what the hardware does."""
+    """Explain a finding: what is wrong, an example, the same kernel fixed, and what hardware does."""
     from wsemu.app import commands
 
     raise typer.Exit(commands.explain(code))
@@ -466,7 +470,7 @@ def explain(
 
 @command("doctor", epilog="Exit codes: 0 wsemu works here, 1 it does not.")
 def doctor() -> None:
-    """Say what wsemu runs with: versions, the compiled VM and its cache, the GPU, the configuration."""
+    """Print the environment: versions, the compiled VM and its cache, the GPU, the configuration."""
     from wsemu.app import commands
 
     raise typer.Exit(commands.doctor())

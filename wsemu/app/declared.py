@@ -154,7 +154,7 @@ def _options(
         bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Run warp-specialized GPU kernels on a CPU and say whether they are correct."""
+    """Find deadlocks, races and memory errors in CUDA kernels, on a CPU."""
 
 
 class OwnCommand(TyperCommand):

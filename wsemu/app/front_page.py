@@ -6,7 +6,7 @@ import os
 import sys
 import textwrap
 
-SUMMARY = "Run warp-specialized GPU kernels on a CPU and say whether they are correct."
+SUMMARY = "Find deadlocks, races and memory errors in CUDA kernels, on a CPU."
 OPTIONS = {
     "--version": "Print the version and stop.",
     "--install-completion": "Install completion for the current shell.",
@@ -15,17 +15,17 @@ OPTIONS = {
 }
 COMMANDS = {
     "check": "Run FILE and check every launch in it.",
-    "run": "Run FILE, as `check` does, and say little.",
+    "run": "Run FILE like `check`, but print only errors.",
     "crosscheck": "Run FILE on the emulator, then on a GPU, and compare.",
     "replay": "Execute the schedule of a finding step by step.",
     "trace": "Draw what the warps of a CTA did, step by step.",
-    "debug": "Step through the kernels of FILE by hand.",
-    "lean": "Say which barriers, fences and atomics proofs do not need.",
+    "debug": "Step through the kernels of FILE.",
+    "lean": "Report redundant barriers, fences and atomics.",
     "fuzz": "Run many examples of a Hypothesis test.",
-    "sweep": "Launch over the sizes at which such programs break.",
-    "mutate": "Break the kernels of a test: what does it let through?",
-    "explain": "Explain a finding: the bug, its repair, the hardware.",
-    "doctor": "Say what wsemu runs with: versions, cache, GPU.",
+    "sweep": "Launch with the sizes at which such programs break.",
+    "mutate": "Change the kernels of a test: which bugs would it miss?",
+    "explain": "Explain a finding: the bug, the fix, the hardware.",
+    "doctor": "Print the environment: versions, cache, GPU.",
 }
 """command -> what it does, in the order of the page"""
 _LEAST, _MOST = 50, 78

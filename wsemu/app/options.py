@@ -95,7 +95,7 @@ TierOption = Annotated[
         metavar="auto|off|always",
         callback=_set_tier,
         expose_value=False,
-        help="Compile blocks of programs that run long, of none, of all; `restless` is for tests.  [default: auto]",
+        help="Compile hot regions of long programs, of none, or of all; `restless` is for tests.  [default: auto]",
     ),
 ]
 EngineOption = Annotated[
@@ -103,7 +103,7 @@ EngineOption = Annotated[
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option(metavar="CHECKER", help="Run this checker alone (repeatable); a finding code selects its checker."),
+    typer.Option(metavar="CHECKER", help="Run only this checker (repeatable); a finding code selects its checker."),
 ]
 Skip = Annotated[
     list[str] | None, typer.Option(metavar="CHECKER", help="Do not run this checker (repeatable).", show_default=False)
@@ -143,7 +143,7 @@ NumbaPtx = Annotated[
     bool | None,
     typer.Option(
         "--numba-ptx/--no-numba-ptx",
-        help="Run kernels that wsemu cannot read itself from Numba-CUDA's PTX, if that is installed (the default).",
+        help="Run Numba-CUDA's PTX, if installed, of kernels that wsemu cannot read itself (the default).",
     ),
 ]
 Strict = Annotated[
@@ -172,7 +172,7 @@ FailOn = Annotated[
 ]
 KernelOption = Annotated[
     list[str] | None,
-    typer.Option("--kernel", metavar="NAME", help="Check launches of this kernel alone (repeatable); * and ? match."),
+    typer.Option("--kernel", metavar="NAME", help="Check only launches of this kernel (repeatable); * and ? match."),
 ]
 Limit = Annotated[int | None, typer.Option(min=0, help="Show at most this many findings; the verdict counts all.")]
 All = Annotated[
@@ -180,9 +180,9 @@ All = Annotated[
 ]
 FixBudget = Annotated[
     float | None,
-    typer.Option(min=0, help="Seconds spent on trying fixes for a launch with findings; 0: none.  [default: 2]"),
+    typer.Option(min=0, help="CPU seconds for trying fixes of a launch with findings; 0: none.  [default: 2]"),
 ]
-Fix = Annotated[bool, typer.Option("--fix", help="Print the proven edits as a patch.")]
+Fix = Annotated[bool, typer.Option("--fix", help="Print the verified edits as a patch.")]
 Write = Annotated[bool, typer.Option("--write", help="With `--fix`: ask, and edit the files.")]
 FormatOption = Annotated[
     Format | None,
@@ -241,7 +241,7 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="PTX: the value of a `__device__` or `__constant__` variable, as of an argument (repeatable).",
+        help="PTX: the value of a `__device__` or `__constant__` variable, in the syntax of `--arg` (repeatable).",
         show_default=False,
     ),
 ]
@@ -252,10 +252,10 @@ SourceRoot = Annotated[
         metavar="DIR",
         callback=_set_source_roots,
         expose_value=False,
-        help="PTX: show sources below this folder, too, besides its own and the working folder (repeatable).",
+        help="PTX: also show sources below this folder, besides its own and the working folder (repeatable).",
     ),
 ]
 Link = Annotated[
     list[str] | None,
-    typer.Option(metavar="FILE.ptx", help="PTX: a file to link with, for what FILE does not define (repeatable)."),
+    typer.Option(metavar="FILE.ptx", help="PTX: a file that defines what FILE only declares (repeatable)."),
 ]
