@@ -373,3 +373,11 @@ def test_two_writers_leave_one_whole_file(folder):
     writers = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
     assert [writer.wait() for writer in writers] == [0, 0]
     assert len([name for name in os.listdir(folder) if name.startswith("vm-run-")]) == 1
+
+
+def test_a_launch_on_a_compiled_machine_imports_no_compiler() -> None:
+    """The modules that the machine is written in import llvmlite, which takes longer than a small launch."""
+    modules = "{'llvmlite', 'wsemu.machine.lowering'}"
+    script = f"import sys, wsemu.machine.run; sys.exit(bool({modules} & sys.modules.keys()))"
+    command, folder = [sys.executable, "-c", script], Path(wsemu.__file__).parents[1]
+    assert subprocess.run(command, check=False, cwd=folder).returncode == 0

@@ -26,7 +26,7 @@ from wsemu.machine.image import (
 )
 from wsemu.machine.matrix.shapes import BUFFER, shapes
 from wsemu.machine.memory.cell_bits import INTERVALS, UNNAMED, WIDTHS
-from wsemu.machine.memory.joined import EVEN, ODD
+from wsemu.machine.memory.joined_sides import EVEN, ODD
 from wsemu.machine.memory.shadow_planes import POOL, Planes
 from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed

@@ -38,9 +38,6 @@ from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, store_u8
 from wsemu.machine.state import GROW, GROW_WINDOW
 from wsemu.model.isa import ATOMIC, LANES, SEGMENT_SHIFT
 
-EVEN, ODD = 1 << 6, 1 << 7
-"""bytes that a joined store of such a turn seems to have: no atomic has as many"""
-
 
 @compiled
 def leaves(registers, i, lane, host, first, end, size):
