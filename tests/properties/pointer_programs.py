@@ -124,7 +124,7 @@ class _Pointers:
         ]  # fmt: skip
         differs = [
             f"o[t] = (int)(uintptr_t){p};", f"o[t] = (uintptr_t){p} % 61;",
-            f"unsigned char z[8]; memcpy(z, &{p}, 8); int n = 0; for (int i = 0; i < 8; ++i) n += z[i]; o[t] = n;",
+            f"unsigned char z[8]; memcpy(z, &{p}, 8); int m = 0; for (int i = 0; i < 8; ++i) m += z[i]; o[t] = m;",
             f"unsigned short z[4]; memcpy(z, &{p}, 8); o[t] = z[t & 3];",
         ]  # fmt: skip
         if others:

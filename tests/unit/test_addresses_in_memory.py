@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 
 import wsemu
 from wsemu.launch.result import Report
+from wsemu.proof.multiples import Multiples
+from wsemu.proof.taint import Block
 
 FOLDER = Path(__file__).parents[1] / "ptx"
 KERNELS = dict(re.findall(r"^KERNEL (\w+)\((.*)\) {", (FOLDER / "pointers.cu").read_text(), re.MULTILINE))
@@ -145,3 +148,28 @@ def test_an_address_is_one_wherever_it_is_moved(move: str) -> None:
 def test_what_is_made_of_an_address_on_the_way_is_a_number(change: str) -> None:
     report = _checked(CHANGES[change], "mov.u64 %rd4, %rd2")
     assert (report.verdict, report.reasons) == ("incomplete", ["addresses"]), report
+
+
+def test_strides_of_nested_loops_take_time_in_proportion_to_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[int] = []
+    follow = Multiples._run
+
+    def counted(self: Multiples, start: int, block: Block) -> Iterable[tuple[int, int]]:
+        runs.append(start)
+        return follow(self, start, block)
+
+    monkeypatch.setattr(Multiples, "_run", counted)
+    counts = []
+    for depth in (20, 40):
+        head = "".join(f"mov.u32 %r{d}, 0;\nL{d}: add.u32 %r99, %r99, 1;\n" for d in range(depth))
+        tail = "".join(
+            f"add.u32 %r{d}, %r{d}, 1; setp.lt.u32 %p1, %r{d}, 1; @%p1 bra L{d};\n" for d in reversed(range(depth))
+        )
+        text = f"""{COPIES.partition("{")[0]}{{
+            .reg .b32 %r<100>; .reg .b64 %rd<3>; .reg .pred %p<3>;
+            ld.param.u64 %rd1, [o]; mov.u32 %r99, 0; {head} {tail} st.global.u32 [%rd1], %r99; ret; }}"""
+        runs.clear()
+        arrays = tuple(np.zeros(64, "u8") for _ in range(3))
+        assert wsemu.check(wsemu.load_ptx(text).only(), 1, 1, arrays).verdict == "verified"
+        counts.append(len(runs))
+    assert counts[1] < 2.5 * counts[0]

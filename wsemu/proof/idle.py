@@ -29,10 +29,10 @@ _SETTLES = frozenset({"cas", "exch", "and", "or", "min.s", "min.u", "max.s", "ma
 def waits(program: Program, pcs: Iterable[int]) -> bool:
     """Whether these instructions, run again and again, do the same every time."""
     members = frozenset(pcs)
-    code = program.code.tolist()
+    decoder = _decoder(program)
+    code = decoder.code
     if any(not _may_wait(code[pc]) for pc in members):
         return False
-    decoder = Decoder(program, Regions(program, 0, None), {})
     steps = {pc: list(decoder.steps(pc)) for pc in members}
     reads, writes = dict[int, set[int]](), dict[int, set[int]]()
     for pc in members:
@@ -51,6 +51,25 @@ def waits(program: Program, pcs: Iterable[int]) -> bool:
         if kind == "store" and ("load" in found or (found and program.array_of[pc] in strong)):
             return False
     return True
+
+
+def _decoder(program: Program) -> Decoder:
+    """Return the decoder of a program, which is made once for all of its loops."""
+    found: Decoder | None = program.derived.get("decoder")
+    if found is None:
+        found = program.derived["decoder"] = Decoder(program, Regions(program, 0, None), {})
+    return found
+
+
+def _loops(program: Program) -> dict[int, set[int]]:
+    """Return the instructions of each outermost loop by its number."""
+    found: dict[int, set[int]] | None = program.derived.get("loops")
+    if found is None:
+        found = program.derived["loops"] = {}
+        for pc, number in enumerate(loop_numbers(program)):
+            if number >= 0:
+                found.setdefault(number, set()).add(pc)
+    return found
 
 
 def _kind(fields: list[int]) -> str:
@@ -108,24 +127,21 @@ def _carried(
 
 def may_wait(program: Program) -> bool:
     """Whether some loop of a program looks at memory, and may go round without moving on."""
-    code = program.code.tolist()
-    loops: dict[int, set[int]] = {}
-    for pc, number in enumerate(loop_numbers(program)):
-        if number >= 0:
-            loops.setdefault(number, set()).add(pc)
+    loops = _loops(program)
     if not loops:
         return False
-    return any(_looks(code, part) and waits(program, part) for own in loops.values() for part in _parts(own, code))
+    code = _decoder(program).code
+    looking = (own for own in loops.values() if _looks(code, own))
+    return any(_looks(code, part) and waits(program, part) for own in looking for part in _parts(own, code))
 
 
 def polls(program: Program, pc: int) -> bool:
     """Whether a load is one of a loop that waits; or, as compilers make of a plain one, stands before a loop that does
     nothing and never ends."""
-    code = program.code.tolist()
+    code = _decoder(program).code
     number = loop_numbers(program)[pc]
     if number >= 0:
-        own = {other for other, found in enumerate(loop_numbers(program)) if found == number}
-        return any(pc in part and waits(program, part) for part in _parts(own, code))
+        return any(pc in part and waits(program, part) for part in _parts(_loops(program)[number], code))
     ways = [pc]
     for _ in range(_NEAR):
         ways = [after for way in ways for after in successors(way, code[way]) if after < len(code)]
@@ -135,7 +151,7 @@ def polls(program: Program, pc: int) -> bool:
     return False
 
 
-def _looks(code: list[list[int]], part: frozenset[int]) -> bool:
+def _looks(code: list[list[int]], part: Iterable[int]) -> bool:
     return any(OPERATIONS[NAMES[code[pc][0]]].kind in ("load", "atomic") for pc in part)
 
 

@@ -1,27 +1,28 @@
 """Numbers of which registers hold multiples: the strides of indices, and so the places that accesses may share.
 
+Within a block the definitions of a register are followed one after the other; at its start a register holds what any
+definition of its row gives it.  So the time is about linear in the instructions, however loops are nested.
+
 Detects: the largest number known of which each operand of a sum or product is a multiple, in every execution.
-Does not detect: factors that 32 bits lose where a product wraps and the factor is no power of 2.
+Does not detect: factors that 32 bits lose where a product wraps and the factor is no power of 2; factors of a register
+whose row another register has elsewhere.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 from typing import TYPE_CHECKING
 
 from wsemu.model.isa import NAMES, OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from wsemu.model.program import Program
     from wsemu.proof.taint import Block
 
 _MOST = 1 << 40
 """a larger factor is no stride"""
-_State = dict[int, int]
-"""row -> what its value is a multiple of: 0 for a value of 0; rows of which nothing is known are left out"""
 
 
 def _power(number: int) -> int:
@@ -34,41 +35,43 @@ class Multiples:
 
     def __init__(self, program: Program, code: Sequence[Sequence[int]], blocks: Mapping[int, Block]) -> None:
         self._code = code
-        self._blocks = blocks
         self._constants = {row: abs(int(value)) for row, type_, value in program.constants if type_ in ("b32", "b64")}
-        self._starts: dict[int, _State] = {0: {}}
-        self._flow()
+        self._rows: dict[int, int] = {}
+        """row -> what each definition gives it is a multiple of: 0 for none as yet; not of rows that nothing defines"""
         self._of: dict[int, tuple[int, ...]] = {}
-        for start, first in self._starts.items():
-            self._run(start, dict(first), keeps=True)
+        self._readers: dict[int, set[int]] = {}
+        """row -> the blocks that read it as it is at their start"""
+        self._flow(blocks)
 
     def of(self, pc: int) -> tuple[int, ...]:
         """Return what each operand of an instruction is a multiple of."""
         return self._of.get(pc, (1, 1, 1, 1))
 
-    def _flow(self) -> None:
-        heap, pending = [0], {0}
-        while heap:
-            start = heapq.heappop(heap)
-            pending.discard(start)
-            state = self._run(start, dict(self._starts[start]))
-            for target in self._blocks[start].successors:
-                if self._arrive(target, state) and target not in pending:
-                    pending.add(target)
-                    heapq.heappush(heap, target)
+    def _flow(self, blocks: Mapping[int, Block]) -> None:
+        self._rows = {row: 0 for block in blocks.values() for step in block.steps for row in step.writes}
+        work = dict.fromkeys(blocks)
+        while work:
+            start = next(iter(work))
+            del work[start]
+            for row, given in self._run(start, blocks[start]):
+                both = math.gcd(self._rows[row], given)
+                if both != self._rows[row]:
+                    self._rows[row] = both
+                    work.update(dict.fromkeys(self._readers.get(row, ())))
 
-    def _arrive(self, target: int, state: _State) -> bool:
-        """Keep what holds on all ways to a block; return whether that is less than before."""
-        known = self._starts.get(target)
-        if known is None:
-            self._starts[target] = dict(state)
-            return True
-        both = {row: math.gcd(one, state[row]) for row, one in known.items() if row in state}
-        self._starts[target] = {row: one for row, one in both.items() if one != 1}
-        return self._starts[target] != known
+    def _run(self, start: int, block: Block) -> Iterable[tuple[int, int]]:
+        """Follow a block; return what its definitions give each row."""
+        state: dict[int, int] = {}
 
-    def _run(self, start: int, state: _State, *, keeps: bool = False) -> _State:
-        for step in self._blocks[start].steps:
+        def held(row: int) -> int:
+            if row in self._constants:
+                return self._constants[row]
+            if row in state:
+                return state[row]
+            self._readers.setdefault(row, set()).add(start)
+            return self._rows.get(row, 1)
+
+        for step in block.steps:
             fields = self._code[step.pc]
             operation = OPERATIONS[NAMES[fields[0]]]
             found = 1
@@ -76,17 +79,13 @@ class Multiples:
                 type_[0] == "b" for type_ in (operation.result, *operation.operands[:2])
             ):
                 rows = fields[3 : 3 + len(operation.operands)]
-                operands = [self._constants[row] if row in self._constants else state.get(row, 1) for row in rows]
-                if keeps:
-                    self._of[step.pc] = tuple(operands)
+                operands = [held(row) for row in rows]
+                self._of[step.pc] = tuple(operands)
                 found = self._result(operation.name, rows, operands)
             for row in step.writes:
-                new = math.gcd(found, state.get(row, 1)) if step.guard else found
-                if new == 1 or new > _MOST:
-                    state.pop(row, None)
-                else:
-                    state[row] = new
-        return state
+                new = math.gcd(found, held(row)) if step.guard else found
+                state[row] = new if new <= _MOST else 1
+        return state.items()
 
     def _result(self, name: str, rows: Sequence[int], operands: list[int]) -> int:
         match name.split(".")[0]:
