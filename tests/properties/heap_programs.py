@@ -200,16 +200,34 @@ def explore(program: Program) -> Outlook:
         if not moves:
             left = sum(-(-size // _ROUNDED) * _ROUNDED for size, freed in state.blocks.values() if not freed)
             outcomes.add((tuple(state.held), left))
-        for moving in moves:
-            after = state.copied()
-            _Step(program, after, faults).go(moving)
-            for one in _guessed(program, after):
-                if (key := one.key()) not in seen:
-                    seen.add(key)
-                    todo.append(one)
+        for after in (after for moving in moves for after in _made(program, state, moving, faults)):
+            if (key := after.key()) not in seen:
+                seen.add(key)
+                todo.append(after)
         if len(seen) > MOST_STATES:
             return Outlook(frozenset(), frozenset(), known=False)
     return Outlook(frozenset(faults), frozenset(outcomes))
+
+
+def _made(program: Program, state: _State, moving: tuple[int, ...], faults: set[str]) -> Iterator[_State]:
+    """Yield each state that a step leads to."""
+    for before in _decided(program, state, moving, faults):
+        after = before.copied()
+        _Step(program, after, faults).go(moving)
+        yield from _guessed(program, after)
+
+
+def _decided(program: Program, state: _State, moving: tuple[int, ...], faults: set[str]) -> Iterator[_State]:
+    """The state, or one for each way that a thread may go which a ticket decides that nobody wrote."""
+    n = moving[0]
+    guard = program.threads[n][state.at[n]].guard
+    if not (guard.startswith("?t") and state.tickets[n] == UNDEFINED):
+        yield state
+        return
+    faults.add(UNSET)
+    one = state.copied()
+    one.tickets[n] = ANYTHING
+    yield from _guessed(program, one)
 
 
 def _guessed(program: Program, state: _State) -> Iterator[_State]:
@@ -259,8 +277,6 @@ class _Step:
                 s.clocks[n] = met
             return
         ((n, op),) = ops
-        if op.guard.startswith("?t") and s.tickets[n] == UNDEFINED:
-            self.faults.add(UNSET)
         if _holds(s, n, op.guard):
             times, observed = s.clocks[n]
             s.clocks[n] = Clock(tuple(c + (k == n) for k, c in enumerate(times)), observed)

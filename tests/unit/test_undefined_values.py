@@ -34,6 +34,10 @@ SOURCES = {
     "a predicate": ("selp.u32 %r8, 1, 2, %p4;", "%r8", REGISTER),
     "shared memory": (SHARED + "ld.shared.u32 %r8, [%r4];", "%r8", READ),
     "volatile shared memory": (SHARED + "ld.volatile.shared.u32 %r8, [%r4];", "%r8", READ),
+    "shared memory after a strong load of it": (
+        SHARED + "ld.relaxed.gpu.shared.u32 %r7, [%r4]; ld.shared.u32 %r8, [%r4];", "%r8", READ),
+    "shared memory after an addition of nothing": (
+        SHARED + "red.shared.add.u32 [%r4], 0; ld.shared.u32 %r8, [%r4];", "%r8", READ),
     "local memory": (".local .b32 q[4]; ld.local.u32 %r8, [q+4];", "%r8", READ),
     "what an exchange returns": (SHARED + "atom.shared.exch.b32 %r8, [%r4], 5;", "%r8", READ),
     "a byte of shared memory": (SHARED + "st.shared.u16 [%r4], 0; ld.shared.u32 %r8, [%r4];", "%r8", READ),

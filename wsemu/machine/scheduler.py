@@ -98,6 +98,7 @@ from wsemu.model.isa import (
     N_CONTROL,
     N_MEMORY,
     N_WARP,
+    NO_STORE,
     OFFSET_MASK,
     ON_STACK,
     OPCODE,
@@ -224,6 +225,7 @@ def charge_apart(m, row, size, op, service):
 DELTAS = 8 * 2 * LANES
 """where in the scratch of 128 numbers `place_lanes` leaves its results: shadow.py uses the rest"""
 USED = USES_OLD << UNUSED_SHIFT
+UNSTORED = NO_STORE << UNUSED_SHIFT
 EXCHANGE, EXCHANGE64 = OPCODE["atom.exch.b32"], OPCODE["atom.exch.b64"]
 EXCHANGE8, EXCHANGE16 = OPCODE["atom.exch.b8"], OPCODE["atom.exch.b16"]
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
@@ -348,7 +350,8 @@ def note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, 
             return status
     if segment.initialised:
         reads = not writes or (i.op >= N_MEMORY and (i.aux & USED != 0 or not exchanges(i.op)))
-        track_initialised(m, pc, w, number, registers, i.a, bias, group, how, size, writes, reads)
+        marks = writes and not (i.op >= N_MEMORY and i.aux & UNSTORED != 0)
+        track_initialised(m, pc, w, number, registers, i.a, bias, group, how, size, marks, reads)
     return np.int64(0)
 
 

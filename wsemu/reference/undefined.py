@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.model.isa import (
-    AS_LOAD,
     AS_STORE,
     ATOMICS,
     FIRST_ARRAY,
@@ -177,7 +176,7 @@ class Undefined:
         store leaves in memory, for `keep`."""
         what, type_ = ATOMICS[name]
         size, held = SIZE[type_], run.warp.undefined
-        loads = what == "or" and fields[7] & SERVED == AS_LOAD and bool(fields[7] & NO_STORE)
+        loads = bool(fields[7] & NO_STORE)
         stores = fields[7] & SERVED == AS_STORE
         operands = () if loads else [held[row] for row in fields[4 : 6 if what == "cas" else 5] if row in held]
         results: dict[int, Shadow] = {}

@@ -281,7 +281,8 @@ def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     for lane, (segment, _, offset) in places.items():
         old = int.from_bytes(segment.data[offset : offset + size], "little")
         new = atomics[name](old, run.read(fields[4], type_, lane), run.read(fields[5], type_, lane))
-        put(segment, offset, new.to_bytes(size, "little"))
+        if not fields[7] & NO_STORE:
+            put(segment, offset, new.to_bytes(size, "little"))
         run.write(fields[2], type_, lane, old)
     if kept and run.launch.undefined is not None:
         run.launch.undefined.keep(run, places, size, kept)
