@@ -164,7 +164,7 @@ def paragraphs(markdown: str) -> Iterator[str]:
         if block and (code or item or not line.strip() or line.startswith(("|", "#"))):
             yield " ".join(block)
             block = []
-        if code or line.startswith("#"):
+        if code or re.match(r"#|\[[\w-]+\]: |\s*<", line):  # headings, targets of links, HTML
             continue
         if line.startswith("|"):
             yield from (cell.strip() for cell in line.strip("|").split("|") if cell.count(" ") > 2)
