@@ -303,9 +303,10 @@ class Tables:
             if number in watch.uninitialized:
                 written = self.maps[number] = np.zeros(data.nbytes + LANES, np.uint8)
                 segment["initialised"], segment["unwritten"] = address_of(written), data.nbytes
-                if isinstance(writable, Allocated) and writable.written is not None and writable.written.any():
-                    written[: data.nbytes] = writable.written
-                    segment["unwritten"] -= np.count_nonzero(writable.written)
+                if isinstance(writable, Allocated) and writable.written is not None:
+                    before = slice(*writable.hull)
+                    written[before] = writable.written[before]
+                    segment["unwritten"] -= np.count_nonzero(written[before])
         for array, number in watch.maps:
             shared, local = (address_of(block) for block in (self.shared, self.local))
             room = len(self.local) // (2 * self.warp_count)

@@ -9,6 +9,8 @@ import numpy as np
 from wsemu.model.data import NamedTuple, dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from wsemu.model.device_memory import DeviceMemory
@@ -53,13 +55,18 @@ class InElements:
 class Allocated:
     """A segment of device memory that may be written; in the place of `True`."""
 
-    __slots__ = ("covered", "written")
+    __slots__ = ("covered", "hull", "written")
 
     def __init__(
-        self, written: npt.NDArray[np.uint8] | None = None, covered: npt.NDArray[np.uint8] | None = None
+        self,
+        written: npt.NDArray[np.uint8] | None = None,
+        covered: npt.NDArray[np.uint8] | None = None,
+        hull: Sequence[int] = (),
     ) -> None:
         self.written = written
         """1 for each byte that was written before the launch; None: all"""
+        self.hull = hull or (0, 0 if written is None else written.size)
+        """where the first byte is that was written, and the end of the last one, in bytes"""
         self.covered = covered
         """1 for each byte of an allocation; None: all"""
 

@@ -47,6 +47,10 @@ class Allocation:
     """the bytes, shared with the host; none if the memory is freed"""
     written: Bytes | None
     """a 1 for each byte that holds a value; None if all do"""
+    unwritten: int = 0
+    """bytes that hold none"""
+    hull: list[int] = field(default_factory=lambda: [0, 0])
+    """where the first byte is that holds a value, and the end of the last one, in bytes"""
     freed: bool = False
     owner: weakref.ref[Bytes] | None = None
     """the bytes of freed memory, as long as an array of the host still uses them"""
@@ -94,7 +98,8 @@ class Window:
         if not live:
             return NO_MEMORY, True
         if self.covered is None or self.written is None:
-            return live[0].data, True if live[0].written is None else Allocated(live[0].written)
+            one = live[0]
+            return one.data, True if one.written is None else Allocated(one.written, hull=one.hull)
         end = live[-1].offset + live[-1].bytes
         written = None if all(one.written is None for one in live) else self.written[:end]
         return self.data[:end], Allocated(written, self.covered[:end])
@@ -248,7 +253,7 @@ class DeviceMemory:
         if size:
             self._stretch(address, size, "mark_written")
             one = self._allocation(address, "mark_written")
-            self._mark(one, slice(address - one.address, address - one.address + size), 1)
+            self._mark(one, address - one.address, size, 1)
 
     # -- for launches --------------------------------------------------------------------------------------------------
     def layout(self) -> Layout:
@@ -296,9 +301,12 @@ class DeviceMemory:
         `written` lacks was not watched."""
         for number in blank & self._windows.keys():
             for one in self._windows[number].live():
-                if one.written is not None:
-                    now = written.get(number)
-                    self._mark(one, slice(None), 1 if now is None else now[one.offset : one.offset + one.bytes])
+                if one.written is None:
+                    continue
+                now = written.get(number)
+                low, high = (0, one.bytes) if now is None else _hull(now[one.offset : one.offset + one.bytes])
+                marks = 1 if now is None else now[one.offset + low : one.offset + high]
+                self._mark(one, low, high - low, marks)
 
     def nearest(self, address: int) -> tuple[Allocation, int] | None:
         """Return the allocation, live or freed, that an address outside of all belongs to most likely, and the distance
@@ -311,12 +319,17 @@ class DeviceMemory:
         return one, address - one.address
 
     # -- inside --------------------------------------------------------------------------------------------------------
-    def _mark(self, one: Allocation, part: slice, written: Bytes | int) -> None:
-        """Set what is written of an allocation."""
-        if one.written is not None:
-            one.written[part] = written
-            if one.written.all():
-                one.written, self._cache = None, _Cache()
+    def _mark(self, one: Allocation, offset: int, size: int, written: Bytes | int) -> None:
+        """Note that bytes of an allocation are written: of so many at an offset, those with a 1 in `written`."""
+        if one.written is None or not size:
+            return
+        marks = one.written[offset : offset + size]
+        one.hull[:] = min(offset, one.hull[0]) if one.hull[1] else offset, max(offset + size, one.hull[1])
+        before = np.count_nonzero(marks)
+        marks |= written
+        one.unwritten -= int(np.count_nonzero(marks) - before)
+        if not one.unwritten:
+            one.written, self._cache = None, _Cache()
 
     def _check_window(self, address: int, what: str) -> None:
         """UsageError for an address at which no window begins that is free."""
@@ -334,7 +347,8 @@ class DeviceMemory:
         number = address >> SEGMENT_SHIFT
         self._freed.pop(number, None)
         marks = None if written or not data.size else np.zeros(data.size, np.uint8)
-        self._windows[number] = Window(data, [Allocation(address, data.size, name or f"{address:#x}", data, marks)])
+        one = Allocation(address, data.size, name or f"{address:#x}", data, marks, 0 if marks is None else data.size)
+        self._windows[number] = Window(data, [one])
         self._cache = _Cache()
         return address
 
@@ -352,7 +366,7 @@ class DeviceMemory:
                 raise UsageError(f"place: {size:,} bytes at {address:#x} overlap `{one.name}`: free it first")
         window.covered[part], window.written[part] = 1, written
         made = Allocation(address, size, name or f"{address:#x}", window.data[part], None)
-        made.written = None if written else window.written[part]
+        made.written, made.unwritten = (None, 0) if written else (window.written[part], size)
         kept = [one for one in window.allocations if one not in over]
         window.allocations = sorted([*kept, made], key=lambda one: one.address)
         self._cache = _Cache()
@@ -414,6 +428,15 @@ class DeviceMemory:
         one, offset = near
         gone = " and is freed" if one.freed else ""
         return f"the address is byte {offset:,} of `{one.name}`, which has {one.bytes:,} bytes{gone}"
+
+
+def _hull(written: Bytes) -> tuple[int, int]:
+    """Return where the first 1 is, and the end of the last one; 0 and 0 if there is none."""
+    marks = written.view(np.bool_)
+    first = int(marks.argmax()) if marks.size else 0
+    if not marks.size or not marks[first]:
+        return 0, 0
+    return first, marks.size - int(marks[::-1].argmax())
 
 
 def _next_place(end: int) -> int:
