@@ -24,7 +24,8 @@ are of vectors; every sixteenth there. With `--kind recursion` programs of lanes
 every eighth there. With `--kind undefined` threads have undefined registers, shared memory and shuffles
 (undefined_programs.py), and all choices of their bits are enumerated; every eighth there. With `--kind lag` the
 warps of programs of mbarriers have two lanes, which are taken together, or apart (lag_programs.py); with `--kind
-values` threads store values that are known (same_value_programs.py); every eighth there.
+values` threads store values that are known (same_value_programs.py), with `--kind inits` lanes initialize one mbarrier,
+together or one by one (init_programs.py); every eighth there.
 With `--kind variants` programs of barriers are changed such that nothing else can happen
 (variant_programs.py): warps get other numbers, barriers of all warps are added, loops unrolled, CTAs change places; the
 verdict and the codes must stay. `--kind all` takes every kind in turn; with `--seconds` no more begin after that.
@@ -55,6 +56,8 @@ from tests.properties.agreement import LANE_WAYS, WAYS, Judged, judged, judged_l
 from tests.properties.cluster_programs import CLUSTER_FAMILIES, check_spread, judged_clusters
 from tests.properties.explorer import FAULTS, notation
 from tests.properties.heap_programs import HEAP_FAMILIES, judged_heap, smaller_heap
+from tests.properties.init_programs import draw as draw_init
+from tests.properties.init_programs import judged_inits
 from tests.properties.lag_programs import LAG_FAMILIES, judged_lag
 from tests.properties.lane_control import APART
 from tests.properties.lane_explorer import CHANCE, LANE_FAULTS
@@ -114,6 +117,7 @@ SHARES = {
     "variants": dict.fromkeys(VARIANTS, 1),
     "undefined": {"trees": 1, "graphs": 1},
     "values": {"values": 1},
+    "inits": {"inits": 1},
     "lag": {f"lag {family}": 1 for family in LAG_FAMILIES},
 }
 """kind -> family -> its weight"""
@@ -199,6 +203,8 @@ def work(part: Part) -> Result:
         return work_phases(part)
     if part.family == "values":
         return work_values(part)
+    if part.family == "inits":
+        return work_inits(part)
     if part.family.startswith("lag "):
         return work_lag(part)
     if part.family in STRONG_FAMILIES:
@@ -279,6 +285,21 @@ def work_values(part: Part) -> Result:
         found = judged_values(draw_values(source), engines, large=k % 2 == 0)
         result.found["verified" if found.known.good else "failed"] += 1
         result.found["one value"] += found.known.good and not found.known.ordered
+        result.checks.update(engines)
+        if found.complaints:
+            result.complaints.append(f"{part.family}: {found}")
+    return result
+
+
+def work_inits(part: Part) -> Result:
+    """The same for programs of an mbarrier that lanes initialize."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        engines = part.engines(k)
+        found = judged_inits(draw_init(source), engines)
+        result.found["failed" if found.fails else "verified"] += 1
+        result.found["same-value-init"] += found.same and not found.fails
         result.checks.update(engines)
         if found.complaints:
             result.complaints.append(f"{part.family}: {found}")
