@@ -14,7 +14,7 @@ from wsemu.evidence.source_view import iteration, ordinal
 from wsemu.evidence.witness_clocks import Clocks, Knowledge
 from wsemu.model.data import NamedTuple, dataclass
 from wsemu.model.isa import ADDRESS_WRAPPED, LANES, MULTICASTS, NAMES, OFFSET_MASK, step_word
-from wsemu.model.outcome import ALL_LANES, EventKind
+from wsemu.model.outcome import ALL_LANES, FENCES, EventKind
 from wsemu.proof.happens_before import HappensBefore, uncounted_barriers
 from wsemu.proof.phase_edges import PhaseOrder, relaxed
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Step
     from wsemu.model.outcome import Event, Trace
 
-_ENDS_INTERVAL = ("arrive", "sync", "warp", "fence.cta", "fence.gpu", "fence.sys", "arrive_on", "await")
+_ENDS_INTERVAL = ("arrive", "sync", "warp", *FENCES, "arrive_on", "await")
 OF_PHASES: tuple[EventKind, ...] = ("init", "inval", "arrive_on", "expect", "credit", "await")
 """what warps do to mbarriers; a copy's credit is where it is issued"""
 _ORDERS: tuple[EventKind, ...] = ("arrive", "sync", "exit", *OF_PHASES, "copy")

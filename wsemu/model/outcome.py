@@ -209,6 +209,10 @@ class AccessCount:
     worst_sectors: Pattern | None = None
 
 
+FENCES: tuple[EventKind, ...] = ("fence.cta", "fence.gpu", "fence.sys")
+"""events of memory fences, by scope: each is named as its operation"""
+
+
 class Event(NamedTuple):
     """One operation of a traced run; a trace has them in the order of the run.
 

@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMIC, LANES, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED
-from wsemu.model.outcome import ALL_LANES
+from wsemu.model.outcome import ALL_LANES, FENCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -61,8 +61,7 @@ Clock = dict[Actor, int]
 """actor -> the last of its intervals known to happen before now; 0 for those it does not name"""
 Known = dict[int, list[int]]
 """warp -> for each of its lanes, the last interval in which what it did is known"""
-_FENCES: tuple[EventKind, ...] = ("fence.cta", "fence.gpu", "fence.sys")
-_TAKES: tuple[EventKind, ...] = ("sync", *_FENCES)
+_TAKES: tuple[EventKind, ...] = ("sync", *FENCES)
 _ENDS: tuple[EventKind, ...] = ("arrive", "warp", "exit", *_TAKES)
 """what ends an interval; an exit ends the last one"""
 
@@ -180,7 +179,7 @@ class HappensBefore:
             "exit": self.exit,
             "warp": self.warp,
             "atomic": self.atomic,
-            **dict.fromkeys(_FENCES, self.fence),
+            **dict.fromkeys(FENCES, self.fence),
         }
 
     def apply(self, event: Event) -> None:

@@ -23,7 +23,7 @@ from wsemu.model.isa import (
     SERVED,
     SHARED,
 )
-from wsemu.model.outcome import ALL_LANES
+from wsemu.model.outcome import ALL_LANES, FENCES
 from wsemu.proof.happens_before import epochs
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 Thread = tuple[int, int, int]
 """(CTA, warp, lane)"""
-_FENCES: tuple[EventKind, ...] = ("fence.cta", "fence.gpu", "fence.sys")
-_ENDS: tuple[EventKind, ...] = ("arrive", "sync", "warp", "exit", *_FENCES)
+_ENDS: tuple[EventKind, ...] = ("arrive", "sync", "warp", "exit", *FENCES)
 
 
 def strong(program: Program) -> frozenset[int]:
@@ -73,7 +72,7 @@ class _Spread:
         """(CTA, barrier) -> who waits"""
         self.rules: dict[EventKind, Callable[[Event], None]] = {
             "arrive": self.arrive, "sync": self.sync, "complete": self.complete, "warp": self.warp,
-            **dict.fromkeys(_FENCES, self.fence),
+            **dict.fromkeys(FENCES, self.fence),
         }  # fmt: skip
 
     def comes_to_know(self, trace: Trace) -> bool:

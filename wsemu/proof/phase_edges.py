@@ -19,6 +19,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from wsemu.model.isa import CLUSTER_WIDE, NAMES, OPERATIONS, RELAXED, SEGMENT_SHIFT, SHARED, WAIT_RELAXED
+from wsemu.model.outcome import FENCES
 from wsemu.proof.happens_before import (
     OF_ALL,
     OF_CLUSTER,
@@ -128,7 +129,7 @@ def fences_may_order(program: Program) -> bool:
     names = _names(program)
     if any(OPERATIONS[name].kind == "atomic" for name in names):
         return True
-    return not names.isdisjoint(("fence.cta", "fence.gpu", "fence.sys")) and bool(relaxed(program))
+    return not names.isdisjoint(FENCES) and bool(relaxed(program))
 
 
 def asynchronous(program: Program, cluster_of: Callable[[int], int]) -> Asynchronous:

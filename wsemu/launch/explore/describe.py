@@ -17,7 +17,7 @@ from wsemu.model.control_flow import successors
 from wsemu.model.data import replace
 from wsemu.model.finding import Finding, Step
 from wsemu.model.isa import FIRST_ARRAY, LANES, LOOSE, NAMES, NO_STORE, OPERATIONS, READ, SEGMENT_SHIFT, step_word
-from wsemu.model.outcome import Outcome, RawFinding, Trace
+from wsemu.model.outcome import FENCES, Outcome, RawFinding, Trace
 from wsemu.proof.missing import missing
 from wsemu.proof.threads import Excused, Knowledge, Made, Race, Shared
 
@@ -331,7 +331,7 @@ class Description:
     def _fenced(self) -> bool:
         """Whether there are fences, so that atomics may order something."""
         names = {NAMES[fields[0]] for fields in self.code}
-        return not names.isdisjoint(("fence.cta", "fence.gpu", "fence.sys"))
+        return not names.isdisjoint(FENCES)
 
     # -- deadlocks ----------------------------------------------------------------------------------------------------
     def _deadlock(self) -> Decided:

@@ -32,6 +32,7 @@ from wsemu.model.isa import (
     access_shape,
 )
 from wsemu.model.isa import ATOMICS as ATOMIC_NAMES
+from wsemu.model.outcome import FENCES
 from wsemu.proof.liveness import lane_bytes, live_bits, live_rows
 from wsemu.proof.threads import Made
 
@@ -170,7 +171,7 @@ _CLOCKS = ("clocks", "warp_clocks", "lane_clocks", "leaders", "bases", "known")
 _OBJECTS = ("mbarriers", "mbarrier_index", "groups", "known")
 """what a CTA with asynchronous operations has besides"""
 _OF_PHASE = ("live", "word", "phase", "pending", "expected", "tx")
-_TOLD = np.array([kind not in ("fence.cta", "fence.gpu", "fence.sys", "atomic") for kind in layout.EVENT_KINDS])
+_TOLD = np.array([kind not in (*FENCES, "atomic") for kind in layout.EVENT_KINDS])
 """by kind of events: whether those in a CTA are told by them"""
 _ACCESS, _COPY = layout.EVENT_KINDS.index("access"), layout.EVENT_KINDS.index("copy")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu.launch.explore.session import TRYING, Ask, Looking, Moved, value_at
 from wsemu.model.grid import Grouping
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, FIRST_ARRAY, LANES, NAMES, SEGMENT_SHIFT, SHARED, SIZE
-from wsemu.model.outcome import Trace, TraceRequest
+from wsemu.model.outcome import FENCES, Trace, TraceRequest
 from wsemu.proof.liveness import live_rows
 from wsemu.proof.threads import Made
 from wsemu.reference.memory.shadow import Options
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wsemu.proof.names import Named
 
 
-_DROPPED = ("fence.cta", "fence.gpu", "fence.sys", "atomic")
+_DROPPED = (*FENCES, "atomic")
 
 
 def _shared(address: int) -> bool:
