@@ -97,7 +97,7 @@ def launches(path: Path) -> list[Target]:
 
 def check_like(file: str | Path, ptx: str | Path | None = None, **options: Any) -> Report:
     """Check the launch that a file describes, of the kernel in `ptx` if the file does not name it; `options` are those
-    of `wsemu.check`.  UsageError says what is wrong with the file."""
+    of `wsemu.check`.  Raise UsageError for an invalid file."""
     path = Path(file)
     launch = LaunchFile.read(path)
     module = load_ptx(Path(ptx) if ptx else ptx_of(path, launch), *linked(path, launch))
@@ -125,9 +125,9 @@ def save_launch(
     cluster: Any = (),
     variables: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a launch file, the PTX (a path, or its text) and the arrays beside it, so that `wsemu check FILE` makes the
-    launch again: for hooks that see launches of a compiler's kernels.  `args` are what `wsemu.check` takes, `variables`
-    what `PtxModule.set` does."""
+    """Write a launch file, with the PTX (a path, or its text) and the arrays next to it, so that `wsemu check FILE`
+    repeats the launch: for hooks that observe launches of a compiler's kernels.  `args` are those of `wsemu.check`,
+    `variables` those of `PtxModule.set`."""
     path = Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_suffix(".ptx")

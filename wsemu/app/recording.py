@@ -55,14 +55,15 @@ def record_launch(
     dynamic_shared: int | None = None,
     cluster: Any = None,
 ) -> None:
-    """Write the launch of a compiled kernel to `file`, a `.json`, with its PTX and arrays beside it: `wsemu check FILE`
-    makes it, `wsemu check FOLDER` all of a folder.
+    """Write the launch of a compiled kernel to `file`, a `.json`, with its PTX and arrays next to it: `wsemu check
+    FILE` runs it, `wsemu check FOLDER` runs all launches of a folder.
 
     `made` is a compiled kernel of Triton or Gluon, an `ObjectCode` of cuda.core, a compiled function of CuTe DSL that
     keeps its PTX, a kernel of TileLang, the text of PTX or a path.  `grid` is one to three extents, or a `LaunchConfig`
     of cuda.core, which has all extents.  `args` are NumPy arrays, or arrays of other libraries, which are copied,
-    `TensorMap`s and numbers, as `wsemu.check` takes them, or for Triton a mapping from names.  What the compiler does
-    not say comes by name: `entry`, `block`, `dynamic_shared` in bytes, `cluster`.  UsageError says what is missing.
+    `TensorMap` objects and numbers, as in `wsemu.check`, or for Triton a mapping from names.  Pass what the compiler
+    does not provide by name: `entry`, `block`, `dynamic_shared` in bytes, `cluster`.  Raise UsageError if something is
+    missing.
     """
     found = _made(made)
     if hasattr(grid, "shmem_size"):

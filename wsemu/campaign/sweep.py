@@ -194,11 +194,11 @@ class Sweep:
 
 
 def sweep(**given: EllipsisType | Iterable[int]) -> Callable[[Callable[..., Any]], Sweep]:
-    """Try a function that makes launches over sizes of its parameters: `...` for sizes that are chosen from what its
-    kernels compare, or the sizes themselves.
+    """Try a function that launches kernels over sizes of its parameters: `...` for sizes that are chosen from the
+    comparisons of its kernels, or the sizes themselves.
 
-    The decorated function takes the parameters that are left, if any (pytest's fixtures), tries all sizes and raises
-    SweepFailed with the smallest that fails; `wsemu sweep FILE::function` reports on all of them.
+    The decorated function takes the remaining parameters, if any (pytest's fixtures), tries all sizes and raises
+    SweepFailed with the smallest failing one; `wsemu sweep FILE::function` reports on all of them.
     """
     if not given:
         raise UsageError("sweep() names no parameter: `@wsemu.sweep(n=...)`")

@@ -66,27 +66,32 @@ def check(
     effort: int | None = None,
     memory: DeviceMemory | None = None,
 ) -> Report:
-    """Run `kernel[grid, block](*args)` on the emulator and report what was found; the arrays in `args` are used
-    in place.
+    """Run `kernel[grid, block](*args)` on the emulator with all checks, and return the report; the arrays in `args` are
+    used in place.
 
-    `grid` counts CTAs, `block` threads (an int or up to three); `dynamic_shared` is in bytes; `arch` names the limits
-    and the memory cost model that hold; `fma` contracts a * b + c as the compiler does; `mma` is "hardware" or "exact":
-    sums of matrix instructions as the tensor cores of `arch` make them, or rounded once; `budget` is in warp
-    instructions; `engine` is "vm" or the slow "reference"; `workers` threads share the CTAs.
-    `checkers` are those that look (names of `codes.CHECKERS` or finding codes; default: all), `lockstep` says that the
-    lanes of a warp run together as before sm_70, `strict` asks for notes on what is right and looks like a mistake
-    (several lanes of one store that write the same value), `corners` runs the CTAs of a large
-    grid that speak for all, where that can be shown, and no others (the arrays hold what these stored), `every` asks
-    for which other launches a verified one speaks (`Report.scope`), `fail_on` has the codes of warnings that count
-    as errors, and `uninitialized` the names of array arguments whose contents count as not yet written.  `cluster`
-    counts the CTAs of a cluster (an int or up to three), which divides the grid; without it a CTA is a cluster of
-    its own. `sms` is how many multiprocessors the GPU has, for CTAs that have to run at once
-    (`Report.residency`). `heap` is how many bytes kernels may allocate (`malloc`, cudaLimitMallocHeapSize).
-    `effort` multiplies how many orders of atomics are tried, and how far undefined values are followed, before a launch
-    ends as `incomplete`.
+    Launch: `grid` counts CTAs, `block` threads (an int or up to three); `dynamic_shared` is in bytes; `cluster` counts
+    the CTAs of a cluster (an int or up to three), which divides the grid; without it each CTA is a cluster of its own.
     `memory` is a `DeviceMemory` to launch in: numbers that are addresses in it are pointers, also those in memory.
-    UsageError and KernelError say what is wrong with the call or the source.  A launch that needs what is not modelled
-    is `incomplete` and does not run; the report's notes have the place and the remedy.
+    `uninitialized` names array arguments whose contents count as uninitialized.
+
+    Target: `arch` selects the limits and the memory cost model; `sms` is the number of multiprocessors of the GPU, for
+    CTAs that must be co-resident (`Report.residency`); `heap` is how many bytes kernels may allocate (`malloc`,
+    cudaLimitMallocHeapSize); `lockstep` runs the lanes of a warp together, as before sm_70; `fma` contracts a * b + c
+    as the compiler does; `mma` is "hardware" or "exact": sums of matrix instructions as the tensor cores of `arch`
+    compute them, or rounded once.
+
+    Checks: `checkers` are the enabled ones (names of `codes.CHECKERS` or finding codes; default: all); `fail_on` lists
+    codes of warnings that count as errors; `strict` adds notes on correct code that looks like a mistake (several lanes
+    of one store that write the same value); `every` reports which other launches a verified one covers
+    (`Report.scope`); `corners` runs only representative CTAs of a large grid, if they provably cover all (the arrays
+    contain what these stored).
+
+    Effort: `budget` is in warp instructions; `effort` multiplies how many interleavings of atomics are explored, and
+    how far undefined values are followed, before a launch ends as `incomplete`; `engine` is "vm" or the slow
+    "reference"; `workers` threads share the CTAs.
+
+    Raise UsageError or KernelError for an invalid call or source.  A launch that needs something that is not modeled is
+    `incomplete` and does not run; the report's notes name the location and the remedy.
     """
     given: dict[str, Any] = {
         "fma": fma,

@@ -134,9 +134,9 @@ def crosscheck(
 ) -> CrossReport:
     """Emulate and check `kernel[grid, block](*args)`, run it `launches` times on the GPU, and compare every array.
 
-    The arrays in `args` are left as they are.  `cluster` are the CTAs of a cluster, `ulps` is what floats may differ by
-    where the kernel calls library functions, `seconds` the time a launch may take, `force` runs also what is not
-    `verified`.  UsageError where there is no GPU.
+    The arrays in `args` stay unchanged.  `cluster` counts the CTAs of a cluster, `ulps` is the allowed difference of
+    floats if the kernel calls library functions, `seconds` is the time that a launch may take, `force` also runs
+    launches that are not `verified`.  Raise UsageError without a GPU.
     """
     if launches < 1:
         raise UsageError(f"{launches} launches: give 1 or more")

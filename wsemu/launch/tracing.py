@@ -48,10 +48,10 @@ def trace(
     cta: int | None = None,
     **options: Any,
 ) -> Timeline:
-    """Check a launch as `wsemu.check` does, with its options, and return the time line of one CTA: the one with linear
+    """Check a launch like `wsemu.check`, with its options, and return the time line of one CTA: the one with linear
     index `cta`, else that of the first finding, else the first.
 
-    In a notebook the result shows itself; its `report` is what `check` returns.
+    In a notebook the result displays itself; its `report` is the one that `check` returns.
     """
     from wsemu.launch.check import check
     from wsemu.launch.hooks import traceable

@@ -409,14 +409,14 @@ def check_transfer(
     arch: str | None = None,
     engine: settings.Engine | None = None,
 ) -> Report:
-    """Run one transfer of a pattern with all checks, and see that every byte of its destination is written exactly
-    once, with the right byte of the source, and nothing else.
+    """Run one transfer of a pattern with all checks, and check that every byte of its destination is written exactly
+    once, with the corresponding byte of the source, and that nothing else is written.
 
     `pattern` is one of `wsemu.patterns`, or a `CudaDMACustom` with `moves()`; `index` has the indices of an indirect
     one.  The transfer begins `src_offset` and `dst_offset` bytes after a 16-byte boundary.  `two_phase` runs
-    `start_xfer_async` and `wait_xfer_finish` instead of `execute_dma`; `constants` compiles the pattern's numbers in
-    instead of passing them.  A `TransferCase` holds all of these: give it alone, in place of the pattern.
-    UsageError where a transfer has no room in shared memory.
+    `start_xfer_async` and `wait_xfer_finish` instead of `execute_dma`; `constants` compiles the pattern's numbers as
+    constants instead of passing them.  A `TransferCase` holds all of these: pass it alone, in place of the pattern.
+    Raise UsageError if a transfer does not fit into shared memory.
     """
     case = pattern
     if not isinstance(pattern, TransferCase):

@@ -291,14 +291,14 @@ def _corners(words: Sequence[int], rank: int) -> Im2col:
 class TensorMap:
     """A tensor map of a NumPy array, for kernels that copy tiles of it: pass it where the kernel takes the map.
 
-    `array` has 1 to 5 axes, and its elements lie side by side along the last one.  `box` is the shape of a tile, an
+    `array` has 1 to 5 axes, and its elements are contiguous along the last one.  `box` is the shape of a tile, an
     extent for each axis, outermost first like the array's shape: 1 to 256 elements.  `element_strides` are steps along
     the axes, 1 to 8; `strides` replace those of the array, in bytes, for all axes but the last, outermost first.
-    `swizzle` is None, "32B", "64B" or "128B", `interleave` None, "16B" or "32B", `fill` "zero" or "nan": what elements
-    outside the array are.  `type` says what the elements are where NumPy's type does not: "bf16" for an array of
-    uint16, "tf32", "tf32_ftz", "f32_ftz" for one of float32.  `promotion` is a hint for caches, kept in the map.
+    `swizzle` is None, "32B", "64B" or "128B", `interleave` None, "16B" or "32B"; `fill` is "zero" or "nan", the value
+    of elements outside the array.  `type` is the element type if NumPy has none: "bf16" for an array of uint16, "tf32",
+    "tf32_ftz", "f32_ftz" for one of float32.  `promotion` is a hint for caches, kept in the map.
 
-    UsageError says what the CUDA driver would refuse, and what may be given.  Source: CUDA driver API,
+    Raise UsageError, with the valid values, for a map that the CUDA driver would reject.  Source: CUDA driver API,
     `cuTensorMapEncodeTiled`, and the answers of a driver.
     """
 

@@ -72,12 +72,11 @@ _LONGEST = 1 << 28
 class Surface:
     """A surface object of a NumPy array: pass it where a kernel takes a `cudaSurfaceObject_t`.
 
-    `array` has an axis for each dimension, outermost first, so `array[y, x]`, and before them one of the layers if it
-    is `layered`; behind them, with `channels` of 2 or 4, one of the channels of a texel, such as `float4` has.
-    Elements are integers of 8, 16 or 32 bits, float16 or float32.  Texels of a row lie side by side; rows may lie
-    apart.
+    `array` has an axis for each dimension, outermost first, so `array[y, x]`.  Before them is an axis of the layers if
+    it is `layered`; after them, with `channels` of 2 or 4, one of the channels of a texel, as in `float4`.  Elements
+    are integers of 8, 16 or 32 bits, float16 or float32.  Texels of a row are contiguous; rows need not be.
 
-    A surface and a `Texture` of one array are the same memory: what kernels store into the one is in the other.
+    A surface and a `Texture` of one array are the same memory: stores through one are visible through the other.  Raise
     UsageError for another array.  Source: CUDA C++ Programming Guide, "Texture and Surface Memory".
     """
 
@@ -167,13 +166,13 @@ class Surface:
 class Texture(Surface):
     """A texture object of a NumPy array: pass it where a kernel takes a `cudaTextureObject_t`.
 
-    What the array is, is said of `Surface`; `Texture(x)` is also one of linear memory, for `tex1Dfetch`.  `filter` is
-    "point" or "linear".  `address` says what coordinates outside become: "clamp", "border", "wrap" or "mirror", one
-    word for all dimensions or one each, x first; "wrap" and "mirror" are "clamp" where coordinates are not
-    `normalized`, as in CUDA.  `read` is "element", or "normalized" for integers of 8 or 16 bits that are read as floats
-    from 0 or -1 to 1.  `border` are the channels of what lies outside with "border".
+    `Surface` describes the array; `Texture(x)` is also one of linear memory, for `tex1Dfetch`.  `filter` is "point" or
+    "linear".  `address` is the mode for coordinates outside: "clamp", "border", "wrap" or "mirror", one word for all
+    dimensions or one each, x first; "wrap" and "mirror" act as "clamp" if coordinates are not `normalized`, as in
+    CUDA.  `read` is "element", or "normalized" for integers of 8 or 16 bits that are read as floats from 0 or -1 to 1.
+    `border` has the channels of texels outside with "border".
 
-    UsageError for what CUDA refuses.  Source: CUDA C++ Programming Guide, "Texture Fetching"; CUDA runtime API,
+    Raise UsageError for what CUDA rejects.  Source: CUDA C++ Programming Guide, "Texture Fetching"; CUDA runtime API,
     `cudaTextureDesc`.
     """
 

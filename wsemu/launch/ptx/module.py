@@ -33,12 +33,12 @@ class EntryError(UsageError, KeyError):
 
 
 def load_ptx(source: str | os.PathLike[str], *more: str | os.PathLike[str]) -> PtxModule:
-    """The kernels of PTX text, or of a file of it, by name: `wsemu.load_ptx("kernels.ptx")["saxpy"]`.
+    """Return the kernels of PTX text, or of a PTX file, by name: `wsemu.load_ptx("kernels.ptx")["saxpy"]`.
 
-    A name is the mangled or the C++ one, with or without parameters, or the beginning of one kernel's name.  With
-    `more` files they are linked: each may name functions and variables that another one defines (`.extern`, `.visible`,
-    `.weak`).  UsageError for a file that cannot be read, KernelError for what is no PTX, with line and column, and for
-    what two files define.
+    A name is the mangled or the C++ one, with or without parameters, or the beginning of one kernel's name.  Files in
+    `more` are linked: each may name functions and variables that another one defines (`.extern`, `.visible`, `.weak`).
+    Raise UsageError for a file that cannot be read, and KernelError, with line and column, for text that is not PTX and
+    for names that two files define.
     """
     from wsemu.frontend.ptx import link
 

@@ -137,10 +137,10 @@ class _Run:
 
 
 def replay(witness: Witness | str | os.PathLike[str], kernel: Any, args: Sequence[Any], budget: int = BUDGET) -> Replay:
-    """Execute the launch of a witness, or of a file with one, under its schedule; `args` are used as copies.
+    """Execute the launch of a witness, or of a witness file, under its schedule; `args` are copied.
 
-    WitnessError where the file is none, or source or arguments have changed; ReplayError where the launch does not
-    follow the schedule within `budget` warp instructions.
+    Raise WitnessError if the file is not a witness, or source or arguments have changed; raise ReplayError if the
+    launch does not follow the schedule within `budget` warp instructions.
     """
     from wsemu.launch.compiled import as_declared
     from wsemu.launch.replay.witness_file import Witness, load
