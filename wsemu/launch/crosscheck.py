@@ -67,7 +67,7 @@ class Difference(BaseModel):
 
 
 class CrossReport(BaseModel):
-    """What a cross-check found."""
+    """The result of a cross-check."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -80,15 +80,15 @@ class CrossReport(BaseModel):
     unequal: int = 0
     """of these, how many differed from the first"""
     ulps: int = 0
-    """by which floats were allowed to differ"""
+    """allowed difference of floats, in units in the last place"""
     compared: int = 0
     """elements"""
     different: int = 0
-    """elements beyond what is allowed"""
+    """number of elements that differ by more than allowed"""
     differences: list[Difference] = []
     """the first ones"""
     message: str = ""
-    """why it was refused, or what went wrong on the GPU"""
+    """why the launch was rejected, or what failed on the GPU"""
 
     def __str__(self) -> str:
         if self.status == "same":
@@ -102,7 +102,7 @@ class CrossReport(BaseModel):
         return f"{self.kernel}: {self.status}: {self.message}"
 
     def assert_same(self) -> None:
-        """WsemuError with the first differences unless the two agree."""
+        """Raise WsemuError with the first differences unless the two agree."""
         if self.status != "same":
             raise WsemuError(str(self))
 

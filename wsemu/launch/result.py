@@ -41,19 +41,19 @@ class Report(Record):
     """bytes"""
     findings: list[Finding] = []
     left_out: int = 0
-    """findings beyond `--limit`, in JSON; the verdict and the counters count them"""
+    """number of findings beyond `--limit`, in JSON; they affect the verdict and the counters"""
     untold: int = 0
     """findings, at places of their own, beyond the 4,096 of which a launch keeps more than that"""
     costliest: list[Finding] = []
     """the access with the most bank ways and the one with the most sectors in excess, where `findings` has no costlier
     one: not worth a warning, and what `assert_clean` shows where a limit is set"""
     suppressed: list[Suppressed] = []
-    """findings that do not count, for the user accepts them"""
+    """findings that do not count because the user accepts them"""
     unused: list[Unused] = []
-    """suppressions for this kernel that accept nothing"""
+    """suppressions for this kernel that match no finding"""
     counters: Counters = Counters.model_construct()
     notes: list[str] = []
-    """about the launch as a whole, such as why it is incomplete"""
+    """notes on the launch as a whole, such as why it is incomplete"""
     reasons: list[str] = []
     """why it is incomplete in a word each, for the sum over many launches: `atomics`, `step budget`"""
     proof: str = ""
@@ -89,9 +89,9 @@ class Report(Record):
         return [finding for finding in self.findings if finding.severity == "warning"]
 
     def helped(self, budget: float | None = None) -> Report:
-        """This report as it is shown: with `trials`, and its findings in the order of their causes.
+        """Return this report as it is shown: with `trials`, and its findings in the order of their causes.
 
-        Edits of the kernel are tried, once, for `budget` seconds (default: the setting).
+        Edits of the kernel are tried once, for `budget` seconds (default: the setting).
         """
         if self.trials is not None or not self.findings:
             return self
@@ -110,12 +110,12 @@ class Report(Record):
         return self.model_copy(update={"trials": trials, "findings": findings})
 
     def unhelped(self) -> Report:
-        """This report as it is shown where the search for edits was interrupted: without any."""
+        """Return this report as it is shown if the search for edits was interrupted: without any."""
         trials, findings = Trials(groups=causes.by_edge(self.findings), stopped=INTERRUPTED).in_order(self.findings)
         return self.model_copy(update={"trials": trials, "findings": findings})
 
     def of_errors(self) -> Report:
-        """This report without its warnings; edits are tried for the whole one."""
+        """Return this report without its warnings; edits are tried for the whole one."""
         made = self.model_copy(update={"findings": self.errors, "trials": None})
         made._trials, made._whole = None, self if self.warnings else None
         return made
@@ -148,7 +148,7 @@ class Report(Record):
         return self._launched is not None and self._launched.is_verified_with(cure)
 
     def breaks_with(self, cure: Cure) -> bool:
-        """Whether another launch of the program, which is verified as it is, no longer is with this edit."""
+        """Return whether this edit breaks another launch of the program, which is verified without it."""
         return self._launched is not None and self._launched.breaks(cure)
 
     def witness(self, finding: Finding | None = None) -> Witness:
@@ -168,14 +168,14 @@ class Report(Record):
 
     @property
     def bank_ways(self) -> int | None:
-        """The worst bank conflict of a shared access: 1 is none; None where they were not looked for."""
+        """The worst bank conflict of a shared access: 1 is none; None if the check was off."""
         if not self.counters.bank_conflicts:
             return 1
         factors = [f.factor or 1 for f in (*self.findings, *self.costliest) if f.code == "bank-conflict"]
         return int(max(factors)) if factors else None
 
     def assert_clean(self, *, bank_ways: int | None = None, coalescing: float | None = None) -> None:
-        """CheckFailed, whose text is the diagnostics, unless the launch is verified; an incomplete one is not.
+        """Raise CheckFailed, whose text is the diagnostics, unless the launch is verified; an incomplete one is not.
 
         `bank_ways` is the worst bank conflict allowed, 1 for none; `coalescing` the least share of the sectors moved
         in global memory that must be needed, 0 to 1, over all accesses of the launch.
@@ -186,7 +186,7 @@ class Report(Record):
             raise CheckFailed(report)
 
     def held_to(self, *, bank_ways: int | None = None, coalescing: float | None = None) -> Report:
-        """This report with the accesses that cost more than the limits of `assert_clean` as errors."""
+        """Return this report with accesses beyond the limits of `assert_clean` as errors."""
         if bank_ways is not None and (type(bank_ways) is not int or bank_ways < 1):
             raise UsageError(f"bank_ways is {bank_ways!r}: give the worst bank conflict allowed, 1 for none")
         if coalescing is not None and (type(coalescing) not in (int, float) or not 0 <= coalescing <= 1):

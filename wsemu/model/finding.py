@@ -46,7 +46,7 @@ def with_role(who: str, role: str) -> str:
 
 
 class Site(Record):
-    """A place in the source and what a warp did there.
+    """A source location, and what a warp did there.
 
     Lines and columns start at 1; columns count bytes of UTF-8, as Python's compiler does, and `end_column` is the first
     one after the place.
@@ -60,14 +60,14 @@ class Site(Record):
     cta: Index | None = None
     warp: int | None = None
     role: str = ""
-    """what the warp is for, such as `DMA` or `compute`; empty when not known"""
+    """role of the warp, such as `DMA` or `compute`; empty if unknown"""
     text: str = ""
     """the label under the source: `(2) stored by warp 1 (DMA), i=1`"""
     array: str | None = None
     index: str | None = None
     """symbolic, such as `0:32` or `s, lane`"""
     primary: bool = True
-    """where to look first; others explain it"""
+    """whether to look here first; other sites explain it"""
 
     @classmethod
     def at(cls, span: Span, text: str = "", **fields: Any) -> Self:
@@ -128,27 +128,27 @@ _LATER = ("message", "sites", "notes", "help", "schedule", "schedule_steps", "st
 class Finding(Record):
     """One cause, with its sites in the order to show them.
 
-    A launch may have thousands: what explains one is made when it is first asked for, which nobody sees.
+    A launch may have thousands, so an explanation is computed when it is first read.
     """
 
     code: Annotated[str, AfterValidator(_known)]
     message: str
-    """lowercase, no full stop; stands alone"""
+    """title: lowercase, no full stop, understandable alone"""
     severity: Severity = derived(lambda data: _severity(data["code"]))
     sites: list[Site] = []
     notes: list[str] = []
     help: str | None = None
     holds_in: HoldsIn | None = None
     count: int = 1
-    """how many times the same cause occurred"""
+    """number of occurrences of the same cause"""
     schedule: list[str] = []
-    """steps of an order of execution that shows it, one a line; earlier steps that do not matter are left out"""
+    """steps of a schedule that shows it, one per line; irrelevant earlier steps are left out"""
     schedule_steps: int = 0
-    """steps of the whole schedule up to there; 0 where that is not known"""
+    """number of steps of the whole schedule up to there; 0 if unknown"""
     steps: list[Step] = []
     """the whole schedule as data, for `wsemu replay`"""
     factor: float | None = None
-    """of a costly access: n of an n-way bank conflict; sectors moved per sector needed"""
+    """cost of an access: n of an n-way bank conflict; sectors moved per sector needed"""
     _explain: Callable[[], Finding] | None = None
     """what makes the rest of it; None: it is all there"""
     _outline: Callable[[], Finding] | None = None
@@ -310,7 +310,7 @@ class Residency(Record):
 
 
 class Counters(Record):
-    """What a launch executed.
+    """The work of a launch.
 
     A wavefront is one pass of the 32 banks, a sector 32 bytes; the `ideal_` counts are what the same accesses need at
     least, and 0 where they were not counted.
@@ -320,7 +320,7 @@ class Counters(Record):
     thread_operations: int = 0
     """lanes that executed an instruction, summed over warp instructions"""
     accesses: int = 0
-    """of threads to shared and global memory, each counted once whatever its width; local arrays are registers"""
+    """thread accesses to shared and global memory, each counted once whatever its width; local arrays are registers"""
     shared_load_wavefronts: int = 0
     shared_store_wavefronts: int = 0
     ideal_shared_load_wavefronts: int = 0
@@ -328,7 +328,7 @@ class Counters(Record):
     shared_atomic_wavefronts: int = 0
     ideal_shared_atomic_wavefronts: int = 0
     uncounted_atomics: int = 0
-    """executions of atomics on shared memory, by warps, that no rule tells the wavefronts of"""
+    """executions of shared memory atomics, by warps, whose wavefronts are not counted"""
     uncounted_tiles: int = 0
     """executions, by warps, of tensor copies and of `wgmma`, whose wavefronts in shared memory are not counted"""
     global_load_sectors: int = 0
@@ -342,14 +342,14 @@ class Counters(Record):
 
     @property
     def bank_conflicts(self) -> int | None:
-        """Shared memory wavefronts beyond the ideal; None where the ideal was not counted."""
+        """Shared memory wavefronts beyond the minimum; None if the minimum was not counted."""
         ideal = sum(getattr(self, f"ideal_shared_{kind}_wavefronts") for kind in ("load", "store", "atomic"))
         cost = sum(getattr(self, f"shared_{kind}_wavefronts") for kind in ("load", "store", "atomic"))
         return cost - ideal if ideal else None
 
     @property
     def coalesced(self) -> float | None:
-        """Ideal sectors per sector moved, 0 to 1; None where the ideal was not counted."""
+        """Minimum sectors per sector moved, 0 to 1; None if the minimum was not counted."""
         ideal = self.ideal_global_load_sectors + self.ideal_global_store_sectors
         moved = self.global_load_sectors + self.global_store_sectors
         return ideal / moved if ideal and moved else None
