@@ -10,7 +10,7 @@ import pytest
 import wsemu
 from tests.commands import wsemu as typed
 from tests.unit import steering_kernels as kernels
-from wsemu import cuda
+from wsemu import cuda, ptx
 from wsemu.launch.explore import crowds, search
 from wsemu.model.errors import UsageError
 
@@ -53,6 +53,68 @@ def test_a_search_that_is_resumed_finds_what_one_that_is_not_does(monkeypatch: p
     resumed = queue()
     assert whole.verdict == "verified"
     assert (resumed.verdict, resumed.notes, resumed.proof) == (whole.verdict, whole.notes, whole.proof)
+
+
+@cuda.jit
+def tiles_by_turns(x, y, count, tiles):
+    full = cuda.shared.array(1, np.uint64)
+    tile = cuda.shared.array(32, np.float32, 16)
+    job = cuda.shared.array(1, np.int32)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 1)
+        ptx.fence_mbarrier_init()
+    cuda.syncthreads()
+    phase = 0
+    while True:
+        if t == 0:
+            job[0] = cuda.atomic.add(count, 0, 1)
+        cuda.syncthreads()
+        if job[0] >= tiles:
+            break
+        if t == 0:
+            ptx.fence_proxy_async_shared_cta()
+            ptx.mbarrier_arrive_expect_tx(full, 0, 128)
+            ptx.cp_async_bulk_global_to_shared(tile, 0, x, 32 * job[0], 128, full, 0)
+        ptx.mbarrier_wait_parity(full, 0, phase)
+        phase ^= 1
+        y[32 * job[0] + t] = tile[t]
+        cuda.syncthreads()
+
+
+@cuda.jit
+def rows_by_turns(x, y, count, tiles):
+    job = cuda.shared.array(1, np.int32)
+    t = cuda.threadIdx.x
+    while True:
+        if t == 0:
+            job[0] = cuda.atomic.add(count, 0, 1)
+        cuda.syncthreads()
+        i = job[0]
+        if i >= tiles:
+            break
+        y[64 * i + t] = x[64 * i + t]
+        cuda.syncthreads()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "threads", "limit", "least"),
+    [(rows_by_turns, 64, "WEIGHT", 0.1), (tiles_by_turns, 32, "FEW_THREADS", 0.01)],
+)
+def test_steps_that_take_longer_count_more(
+    kernel: Any, threads: int, limit: str, least: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The more threads, and accesses that they may know of, the fewer steps are tried."""
+
+    def check(**options: Any) -> wsemu.Report:
+        x = np.arange(4 * threads, dtype=np.float32)
+        return wsemu.check(kernel, 2, threads, (x, np.zeros_like(x), np.zeros(1, np.int32), 4), **options)
+
+    monkeypatch.setattr(crowds.Crowds, "proven", lambda self: False)
+    assert check().verdict == "verified"
+    monkeypatch.setattr(search, limit, least)
+    assert check().verdict == "incomplete"
+    assert check(effort=10_000).verdict == "verified"
 
 
 def test_lanes_that_all_wait_are_told_of_the_option() -> None:

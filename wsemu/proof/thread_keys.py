@@ -106,7 +106,9 @@ class Key:
             rows, owners, weights = self._owned()
             bits = _knows(rows, entries).astype(np.uint64)
             by_owner = np.zeros((ctas + 1, len(entries)), np.uint64)
-            np.add.at(by_owner, owners, bits * _mixed(weights)[:, None])
+            starts = np.flatnonzero(np.diff(owners, prepend=-1))
+            for start, summed in zip(starts, np.add.reduceat(bits * _mixed(weights)[:, None], starts), strict=True):
+                by_owner[owners[start]] += summed
             made = np.zeros((ctas + 1, len(entries)), np.uint64)
             for column, key in enumerate(entries):
                 made[key[0] // known.of_cta, column] = 1

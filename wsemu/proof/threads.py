@@ -748,13 +748,18 @@ class Knowledge:
         apart = _OF_CTA if cta == beside else _OF_CLUSTER if self.clusters[cta] == self.clusters[beside] else _OF_ALL
         return min(one.reach, other.reach) >= apart
 
+    def weight(self) -> int:
+        """Return how much it takes to say what threads know: their number, times that of the accesses remembered."""
+        return len(self.rows) * self.of_cta * sum(len(written) + len(read) for written, read in self.cells.values())
+
     def _remember(self, place: Place, entry: Entry, writes: bool) -> None:
         """Later accesses must come after this one."""
         written, read = self.cells.get(place, ((), ()))
+        thread = entry.thread  # looked at first: many threads read one place
         if not writes:
-            self.cells[place] = written, (*(e for e in read if not entry.covers(e)), entry)
+            self.cells[place] = written, (*[e for e in read if e.thread != thread or not entry.covers(e)], entry)
         elif entry.kind == ATOMIC:
-            self.cells[place] = (*(e for e in written if not entry.covers(e)), entry), read
+            self.cells[place] = (*[e for e in written if e.thread != thread or not entry.covers(e)], entry), read
         else:
             self.cells[place] = (entry,), ()
 

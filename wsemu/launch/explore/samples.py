@@ -57,7 +57,7 @@ class Samples:
 
     def __init__(self, search: Search) -> None:
         self.search, self.dice = search, search.dice
-        self.first = search.result.steps
+        self.first = search.spent
         self.lanes: set[Lane] = set()
         self.longest = 8
 
@@ -127,4 +127,4 @@ class Samples:
     def _spent(self) -> bool:
         effort = self.search.effort
         most = max(MOST_STEPS * effort - self.first, LEAST_STEPS * effort)
-        return self.search.result.steps - self.first >= most
+        return self.search.spent - self.first >= most

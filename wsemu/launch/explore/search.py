@@ -47,6 +47,10 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 1_100
 """ordered accesses that a search performs for one unit of effort"""
+WEIGHT = 500_000
+"""threads times accesses that they may know of for which a step counts once more: it takes longer then"""
+FEW_THREADS = 512
+"""threads for which a step with asynchronous copies counts once, and for as many more once more"""
 MOST_MORE, DONE_BY_THEN = 5, 0.1
 """times as many it performs if this part of the orders is done by then"""
 MOST_BYTES = 1 << 30
@@ -83,6 +87,8 @@ class Search:
         too many, some are drawn."""
         self.session, self.begin, self.most = session, begin, int(MOST_STEPS * session.effort)
         self.all, self.effort = self.most, session.effort
+        self.spent = 0.0
+        """ordered accesses, those of a step that takes long more than once"""
         self.more = self.longest = 1 if session.asynchronous else MOST_MORE
         self.paused: tuple[list[Node], list[bytes]] | None = None
         """the path, and its keys, of a search that has used up its steps"""
@@ -285,9 +291,9 @@ class Search:
         """Return whether the search has used up its steps, or the memory for states on its path."""
         if len(stack) * self.state_bytes > MOST_BYTES:
             return True
-        if self.result.steps < self.most:
+        if self.spent < self.most:
             return False
-        return self.result.steps >= self.more * self.most or _done_part(stack) < DONE_BY_THEN
+        return self.spent >= self.more * self.most or _done_part(stack) < DONE_BY_THEN
 
     def sample(self) -> Result:
         """Sample interleavings after a search that did not try all of them."""
@@ -332,6 +338,7 @@ class Search:
             session.load_memory(node.memory)
             for ask in lanes:
                 self.result.steps += 1
+                self.spent += 1
                 if session.go(ask).findings or session.digest_memory() != node.digest:
                     return False
             if session.digest(cta) != node.digests[cta]:
@@ -349,7 +356,7 @@ class Search:
                 asks = [ask for own in node.asks for ask in own]
                 self.dice.shuffle(asks)
                 after = None
-                while asks and after is None and self.result.decided and self.result.steps < self.most:
+                while asks and after is None and self.result.decided and self.spent < self.most:
                     after = self.step(node, asks.pop())
                 node = after
         finally:
@@ -500,6 +507,13 @@ class Search:
         assert self.named
         return self.shared.grown and any(_array(address) in self.named.places for _, address in self.shared.common)
 
+    def _cost(self, known: Knowledge) -> float:
+        """Return for how many steps one counts that begins with this: more threads, and accesses that they may know
+        of, take longer."""
+        threads = len(known.rows) * known.of_cta
+        beyond = max(threads - FEW_THREADS, 0) / FEW_THREADS if self.asynchronous else 0
+        return 1 + known.weight() / WEIGHT + beyond
+
     def step(self, node: Node, ask: Ask) -> Node | None:
         """Where it leads to let a lane go: None where it waits, or where the search ends."""
         session, cta = self.session, ask.cta
@@ -512,6 +526,7 @@ class Search:
         session.load_memory(node.memory)
         moved = session.go(ask)
         self.result.steps += 1
+        self.spent += self._cost(known)
         digest, memory = session.digest(cta), session.digest_memory()
         same = digest == node.digests[cta] and memory == node.digest and moved.status == node.status[cta]
         child = Node(
