@@ -8,34 +8,38 @@ from wsemu.language.markers import functions
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import MOST_COUNT
 
-_ARRIVE = "Returns the token of the open phase, uint64.  "
+_ARRIVE = "Returns the token of the current phase, uint64.  "
 _BAR = "`bar` is a shared array of uint64 or int64; `index` names the element that is the mbarrier.  "
 
 _MBARRIERS = {
-    "mbarrier_init(bar, index, count)": _BAR + "Makes one there, of `count` arrivals a phase (1 to 1048575).  An error "
-    "where one is live: end it first.  [PTX: mbarrier.init]",
-    "mbarrier_inval(bar, index)": "Ends an mbarrier, so that its 8 bytes can be used for something else.  "
-    "[PTX: mbarrier.inval]",
-    "mbarrier_arrive(bar, index, count=1)": _ARRIVE + "Each lane arrives `count` times (1 to 1048575), and gives what "
-    "it did before to those that wait; more arrivals than the phase waits for are an error.  [PTX: mbarrier.arrive]",
-    "mbarrier_arrive_relaxed(bar, index, count=1)": _ARRIVE + "As `mbarrier_arrive`, but gives nothing: it orders no "
-    "memory.  [PTX: mbarrier.arrive.relaxed]",
-    "mbarrier_arrive_no_complete(bar, index, count)": _ARRIVE + "As `mbarrier_arrive`; an error where it completes the "
+    "mbarrier_init(bar, index, count)": _BAR + "Initializes an mbarrier with `count` arrivals per phase (1 to "
+    "1048575).  "
+    "An error if it is live: invalidate it first.  [PTX: mbarrier.init]",
+    "mbarrier_inval(bar, index)": "Invalidates an mbarrier, so that its 8 bytes can be reused.  [PTX: mbarrier.inval]",
+    "mbarrier_arrive(bar, index, count=1)": _ARRIVE + "Each lane arrives `count` times (1 to 1048575), and "
+    "releases its "
+    "earlier accesses to the waiting threads; more arrivals than the phase expects are an error.  [PTX: "
+    "mbarrier.arrive]",
+    "mbarrier_arrive_relaxed(bar, index, count=1)": _ARRIVE + "As `mbarrier_arrive`, but releases nothing: it orders "
+    "no memory.  [PTX: mbarrier.arrive.relaxed]",
+    "mbarrier_arrive_no_complete(bar, index, count)": _ARRIVE + "As `mbarrier_arrive`; an error if it completes the "
     "phase.  `mbarrier_pending_count` reads its token.  [PTX: mbarrier.arrive.noComplete]",
-    "mbarrier_arrive_drop(bar, index, count=1)": _ARRIVE + "As `mbarrier_arrive`; later phases wait for as many "
-    "arrivals fewer.  [PTX: mbarrier.arrive_drop]",
-    "mbarrier_arrive_expect_tx(bar, index, bytes)": _ARRIVE + "The phase waits for `bytes` more (0 to 1048575), which "
-    "copies bring; then arrives once.  [PTX: mbarrier.arrive.expect_tx]",
+    "mbarrier_arrive_drop(bar, index, count=1)": _ARRIVE + "As `mbarrier_arrive`; the count of later phases is "
+    "lower by these arrivals.  [PTX: mbarrier.arrive_drop]",
+    "mbarrier_arrive_expect_tx(bar, index, bytes)": _ARRIVE + "The phase waits for `bytes` more (0 to 1048575) from "
+    "copies; then arrives once.  [PTX: mbarrier.arrive.expect_tx]",
     "mbarrier_arrive_drop_expect_tx(bar, index, bytes)": _ARRIVE + "As `mbarrier_arrive_expect_tx`; later phases wait "
     "for one arrival fewer.  [PTX: mbarrier.arrive_drop.expect_tx]",
     "mbarrier_expect_tx(bar, index, bytes)": "The phase waits for `bytes` more (0 to 1048575); no arrival, and it "
     "orders no memory.  [PTX: mbarrier.expect_tx]",
-    "mbarrier_complete_tx(bar, index, bytes)": "`bytes` of those expected have come (0 to 1048575), as a copy says it; "
-    "it orders no memory.  [PTX: mbarrier.complete_tx]",
-    "mbarrier_test_wait(bar, index, token)": "Whether the phase of a token has completed, at once; true takes what its "
-    "arrivals gave.  A token is good for the open phase and the one before.  [PTX: mbarrier.test_wait]",
-    "mbarrier_test_wait_parity(bar, index, parity)": "The same of the phase whose number is even (0) or odd (1): true "
-    "unless that is the open one.  [PTX: mbarrier.test_wait.parity]",
+    "mbarrier_complete_tx(bar, index, bytes)": "Reports `bytes` as transferred (0 to 1048575), as a copy does at its "
+    "end; it orders no memory.  [PTX: mbarrier.complete_tx]",
+    "mbarrier_test_wait(bar, index, token)": "Whether the phase of a token has completed, without waiting; true "
+    "acquires what its arrivals released.  A token is valid for the current and the previous phase.  [PTX: "
+    "mbarrier.test_wait]",
+    "mbarrier_test_wait_parity(bar, index, parity)": "As `mbarrier_test_wait`, for the phase whose number is "
+    "even (0) or "
+    "odd (1): true unless that is the current one.  [PTX: mbarrier.test_wait.parity]",
     "mbarrier_try_wait(bar, index, token, hint=None)": "As `mbarrier_test_wait`, after some time, at most about `hint` "
     "nanoseconds: false does not mean that it never completes.  Loop until it is true.  [PTX: mbarrier.try_wait]",
     "mbarrier_try_wait_parity(bar, index, parity, hint=None)": "As `mbarrier_test_wait_parity`, after some time, at "
@@ -43,55 +47,57 @@ _MBARRIERS = {
     "mbarrier_wait(bar, index, token)": "Waits until the phase of a token has completed: `mbarrier_try_wait` in a loop."
     "  [PTX: mbarrier.try_wait]",
     "mbarrier_wait_parity(bar, index, parity)": "Waits until the phase of this parity, 0 or 1, has completed: "
-    "`mbarrier_try_wait_parity` in a loop.  A new mbarrier is in phase 0, and a wait for parity 1 goes on at once.  "
-    "[PTX: mbarrier.try_wait.parity]",
-    "mbarrier_pending_count(token)": "How many arrivals were missing before the `mbarrier_arrive_no_complete` that "
-    "made a token, int32.  [PTX: mbarrier.pending_count]",
+    "`mbarrier_try_wait_parity` in a loop.  A new mbarrier is in phase 0, and a wait for parity 1 returns "
+    "immediately.  [PTX: mbarrier.try_wait.parity]",
+    "mbarrier_pending_count(token)": "Pending arrivals before the `mbarrier_arrive_no_complete` that returned a token, "
+    "int32.  [PTX: mbarrier.pending_count]",
 }
 
 _COPY = (
-    "Copies `bytes` from element `j` of `src` in global memory to element `i` of `dst` in shared memory, and goes on "
-    "before they are there.  Of them `src_bytes` are read (0: none), the rest are zeros.  Both addresses are multiples "
+    "Copies `bytes` from element `j` of `src` in global memory to element `i` of `dst` in shared memory, "
+    "asynchronously.  `src_bytes` of them are read (0: none), the rest are zeros.  Both addresses are multiples "
     "of `bytes`, a constant: "
 )
-_GROUPS = "`n`, a constant, of the thread's latest groups may still be under way; for others it orders nothing.  "
+_GROUPS = "`n`, a constant, of the thread's latest groups may be in flight; it orders nothing for other threads.  "
 _CP_ASYNC = {
     "cp_async_ca(dst, i, src, j, bytes, src_bytes=None)": _COPY + "4, 8 or 16.  [PTX: cp.async.ca]",
-    "cp_async_cg(dst, i, src, j, bytes, src_bytes=None)": _COPY + "16.  Past the L1 cache.  [PTX: cp.async.cg]",
-    "cp_async_ca_bytes(dst, dst_offset, src, src_offset, bytes, src_bytes=None)": "As `cp_async_ca`, between places so "
-    "many bytes after the first elements of `src` and `dst`.  [PTX: cp.async.ca]",
-    "cp_async_cg_bytes(dst, dst_offset, src, src_offset, bytes, src_bytes=None)": "As `cp_async_cg`, between places so "
-    "many bytes after the first elements of `src` and `dst`.  [PTX: cp.async.cg]",
-    "cp_async_commit_group()": "Makes a group of the thread's `cp_async_*` since the last one; it may be empty.  "
+    "cp_async_cg(dst, i, src, j, bytes, src_bytes=None)": _COPY + "16.  Bypasses the L1 cache.  [PTX: cp.async.cg]",
+    "cp_async_ca_bytes(dst, dst_offset, src, src_offset, bytes, src_bytes=None)": "As `cp_async_ca`, with "
+    "offsets in bytes from the first elements of `src` and `dst`.  [PTX: cp.async.ca]",
+    "cp_async_cg_bytes(dst, dst_offset, src, src_offset, bytes, src_bytes=None)": "As `cp_async_cg`, with "
+    "offsets in bytes from the first elements of `src` and `dst`.  [PTX: cp.async.cg]",
+    "cp_async_commit_group()": "Commits the thread's `cp_async_*` since the last commit to a group; it may be empty.  "
     "[PTX: cp.async.commit_group]",
     "cp_async_wait_group(n)": "Waits for groups of `cp_async_*`: " + _GROUPS + "[PTX: cp.async.wait_group]",
     "cp_async_wait_all()": "Waits for all of the thread's `cp_async_*`, also those of no group.  "
     "[PTX: cp.async.wait_all]",
-    "cp_async_mbarrier_arrive(bar, index)": "Arrives when the thread's `cp_async_*` so far have come; the phase waits "
-    "for one arrival more, so that its count stays.  [PTX: cp.async.mbarrier.arrive]",
-    "cp_async_mbarrier_arrive_noinc(bar, index)": "Arrives when the thread's `cp_async_*` so far have come; the "
-    "phase's count must have this arrival.  [PTX: cp.async.mbarrier.arrive.noinc]",
+    "cp_async_mbarrier_arrive(bar, index)": "Arrives when the thread's earlier `cp_async_*` are complete; the phase "
+    "waits for one arrival more, so its count is not used.  [PTX: cp.async.mbarrier.arrive]",
+    "cp_async_mbarrier_arrive_noinc(bar, index)": "Arrives when the thread's earlier `cp_async_*` are complete; "
+    "the phase's count must include this arrival.  [PTX: cp.async.mbarrier.arrive.noinc]",
 }
 
 _BULK = "`bytes` and both addresses are multiples of 16.  "
 _GROUP = "A part of the thread's next bulk group.  "
 _BULK_COPIES = {
     "cp_async_bulk_global_to_shared(dst, i, src, j, bytes, bar, k)": "Copies `bytes` from element `j` of `src` in "
-    "global memory to element `i` of `dst` in shared memory, then says so to the mbarrier `bar[k]`, which must expect "
+    "global memory to element `i` of `dst` in shared memory, then credits the mbarrier `bar[k]`, which must expect "
     f"them.  {_BULK}[PTX: cp.async.bulk]",
     "cp_async_bulk_shared_to_global(dst, i, src, j, bytes)": "Copies `bytes` from element `j` of `src` in shared "
     f"memory to element `i` of `dst` in global memory.  {_GROUP}{_BULK}Plain stores to `src` need a "
     "`fence_proxy_async` before.  [PTX: cp.async.bulk]",
-    "cp_async_bulk_global_to_shared_bytes(dst, dst_offset, src, src_offset, bytes, bar, k)": "The same between places "
-    "so many bytes after the first elements of `src` and `dst`.  [PTX: cp.async.bulk]",
-    "cp_async_bulk_shared_to_global_bytes(dst, dst_offset, src, src_offset, bytes)": "The same between places so many "
-    "bytes after the first elements of `src` and `dst`.  [PTX: cp.async.bulk]",
-    "cp_async_bulk_commit_group()": "Makes a group of the thread's bulk copies and reductions to global memory since "
-    "the last one; it may be empty.  [PTX: cp.async.bulk.commit_group]",
+    "cp_async_bulk_global_to_shared_bytes(dst, dst_offset, src, src_offset, bytes, bar, k)": "As "
+    "`cp_async_bulk_global_to_shared`, with offsets in bytes from the first elements of `src` and `dst`.  [PTX: "
+    "cp.async.bulk]",
+    "cp_async_bulk_shared_to_global_bytes(dst, dst_offset, src, src_offset, bytes)": "As "
+    "`cp_async_bulk_shared_to_global`, with offsets in bytes from the first elements of `src` and `dst`.  [PTX: "
+    "cp.async.bulk]",
+    "cp_async_bulk_commit_group()": "Commits the thread's bulk copies and reductions to global memory since the last "
+    "commit to a group; it may be empty.  [PTX: cp.async.bulk.commit_group]",
     "cp_async_bulk_wait_group(n)": f"Waits for bulk groups: {_GROUPS}[PTX: cp.async.bulk.wait_group]",
     "cp_async_bulk_wait_group_read(n)": "Waits until bulk groups have read their sources, which then may be "
     f"overwritten: {_GROUPS}[PTX: cp.async.bulk.wait_group.read]",
-    "cp_async_bulk_prefetch_l2(src, j, bytes)": "Brings `bytes` from element `j` of `src` in global memory into the L2 "
+    "cp_async_bulk_prefetch_l2(src, j, bytes)": "Loads `bytes` from element `j` of `src` in global memory into the L2 "
     "cache; no effect here.  `bytes` and the address are multiples of 16.  [PTX: cp.async.bulk.prefetch.L2]",
     "st_bulk(dst, i, bytes)": "Stores `bytes` zeros from element `i` of `dst` in shared memory on, as plain stores do."
     "  `bytes` and the address are multiples of 8.  A GPU needs sm_100 for it.  [PTX: st.bulk]",
@@ -141,12 +147,14 @@ _TENSOR_REDUCED = {
 }  # fmt: skip
 _TENSOR_COPIES = {
     "cp_async_bulk_tensor_global_to_shared(dst, i, tmap, coordinates, bar, k)": "Copies a tile of the array of `tmap` "
-    "to element `i` of `dst` in shared memory, at a multiple of 128 bytes, then says so to the mbarrier `bar[k]`, "
-    f"which must expect all its bytes.  What lies outside the array is filled.  {_TILE}[PTX: cp.async.bulk.tensor]",
-    "cp_async_bulk_tensor_global_to_shared_bytes(dst, dst_offset, tmap, coordinates, bar, k)": "The same to so many "
-    "bytes after the first element of `dst`.  [PTX: cp.async.bulk.tensor]",
+    "to element `i` of `dst` in shared memory, at a multiple of 128 bytes, then credits the mbarrier `bar[k]`, "
+    f"which must expect all its bytes.  Elements outside the array are filled.  {_TILE}[PTX: cp.async.bulk.tensor]",
+    "cp_async_bulk_tensor_global_to_shared_bytes(dst, dst_offset, tmap, coordinates, bar, k)": "As "
+    "`cp_async_bulk_tensor_global_to_shared`, to an offset in bytes from the first element of `dst`.  [PTX: "
+    "cp.async.bulk.tensor]",
     "cp_async_bulk_tensor_shared_to_global(tmap, coordinates, src, j)": "Copies the tile at element `j` of `src` in "
-    "shared memory, at a multiple of 128 bytes, to where `tmap` has it.  What lies outside the array is left out.  "
+    "shared memory, at a multiple of 128 bytes, to its position in the array of `tmap`.  Elements outside are "
+    "skipped.  "
     f"{_GROUP}Coordinates are 0 or above.  {_TILE}[PTX: cp.async.bulk.tensor]",
     **{
         f"cp_reduce_async_bulk_tensor_{name}(tmap, coordinates, src, j)": "Puts into each element where `tmap` has a "
@@ -165,13 +173,14 @@ _OTHERS = {
     "fence_proxy_async()": _PROXY + "all memory.  [PTX: fence.proxy.async]",
     "fence_proxy_async_shared_cta()": _PROXY + "the CTA's shared memory.  [PTX: fence.proxy.async.shared::cta]",
     "fence_proxy_async_global()": _PROXY + "global memory.  [PTX: fence.proxy.async.global]",
-    "fence_mbarrier_init()": "Makes `mbarrier_init` known to other CTAs of the cluster.  "
+    "fence_mbarrier_init()": "Makes `mbarrier_init` visible to other CTAs of the cluster.  "
     "[PTX: fence.mbarrier_init.release.cluster]",
     "elect_sync(mask)": "Whether this lane is the one elected among those of `mask`: the lowest that executes it.  "
     "All lanes of `mask` wait for each other.  [PTX: elect.sync]",
-    "setmaxnreg_inc(count)": "The warp asks for `count` registers a thread, a constant from 24 to 256 in steps of 8, "
-    "and waits until others have given them.  All warps of a warpgroup do it.  [PTX: setmaxnreg.inc.sync.aligned]",
-    "setmaxnreg_dec(count)": "The warp gives back all but `count` registers a thread, a constant from 24 to 256 in "
+    "setmaxnreg_inc(count)": "The warp requests `count` registers per thread, a constant from 24 to 256 in steps of 8, "
+    "and waits until other warps have released them.  All warps of a warpgroup execute it.  [PTX: "
+    "setmaxnreg.inc.sync.aligned]",
+    "setmaxnreg_dec(count)": "The warp releases all but `count` registers per thread, a constant from 24 to 256 in "
     "steps of 8.  [PTX: setmaxnreg.dec.sync.aligned]",
     "griddepcontrol_wait()": "Waits for the launches before this one; here they have ended.  "
     "[PTX: griddepcontrol.wait]",
@@ -197,17 +206,18 @@ CLUSTER_REGISTERS: Final = {
 """name -> what it says"""
 _CLUSTERS = {
     **{f"{name}()": text for name, text in CLUSTER_REGISTERS.items()},
-    "cluster_arrive()": "Arrives at the cluster's barrier, gives what the thread did before, and goes on.  A thread "
-    "arrives once, then waits.  [PTX: barrier.cluster.arrive]",
-    "cluster_arrive_relaxed()": "As `cluster_arrive`, but gives nothing: it orders no memory, except that mbarriers "
-    "made before a `fence_mbarrier_init` are made for all.  [PTX: barrier.cluster.arrive.relaxed]",
+    "cluster_arrive()": "Arrives at the cluster barrier without waiting, and releases the thread's earlier "
+    "accesses.  A "
+    "thread arrives once, then waits.  [PTX: barrier.cluster.arrive]",
+    "cluster_arrive_relaxed()": "As `cluster_arrive`, but releases nothing: it orders no memory, except that mbarriers "
+    "initialized before a `fence_mbarrier_init` are visible to all.  [PTX: barrier.cluster.arrive.relaxed]",
     "cluster_wait()": "Waits until all threads of the cluster that have not exited have arrived.  "
     "[PTX: barrier.cluster.wait]",
     "cluster_sync()": "`cluster_arrive` and `cluster_wait`.  [PTX: barrier.cluster.arrive, barrier.cluster.wait]",
     "mapa(ary, rank)": "The shared array `ary` of the CTA of this rank in the cluster; its elements can be read, "
     "written and used in atomics while that CTA runs.  [PTX: mapa]",
     "mbarrier_arrive_cluster(bar, index, count=1, scope=None)": _FAR.format("mbarrier_arrive")
-    + 'With the scope "cta" it gives nothing to other CTAs.  '
+    + 'With the scope "cta" it releases nothing to other CTAs.  '
     + "[PTX: mbarrier.arrive.release.cluster.shared::cluster]",
     "mbarrier_arrive_drop_cluster(bar, index, count=1)": _FAR.format("mbarrier_arrive_drop")
     + "[PTX: mbarrier.arrive_drop.release.cluster.shared::cluster]",
@@ -218,18 +228,18 @@ _CLUSTERS = {
     "mbarrier_complete_tx_cluster(bar, index, bytes)": _FAR.format("mbarrier_complete_tx")
     + "[PTX: mbarrier.complete_tx.relaxed.cluster.shared::cluster]",
     "cp_async_bulk_global_to_shared_multicast(dst, i, src, j, bytes, bar, k, ctas)": "As "
-    "`cp_async_bulk_global_to_shared`, to the same place in each CTA of the cluster whose rank has a bit in `ctas`; in "
-    f"each its own `bar[k]` is told.  {_BULK}[PTX: cp.async.bulk.multicast::cluster]",
+    "`cp_async_bulk_global_to_shared`, to the same offset in each CTA of the cluster whose rank has a bit in `ctas`; "
+    f"each credits its own `bar[k]`.  {_BULK}[PTX: cp.async.bulk.multicast::cluster]",
     "cp_async_bulk_shared_to_cluster(dst, i, src, j, bytes, bar, k)": "Copies `bytes` from element `j` of `src` in the "
-    "CTA's shared memory to element `i` of `dst`, then says so to the mbarrier `bar[k]`, which "
+    "CTA's shared memory to element `i` of `dst`, then credits the mbarrier `bar[k]`, which "
     + _SENT
     + _BULK
     + "Plain stores to `src` need a `fence_proxy_async` before.  [PTX: cp.async.bulk.shared::cluster.shared::cta]",
     "cp_async_bulk_tensor_global_to_shared_multicast(dst, i, tmap, coordinates, bar, k, ctas)": "As "
-    "`cp_async_bulk_tensor_global_to_shared`, to the same place in each CTA of the cluster whose rank has a bit in "
+    "`cp_async_bulk_tensor_global_to_shared`, to the same offset in each CTA of the cluster whose rank has a bit in "
     f"`ctas`.  {_TILE}[PTX: cp.async.bulk.tensor.multicast::cluster]",
-    "st_async(dst, i, value, bar, k)": "Stores `value` to `dst[i]`, goes on, and tells the mbarrier `bar[k]` when it "
-    "is there, which " + _SENT + "Of numbers of 32 or 64 bits.  [PTX: st.async]",
+    "st_async(dst, i, value, bar, k)": "Stores `value` to `dst[i]` asynchronously, and then credits the mbarrier "
+    "`bar[k]`, which " + _SENT + "Of numbers of 32 or 64 bits.  [PTX: st.async]",
     **{
         f"red_async_{name}(dst, i, value, bar, k)": f"As `st_async`, puts into `dst[i]` {reduction.doc}".replace(
             "that of `src`", "`value`"

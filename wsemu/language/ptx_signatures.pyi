@@ -197,43 +197,43 @@ def st_v4_wt(array: Any, index: Any, values: Any) -> Any:
 def mbarrier_init(bar: Any, index: Any, count: Any) -> Any:
     """
     `bar` is a shared array of uint64 or int64; `index` names the element that is the mbarrier.
-    Makes one there, of `count` arrivals a phase (1 to 1048575).  An error where one is live: end it
-    first.  [PTX: mbarrier.init]
+    Initializes an mbarrier with `count` arrivals per phase (1 to 1048575).  An error if it is live:
+    invalidate it first.  [PTX: mbarrier.init]
     """
 def mbarrier_inval(bar: Any, index: Any) -> Any:
     """
-    Ends an mbarrier, so that its 8 bytes can be used for something else.  [PTX: mbarrier.inval]
+    Invalidates an mbarrier, so that its 8 bytes can be reused.  [PTX: mbarrier.inval]
     """
 def mbarrier_arrive(bar: Any, index: Any, count: Any = ...) -> Any:
     """
-    Returns the token of the open phase, uint64.  Each lane arrives `count` times (1 to 1048575),
-    and gives what it did before to those that wait; more arrivals than the phase waits for are an
-    error.  [PTX: mbarrier.arrive]
+    Returns the token of the current phase, uint64.  Each lane arrives `count` times (1 to 1048575),
+    and releases its earlier accesses to the waiting threads; more arrivals than the phase expects
+    are an error.  [PTX: mbarrier.arrive]
     """
 def mbarrier_arrive_relaxed(bar: Any, index: Any, count: Any = ...) -> Any:
     """
-    Returns the token of the open phase, uint64.  As `mbarrier_arrive`, but gives nothing: it orders
-    no memory.  [PTX: mbarrier.arrive.relaxed]
+    Returns the token of the current phase, uint64.  As `mbarrier_arrive`, but releases nothing: it
+    orders no memory.  [PTX: mbarrier.arrive.relaxed]
     """
 def mbarrier_arrive_no_complete(bar: Any, index: Any, count: Any) -> Any:
     """
-    Returns the token of the open phase, uint64.  As `mbarrier_arrive`; an error where it completes
+    Returns the token of the current phase, uint64.  As `mbarrier_arrive`; an error if it completes
     the phase.  `mbarrier_pending_count` reads its token.  [PTX: mbarrier.arrive.noComplete]
     """
 def mbarrier_arrive_drop(bar: Any, index: Any, count: Any = ...) -> Any:
     """
-    Returns the token of the open phase, uint64.  As `mbarrier_arrive`; later phases wait for as
-    many arrivals fewer.  [PTX: mbarrier.arrive_drop]
+    Returns the token of the current phase, uint64.  As `mbarrier_arrive`; the count of later phases
+    is lower by these arrivals.  [PTX: mbarrier.arrive_drop]
     """
 def mbarrier_arrive_expect_tx(bar: Any, index: Any, bytes: Any) -> Any:
     """
-    Returns the token of the open phase, uint64.  The phase waits for `bytes` more (0 to 1048575),
-    which copies bring; then arrives once.  [PTX: mbarrier.arrive.expect_tx]
+    Returns the token of the current phase, uint64.  The phase waits for `bytes` more (0 to 1048575)
+    from copies; then arrives once.  [PTX: mbarrier.arrive.expect_tx]
     """
 def mbarrier_arrive_drop_expect_tx(bar: Any, index: Any, bytes: Any) -> Any:
     """
-    Returns the token of the open phase, uint64.  As `mbarrier_arrive_expect_tx`; later phases wait
-    for one arrival fewer.  [PTX: mbarrier.arrive_drop.expect_tx]
+    Returns the token of the current phase, uint64.  As `mbarrier_arrive_expect_tx`; later phases
+    wait for one arrival fewer.  [PTX: mbarrier.arrive_drop.expect_tx]
     """
 def mbarrier_expect_tx(bar: Any, index: Any, bytes: Any) -> Any:
     """
@@ -242,18 +242,18 @@ def mbarrier_expect_tx(bar: Any, index: Any, bytes: Any) -> Any:
     """
 def mbarrier_complete_tx(bar: Any, index: Any, bytes: Any) -> Any:
     """
-    `bytes` of those expected have come (0 to 1048575), as a copy says it; it orders no memory.
+    Reports `bytes` as transferred (0 to 1048575), as a copy does at its end; it orders no memory.
     [PTX: mbarrier.complete_tx]
     """
 def mbarrier_test_wait(bar: Any, index: Any, token: Any) -> Any:
     """
-    Whether the phase of a token has completed, at once; true takes what its arrivals gave.  A token
-    is good for the open phase and the one before.  [PTX: mbarrier.test_wait]
+    Whether the phase of a token has completed, without waiting; true acquires what its arrivals
+    released.  A token is valid for the current and the previous phase.  [PTX: mbarrier.test_wait]
     """
 def mbarrier_test_wait_parity(bar: Any, index: Any, parity: Any) -> Any:
     """
-    The same of the phase whose number is even (0) or odd (1): true unless that is the open one.
-    [PTX: mbarrier.test_wait.parity]
+    As `mbarrier_test_wait`, for the phase whose number is even (0) or odd (1): true unless that is
+    the current one.  [PTX: mbarrier.test_wait.parity]
     """
 def mbarrier_try_wait(bar: Any, index: Any, token: Any, hint: Any = ...) -> Any:
     """
@@ -273,46 +273,45 @@ def mbarrier_wait(bar: Any, index: Any, token: Any) -> Any:
 def mbarrier_wait_parity(bar: Any, index: Any, parity: Any) -> Any:
     """
     Waits until the phase of this parity, 0 or 1, has completed: `mbarrier_try_wait_parity` in a
-    loop.  A new mbarrier is in phase 0, and a wait for parity 1 goes on at once.  [PTX:
+    loop.  A new mbarrier is in phase 0, and a wait for parity 1 returns immediately.  [PTX:
     mbarrier.try_wait.parity]
     """
 def mbarrier_pending_count(token: Any) -> Any:
     """
-    How many arrivals were missing before the `mbarrier_arrive_no_complete` that made a token,
-    int32.  [PTX: mbarrier.pending_count]
+    Pending arrivals before the `mbarrier_arrive_no_complete` that returned a token, int32.  [PTX:
+    mbarrier.pending_count]
     """
 def cp_async_ca(dst: Any, i: Any, src: Any, j: Any, bytes: Any, src_bytes: Any = ...) -> Any:
     """
     Copies `bytes` from element `j` of `src` in global memory to element `i` of `dst` in shared
-    memory, and goes on before they are there.  Of them `src_bytes` are read (0: none), the rest are
-    zeros.  Both addresses are multiples of `bytes`, a constant: 4, 8 or 16.  [PTX: cp.async.ca]
+    memory, asynchronously.  `src_bytes` of them are read (0: none), the rest are zeros.  Both
+    addresses are multiples of `bytes`, a constant: 4, 8 or 16.  [PTX: cp.async.ca]
     """
 def cp_async_cg(dst: Any, i: Any, src: Any, j: Any, bytes: Any, src_bytes: Any = ...) -> Any:
     """
     Copies `bytes` from element `j` of `src` in global memory to element `i` of `dst` in shared
-    memory, and goes on before they are there.  Of them `src_bytes` are read (0: none), the rest are
-    zeros.  Both addresses are multiples of `bytes`, a constant: 16.  Past the L1 cache.  [PTX:
-    cp.async.cg]
+    memory, asynchronously.  `src_bytes` of them are read (0: none), the rest are zeros.  Both
+    addresses are multiples of `bytes`, a constant: 16.  Bypasses the L1 cache.  [PTX: cp.async.cg]
     """
 def cp_async_ca_bytes(dst: Any, dst_offset: Any, src: Any, src_offset: Any, bytes: Any, src_bytes: Any = ...) -> Any:
     """
-    As `cp_async_ca`, between places so many bytes after the first elements of `src` and `dst`.
-    [PTX: cp.async.ca]
+    As `cp_async_ca`, with offsets in bytes from the first elements of `src` and `dst`.  [PTX:
+    cp.async.ca]
     """
 def cp_async_cg_bytes(dst: Any, dst_offset: Any, src: Any, src_offset: Any, bytes: Any, src_bytes: Any = ...) -> Any:
     """
-    As `cp_async_cg`, between places so many bytes after the first elements of `src` and `dst`.
-    [PTX: cp.async.cg]
+    As `cp_async_cg`, with offsets in bytes from the first elements of `src` and `dst`.  [PTX:
+    cp.async.cg]
     """
 def cp_async_commit_group() -> Any:
     """
-    Makes a group of the thread's `cp_async_*` since the last one; it may be empty.  [PTX:
+    Commits the thread's `cp_async_*` since the last commit to a group; it may be empty.  [PTX:
     cp.async.commit_group]
     """
 def cp_async_wait_group(n: Any) -> Any:
     """
-    Waits for groups of `cp_async_*`: `n`, a constant, of the thread's latest groups may still be
-    under way; for others it orders nothing.  [PTX: cp.async.wait_group]
+    Waits for groups of `cp_async_*`: `n`, a constant, of the thread's latest groups may be in
+    flight; it orders nothing for other threads.  [PTX: cp.async.wait_group]
     """
 def cp_async_wait_all() -> Any:
     """
@@ -320,19 +319,19 @@ def cp_async_wait_all() -> Any:
     """
 def cp_async_mbarrier_arrive(bar: Any, index: Any) -> Any:
     """
-    Arrives when the thread's `cp_async_*` so far have come; the phase waits for one arrival more,
-    so that its count stays.  [PTX: cp.async.mbarrier.arrive]
+    Arrives when the thread's earlier `cp_async_*` are complete; the phase waits for one arrival
+    more, so its count is not used.  [PTX: cp.async.mbarrier.arrive]
     """
 def cp_async_mbarrier_arrive_noinc(bar: Any, index: Any) -> Any:
     """
-    Arrives when the thread's `cp_async_*` so far have come; the phase's count must have this
+    Arrives when the thread's earlier `cp_async_*` are complete; the phase's count must include this
     arrival.  [PTX: cp.async.mbarrier.arrive.noinc]
     """
 def cp_async_bulk_global_to_shared(dst: Any, i: Any, src: Any, j: Any, bytes: Any, bar: Any, k: Any) -> Any:
     """
     Copies `bytes` from element `j` of `src` in global memory to element `i` of `dst` in shared
-    memory, then says so to the mbarrier `bar[k]`, which must expect them.  `bytes` and both
-    addresses are multiples of 16.  [PTX: cp.async.bulk]
+    memory, then credits the mbarrier `bar[k]`, which must expect them.  `bytes` and both addresses
+    are multiples of 16.  [PTX: cp.async.bulk]
     """
 def cp_async_bulk_shared_to_global(dst: Any, i: Any, src: Any, j: Any, bytes: Any) -> Any:
     """
@@ -342,33 +341,33 @@ def cp_async_bulk_shared_to_global(dst: Any, i: Any, src: Any, j: Any, bytes: An
     """
 def cp_async_bulk_global_to_shared_bytes(dst: Any, dst_offset: Any, src: Any, src_offset: Any, bytes: Any, bar: Any, k: Any) -> Any:
     """
-    The same between places so many bytes after the first elements of `src` and `dst`.  [PTX:
-    cp.async.bulk]
+    As `cp_async_bulk_global_to_shared`, with offsets in bytes from the first elements of `src` and
+    `dst`.  [PTX: cp.async.bulk]
     """
 def cp_async_bulk_shared_to_global_bytes(dst: Any, dst_offset: Any, src: Any, src_offset: Any, bytes: Any) -> Any:
     """
-    The same between places so many bytes after the first elements of `src` and `dst`.  [PTX:
-    cp.async.bulk]
+    As `cp_async_bulk_shared_to_global`, with offsets in bytes from the first elements of `src` and
+    `dst`.  [PTX: cp.async.bulk]
     """
 def cp_async_bulk_commit_group() -> Any:
     """
-    Makes a group of the thread's bulk copies and reductions to global memory since the last one; it
-    may be empty.  [PTX: cp.async.bulk.commit_group]
+    Commits the thread's bulk copies and reductions to global memory since the last commit to a
+    group; it may be empty.  [PTX: cp.async.bulk.commit_group]
     """
 def cp_async_bulk_wait_group(n: Any) -> Any:
     """
-    Waits for bulk groups: `n`, a constant, of the thread's latest groups may still be under way;
-    for others it orders nothing.  [PTX: cp.async.bulk.wait_group]
+    Waits for bulk groups: `n`, a constant, of the thread's latest groups may be in flight; it
+    orders nothing for other threads.  [PTX: cp.async.bulk.wait_group]
     """
 def cp_async_bulk_wait_group_read(n: Any) -> Any:
     """
     Waits until bulk groups have read their sources, which then may be overwritten: `n`, a constant,
-    of the thread's latest groups may still be under way; for others it orders nothing.  [PTX:
+    of the thread's latest groups may be in flight; it orders nothing for other threads.  [PTX:
     cp.async.bulk.wait_group.read]
     """
 def cp_async_bulk_prefetch_l2(src: Any, j: Any, bytes: Any) -> Any:
     """
-    Brings `bytes` from element `j` of `src` in global memory into the L2 cache; no effect here.
+    Loads `bytes` from element `j` of `src` in global memory into the L2 cache; no effect here.
     `bytes` and the address are multiples of 16.  [PTX: cp.async.bulk.prefetch.L2]
     """
 def st_bulk(dst: Any, i: Any, bytes: Any) -> Any:
@@ -438,20 +437,21 @@ def cp_reduce_async_bulk_dec(dst: Any, i: Any, src: Any, j: Any, bytes: Any) -> 
 def cp_async_bulk_tensor_global_to_shared(dst: Any, i: Any, tmap: Any, coordinates: Any, bar: Any, k: Any) -> Any:
     """
     Copies a tile of the array of `tmap` to element `i` of `dst` in shared memory, at a multiple of
-    128 bytes, then says so to the mbarrier `bar[k]`, which must expect all its bytes.  What lies
-    outside the array is filled.  `tmap` is a `wsemu.TensorMap` that the kernel got; `coordinates`
+    128 bytes, then credits the mbarrier `bar[k]`, which must expect all its bytes.  Elements
+    outside the array are filled.  `tmap` is a `wsemu.TensorMap` that the kernel got; `coordinates`
     are those of the tile's first element, an int or a tuple, innermost first as in PTX, the
     innermost at a multiple of 16 bytes.  [PTX: cp.async.bulk.tensor]
     """
 def cp_async_bulk_tensor_global_to_shared_bytes(dst: Any, dst_offset: Any, tmap: Any, coordinates: Any, bar: Any, k: Any) -> Any:
     """
-    The same to so many bytes after the first element of `dst`.  [PTX: cp.async.bulk.tensor]
+    As `cp_async_bulk_tensor_global_to_shared`, to an offset in bytes from the first element of
+    `dst`.  [PTX: cp.async.bulk.tensor]
     """
 def cp_async_bulk_tensor_shared_to_global(tmap: Any, coordinates: Any, src: Any, j: Any) -> Any:
     """
-    Copies the tile at element `j` of `src` in shared memory, at a multiple of 128 bytes, to where
-    `tmap` has it.  What lies outside the array is left out.  A part of the thread's next bulk
-    group.  Coordinates are 0 or above.  `tmap` is a `wsemu.TensorMap` that the kernel got;
+    Copies the tile at element `j` of `src` in shared memory, at a multiple of 128 bytes, to its
+    position in the array of `tmap`.  Elements outside are skipped.  A part of the thread's next
+    bulk group.  Coordinates are 0 or above.  `tmap` is a `wsemu.TensorMap` that the kernel got;
     `coordinates` are those of the tile's first element, an int or a tuple, innermost first as in
     PTX, the innermost at a multiple of 16 bytes.  [PTX: cp.async.bulk.tensor]
     """
@@ -555,7 +555,7 @@ def fence_proxy_async_global() -> Any:
     """
 def fence_mbarrier_init() -> Any:
     """
-    Makes `mbarrier_init` known to other CTAs of the cluster.  [PTX:
+    Makes `mbarrier_init` visible to other CTAs of the cluster.  [PTX:
     fence.mbarrier_init.release.cluster]
     """
 def elect_sync(mask: Any) -> Any:
@@ -565,13 +565,13 @@ def elect_sync(mask: Any) -> Any:
     """
 def setmaxnreg_inc(count: Any) -> Any:
     """
-    The warp asks for `count` registers a thread, a constant from 24 to 256 in steps of 8, and waits
-    until others have given them.  All warps of a warpgroup do it.  [PTX:
+    The warp requests `count` registers per thread, a constant from 24 to 256 in steps of 8, and
+    waits until other warps have released them.  All warps of a warpgroup execute it.  [PTX:
     setmaxnreg.inc.sync.aligned]
     """
 def setmaxnreg_dec(count: Any) -> Any:
     """
-    The warp gives back all but `count` registers a thread, a constant from 24 to 256 in steps of 8.
+    The warp releases all but `count` registers per thread, a constant from 24 to 256 in steps of 8.
     [PTX: setmaxnreg.dec.sync.aligned]
     """
 def griddepcontrol_wait() -> Any:
@@ -640,13 +640,14 @@ def cluster_nctarank() -> Any:
     """
 def cluster_arrive() -> Any:
     """
-    Arrives at the cluster's barrier, gives what the thread did before, and goes on.  A thread
-    arrives once, then waits.  [PTX: barrier.cluster.arrive]
+    Arrives at the cluster barrier without waiting, and releases the thread's earlier accesses.  A
+    thread arrives once, then waits.  [PTX: barrier.cluster.arrive]
     """
 def cluster_arrive_relaxed() -> Any:
     """
-    As `cluster_arrive`, but gives nothing: it orders no memory, except that mbarriers made before a
-    `fence_mbarrier_init` are made for all.  [PTX: barrier.cluster.arrive.relaxed]
+    As `cluster_arrive`, but releases nothing: it orders no memory, except that mbarriers
+    initialized before a `fence_mbarrier_init` are visible to all.  [PTX:
+    barrier.cluster.arrive.relaxed]
     """
 def cluster_wait() -> Any:
     """
@@ -665,7 +666,7 @@ def mapa(ary: Any, rank: Any) -> Any:
 def mbarrier_arrive_cluster(bar: Any, index: Any, count: Any = ..., scope: Any = ...) -> Any:
     """
     As `mbarrier_arrive`, of an mbarrier of the CTA or of another one of the cluster, an array that
-    `mapa` gave; no token.  With the scope "cta" it gives nothing to other CTAs.  [PTX:
+    `mapa` gave; no token.  With the scope "cta" it releases nothing to other CTAs.  [PTX:
     mbarrier.arrive.release.cluster.shared::cluster]
     """
 def mbarrier_arrive_drop_cluster(bar: Any, index: Any, count: Any = ...) -> Any:
@@ -691,30 +692,30 @@ def mbarrier_complete_tx_cluster(bar: Any, index: Any, bytes: Any) -> Any:
     """
 def cp_async_bulk_global_to_shared_multicast(dst: Any, i: Any, src: Any, j: Any, bytes: Any, bar: Any, k: Any, ctas: Any) -> Any:
     """
-    As `cp_async_bulk_global_to_shared`, to the same place in each CTA of the cluster whose rank has
-    a bit in `ctas`; in each its own `bar[k]` is told.  `bytes` and both addresses are multiples of
+    As `cp_async_bulk_global_to_shared`, to the same offset in each CTA of the cluster whose rank
+    has a bit in `ctas`; each credits its own `bar[k]`.  `bytes` and both addresses are multiples of
     16.  [PTX: cp.async.bulk.multicast::cluster]
     """
 def cp_async_bulk_shared_to_cluster(dst: Any, i: Any, src: Any, j: Any, bytes: Any, bar: Any, k: Any) -> Any:
     """
     Copies `bytes` from element `j` of `src` in the CTA's shared memory to element `i` of `dst`,
-    then says so to the mbarrier `bar[k]`, which must expect its bytes.  `dst` and `bar` are of one
-    CTA of the cluster, arrays that `mapa` gave.  `bytes` and both addresses are multiples of 16.
-    Plain stores to `src` need a `fence_proxy_async` before.  [PTX:
+    then credits the mbarrier `bar[k]`, which must expect its bytes.  `dst` and `bar` are of one CTA
+    of the cluster, arrays that `mapa` gave.  `bytes` and both addresses are multiples of 16.  Plain
+    stores to `src` need a `fence_proxy_async` before.  [PTX:
     cp.async.bulk.shared::cluster.shared::cta]
     """
 def cp_async_bulk_tensor_global_to_shared_multicast(dst: Any, i: Any, tmap: Any, coordinates: Any, bar: Any, k: Any, ctas: Any) -> Any:
     """
-    As `cp_async_bulk_tensor_global_to_shared`, to the same place in each CTA of the cluster whose
+    As `cp_async_bulk_tensor_global_to_shared`, to the same offset in each CTA of the cluster whose
     rank has a bit in `ctas`.  `tmap` is a `wsemu.TensorMap` that the kernel got; `coordinates` are
     those of the tile's first element, an int or a tuple, innermost first as in PTX, the innermost
     at a multiple of 16 bytes.  [PTX: cp.async.bulk.tensor.multicast::cluster]
     """
 def st_async(dst: Any, i: Any, value: Any, bar: Any, k: Any) -> Any:
     """
-    Stores `value` to `dst[i]`, goes on, and tells the mbarrier `bar[k]` when it is there, which
-    must expect its bytes.  `dst` and `bar` are of one CTA of the cluster, arrays that `mapa` gave.
-    Of numbers of 32 or 64 bits.  [PTX: st.async]
+    Stores `value` to `dst[i]` asynchronously, and then credits the mbarrier `bar[k]`, which must
+    expect its bytes.  `dst` and `bar` are of one CTA of the cluster, arrays that `mapa` gave.  Of
+    numbers of 32 or 64 bits.  [PTX: st.async]
     """
 def red_async_add(dst: Any, i: Any, value: Any, bar: Any, k: Any) -> Any:
     """
