@@ -5,7 +5,7 @@
     barriers, groups and mbarriers, and its section [Rules56] defines R5 and R6.  README.md explains the theorems in English. *)
 From Coq Require Import List Arith Permutation.
 Import ListNotations.
-From Wsemu Require Import Machine Rules Steps Residual Invariant Diamond OneRun Exact Gpu Stages Groups Clocks Checker Programs Examples Needed.
+From Wsemu Require Import Machine Rules Steps Residual Invariant Diamond OneRun Exact Decidable Gpu Stages Groups Clocks Checker Programs Examples Needed.
 
 (** Processes are arbitrary deterministic automata ([next], [resume]) with local states L and values V.  [objects] gives the kind of each
     object: a named barrier, a group of n threads, an mbarrier with count n, or an uninitialized mbarrier.  [strict] selects
@@ -100,14 +100,19 @@ Proof.
   exact (peek_holds (gpu_commutative _ _ _ _ _ _) _ _ _ _ H (rules_suffice _ _ _ _ _ _ objects_fresh _ _ _ _ H R) RR).
 Qed.
 
-(** Happens-before is exact for races: if the other rules hold, and two conflicting accesses of T are unordered, some schedule has a
-    data race. *)
-Theorem races_are_found_in_some_schedule : rules L V next resume objects strict T ->
-  (forall e1 e2, {before T e1 e2} + {~ before T e1 e2}) ->
-  (exists e1 e2, unordered_pair T e1 e2) -> exists schedule t k, run s0 schedule = Some (t, k) /\ racing k.
+(** Happens-before is exact for races: if the other rules hold, the race rule accepts T exactly if no schedule has a data race. *)
+Theorem race_rule_is_exact : rules L V next resume objects strict T ->
+  (no_race T <-> forall schedule t s, run s0 schedule = Some (t, s) -> ~ racing s).
 Proof.
-  intros R. assert (H : reference s0 r0 T f) by (split; assumption).
-  exact (races_are_real (gpu_commutative _ _ _ _ _ _) _ _ _ _ H (rules_suffice _ _ _ _ _ _ objects_fresh _ _ _ _ H R)).
+  intros R. assert (H : reference s0 r0 T f) by (split; assumption). split.
+  - intros RR schedule t s Hs. destruct (gpu_decides _ _ _ _ _ _ objects_fresh _ _ _ _ H R RR _ _ _ Hs). assumption.
+  - intros No e1 o1 n1 e2 o2 n2 J1 J2 N Cf.
+    destruct (before_dec _ _ _ _ starts trace e1 e2) as [|B1]; [now left|].
+    destruct (before_dec _ _ _ _ starts trace e2 e1) as [|B2]; [now right|]. exfalso.
+    destruct (races_are_real (gpu_commutative _ _ _ _ _ _) _ _ _ _ H (rules_suffice _ _ _ _ _ _ objects_fresh _ _ _ _ H R)
+      (before_dec _ _ _ _ starts trace)) as (schedule & t & k & Hs & Rk).
+    + exists e1, e2, o1, n1, o2, n2. repeat split; auto.
+    + exact (No _ _ _ Hs Rk).
 Qed.
 End Statement.
 
@@ -123,7 +128,7 @@ Print Assumptions arrivals_need_R1_to_R3.
 Print Assumptions groups_keep_R1.
 Print Assumptions groups_need_race_freedom_alone.
 Print Assumptions peeks_hold.
-Print Assumptions races_are_found_in_some_schedule.
+Print Assumptions race_rule_is_exact.
 Print Assumptions checker_is_sound.
 Print Assumptions one_run_decides.
 Print Assumptions recycle_needed.
