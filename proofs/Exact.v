@@ -12,8 +12,11 @@ Variable T : list (entry M).
 Variable f : state M.
 Implicit Types s k : state M.
 Hypothesis comm : commutative M.
-Hypothesis C : complete T f.
-Hypothesis R : well_synchronized T.
+Hypothesis C : traced T f.
+Hypothesis closings : forall e b y g, In (e, (Register b y, g)) T -> exists a, closing T b g a.
+Hypothesis H1 : rule_recycle T.
+Hypothesis HC : cover T.
+Hypothesis HL : last_ends T.
 
 (** A consistent state in which completed phases have all their registrants, and the current phase is not full after a registration. *)
 Definition exact_state k := consistent T k /\
@@ -32,7 +35,7 @@ Proof.
   assert (FA : forall b y a, o = Register b y -> add M b (contents k b) y = Some a -> full M b a = true ->
      forall e y', In (e, (Register b y', phase k b)) T -> done k2 e).
   { intros b y a -> Ea F e y' J'. destruct (sum_step T f comm C _ _ _ _ _ _ _ I H E J Ea) as (a0 & S0 & Sm).
-    apply is_done_iff. eapply (RC R); eauto. intros e1 e2 B D. apply is_done_iff in D. apply is_done_iff. eauto. }
+    apply is_done_iff. eapply HC; eauto. intros e1 e2 B D. apply is_done_iff in D. apply is_done_iff. eauto. }
   assert (I3' : forall e b y g, In (e, (Register b y, g)) T -> done k2 e -> g <= phase k b).
   { intros e b y g J' D. apply (step_done _ _ _ _ H) in D. destruct D as [D| ->].
     - destruct I as (_ & _ & I3). eauto.
@@ -70,7 +73,7 @@ Proof.
       exfalso. pose proof (only_one T f C _ _ _ J J') as Q. inversion Q; subst. eapply K3; eauto.
     + rewrite E in E'. inversion E'; subst. destruct K as [(F & K1 & K2 & Kb)|(F & K1 & K2 & Kb)].
       * rewrite K2. apply not_true_is_false. intro Fu. rewrite Fu in F. simpl in F.
-        assert (ends M y' = true); [|congruence]. eapply (RL R b (phase k b) (is_done k)); eauto.
+        assert (ends M y' = true); [|congruence]. eapply (HL b (phase k b) (is_done k)); eauto.
         { exact (is_done_closed T k I). }
         { apply not_true_is_false. rewrite is_done_iff. apply not_done_next. }
         2: exact (Fa _ _ _ eq_refl Ea Fu).
@@ -88,7 +91,7 @@ Proof.
   pose proof En' as En2. rewrite En in En'. inversion En'; subst e.
   assert (I2 : exact_state s2).
   { apply exact_step with (k := s) (u := u) (x := ((u, executed s u), (o, label o s))); auto.
-    intros e B. destruct I as (I & _). eapply edges_done; eauto using R2. }
+    intros e B. eapply edges_done_next; eauto. }
   exists s2, l, o. repeat (split; [assumption|]). assumption.
 Qed.
 
@@ -105,6 +108,9 @@ Qed.
 Section Skip.
 Variable F : event -> bool.
 Hypothesis later : forall e1 e2, edge T e1 e2 -> F e1 = true -> F e2 = true.
+(** R3, for the waits outside of F. *)
+Hypothesis late : forall b p e h, F e = false -> In (e, (Wait b (Parity p), h)) T -> completes T b h ->
+  exists c y, In (c, (Register b y, h)) T /\ before T e c.
 
 Lemma later_before e1 e2 : before T e1 e2 -> F e1 = true -> F e2 = true.
 Proof. induction 1; eauto. Qed.
@@ -140,7 +146,7 @@ Proof.
   - replace m with g in Bm by lia. eauto.
   - destruct (I5 b (S g)) as (Ne & _); [lia|]. destruct (registrants T b (S g)) as [|[c' y'] l] eqn:Er; [easy|].
     assert (K : In (c', (Register b y', S g)) T) by (apply in_registrants; rewrite Er; now left).
-    eapply t_trans; [eapply (R1 R); eauto|]. eapply IH; eauto. lia.
+    eapply t_trans; [eapply H1; eauto|]. eapply IH; eauto. lia.
 Qed.
 
 Lemma executed_untouched s k p : omits s k -> untouched s p -> executed k p = executed s p.
@@ -153,7 +159,7 @@ Proof.
 Qed.
 
 (** A step outside of F is enabled without F. *)
-Lemma skip_step s r u s2 k l o : exact_state s -> replays T f s r -> step u s = Some s2 -> pending s u = Some (l, o) ->
+Lemma skip_step s r u s2 k l o : exact_state s -> replays T f s (u :: r) -> step u s = Some s2 -> pending s u = Some (l, o) ->
   In ((u, executed s u), (o, label o s)) T -> exact_state k -> omits s k -> F (u, executed s u) = false ->
   (forall w ow nw, In (w, (ow, nw)) T -> done s w -> fst w <> u -> conflict ow o ->
      before T w (u, executed s u) \/ before T (u, executed s u) w) ->
@@ -163,7 +169,7 @@ Proof.
   pose proof Is as (Is0 & I4s & I5s & I6s). pose proof Ik as (Ik0 & I4k & I5k & I6k).
   pose proof Th as (Rd & Rp & Rn & Rm).
   assert (Pd : forall e, edge T e (u, executed s u) -> done k e).
-  { intros e B. apply Rd. split; [eapply edges_done; eauto using R2|].
+  { intros e B. apply Rd. split; [eapply edges_done_next; eauto|].
     destruct (F e) eqn:Q; auto. rewrite (later _ _ B Q) in Fe. discriminate. }
   assert (Pdh : forall e, before T e (u, executed s u) -> done k e).
   { intros e B. destruct (before_last T _ _ B) as (m & Bm & [->|B']); auto. eapply (done_before T k Ik0); eauto. }
@@ -190,14 +196,14 @@ Proof.
     { apply (phase_reached s k b (phase s b)); auto. intros g c y Lt K. apply Pdh.
       apply (chain s b (phase s b - 1) (u, executed s u) Is) with (n := phase s b - 1 - g) (g := g) (y := y); auto; try lia.
       intros c' y' K'. destruct o as [| |b' y0|b' [|p]|]; try discriminate; inversion Pb; subst b'.
-      - eapply (R1 R); eauto. replace (S (phase s b - 1)) with (phase s b) by lia. exact J.
+      - eapply H1; eauto. replace (S (phase s b - 1)) with (phase s b) by lia. exact J.
       - apply t_step. right. exists b, y', (phase s b - 1), (Parity p). split; auto.
         replace (S (phase s b - 1)) with (phase s b) by lia. exact J. }
     destruct (Nat.eq_dec (phase k b) (phase s b)) as [|N]; auto. exfalso.
     assert (Nk : ~ done k (u, executed s u)) by (rewrite <- Cu; apply not_done_next).
     destruct o as [| |b' y0|b' [|p]|]; try discriminate; inversion Pb; subst b'.
     - apply Nk. eapply I4k; eauto. lia.
-    - destruct (R3 R _ _ _ _ J) as (c & y & K & B). { destruct (I5k b (phase s b)) as (Ne & Cg & Fu); [lia|]. split; eauto. }
+    - destruct (late _ _ _ _ Fe J) as (c & y & K & B). { destruct (I5k b (phase s b)) as (Ne & Cg & Fu); [lia|]. split; eauto. }
       apply Nk. eapply (done_before T k Ik0); [exact B|]. eapply I4k; eauto. lia. }
   assert (Lb : label o k = label o s).
   { destruct o as [| |b y|b [|p]|]; simpl; auto; apply Ph; reflexivity. }
@@ -221,7 +227,7 @@ Proof.
       + intros x0 Z. by_place; auto.
     - destruct (add M b (contents s b) y) as [a|] eqn:Ea; [|discriminate]. inversion Ha'; subst s2.
       assert (Ek : exists a', add M b (contents k b) y = Some a').
-      { destruct (closing_defined T f comm C (R1 R) (R2 R) _ _ X Is0 _ _ _ _ J) as (a1 & a0 & S0 & Sm). simpl in S0, Sm.
+      { destruct (closings _ _ _ _ J) as (a1 & a0 & S0 & Sm). simpl in S0, Sm.
         destruct Ik0 as (_ & I2k & _). destruct (I2k b) as (a0' & S0' & Sm'). rewrite (Ph b eq_refl) in S0', Sm'.
         rewrite S0 in S0'. inversion S0'; subst a0'.
         set (D' := fun e : event => is_done k e || (Nat.eqb (fst e) u && Nat.eqb (snd e) (executed s u))).
@@ -312,10 +318,10 @@ Lemma skip_run p1 lo1 ra : forall s rb k t s', exact_state s -> replays T f s (r
   exact_state k -> omits s k -> (forall i, executed s p1 <= i -> F (p1, i) = true) -> pending k p1 = Some lo1 ->
   (forall e1 o1 n1 e2 o2 n2, In (e1, (o1, n1)) T -> In (e2, (o2, n2)) T -> done s' e1 -> done s' e2 ->
      fst e1 <> fst e2 -> conflict o1 o2 -> before T e1 e2 \/ before T e2 e1) ->
-  exists rk tk k', run k rk = Some (tk, k') /\ omits s' k' /\ pending k' p1 = Some lo1.
+  exists rk tk k', run k rk = Some (tk, k') /\ omits s' k' /\ pending k' p1 = Some lo1 /\ exact_state k'.
 Proof.
   induction ra as [|u ra IH]; intros s rb k t s' Is X H Ik Th Fp At1 Rf.
-  { simpl in H. inversion H; subst. exists [], [], k. auto. }
+  { simpl in H. inversion H; subst. exists [], [], k. auto 6. }
   simpl app in X. destruct (reference_step _ _ _ Is X) as (s2 & l & o & Ha & En & At & J & Is2 & X2).
   simpl in H. rewrite En, Ha in H. destruct (run s2 ra) as [[t2 s3]|] eqn:E; [|easy]. inversion H; subst.
   assert (Fp2 : forall i, executed s2 p1 <= i -> F (p1, i) = true).
@@ -332,7 +338,7 @@ Proof.
       eapply skip_step; eauto. }
     destruct K as (k2 & Hk & Enk & Ik2 & Th2).
     pose proof (pending_other _ _ _ _ _ Hk (not_eq_sym Nu) At1) as At2.
-    destruct (IH _ _ _ _ _ Is2 X2 E Ik2 Th2 Fp2 At2 Rf) as (rk & tk & k' & Tk & Rk & Ak).
+    destruct (IH _ _ _ _ _ Is2 X2 E Ik2 Th2 Fp2 At2 Rf) as (rk & tk & k' & Tk & Rk & Ak & Ek).
     exists (u :: rk), (((u, executed s u), (o, label o s)) :: tk), k'. split; auto. simpl. now rewrite Enk, En, Hk, Tk.
 Qed.
 End Skip.
@@ -343,18 +349,18 @@ Definition unordered_pair (e1 e2 : event) := exists o1 n1 o2 n2,
   In (e1, (o1, n1)) T /\ In (e2, (o2, n2)) T /\ fst e1 <> fst e2 /\ conflict o1 o2 /\
   ~ before T e1 e2 /\ ~ before T e2 e1.
 
-(** If the next access of u2 in s2 is the first one that is unordered with an earlier conflicting access, of p1, then both race in some schedule. *)
-Lemma first_race s0 ra1 p1 ra2 u2 rb ta1 s1 ta2 s2 l1 o1 l2 o2 (F : event -> bool) :
-  exact_state s0 -> replays T f s0 (ra1 ++ p1 :: ra2 ++ u2 :: rb) ->
-  run s0 ra1 = Some (ta1, s1) -> run s1 (p1 :: ra2) = Some (ta2, s2) ->
-  pending s1 p1 = Some (l1, o1) -> pending s2 u2 = Some (l2, o2) -> p1 <> u2 -> conflict o1 o2 ->
-  ~ before T (p1, executed s1 p1) (u2, executed s2 u2) ->
+(** Remove from the reference run, up to state s2, the event of p1 in state s1 and every event that happens after it. *)
+Lemma remove_later s0 ra1 p1 ra2 rb ta1 s1 ta2 s2 lo1 (F : event -> bool) :
+  exact_state s0 -> replays T f s0 (ra1 ++ p1 :: ra2 ++ rb) ->
+  run s0 ra1 = Some (ta1, s1) -> run s1 (p1 :: ra2) = Some (ta2, s2) -> pending s1 p1 = Some lo1 ->
   (forall e, F e = true <-> e = (p1, executed s1 p1) \/ before T (p1, executed s1 p1) e) ->
+  (forall b p e h, F e = false -> In (e, (Wait b (Parity p), h)) T -> completes T b h ->
+     exists c y, In (c, (Register b y, h)) T /\ before T e c) ->
   (forall e1 o1 n1 e2 o2 n2, In (e1, (o1, n1)) T -> In (e2, (o2, n2)) T -> done s2 e1 -> done s2 e2 ->
      fst e1 <> fst e2 -> conflict o1 o2 -> before T e1 e2 \/ before T e2 e1) ->
-  exists schedule t k, run s0 schedule = Some (t, k) /\ racing k.
+  exists schedule t k, run s0 schedule = Some (t, k) /\ omits F s2 k /\ pending k p1 = Some lo1 /\ exact_state k.
 Proof.
-  intros I0 X0 Ta Tb At1 At2 Np Cf Nh HF Rf.
+  intros I0 X0 Ta Tb At1 HF late Rf.
   destruct (reference_prefix _ _ _ _ _ I0 X0 Ta) as (I1 & X1 & _).
   set (e1 := (p1, executed s1 p1)) in *.
   assert (later : forall a b, edge T a b -> F a = true -> F b = true).
@@ -372,17 +378,41 @@ Proof.
   { eapply skip_later; eauto. intros l' o' Q. rewrite At in Q. inversion Q; subst. exact J. }
   assert (Fp : forall i, executed s1' p1 <= i -> F (p1, i) = true).
   { intros i Hi. rewrite (step_executed _ _ _ _ Ha), Nat.eqb_refl in Hi. apply HF. right. apply t_step. left. left. simpl. lia. }
-  destruct (skip_run F later p1 (l1, o1) ra2 _ _ _ _ _ I1' X2 E I1 R1' Fp At1 Rf) as (rk & tk & k' & Tk & (Rd & Rp & _) & Ak).
-  exists (ra1 ++ rk), (ta1 ++ tk), k'. split; [eapply run_app; eauto|].
-  exists p1, u2, l1, o1, l2, o2. repeat split; auto.
+  destruct (skip_run F later late p1 lo1 ra2 _ _ _ _ _ I1' X2 E I1 R1' Fp At1 Rf) as (rk & tk & k' & Tk & Om & Ak & Ek).
+  exists (ra1 ++ rk), (ta1 ++ tk), k'. split; [eapply run_app; eauto|auto].
+Qed.
+
+(** If no predecessor of the next event of u is e1 or happens after e1, then u reaches that event without them. *)
+Lemma untouched_by s e1 u (F : event -> bool) :
+  (forall e, F e = true -> e = e1 \/ before T e1 e) ->
+  (forall e0, precedes T e0 (u, executed s u) -> ~ (e1 = e0 \/ before T e1 e0)) -> untouched F s u.
+Proof.
+  intros HF N. split.
+  - intros [p i] Ep D. simpl in Ep. subst p. apply not_true_is_false. intro Q. apply HF in Q.
+    apply (N (u, i)); [left; simpl; auto|]. destruct Q as [->|Q]; auto.
+  - intros e l n K D. apply not_true_is_false. intro Q. apply HF in Q.
+    apply (N e); [right; eauto|]. destruct Q as [->|Q]; auto.
+Qed.
+
+(** If the next access of u2 in s2 is the first one that is unordered with an earlier conflicting access, of p1, then both race in some schedule. *)
+Lemma first_race s0 ra1 p1 ra2 u2 rb ta1 s1 ta2 s2 l1 o1 l2 o2 (F : event -> bool) :
+  exact_state s0 -> replays T f s0 (ra1 ++ p1 :: ra2 ++ u2 :: rb) ->
+  run s0 ra1 = Some (ta1, s1) -> run s1 (p1 :: ra2) = Some (ta2, s2) ->
+  pending s1 p1 = Some (l1, o1) -> pending s2 u2 = Some (l2, o2) -> p1 <> u2 -> conflict o1 o2 ->
+  ~ before T (p1, executed s1 p1) (u2, executed s2 u2) ->
+  (forall e, F e = true <-> e = (p1, executed s1 p1) \/ before T (p1, executed s1 p1) e) ->
+  (forall b p e h, F e = false -> In (e, (Wait b (Parity p), h)) T -> completes T b h ->
+     exists c y, In (c, (Register b y, h)) T /\ before T e c) ->
+  (forall e1 o1 n1 e2 o2 n2, In (e1, (o1, n1)) T -> In (e2, (o2, n2)) T -> done s2 e1 -> done s2 e2 ->
+     fst e1 <> fst e2 -> conflict o1 o2 -> before T e1 e2 \/ before T e2 e1) ->
+  exists schedule t k, run s0 schedule = Some (t, k) /\ racing k.
+Proof.
+  intros I0 X0 Ta Tb At1 At2 Np Cf Nh HF late Rf.
+  destruct (remove_later _ _ _ _ _ _ _ _ _ _ _ I0 X0 Ta Tb At1 HF late Rf) as (sg & t & k & Hk & (_ & Rp & _) & Ak & _).
+  exists sg, t, k. split; auto. exists p1, u2, l1, o1, l2, o2. repeat split; auto.
   unfold pending in *. rewrite Rp; auto.
-  assert (N2 : F (u2, executed s2 u2) = false).
-  { apply not_true_is_false. intro Q. apply HF in Q. destruct Q as [Q|Q]; [|auto]. unfold e1 in Q. inversion Q. congruence. }
-  split.
-  - intros [p i] Ep D. simpl in Ep. subst p. apply not_true_is_false. intro Q.
-    assert (B : edge T (u2, i) (u2, executed s2 u2)) by (left; left; auto). rewrite (later _ _ B Q) in N2. discriminate.
-  - intros e l' n K D. apply not_true_is_false. intro Q.
-    assert (B : edge T e (u2, executed s2 u2)) by (left; right; eauto). rewrite (later _ _ B Q) in N2. discriminate.
+  apply (untouched_by s2 (p1, executed s1 p1)); [intros e Q; now apply HF|].
+  intros e0 B [<-|Q]; apply Nh; [now apply t_step; left|]. eapply t_trans; [exact Q|]. apply t_step. now left.
 Qed.
 
 Hypothesis decide : forall e1 e2, {before T e1 e2} + {~ before T e1 e2}.
@@ -451,6 +481,14 @@ Proof.
 Qed.
 End Exact.
 
+Lemma initial_exact {M : machine} (T : list (entry M)) s0 : initial s0 -> exact_state T s0.
+Proof.
+  intro I. split; [now apply initial_consistent|]. destruct I as (E0 & P0 & A0). split; [|split].
+  - intros e b y g _ Lt. rewrite P0 in Lt. lia.
+  - intros b g Lt. rewrite P0 in Lt. lia.
+  - intros e b y _ D. unfold done in D. rewrite E0 in D. lia.
+Qed.
+
 Section Races.
 Context {M : machine}.
 Hypothesis comm : commutative M.
@@ -458,12 +496,7 @@ Variables (s0 f : state M) (r0 : list process) (T : list (entry M)).
 Hypothesis H : reference s0 r0 T f.
 
 Lemma exact_initially : exact_state T s0.
-Proof.
-  destruct (from_start H) as (E0 & P0 & A0). split; [eapply reference_consistent; eauto|]. split; [|split].
-  - intros e b y g _ Lt. rewrite P0 in Lt. lia.
-  - intros b g Lt. rewrite P0 in Lt. lia.
-  - intros e b y _ D. unfold done in D. rewrite E0 in D. lia.
-Qed.
+Proof. apply initial_exact. exact (from_start H). Qed.
 
 (** If the other rules hold, and two conflicting accesses of the reference run are unordered, then some schedule has a data race. *)
 Theorem races_are_real : well_synchronized T -> (forall e1 e2, {before T e1 e2} + {~ before T e1 e2}) ->
@@ -471,11 +504,11 @@ Theorem races_are_real : well_synchronized T -> (forall e1 e2, {before T e1 e2} 
 Proof.
   intros R decide (e1 & e2 & P).
   pose proof (reference_complete _ _ _ _ H) as C. pose proof (reference_replays _ _ _ _ H) as X0.
-  destruct (first_pair T f comm C R decide _ _ exact_initially X0) as (ra & u & rb & ta & s2 & l & o & e & E & Ra & At & N2 & D & P2).
+  destruct (first_pair T f comm C (RC R) (RL R) decide _ _ exact_initially X0) as (ra & u & rb & ta & s2 & l & o & e & E & Ra & At & N2 & D & P2).
   { intros (a & b & _ & D & _). destruct (from_start H) as (E0 & _). unfold done in D. rewrite E0 in D. lia. }
-  { exists e1, e2. split; auto. destruct P as (o1 & n1 & o2 & n2 & J1 & J2 & _). split; eapply all_done; eauto. }
+  { exists e1, e2. split; auto. destruct P as (o1 & n1 & o2 & n2 & J1 & J2 & _). split; eapply (all_done C); eauto. }
   destruct P2 as (o1 & n1 & o2 & n2 & J1 & J2 & Np & Cf & B1 & B2).
-  rewrite E in X0. destruct (reference_prefix T f comm C R _ _ _ _ _ exact_initially X0 Ra) as (I2 & X2 & It).
+  rewrite E in X0. destruct (reference_prefix T f comm C (RC R) (RL R) _ _ _ _ _ exact_initially X0 Ra) as (I2 & X2 & It).
   assert (Jt : In (e, (o1, n1)) ta).
   { destruct (in_dec event_dec e (map fst ta)) as [K|K].
     - apply in_map_iff in K as ([e' x] & Q & K). simpl in Q. subst e'. rewrite (only_one T f C _ _ _ J1 (It _ K)). exact K.
@@ -486,10 +519,12 @@ Proof.
   assert (Ee1' : e = (fst e, executed s1 (fst e))) by congruence. subst o1'.
   destruct (future_own T f C _ _ _ _ _ X2 At) as (n & Jo). pose proof (only_one T f C _ _ _ J2 Jo) as Q. inversion Q; subst o2 n.
   rewrite <- app_assoc in X0. simpl in X0.
-  apply (first_race T f comm C R s0 ra1 (fst e) ra2 u rb ta1 s1 tb s2 l1 o1 l o
+  pose proof (reference_closing comm _ _ _ _ H (R1 R) (R2 R)) as Cl.
+  apply (first_race T f comm C Cl (R1 R) (RC R) (RL R) s0 ra1 (fst e) ra2 u rb ta1 s1 tb s2 l1 o1 l o
     (fun e' => if event_dec e' e then true else if decide e e' then true else false)); auto using exact_initially.
   - rewrite <- Ee1'. exact B1.
   - intro e'. rewrite <- Ee1'. destruct (event_dec e' e) as [->|Ne]; [tauto|]. destruct (decide e e'); intuition congruence.
+  - intros b p e0 h _ Jw Cm. exact (R3 R _ _ _ _ Jw Cm).
   - intros a oa na b ob nb Ja Jb Da Db Nab Cab. destruct (decide a b) as [|N]; auto. destruct (decide b a) as [|N']; auto.
     elim N2. exists a, b. split; auto. exists oa, na, ob, nb. repeat split; auto.
 Qed.

@@ -9,7 +9,6 @@ Variable T : list (entry M).
 Variable f : state M.
 Implicit Types s k : state M.
 Hypothesis comm : commutative M.
-Hypothesis C : complete T f.
 
 Lemma sum_permutation b l l' : Permutation l l' -> forall a : content M, sum b a l = sum b a l'.
 Proof.
@@ -21,6 +20,8 @@ Proof.
   - now rewrite IHPermutation1.
 Qed.
 
+Section Traced.
+Hypothesis C : traced T f.
 (** The step from s to s1 adds the payload of its registration to the sum. *)
 Lemma sum_step s t s1 l b y a : consistent T s -> step t s = Some s1 ->
   pending s t = Some (l, Register b y) -> In ((t, executed s t), (Register b y, phase s b)) T -> add M b (contents s b) y = Some a ->
@@ -39,6 +40,10 @@ Proof.
     - intros e' N. eapply is_done_other; eauto. }
   rewrite (sum_permutation _ _ _ Pm), sum_app, Sm. simpl. now rewrite Ea.
 Qed.
+
+End Traced.
+
+Hypothesis C : complete T f.
 
 Section Rules12.
 Hypothesis H1 : rule_recycle T.
@@ -94,7 +99,7 @@ Proof.
       intros ->. apply in_registrants in J. destruct (step_inv _ _ _ H) as (l & o & E & _).
       destruct (future_own T f C _ _ _ _ _ X E) as (n & J'). pose proof (only_one T f C _ _ _ J J') as Q. inversion Q; subst.
       eapply K3; eauto.
-    + destruct (sum_step _ _ _ _ _ _ _ I H E (register_phase _ _ _ _ _ _ I X E) Ea) as (a0 & S0 & Sm).
+    + destruct (sum_step C _ _ _ _ _ _ _ I H E (register_phase _ _ _ _ _ _ I X E) Ea) as (a0 & S0 & Sm).
       destruct K as [(F & K1 & K2 & _)|(F & K1 & K2 & _)]; rewrite K1, K2; [eauto|].
       pose proof (FA _ _ _ _ E Ea F) as All.
       rewrite filter_all in Sm by (intros [e z] J; apply is_done_iff; apply in_registrants in J; eapply All; eauto).
@@ -148,7 +153,7 @@ Lemma full_has_all s r t s1 l b y a : consistent T s -> replays T f s r -> step 
   forall e y', In (e, (Register b y', phase s b)) T -> done s1 e.
 Proof.
   intros I X H E Ea F e y' J.
-  destruct (sum_step _ _ _ _ _ _ _ I H E (register_phase (R1 R) _ _ _ _ _ _ I X E) Ea) as (a0 & S0 & Sm).
+  destruct (sum_step C _ _ _ _ _ _ _ I H E (register_phase (R1 R) _ _ _ _ _ _ I X E) Ea) as (a0 & S0 & Sm).
   apply is_done_iff. eapply (RC R); eauto. intros e1 e2 B D. apply is_done_iff in D. apply is_done_iff.
   eapply closed_step; eauto using R2.
 Qed.

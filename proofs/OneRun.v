@@ -52,6 +52,17 @@ Proof.
 Qed.
 End Residuals.
 
+Lemma initial_consistent {M : machine} (T : list (entry M)) s0 : initial s0 -> consistent T s0.
+Proof.
+  intros (E0 & P0 & A0).
+  assert (N : forall e, ~ done s0 e) by (intro e; unfold done; rewrite E0; lia).
+  split; [|split].
+  - intros e1 e2 _ D. elim (N _ D).
+  - intro b. rewrite P0, A0. exists (initial_contents M b). split; auto. rewrite filter_none; auto.
+    intros x _. apply not_true_is_false. rewrite is_done_iff. apply N.
+  - intros e b y g _ D. elim (N _ D).
+Qed.
+
 (** ** The statement *)
 
 Section OneRun.
@@ -93,22 +104,14 @@ Hypothesis H : reference s0 r0 T f.
 Lemma reference_complete : complete T f.
 Proof.
   destruct H as [_ Hr Hf]. destruct (run_events _ _ _ _ Hr) as (N & D & _ & W).
-  split; auto. intros e x J. exact (proj2 (D _ _ J)).
+  split; auto. split; auto. intros e x J. exact (proj2 (D _ _ J)).
 Qed.
 
 Lemma reference_replays : replays T f s0 r0.
 Proof. eapply run_replays; [exact (executed_run _ _ _ _ H)|apply incl_refl]. Qed.
 
 Lemma reference_consistent : consistent T s0.
-Proof.
-  destruct H as [(E0 & P0 & A0) _ _].
-  assert (N : forall e, ~ done s0 e) by (intro e; unfold done; rewrite E0; lia).
-  split; [|split].
-  - intros e1 e2 _ D. elim (N _ D).
-  - intro b. rewrite P0, A0. exists (initial_contents M b). split; auto. rewrite filter_none; auto.
-    intros x _. apply not_true_is_false. rewrite is_done_iff. apply N.
-  - intros e b y g _ D. elim (N _ D).
-Qed.
+Proof. apply initial_consistent. exact (from_start _ _ _ _ H). Qed.
 
 (** By R1 and R2 only: the sums of the reference run are defined. *)
 Lemma reference_closing : rule_recycle T -> rule_early T ->

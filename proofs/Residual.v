@@ -12,12 +12,15 @@ Variable T : list (entry M).
 Variable f : state M.
 Implicit Types s k : state M.
 
-(** The properties of the trace T and the final state f of a complete run. *)
-Record complete : Prop := {
+(** The properties of the trace T and the last state f of a run, and of a complete run. *)
+Record traced : Prop := {
   distinct : NoDup (map fst T);
   waits : waits_succeed T;
-  ended : finished f;
   all_done : forall e x, In (e, x) T -> done f e
+}.
+Record complete : Prop := {
+  is_traced : traced;
+  ended : finished f
 }.
 
 Inductive replays : state M -> list process -> Prop :=
@@ -33,7 +36,8 @@ Definition consistent s :=
      sum b a0 (map snd (filter (fun r => is_done s (fst r)) (registrants T b (phase s b)))) = Some (contents s b)) /\
   (forall e b y g, In (e, (Register b y, g)) T -> done s e -> g <= phase s b).
 
-Hypothesis C : complete.
+Section Traced.
+Hypothesis C : traced.
 
 Lemma only_one e x y : In (e, x) T -> In (e, y) T -> x = y.
 Proof. apply unique_value. exact (distinct C). Qed.
@@ -110,6 +114,25 @@ Proof.
   - eapply IH; eauto using step_started.
 Qed.
 
+(** Every event that happens before the next event of the residual is executed. *)
+Lemma edges_done_next s u r : replays s (u :: r) -> forall m, edge T m (u, executed s u) -> done s m.
+Proof.
+  intros X m B. destruct (done_dec s m) as [|N]; auto. exfalso. pose proof X as X'.
+  inversion X' as [|? ? ? s2 e St En J X2]; subst. destruct (step_inv _ _ _ St) as (l & o & At & Ef & Lo & _ & En').
+  rewrite En in En'. inversion En'; subst e.
+  destruct B as [[(P1 & P2)|(l' & k & B)]|(b & y & g & w & J1 & J2)].
+  - apply N. unfold done. simpl in P1, P2. rewrite P1. exact P2.
+  - eapply (future_start s); eauto. simpl. congruence.
+  - pose proof (only_one _ _ _ J J2) as Q. inversion Q; subst o. pose proof (future_phase _ _ _ _ _ b X J1 N eq_refl) as Le.
+    unfold effect in Ef. destruct w as [g0|p]; simpl label in *.
+    + assert (g0 = g) by congruence. subst g0. simpl in Ef. destruct (Nat.ltb_spec g (phase s b)); [lia|discriminate].
+    + lia.
+Qed.
+End Traced.
+
+Hypothesis C : complete.
+Let C' : traced := is_traced C.
+
 (** The next operation of each process is in T. *)
 Lemma future_own s r t l o : replays s r -> pending s t = Some (l, o) -> exists n, In ((t, executed s t), (o, n)) T.
 Proof.
@@ -143,7 +166,7 @@ Lemma done_precedes e t lo : pending s t = Some lo -> precedes T e (t, executed 
 Proof.
   intros E [(A1 & A2)|(l & n & A1)].
   - simpl in *. unfold done. rewrite A1. exact A2.
-  - destruct (done_dec s e) as [|N]; auto. exfalso. eapply (future_start _ _ _ t l n X); eauto.
+  - destruct (done_dec s e) as [|N]; auto. exfalso. eapply (future_start C' _ _ _ t l n X); eauto.
     unfold pending in E. destruct (locals s t); congruence.
 Qed.
 
@@ -153,7 +176,7 @@ Proof.
   intros E N H. destruct (before_last _ _ H) as (m & Hm & K).
   assert (Dm : done s m).
   { destruct Hm as [Hm|(b & y & g & w & _ & J)]; [eapply done_precedes; eauto|].
-    destruct (future_own _ _ _ _ _ X E) as (n & J'). pose proof (only_one _ _ _ J J') as Q. inversion Q. elim (N b w); auto. }
+    destruct (future_own _ _ _ _ _ X E) as (n & J'). pose proof (only_one C' _ _ _ J J') as Q. inversion Q. elim (N b w); auto. }
   destruct K as [ ->|K]; eauto using done_before.
 Qed.
 
@@ -162,10 +185,10 @@ Lemma same_phase_register t l b y : rule_recycle T ->
   pending s t = Some (l, Register b y) -> In ((t, executed s t), (Register b y, phase s b)) T.
 Proof.
   intros R1 E. destruct (future_own _ _ _ _ _ X E) as (n & J).
-  pose proof (future_phase _ _ _ _ _ b X J (not_done_next s t) eq_refl) as Le.
+  pose proof (future_phase C' _ _ _ _ _ b X J (not_done_next s t) eq_refl) as Le.
   destruct (Nat.eq_dec (phase s b) n) as [ ->|K]; auto. exfalso.
   destruct n as [|n]; [lia|].
-  destruct (future_registrant _ _ _ _ _ b n X J (not_done_next s t) eq_refl) as (c & y' & Ic & Nc); [lia|].
+  destruct (future_registrant C' _ _ _ _ _ b n X J (not_done_next s t) eq_refl) as (c & y' & Ic & Nc); [lia|].
   apply Nc. eapply done_pending; eauto. discriminate.
 Qed.
 
@@ -179,16 +202,16 @@ Lemma same_phase_parity t e b p h : In (e, (Wait b (Parity p), h)) T -> ~ done s
      exists e0, precedes T e0 (t, executed s t) /\ (c = e0 \/ before T c e0)) ->
   passes (first_phase M b) (Parity p) (phase s b) = true -> phase s b = h.
 Proof.
-  intros J N At R2 Pa. pose proof (future_phase _ _ _ _ _ b X J N eq_refl) as Le.
+  intros J N At R2 Pa. pose proof (future_phase C' _ _ _ _ _ b X J N eq_refl) as Le.
   destruct (Nat.eq_dec (phase s b) h) as [|K]; auto. exfalso.
-  destruct (waits C _ _ _ _ J) as (Pn & _). unfold passes in Pa, Pn.
+  destruct (waits C' _ _ _ _ J) as (Pn & _). unfold passes in Pa, Pn.
   apply andb_true_iff in Pa as [Pa1 Pa], Pn as [Pn1 Pn]. apply Nat.leb_le in Pa1, Pn1.
   assert (O : Nat.odd (phase s b - first_phase M b) = Nat.odd (h - first_phase M b))
     by (destruct (Nat.odd (phase s b - _)), (Nat.odd (h - _)), p; simpl in *; congruence).
   destruct (Nat.eq_dec h (S (phase s b))) as [E|Ne].
   { replace (h - first_phase M b) with (S (phase s b - first_phase M b)) in O by lia. symmetry in O. exact (odd_differs _ O). }
   destruct h as [|[|g]]; [lia|lia|].
-  destruct (future_registrant _ _ _ _ _ b g X J N eq_refl) as (c & y & Ic & Nc); [lia|].
+  destruct (future_registrant C' _ _ _ _ _ b g X J N eq_refl) as (c & y & Ic & Nc); [lia|].
   destruct (R2 _ _ _ eq_refl Ic) as (e0 & B0 & K0). destruct (pending s t) as [lo|] eqn:E; [|congruence].
   pose proof (done_precedes _ _ _ E B0) as D0. apply Nc. destruct K0 as [->|K0]; eauto using done_before.
 Qed.
@@ -214,4 +237,5 @@ Proof.
 Qed.
 End Present.
 End Residual.
-Arguments distinct {M T f}. Arguments waits {M T f}. Arguments ended {M T f}. Arguments all_done {M T f}.
+Arguments distinct {M T f}. Arguments waits {M T f}. Arguments ended {M T f}. Arguments all_done {M T f}. Arguments is_traced {M T f}.
+Coercion is_traced : complete >-> traced.

@@ -11,6 +11,29 @@ Variable objects : object -> content.
 Variable strict : bool.
 Notation M := (gpu L V next resume objects strict).
 
+(** All registrants of mbarriers are arrivals, without bytes. *)
+Definition only_arrivals (T : list (entry M)) := forall e b ar dr ex co g,
+  In (e, (Register b (Count ar dr ex co), g)) T -> 0 < ar /\ ex = 0 /\ co = 0.
+
+Lemma only_arrivals_rules (T : list (entry M)) : (forall b, fresh (objects b)) -> only_arrivals T ->
+  rule_expect _ _ _ _ _ _ T /\ rule_balance _ _ _ _ _ _ T /\ rule_positive _ _ _ _ _ _ T.
+Proof.
+  intros Hf Hc. split; [|split].
+  - intros b g e0 x _ e ar dr ex co J P. apply Hc in J. lia.
+  - intros b g e0 x (a0 & S0 & Sm).
+    assert (Z : forall y, In y (map snd (registrants T b g)) -> expected y = 0 /\ completed y = 0).
+    { intros y J. apply in_map_iff in J as [[e y'] [<- J]]. apply in_registrants in J.
+      destruct y' as [| | |ar dr ex co|]; simpl; auto. apply Hc in J. tauto. }
+    destruct (opening_fresh _ _ _ _ _ _ T Hf _ _ _ S0) as [->|[(n & ->)|[(n & ->)| ->]]].
+    + destruct (registrants T b g) as [|[e y] l]; [discriminate|].
+      destruct (sum_named_first _ _ _ _ _ _ _ _ _ _ _ Sm) as (n & v & r & _ & E & _). discriminate.
+    + destruct (sum_group _ _ _ _ _ _ _ _ _ _ _ _ Sm) as (n' & said & E & _). discriminate.
+    + destruct (sum_mbarrier _ _ _ _ _ _ _ _ _ _ _ _ Sm) as (e' & E & _). inversion E.
+      rewrite (total_zero expected), (total_zero completed) by (intros y J; apply Z in J; tauto). lia.
+    + destruct (sum_dead _ _ _ _ _ _ _ _ _ Sm) as [(_ & E)|(n & _ & E)]; discriminate.
+  - intros e b ar dr ex co g J. apply Hc in J. lia.
+Qed.
+
 Variables (s0 f : state M) (r0 : list process) (T : list (entry M)).
 Hypothesis H : reference s0 r0 T f.
 Hypothesis H1 : rule_recycle T.
@@ -31,21 +54,9 @@ Theorem arrivals_decide :
   (forall e b ar dr ex co g, In (e, (Register b (Count ar dr ex co), g)) T -> 0 < ar /\ ex = 0 /\ co = 0) ->
   rule_early T -> rule_late T -> decides s0 r0 T f.
 Proof.
-  intros Hb Hc H2 H3. assert (Hf : forall b, fresh (objects b)) by apply Hb. apply gpu_decides; auto. split; auto.
-  - intros b p e h c y Rb. simpl in Rb. destruct (Hb b) as (_ & N). destruct (objects b); easy.
-  - intros b g e0 x _ e ar dr ex co J P. apply Hc in J. lia.
-  - intros b g e0 x (a0 & S0 & Sm).
-    assert (Z : forall y, In y (map snd (registrants T b g)) -> expected y = 0 /\ completed y = 0).
-    { intros y J. apply in_map_iff in J as [[e y'] [<- J]]. apply in_registrants in J.
-      destruct y' as [| | |ar dr ex co|]; simpl; auto. apply Hc in J. tauto. }
-    destruct (opening_fresh _ _ _ _ _ _ T Hf _ _ _ S0) as [->|[(n & ->)|[(n & ->)| ->]]].
-    + destruct (registrants T b g) as [|[e y] l]; [discriminate|].
-      destruct (sum_named_first _ _ _ _ _ _ _ _ _ _ _ Sm) as (n & v & r & _ & E & _). discriminate.
-    + destruct (sum_group _ _ _ _ _ _ _ _ _ _ _ _ Sm) as (n' & values & E & _). discriminate.
-    + destruct (sum_mbarrier _ _ _ _ _ _ _ _ _ _ _ _ Sm) as (e' & E & _). inversion E.
-      rewrite (total_zero expected), (total_zero completed) by (intros y J; apply Z in J; tauto). lia.
-    + destruct (sum_dead _ _ _ _ _ _ _ _ _ Sm) as [(_ & E)|(n & _ & E)]; discriminate.
-  - intros e b ar dr ex co g J. apply Hc in J. lia.
+  intros Hb Hc H2 H3. assert (Hf : forall b, fresh (objects b)) by apply Hb.
+  destruct (only_arrivals_rules T Hf Hc) as (H5 & H6 & H7). apply gpu_decides; auto. split; auto.
+  intros b p e h c y Rb. simpl in Rb. destruct (Hb b) as (_ & N). destruct (objects b); easy.
 Qed.
 
 (** For named barriers and groups: R1 and race freedom suffice. *)

@@ -5,7 +5,7 @@
     barriers, groups and mbarriers, and its section [Rules56] defines R5 and R6.  README.md explains the theorems in English. *)
 From Coq Require Import List Arith Permutation.
 Import ListNotations.
-From Wsemu Require Import Machine Rules Steps Residual Invariant Diamond OneRun Exact Decidable Gpu Stages Groups Clocks Checker Programs Examples Needed.
+From Wsemu Require Import Machine Rules Steps Residual Invariant Diamond OneRun Exact Decidable Phases Converse Gpu Stages Groups Clocks Checker Programs Examples Needed.
 
 (** Processes are arbitrary deterministic automata ([next], [resume]) with local states L and values V.  [objects] gives the kind of each
     object: a named barrier, a group of n threads, an mbarrier with count n, or an uninitialized mbarrier.  [strict] selects
@@ -83,7 +83,7 @@ Proof. intros Hg Hw RR. eapply groups_decide; eauto. split; assumption. Qed.
 (** For mbarriers with arrivals only, R1 to R3 and race freedom suffice. *)
 Theorem arrivals_need_R1_to_R3 :
   (forall b, fresh (objects b) /\ objects b <> Dead) ->
-  (forall e b ar dr ex co g, In (e, (Register b (Count ar dr ex co), g)) T -> 0 < ar /\ ex = 0 /\ co = 0) ->
+  only_arrivals L V next resume objects strict T ->
   rule_recycle T -> rule_early T -> rule_late T -> no_race T -> decides s0 r0 T f.
 Proof. intros Hb Hc R1 R2 R3 RR. eapply arrivals_decide; eauto. split; assumption. Qed.
 
@@ -114,6 +114,61 @@ Proof.
     + exists e1, e2, o1, n1, o2, n2. repeat split; auto.
     + exact (No _ _ _ Hs Rk).
 Qed.
+
+(** The converse, for mbarriers without bytes, named barriers and groups: if T violates R1, R2 or R3, then some run of some schedule does
+    not agree with the reference run.  T' is the trace up to the violation, and violates no rule. *)
+Section Converse.
+Hypothesis arrivals : only_arrivals L V next resume objects strict T.
+Variables (ra rest : list process) (T' : list (entry M)) (s2 : state M).
+Hypothesis prefix : r0 = ra ++ rest.
+Hypothesis run_to_violation : run s0 ra = Some (T', s2).
+Hypothesis R1_before : rule_recycle T'.
+Hypothesis no_race_before : no_race T'.
+
+Lemma prefix_covers : reference s0 r0 T f -> cover T' /\ last_ends T'.
+Proof.
+  intro H. pose proof (prefix_closings _ _ _ _ H ra T' s2 run_to_violation) as Cl.
+  pose proof (distinct (prefix_traced _ _ _ _ run_to_violation)) as U.
+  assert (A : only_arrivals L V next resume objects strict T').
+  { intros e b ar dr ex co g J. eapply arrivals. exact (proj1 (prefix_split _ _ _ _ H _ _ _ _ prefix run_to_violation) _ J). }
+  destruct (only_arrivals_rules L V next resume objects strict T' objects_fresh A) as (R5 & R6 & RP). split.
+  - apply gpu_cover; auto.
+  - apply gpu_last_ends; auto.
+Qed.
+
+(** R1: process u registers in phase g + 1, and a registrant of phase g does not happen before. *)
+Theorem violations_of_R1_show : rule_late T' -> forall u rb c1 b y1 g l y,
+  rest = u :: rb -> pending s2 u = Some (l, Register b y) -> phase s2 b = S g ->
+  In (c1, (Register b y1, g)) T' -> ~ before T c1 (u, executed s2 u) -> ~ decides s0 r0 T f.
+Proof.
+  intros R3 u rb c1 b y1 g l y Eu At Ph J N. assert (H : reference s0 r0 T f) by (split; assumption).
+  destruct (prefix_covers H) as (Cv & Le). eapply recycle_violation; eauto using gpu_commutative.
+  intros e0 P Q. apply N. assert (B : edge T e0 (u, executed s2 u)) by (left; exact P).
+  destruct Q as [->|Q]; [now apply Relation_Operators.t_step|].
+  eapply Relation_Operators.t_trans; [exact Q|now apply Relation_Operators.t_step].
+Qed.
+
+(** R2: process u waits by parity for phase g + 1, and a registrant of phase g neither is nor happens before a predecessor of the wait. *)
+Theorem violations_of_R2_show : rule_late T' -> forall u rb c1 b y1 g l p,
+  rest = u :: rb -> pending s2 u = Some (l, Wait b (Parity p)) -> phase s2 b = S (S g) ->
+  In (c1, (Register b y1, g)) T' ->
+  (forall e0, precedes T e0 (u, executed s2 u) -> ~ (c1 = e0 \/ before T c1 e0)) -> ~ decides s0 r0 T f.
+Proof.
+  intros R3 u rb c1 b y1 g l p Eu At Ph J N. assert (H : reference s0 r0 T f) by (split; assumption).
+  destruct (prefix_covers H) as (Cv & Le). eapply early_violation; eauto using gpu_commutative.
+Qed.
+
+(** R3: phase h completes, and the wait e3 by parity for the phase before it happens before no registrant of phase h. *)
+Theorem violations_of_R3_show : forall e3 b p h,
+  In (e3, (Wait b (Parity p), h)) T' -> h < phase s2 b ->
+  (forall b' p' e h', e <> e3 -> In (e, (Wait b' (Parity p'), h')) T' -> completes T' b' h' ->
+     exists c y, In (c, (Register b' y, h')) T' /\ before T' e c) ->
+  (forall c y, In (c, (Register b y, h)) T' -> ~ before T' e3 c) -> ~ decides s0 r0 T f.
+Proof.
+  intros e3 b p h J Ph Others N. assert (H : reference s0 r0 T f) by (split; assumption).
+  destruct (prefix_covers H) as (Cv & Le). eapply late_violation; eauto using gpu_commutative.
+Qed.
+End Converse.
 End Statement.
 
 (** The checker that [Extract.v] extracts, for a program of commands ([Programs.v]), the kinds of its objects, and one schedule. *)
@@ -129,6 +184,9 @@ Print Assumptions groups_keep_R1.
 Print Assumptions groups_need_race_freedom_alone.
 Print Assumptions peeks_hold.
 Print Assumptions race_rule_is_exact.
+Print Assumptions violations_of_R1_show.
+Print Assumptions violations_of_R2_show.
+Print Assumptions violations_of_R3_show.
 Print Assumptions checker_is_sound.
 Print Assumptions one_run_decides.
 Print Assumptions recycle_needed.
