@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.model.settings import Engine
 
-ENGINES = ("vm", "reference")
+ENGINES: tuple[Engine, ...] = ("vm", "reference")
 REGISTER, READ, SHUFFLE = {"undefined-register"}, {"uninitialized-read"}, {"undefined-shuffle"}
 SHARED = ".shared .b32 s[32]; mov.u32 %r4, s; mad.lo.u32 %r4, %r1, 4, %r4;"
 """%r4 is the address of the thread's word, which nothing writes"""
