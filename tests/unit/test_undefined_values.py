@@ -247,7 +247,8 @@ def test_a_register_that_may_steer_a_long_launch_is_followed(monkeypatch):
     """Other contents than 0 and those that are tried may decide a comparison otherwise; more effort follows more."""
     monkeypatch.setattr(undefined, "MAX_FOLLOWED", 1)
     copied = ".local .b32 q[4]; st.local.u32 [q], %r9; ld.local.u32 %r9, [q];" + STEERS
-    for body, engine in ((STEERS, "reference"), (copied, "reference"), (copied, "vm")):
+    cases: tuple[tuple[str, Engine], ...] = ((STEERS, "reference"), (copied, "reference"), (copied, "vm"))
+    for body, engine in cases:
         report = checked(body, engine)
         assert (report.verdict, report.reasons) == ("incomplete", ["undefined value"])
         assert any(
