@@ -376,7 +376,7 @@ def test_random_programs_of_pointers_do_what_a_plain_model_does(seed: int, arena
         blocks = [memory.allocate(8 * size, f"block{n}", arena=base) for n, size in enumerate(sizes)]
         for at, size in zip(blocks, sizes, strict=True):
             targets = [rng.choice(blocks) + 8 * rng.randint(0, 2) for _ in range(size)]
-            memory.write(at, np.array([t if rng.random() < 0.8 else rng.randint(0, 99) for t in targets], "i8"))
+            memory.write(at, np.array([t if rng.random() < 0.8 else 8 * rng.randint(0, 12) for t in targets], "i8"))
         if seed % 3 == 0 and len(blocks) > 2:
             gone = rng.randrange(1, len(blocks))
             memory.free(blocks.pop(gone))
