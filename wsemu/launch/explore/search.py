@@ -50,7 +50,7 @@ MOST_STEPS = 1_100
 WEIGHT = 500_000
 """threads times accesses that they may know of for which a step counts once more: it takes longer then"""
 FEW_THREADS = 512
-"""threads for which a step with asynchronous copies counts once, and for as many more once more"""
+"""number of threads for which a step with asynchronous copies counts once; each further such number counts again"""
 MOST_MORE, DONE_BY_THEN = 5, 0.1
 """times as many it performs if this part of the orders is done by then"""
 MOST_BYTES = 1 << 30
