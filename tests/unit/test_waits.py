@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
+import wsemu
 from wsemu.frontend.assemble.encode import assemble
 from wsemu.frontend.assemble.graph import TRUE, Graph, Instruction
 from wsemu.model.isa import ABORTS, BLOCKS, NAMES, PEEK, TRY, WAIT_RELAXED
+from wsemu.proof.taint_steps import Decoder
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Block, Register
@@ -259,3 +262,36 @@ def test_a_relaxed_try_does_not_stand_for_a_wait_that_acquires(tried: int, waite
         instruction = next(i for i in k.b[block].instructions if "wait" in i.operation)
         k.b[block].instructions[-1] = dataclasses.replace(instruction, auxiliary=instruction.auxiliary | bit)
     assert k.marks() == [marks, BLOCKS]
+
+
+def test_a_program_is_decoded_once_for_all_of_its_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Decoder] = []
+    start = Decoder.__init__
+
+    def counted(self: Decoder, *arguments: Any) -> None:
+        made.append(self)
+        start(self, *arguments)
+
+    monkeypatch.setattr(Decoder, "__init__", counted)
+    counts = []
+    for loops in (4, 12):
+        polling = "".join(
+            f"P{k}: add.u32 %r1, %r1, 1; ld.volatile.global.u32 %r2, [%rd1]; setp.ne.u32 %p1, %r2, 0; @%p1 bra P{k};\n"
+            for k in range(loops)
+        )
+        kernel = wsemu.load_ptx(f"""
+            .version 8.0
+            .target sm_90
+            .address_size 64
+            .visible .entry k(.param .u64 o)
+            {{
+            .reg .b32 %r<3>; .reg .b64 %rd<2>; .reg .pred %p<2>;
+            ld.param.u64 %rd1, [o];
+            mov.u32 %r1, 0;
+            {polling} st.global.u32 [%rd1+8], %r1;
+            ret;
+            }}""").only()
+        made.clear()
+        assert wsemu.check(kernel, 1, 1, (np.zeros(4, np.int32),)).verdict == "verified"
+        counts.append(len(made))
+    assert counts[0] == counts[1]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.control_flow import loop_numbers, successors
 from wsemu.model.isa import ATOMICS, NAMES, NO_STORE, OPERATIONS
-from wsemu.proof.taint_steps import Decoder, Regions
+from wsemu.proof.taint_steps import plain_decoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +29,7 @@ _SETTLES = frozenset({"cas", "exch", "and", "or", "min.s", "min.u", "max.s", "ma
 def waits(program: Program, pcs: Iterable[int]) -> bool:
     """Whether these instructions, run again and again, do the same every time."""
     members = frozenset(pcs)
-    decoder = _decoder(program)
+    decoder = plain_decoder(program)
     code = decoder.code
     if any(not _may_wait(code[pc]) for pc in members):
         return False
@@ -51,14 +51,6 @@ def waits(program: Program, pcs: Iterable[int]) -> bool:
         if kind == "store" and ("load" in found or (found and program.array_of[pc] in strong)):
             return False
     return True
-
-
-def _decoder(program: Program) -> Decoder:
-    """Return the decoder of a program, which is made once for all of its loops."""
-    found: Decoder | None = program.derived.get("decoder")
-    if found is None:
-        found = program.derived["decoder"] = Decoder(program, Regions(program, 0, None), {})
-    return found
 
 
 def _loops(program: Program) -> dict[int, set[int]]:
@@ -130,7 +122,7 @@ def may_wait(program: Program) -> bool:
     loops = _loops(program)
     if not loops:
         return False
-    code = _decoder(program).code
+    code = plain_decoder(program).code
     looking = (own for own in loops.values() if _looks(code, own))
     return any(_looks(code, part) and waits(program, part) for own in looking for part in _parts(own, code))
 
@@ -138,7 +130,7 @@ def may_wait(program: Program) -> bool:
 def polls(program: Program, pc: int) -> bool:
     """Whether a load is one of a loop that waits; or, as compilers make of a plain one, stands before a loop that does
     nothing and never ends."""
-    code = _decoder(program).code
+    code = plain_decoder(program).code
     number = loop_numbers(program)[pc]
     if number >= 0:
         return any(pc in part and waits(program, part) for part in _parts(_loops(program)[number], code))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.control_flow import successors
 from wsemu.model.isa import NAMES, OPERATIONS, SIZE
-from wsemu.proof.taint_steps import Decoder, Regions
+from wsemu.proof.taint_steps import plain_decoder
 
 if TYPE_CHECKING:
     from wsemu.model.program import Program
@@ -26,7 +26,7 @@ def live_rows(program: Program, apart: frozenset[int] = frozenset(), quiet: froz
 
 
 def _live_rows(program: Program, apart: frozenset[int], quiet: frozenset[int]) -> list[Rows]:
-    decoder = Decoder(program, Regions(program, 0, None), {})
+    decoder = plain_decoder(program)
     code = program.code.tolist()
     reads: list[set[int]] = []
     writes: list[set[int]] = []
@@ -98,7 +98,7 @@ class _Bits:
             if row not in written and isinstance(value, int) and not isinstance(value, bool)
         }  # fmt: skip
         self.rows = live_rows(program)
-        decoder = Decoder(program, Regions(program, 0, None), {})
+        decoder = plain_decoder(program)
         self.reads = [
             {row for step in decoder.steps(pc) for row in (*step.reads, *step.operands, step.address) if row > 0}
             | ({fields[1] >> 1} - {0})

@@ -493,3 +493,11 @@ class Decoder:
             )
         else:
             yield Step(pc, "async", guards, guard=guard, operands=steering)
+
+
+def plain_decoder(program: Program) -> Decoder:
+    """Return the decoder of a program that follows no source, which is made once."""
+    found: Decoder | None = program.derived.get("decoder")
+    if found is None:
+        found = program.derived["decoder"] = Decoder(program, Regions(program, 0, None), {})
+    return found

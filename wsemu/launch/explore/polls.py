@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu.model.control_flow import successors
 from wsemu.model.isa import LANES, NAMES, NO_STORE, OPERATIONS
 from wsemu.proof.liveness import live_rows
-from wsemu.proof.taint_steps import Decoder, Regions
+from wsemu.proof.taint_steps import plain_decoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +40,7 @@ def polled(program: Program, ordered: Iterable[int]) -> dict[int, int]:
             continue
         live = live or live_rows(program)
         inside, after = loop
-        decoder = Decoder(program, Regions(program, 0, None), {})
+        decoder = plain_decoder(program)
         written = {row for at in inside for step in decoder.steps(at) for row in step.writes}
         read = {row for at in inside for step in decoder.steps(at) for row in (*step.reads, *step.operands)}
         later = live[after] if after < len(code) else frozenset[int]()
