@@ -249,6 +249,22 @@ def test_a_view_of_freed_memory_is_rejected() -> None:
     assert wsemu.check(double, 1, 16, (view.copy(), np.zeros(16, "f4")), memory=memory).verdict == "verified"
 
 
+def test_a_byte_of_the_host_has_one_address() -> None:
+    memory, own = DeviceMemory(), np.zeros(64, "f4")
+    memory.place(80 * WINDOW, own[16:32])
+    with pytest.raises(UsageError, match="place: the array shares bytes with device memory at 0x500000000000"):
+        memory.place(81 * WINDOW, own)
+    with pytest.raises(UsageError, match="add_arena: the array shares bytes with device memory"):
+        memory.add_arena(81 * WINDOW, own[31:])
+    for part in (own[8:24], own[31:], own, own[::-1], own[:34:33]):
+        with pytest.raises(UsageError, match=r"argument `out` shares \d+ of its \d+ bytes with device memory at 0x5"):
+            wsemu.check(double, 1, 2, (np.zeros(2, "f4"), part), memory=memory)
+    for part in (own[:16], own[32:], own[18:20]):
+        assert wsemu.check(double, 1, 2, (np.zeros(2, "f4"), part), memory=memory).verdict == "verified"
+    memory.free(80 * WINDOW)
+    memory.place(81 * WINDOW, own)
+
+
 def test_addresses_of_freed_memory_are_given_again_only_if_there_are_no_others_of_47_bits() -> None:
     memory = DeviceMemory()
     first = [memory.allocate(16) for _ in range(100)]

@@ -208,7 +208,7 @@ def bind(
     read_only = [*(n for n, c in constants if not c.writable), *range(first, len(arrays))]
     if space is not None:
         for argument, path in wanted:
-            space.check_freed(wanted[argument, path], named(names[argument], path))
+            space.check_argument(wanted[argument, path], named(names[argument], path))
     memory = Memory(arrays, frozenset(read_only), space)
     places = {key: memory.place(n) for n, key in enumerate(wanted)}
     _fill_blocks(arguments, places, names)

@@ -176,6 +176,7 @@ class DeviceMemory:
             return self._enter_in_arena(window, address, _check_size(data), name, written)
         self._check_window(address, "place")
         _check_shareable(data)
+        self._check_unshared(data, "place")
         return self._enter(address, data.reshape(-1).view(np.uint8), name, written)
 
     def add_arena(self, address: int, data: npt.NDArray[Any]) -> int:
@@ -187,6 +188,7 @@ class DeviceMemory:
         address = _to_int(address)
         self._check_window(address, "add_arena")
         _check_shareable(data)
+        self._check_unshared(data, "add_arena")
         whole = data.reshape(-1).view(np.uint8)
         covered, written = np.zeros(whole.size, np.uint8), np.zeros(whole.size, np.uint8)
         self._windows[address >> SEGMENT_SHIFT] = Window(whole, [], covered, written)
@@ -274,22 +276,25 @@ class DeviceMemory:
     def window_of(self, first: int, end: int) -> tuple[int, int] | None:
         """Return the window and the offset of bytes of the host from `first` to before `end`; None if they are not all
         in one window."""
-        if self._cache.hosts is None:
-            known = ((int(w.data.ctypes.data), w.data.size, number) for number, w in self._windows.items())
-            self._cache.hosts = sorted((host, host + size, number) for host, size, number in known if size)
-        hosts = self._cache.hosts
-        at = bisect.bisect_right(hosts, first, key=lambda one: one[0]) - 1
-        if at < 0 or end > hosts[at][1] or first >= hosts[at][1]:
+        found = self._sharing(first, end)
+        if found is None or first < found[0] or end > found[1]:
             return None
-        return hosts[at][2], first - hosts[at][0]
+        return found[2], first - found[0]
 
     def raw_view(self, address: int) -> npt.NDArray[Any] | None:
         """Return the memory from an address on as an array of bytes without a type; None if there is none."""
         one = self.find(address)
         return None if one is None else one.data[address - one.address :].view(RAW)
 
-    def check_freed(self, array: npt.NDArray[Any], name: str) -> None:
-        """UsageError for an array, an argument of this name, that lies in memory which was freed."""
+    def check_argument(self, array: npt.NDArray[Any], name: str) -> None:
+        """UsageError for an array, an argument of this name, that lies in freed memory, or in this memory in part."""
+        first, end = _host_bounds(array)
+        found = self._sharing(first, end)
+        if found is not None and not (found[0] <= first and end <= found[1]):
+            raise UsageError(
+                f"argument `{name}` shares {min(end, found[1]) - max(first, found[0]):,} of its {end - first:,} bytes "
+                f"with device memory at {found[2] << SEGMENT_SHIFT:#x}: pass a `view` of that memory, or a copy"
+            )
         gone = (one for number in self._freed for one in self._windows[number].allocations)
         for one in gone:
             data = one.owner() if one.owner is not None else None
@@ -319,6 +324,25 @@ class DeviceMemory:
         return one, address - one.address
 
     # -- inside --------------------------------------------------------------------------------------------------------
+    def _sharing(self, first: int, end: int) -> tuple[int, int, int] | None:
+        """Return the first window that shares bytes of the host from `first` to before `end`, as (first byte of the
+        host, end, window); None if there is none."""
+        if self._cache.hosts is None:
+            known = ((int(w.data.ctypes.data), w.data.size, number) for number, w in self._windows.items())
+            self._cache.hosts = sorted((host, host + size, number) for host, size, number in known if size)
+        hosts = self._cache.hosts
+        number = bisect.bisect_right(hosts, first, key=lambda one: one[1])
+        return hosts[number] if first < end and number < len(hosts) and hosts[number][0] < end else None
+
+    def _check_unshared(self, data: npt.NDArray[Any], what: str) -> None:
+        """UsageError for memory of the client that is device memory already: a byte has one address."""
+        found = self._sharing(*_host_bounds(data))
+        if found is not None:
+            raise UsageError(
+                f"{what}: the array shares bytes with device memory at {found[2] << SEGMENT_SHIFT:#x}: free that "
+                "first, or give a copy"
+            )
+
     def _mark(self, one: Allocation, offset: int, size: int, written: Bytes | int) -> None:
         """Note that bytes of an allocation are written: of so many at an offset, those with a 1 in `written`."""
         if one.written is None or not size:
@@ -428,6 +452,14 @@ class DeviceMemory:
         one, offset = near
         gone = " and is freed" if one.freed else ""
         return f"the address is byte {offset:,} of `{one.name}`, which has {one.bytes:,} bytes{gone}"
+
+
+def _host_bounds(array: npt.NDArray[Any]) -> tuple[int, int]:
+    """Return the host address of the first byte of an array, and the one after its last; equal if it is empty."""
+    if not array.size:
+        return 0, 0
+    low, high = np.lib.array_utils.byte_bounds(array)
+    return low, high
 
 
 def _hull(written: Bytes) -> tuple[int, int]:
