@@ -293,7 +293,7 @@ class DeviceMemory:
         if found is not None and not (found[0] <= first and end <= found[1]):
             raise UsageError(
                 f"argument `{name}` shares {min(end, found[1]) - max(first, found[0]):,} of its {end - first:,} bytes "
-                f"with device memory at {found[2] << SEGMENT_SHIFT:#x}: pass a `view` of that memory, or a copy"
+                f"with device memory at {found[2] << SEGMENT_SHIFT:#x}: pass a `view`, or a copy of the array"
             )
         gone = (one for number in self._freed for one in self._windows[number].allocations)
         for one in gone:
