@@ -53,7 +53,7 @@ CURES = {
     "all-arrive": Cures(350, "call argument constant compare bound move insert"),
     "barrier-divergence": Cures(180, "split unguard return move insert call argument compare delete"),
     "invalid-barrier": Cures(80, "argument constant call"),
-    "dangling-arrive": Cures(310, "guard bound delete insert argument constant compare move unguard call"),
+    "dangling-arrive": Cures(464, "guard bound delete insert argument constant compare move unguard call"),
 }
 
 

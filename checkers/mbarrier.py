@@ -148,7 +148,7 @@ def _same_value(raw: RawFinding, places: Places) -> Finding:
                 "use comes after all of them"
             ),
         ],
-        f"let one lane execute it, with {_of_one_lane(raw, places)}",
+        f"let one lane initialize each mbarrier: {_of_one_lane(raw, places)}",
         f"the first lane of {who} initializes it",
     )  # fmt: skip
 

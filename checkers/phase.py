@@ -48,7 +48,7 @@ CURES = {
     "phase-unobserved": Cures(340, "insert argument constant move unguard pair call", inserts=("syncthreads",)),
     "uncovered-expectation": Cures(250, "call argument constant move insert"),
     "tx-mismatch": Cures(260, "argument constant insert call move delete bound compare"),
-    "dangling-phase": Cures(320, "insert argument constant bound delete guard move unguard compare call split"),
+    "dangling-phase": Cures(466, "insert argument constant bound delete guard move unguard compare call split"),
 }
 
 

@@ -21,6 +21,7 @@ _PYTHON = {
     "fence.proxy.async": "fence_proxy_async",
     "fence.proxy.async.global": "fence_proxy_async_global",
     "fence.proxy.async.shared::cta": "fence_proxy_async_shared_cta",
+    "fence.mbarrier_init": "fence_mbarrier_init",
     "mbarrier.init": "mbarrier_init",
     "mbarrier.inval": "mbarrier_inval",
     "mbarrier.arrive": "mbarrier_arrive",

@@ -72,7 +72,7 @@ SAID: list[tuple[str, str, dict[str, int], str, str, str]] = [
     ("mbarrier-uninitialized", "arrive", BAR | {"ordered": 0, "dead": 1}, "inval",
      "`full[1]` is no mbarrier any more when warp 1 arrives on it", "move the `ptx.mbarrier_inval()` on line 40"),
     ("same-value-init", "init", BAR, "init", "lanes of warp 1 initialize `full[1]` with the same count",
-     "let one lane execute it, with `ptx.elect_sync(0xffffffff)` or `if lane == 0`"),
+     "let one lane initialize each mbarrier: `ptx.elect_sync(0xffffffff)` or `if lane == 0`"),
     ("mbarrier-reinit", "init", BAR, "init", "`full[1]` is initialised while it is an mbarrier", "initialise it once"),
     ("mbarrier-reinit", "init", BAR, "inval",
      "`full[1]` may be initialised again before it has ended", "add `cuda.syncthreads()` after line 40"),

@@ -168,6 +168,30 @@ def test_lanes_that_wait_in_branches_of_their_own_are_not_taken_together(engine:
     assert "phase-alias" in [finding.code for finding in report.errors]
 
 
+@cuda.jit
+def published_by_a_fence_each(x, y):
+    tile = cuda.shared.array(64, np.float32, 16)
+    full = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t < 2:
+        ptx.mbarrier_init(full, 0, 1)
+        if t == 1:
+            ptx.fence_proxy_async()
+        cuda.syncwarp(3)
+        ptx.fence_mbarrier_init()
+        if t == 0:
+            ptx.mbarrier_arrive_expect_tx(full, 0, 256)
+            ptx.cp_async_bulk_global_to_shared(tile, 0, x, 0, 256, full, 0)
+            ptx.mbarrier_wait_parity(full, 0, 0)
+            y[0] = tile[0]
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_each_lane_that_initializes_may_have_a_fence_of_its_own(engine: Engine) -> None:
+    report = wsemu.check(published_by_a_fence_each, 1, 32, (X, np.zeros(1, "f4")), engine=engine)
+    assert [finding.code for finding in report.findings] == ["same-value-init"]
+
+
 def test_in_lockstep_no_lane_lags() -> None:
     report = wsemu.check(filled_by_one_lane, 1, 64, (X, np.zeros_like(X)), lockstep=True)
     assert (report.verdict, report.findings) == ("verified", [])

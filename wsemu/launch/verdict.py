@@ -359,8 +359,14 @@ def _proof(places: Places, settings: Settings, found: _Findings, tried: Decided 
     in_all = ", whatever the order in which atomics give out places" if given and tried is None else in_all
     shown = _shown(places, settings, found.suppressed) + in_all
     rests_on = [CODES[code].rests_on for code in counts if CODES[code].rests_on]
-    shown += f", if {' and '.join(rests_on)}" if rests_on else ""
-    return ", but ".join([shown, *([" and ".join(reservations)] if reservations else [])])
+    shown += f", if {_join_with_and(rests_on)}" if rests_on else ""
+    return f"{shown}, but {_join_with_and(reservations)}" if reservations else shown
+
+
+def _join_with_and(texts: Sequence[str]) -> str:
+    """Return `a, b and c`."""
+    *others, last = texts
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _shown(places: Places, settings: Settings, suppressed: list[Suppressed]) -> str:

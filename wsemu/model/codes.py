@@ -73,7 +73,7 @@ _CODES = {
     "mbarrier-reinit": Code("error", "an mbarrier is initialized where a live one is", "mbarrier", proves=True),
     "same-value-init": Code(
         "warning", "lanes of one instruction initialize one mbarrier with the same count", "mbarrier", proves=True,
-        strict=True, rests_on="initializing an mbarrier twice with one count leaves it as once does",
+        strict=True, rests_on="a second initialization of an mbarrier with the same count changes nothing",
     ),
     "mbarrier-clobber": Code("error", "a plain or asynchronous access to the bytes of a live mbarrier", "mbarrier"),
     "mbarrier-lifetime": Code(

@@ -236,7 +236,7 @@ def fenced(at: At, mbarrier: Mbarrier) -> None:
     to transfer one-dimensional arrays"; PTX ISA, "fence.mbarrier_init")."""
     lanes = 0
     for lane, clocks in at.clocks.items():
-        if not _is_told(mbarrier, clocks) and not all(map(clocks.shared.of, mbarrier.made)):
+        if not all(clocks.shared.of(made) or _is_published(mbarrier, made, clocks) for made in mbarrier.made):
             lanes |= 1 << lane
     if lanes:
         at.report("mbarrier-unfenced", lanes, mbarrier.made[0], address=mbarrier.address)
@@ -244,13 +244,12 @@ def fenced(at: At, mbarrier: Mbarrier) -> None:
 
 def _made_before(mbarrier: Mbarrier, clocks: Clocks) -> bool:
     """Whether who knows this may use an mbarrier: each lane that made it did so before."""
-    return all(map(clocks.all.of, mbarrier.made)) or _is_told(mbarrier, clocks)
+    return all(clocks.all.of(made) or _is_published(mbarrier, made, clocks) for made in mbarrier.made)
 
 
-def _is_told(mbarrier: Mbarrier, clocks: Clocks) -> bool:
-    """Whether `fence.mbarrier_init` of the threads that made it comes before who knows this."""
-    published = mbarrier.published
-    return published > 0 and all(clocks.came.of_lane(made.warp, made.lane, published) for made in mbarrier.made)
+def _is_published(mbarrier: Mbarrier, made: Mark, clocks: Clocks) -> bool:
+    """Return whether `fence.mbarrier_init` of a thread that made an mbarrier comes before who knows this."""
+    return mbarrier.published > 0 and clocks.came.of_lane(made.warp, made.lane, mbarrier.published)
 
 
 def ends(at: At, mbarrier: Mbarrier) -> None:
