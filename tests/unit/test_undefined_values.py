@@ -601,3 +601,44 @@ def test_of_findings_of_one_line_the_one_that_matters_stays(shuffles, engine):
     kernel = wsemu.load_ptx(text_).only()
     report = wsemu.check(kernel, 1, 20, (np.zeros(32, np.int32),), engine=engine)
     assert (report.verdict, codes(report)) == ("failed", SHUFFLE if shuffles else READ)
+
+
+PEERS = (
+    ".shared .b32 s; mov.u32 %r4, s; shr.u32 %r5, %r1, 5; and.b32 %r6, %r1, 31; setp.ne.u32 %p2, %r6, 0; @%p2 exit;"
+    "setp.eq.u32 %p1, %r5, 0; @%p1 bra A; {} st.global.u32 [%rd2], %r8; ret; A: {} ret;"
+)
+"""one lane of each of two warps: the second one loads what the first one stores"""
+STRONG = {
+    "a load": ("ld.relaxed.cta.shared.u32 %r8, [%r4];", "st.relaxed.cta.shared.u32 [%r4], 7;"),
+    "an exchange": ("atom.shared.exch.b32 %r8, [%r4], 9;", "atom.shared.exch.b32 %r8, [%r4], 7;"),
+    "a load after an exchange": ("ld.relaxed.cta.shared.u32 %r8, [%r4];", "atom.shared.exch.b32 %r7, [%r4], 7;"),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("accesses", STRONG.values(), ids=STRONG)
+def test_a_strong_load_that_another_order_puts_before_the_first_store(accesses, engine):
+    report = checked(PEERS.format(*accesses), engine, 64)
+    assert (report.verdict, report.reasons) == ("incomplete", ["undefined value"])
+    assert any("before" in note and "first store" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("accesses", STRONG.values(), ids=STRONG)
+def test_a_strong_load_of_what_is_initialized_before(accesses, engine):
+    load, store = accesses
+    setup = "setp.eq.u32 %p3, %r1, 0; @%p3 st.relaxed.cta.shared.u32 [%r4], 0; bar.sync 0; shr.u32 %r5, %r1, 5;"
+    body = PEERS.replace("shr.u32 %r5, %r1, 5;", setup).format(load, store)
+    assert checked(body, engine, 64).verdict == "verified"
+
+
+def test_a_strong_load_after_a_barrier():
+    store = "setp.eq.u32 %p1, %r1, 0; @%p1 st.relaxed.cta.shared.u32 [%r4], 7; bar.sync 0;"
+    body = ".shared .b32 s; mov.u32 %r4, s;" + store + "ld.relaxed.cta.shared.u32 %r8, [%r4];" + TO.format("%r8")
+    assert checked(body, "vm").verdict == "verified"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_exchange_discards_what_was_there(engine):
+    report = checked(SHARED + "atom.shared.exch.b32 %r8, [%r4], %r9;" + TO.format("%r1"), engine)
+    assert codes(report) == REGISTER

@@ -16,6 +16,7 @@ from wsemu.launch.hooks import keeping, starting
 from wsemu.launch.running import bind_launch, ran, together
 from wsemu.launch.same import keep, said
 from wsemu.model.data import NamedTuple
+from wsemu.model.isa import N_ATOMIC, N_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -129,6 +130,7 @@ def judged(
     report = judge(
         configuration, places, notes, trace, bound.settings, begun, more, decide, gives_places,
         functools.partial(_follow, bound, outcome, initial, tried=tried),
+        functools.partial(_find_unordered_load, bound, outcome, initial),
     )  # fmt: skip
     needed = together(program, configuration, bound.settings.sms) or (orders.needed if orders is not None else None)
     if bound.heap is not None:
@@ -166,6 +168,15 @@ def _follow(
     from wsemu.launch.undefined import follow
 
     return follow(bound, outcome, initial, arisen, tried=tried, failed=failed)
+
+
+def _find_unordered_load(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) -> tuple[int, int] | None:
+    """Return a strong load of bytes that nothing has written in another order, and the first store to them."""
+    if bound.program.opcodes.isdisjoint(range(N_MEMORY, N_ATOMIC)):
+        return None
+    from wsemu.launch.first_stores import find_unordered_load
+
+    return find_unordered_load(bound, outcome, initial)
 
 
 def _again(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:

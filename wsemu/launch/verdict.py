@@ -139,10 +139,12 @@ def judge(
     decide: Callable[[], Decided | None] | None = None,
     gives_places: Callable[[Analysis], bool] | None = None,
     follow: Follow | None = None,
+    find_unordered_load: Callable[[], tuple[int, int] | None] | None = None,
 ) -> Report:
     """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
     looks for what only this launch should do, `decide` tries all orders of the atomics that steer it, `gives_places`
-    tells whether these only give out places, `follow` finds what undefined values reach."""
+    tells whether these only give out places, `follow` finds what undefined values reach, `find_unordered_load` a
+    strong load that another order puts before the first store to its bytes."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _without_meetings(wanted, places)
@@ -188,6 +190,8 @@ def judge(
     placed, addresses = _placed(places, trace_of, proven=decided is not None and decided.proven)
     loose = [*loose, *addresses]
     doubts = doubts._replace(unpromised=[*program.unpromised, *shared_locals], placed=placed)
+    if find_unordered_load is not None and not (found.failed or any(doubts) or (decided and decided.proven)):
+        doubts = doubts._replace(undefined=_unordered(places, find_unordered_load()))
     verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
     unreached = find_unreached(places)
     return Report.made(
@@ -221,6 +225,15 @@ def _followed(wanted: list[RawFinding], arisen: list[RawFinding], follow: Follow
         return None
     failed = any(CODES[raw.code].severity == "error" and raw.code not in ARISING for raw in wanted)
     return follow(arisen, failed)
+
+
+def _unordered(places: Places, accesses: tuple[int, int] | None) -> list[str]:
+    """Say why the proof does not apply if another order loads bytes before the first store to them."""
+    if accesses is None:
+        return []
+    load, store = map(places.where, accesses)
+    why = f"nothing orders this strong access after the first store to its bytes, {store}"
+    return [f"{load}: {why}: in another order it reads bytes that nothing has written; initialize them before"]
 
 
 def _unwritten(places: Places) -> list[str]:

@@ -186,8 +186,8 @@ class Undefined:
             old = 0 if stores else self._held(run, place, size, lane)
             if given and stores:
                 kept[lane] = given[0]
-            elif given or (old and not loads and what != "exch"):
-                self._reach(run, "atomic", {lane: _sources((*given, old))})
+            elif mixed := (*given, *([old] if old and not loads and what != "exch" else [])):
+                self._reach(run, "atomic", {lane: _sources(mixed)})
             if old:
                 results[lane] = old
         self._put(run, fields[2], lanes, results)

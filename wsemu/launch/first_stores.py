@@ -1,0 +1,78 @@
+"""Strong loads that another order puts before the first store to their bytes: of bytes that nothing has written then.
+
+Strong accesses do not race, so nothing else orders them.  If they steer the launch, all their orders are tried; if not,
+each order executes the same instructions, but some load what is undefined.  Two more runs look for that, if shared
+memory or an uninitialized array has strong stores and strong loads:
+
+    strong stores that load, too       those that find unwritten bytes are the first to them
+    these made plain stores            what races with one of them is a strong load that nothing orders
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.launch.running import ran
+from wsemu.model.data import replace
+from wsemu.model.isa import ATOMICS, NAMES, OPCODE, USES_OLD
+from wsemu.proof.liveness import live_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import TypeAlias
+
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import Outcome, RawFinding
+    from wsemu.model.program import Program
+
+    Initial: TypeAlias = Callable[[], list[Any]]
+
+UNWRITTEN = "uninitialized-read"
+RACES = ("race", "intra-warp-race")
+
+
+def find_unordered_load(bound: Bound, outcome: Outcome, initial: Initial) -> tuple[int, int] | None:
+    """Return a strong load whose value is used, and a strong store that is the first to a byte of it without being
+    ordered before it; None if there are none."""
+    program = bound.program
+    if not {"initialised", "race", "intra-warp"} <= bound.settings.checkers or outcome.status != "done":
+        return None
+    if not (program.shared_bytes or program.uses_dynamic_shared or bound.uninitialized):
+        return None
+    atomics = {
+        pc: ATOMICS[NAMES[op]][0] for pc, op in enumerate(program.code[:, 0].tolist())
+        if NAMES[op] in ATOMICS and outcome.executions[pc]
+    }  # fmt: skip
+    live = live_rows(program)
+    stores = {pc for pc, what in atomics.items() if what == "exch"}
+    loads = {pc for pc in atomics if int(program.code[pc, 2]) in live[pc + 1]}
+    if not loads or not stores or any(data is None for data in initial()):
+        return None
+    first = stores & {raw.pc for raw in _run(bound, _with_loads(program, stores), initial) if raw.code == UNWRITTEN}
+    if not first:
+        return None
+    races = [raw for raw in _run(bound, _with_plain_stores(program, first), initial) if raw.code in RACES]
+    pairs = {pair for raw in races for pair in ((raw.pc, raw.other_pc), (raw.other_pc, raw.pc))}
+    return min((pair for pair in pairs if pair[0] in loads and pair[1] in first), default=None)
+
+
+def _with_loads(program: Program, stores: Iterable[int]) -> Program:
+    """Return a program whose strong stores, and exchanges whose result is not used, load what is there before."""
+    code = program.code.copy()
+    code[sorted(stores), 7] |= USES_OLD
+    return replace(program, code=code)
+
+
+def _with_plain_stores(program: Program, stores: Iterable[int]) -> Program:
+    code = program.code.copy()
+    for pc in stores:
+        type_ = ATOMICS[NAMES[int(code[pc, 0])]][1]
+        code[pc, 0], code[pc, 2], code[pc, 4], code[pc, 7] = OPCODE[f"st.{type_}"], code[pc, 4], 0, 0
+    return replace(program, code=code)
+
+
+def _run(bound: Bound, program: Program, initial: Initial) -> list[RawFinding]:
+    segments = [(np.array(data), writable) for data, (_, writable) in zip(initial(), bound.segments, strict=True)]
+    return ran(bound._replace(program=program, segments=segments), 1, bound.settings.budget)[0].findings
