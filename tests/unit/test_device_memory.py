@@ -213,6 +213,24 @@ def test_what_nothing_wrote_is_kept_from_launch_to_launch(engine: Engine) -> Non
     assert check("copy", (out, z, 32), memory, engine).verdict == "verified"
 
 
+@cuda.jit
+def write_evens(out):
+    i = cuda.grid(1)
+    if i % 2 == 0:
+        out[i] = i
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_nothing_wrote_is_kept_by_launches_that_do_not_look_for_it(engine: Engine) -> None:
+    memory = DeviceMemory()
+    x, out = memory.allocate(128), memory.allocate(128)
+    views = memory.view(x, "f4"), memory.view(out, "f4")
+    options: dict[str, Any] = {"memory": memory, "engine": engine}
+    assert wsemu.check(write_evens, 1, 32, views[:1], checkers=["race"], **options).verdict == "verified"
+    assert wsemu.check(double, 1, 32, views, checkers=["race"], **options).verdict == "verified"
+    assert codes(wsemu.check(double, 1, 32, views, **options)) == ["uninitialized-read"]
+
+
 def test_calls_that_are_wrong_are_rejected() -> None:
     memory = DeviceMemory()
     x = memory.allocate(16, "x")

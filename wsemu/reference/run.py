@@ -180,7 +180,7 @@ class Launch:
         """log2 of the bytes from one CTA's shared memory to the next one's in a group"""
         self.budget = budget
         self.initialised = options.initialised
-        blank = options.uninitialized if options.initialised else frozenset()
+        blank = {n for n in options.uninitialized if self.initialised or _is_allocated(segments[n - FIRST_ARRAY][1])}
         self.arrays = [
             Segment(memoryview(data.data).cast("B"), writable, _written(data, writable) if number in blank else None)
             for number, (data, writable) in enumerate(segments, FIRST_ARRAY)
