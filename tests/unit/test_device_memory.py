@@ -265,6 +265,9 @@ def test_a_view_of_freed_memory_is_rejected() -> None:
     with pytest.raises(UsageError, match="argument `x` is a view of `x`, which was freed"):
         wsemu.check(double, 1, 16, (view, np.zeros(16, "f4")), memory=memory)
     assert wsemu.check(double, 1, 16, (view.copy(), np.zeros(16, "f4")), memory=memory).verdict == "verified"
+    memory.place(x, np.zeros(32, "f4"))  # the address has memory again, the view has not
+    with pytest.raises(UsageError, match="argument `x` is a view of `x`, which was freed"):
+        wsemu.check(double, 1, 16, (view, np.zeros(16, "f4")), memory=memory)
 
 
 def test_a_byte_of_the_host_has_one_address() -> None:

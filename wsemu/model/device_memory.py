@@ -52,8 +52,6 @@ class Allocation:
     hull: list[int] = field(default_factory=lambda: [0, 0])
     """where the first byte is that holds a value, and the end of the last one, in bytes"""
     freed: bool = False
-    owner: weakref.ref[Bytes] | None = None
-    """the bytes of freed memory, as long as an array of the host still uses them"""
 
     @property
     def window(self) -> int:
@@ -142,6 +140,8 @@ class DeviceMemory:
         self._next = FIRST_WINDOW
         self._freed: dict[int, None] = {}
         """windows whose one allocation is freed, in the order of `free`"""
+        self._views: list[tuple[weakref.ref[Bytes], str]] = []
+        """bytes of freed memory that arrays of the host still use, and the name that it had"""
         self._cache = _Cache()
 
     def __iter__(self) -> Iterator[Allocation]:
@@ -208,7 +208,7 @@ class DeviceMemory:
             window.covered[one.offset : one.offset + one.bytes] = 0
         else:
             self._freed[one.window] = None
-            one.owner = weakref.ref(one.data)
+            self._views.append((weakref.ref(one.data), one.name))
             window.data = NO_MEMORY
         one.freed, one.data, one.written = True, NO_MEMORY, None
         self._cache = _Cache()
@@ -295,11 +295,11 @@ class DeviceMemory:
                 f"argument `{name}` shares {min(end, found[1]) - max(first, found[0]):,} of its {end - first:,} bytes "
                 f"with device memory at {found[2] << SEGMENT_SHIFT:#x}: pass a `view`, or a copy of the array"
             )
-        gone = (one for number in self._freed for one in self._windows[number].allocations)
-        for one in gone:
-            data = one.owner() if one.owner is not None else None
-            if data is not None and np.may_share_memory(data, array):
-                raise UsageError(f"argument `{name}` is a view of `{one.name}`, which was freed")
+        self._views = [(owner, of) for owner, of in self._views if owner() is not None]
+        for owner, of in self._views:
+            data = owner()
+            if data is not None and found is None and np.may_share_memory(data, array):
+                raise UsageError(f"argument `{name}` is a view of `{of}`, which was freed")
 
     def enter_written(self, written: dict[int, Bytes], blank: frozenset[int]) -> None:
         """Note what a launch has written of the windows `blank`, which it began with unwritten bytes in; one that
