@@ -334,6 +334,20 @@ def test_allocations_lie_side_by_side_in_an_arena(engine: Engine) -> None:
     assert check("copy", (out, y, 32), memory, engine).verdict == "verified"
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_array_may_reach_past_the_last_allocation_of_an_arena(engine: Engine) -> None:
+    memory = DeviceMemory()
+    at, data = make_arena(memory)
+    memory.place(at, 64, "x")
+    out = memory.place(at + 256, 128, "out")
+    x, y = data[:2048].view("f4"), data[256:4096].view("f4")
+    assert wsemu.check(double, 1, 16, (x, y), memory=memory, engine=engine).verdict == "verified"
+    for given in ((x, y[16:]), (x[16:], y), (x[:32].reshape(2, 16)[::-1][0], x[1000:])):
+        assert set(codes(wsemu.check(double, 1, 17, given, memory=memory, engine=engine))) == {"out-of-bounds"}
+    memory.free(out)
+    assert codes(wsemu.check(double, 1, 16, (x, y), memory=memory, engine=engine)) == ["out-of-bounds"]
+
+
 def test_an_arena_is_filled_and_its_freed_parts_are_used_again() -> None:
     memory = DeviceMemory()
     base, _ = make_arena(memory, 2048)

@@ -172,9 +172,12 @@ def _arrays(bound: Sequence[BoundArray], data: Sequence[npt.NDArray[np.uint8] | 
 
 
 def _contents(array: BoundArray, segment: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-    """The array in a copy of its segment."""
+    """Return the array in a copy of its segment: in an arena without the bytes that are past the last allocation."""
     if 0 in array.shape:
         return np.zeros(0, array.dtype)
+    last = sum((n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True) if stride > 0)
+    if array.offset + last + array.dtype.itemsize > segment.size:
+        return segment[array.offset :]
     return np.ndarray(array.shape, array.dtype, np.ascontiguousarray(segment).data, array.offset, array.strides)
 
 
