@@ -43,7 +43,7 @@ def find_unordered_load(bound: Bound, outcome: Outcome, initial: Initial) -> tup
         return None
     atomics = {
         pc: ATOMICS[NAMES[op]][0] for pc, op in enumerate(program.code[:, 0].tolist())
-        if NAMES[op] in ATOMICS and outcome.executions[pc]
+        if NAMES[op] in ATOMICS and outcome.executions[pc] and (bound.uninitialized or not _is_global(outcome, pc))
     }  # fmt: skip
     live = live_rows(program)
     stores = {pc for pc, what in atomics.items() if what == "exch"}
@@ -56,6 +56,12 @@ def find_unordered_load(bound: Bound, outcome: Outcome, initial: Initial) -> tup
     races = [raw for raw in _run(bound, _with_plain_stores(program, first), initial) if raw.code in RACES]
     pairs = {pair for raw in races for pair in ((raw.pc, raw.other_pc), (raw.other_pc, raw.pc))}
     return min((pair for pair in pairs if pair[0] in loads and pair[1] in first), default=None)
+
+
+def _is_global(outcome: Outcome, pc: int) -> bool:
+    """Return whether an atomic never went to shared memory: there each costs wavefronts, or has no rule for them."""
+    count = outcome.accesses.get(pc)
+    return count is not None and not (count.wavefronts or count.uncounted)
 
 
 def _with_loads(program: Program, stores: Iterable[int]) -> Program:
@@ -75,4 +81,4 @@ def _with_plain_stores(program: Program, stores: Iterable[int]) -> Program:
 
 def _run(bound: Bound, program: Program, initial: Initial) -> list[RawFinding]:
     segments = [(np.array(data), writable) for data, (_, writable) in zip(initial(), bound.segments, strict=True)]
-    return ran(bound._replace(program=program, segments=segments), 1, bound.settings.budget)[0].findings
+    return ran(bound._replace(program=program, segments=segments), None, bound.settings.budget)[0].findings
