@@ -167,6 +167,17 @@ def test_a_grid_that_takes_too_much_memory_is_refused():
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_an_endless_loop_of_a_long_stretch_ends_at_the_step_budget(engine):
+    """A stretch longer than a warp's turn uses up turn and budget at once."""
+    text = (
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b32 %r<3>;\n"
+        f"mov.u32 %r1, %tid.x;\nL:\n{'add.u32 %r1, %r1, %r1;' * 300}\nbra.uni L;\n}}\n"
+    )
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 64, (np.zeros(4),), budget=5000, engine=engine)
+    assert "step budget of 5,000 warp instructions used up" in report.notes[0]
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
 def test_an_endless_loop_ends_at_the_step_budget(engine):
     report = wsemu.check(endless, 1, 1, (np.zeros(1),), budget=1000, engine=engine)
     assert report.verdict == "incomplete"

@@ -1133,6 +1133,8 @@ def run_groups(m):
                 return np.int64(status)
             m.turn = -1
             m.next_warp += 1
+            if m.budget < 0 and warp_at(m.warps, w).waits < 0 and warp_at(m.warps, w).alive:  # its turn was over first
+                return np.int64(BUDGET)
         end_group(m)
 
 
