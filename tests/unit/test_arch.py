@@ -35,6 +35,11 @@ def test_an_unknown_architecture_names_those_that_there_are() -> None:
         arch_of("sm_91")
 
 
+def test_a_target_of_one_architecture_names_its_generation() -> None:
+    with pytest.raises(UsageError, match=r"unknown arch 'sm_90a': use sm_90$"):
+        arch_of("sm_90a")
+
+
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> str:
     """An architecture that is entered by its row alone."""

@@ -172,7 +172,9 @@ def arch_of(name: str) -> Arch:
     """Return the row of an architecture; UsageError for one that the table lacks."""
     found = ARCHS.get(str(name))  # whatever a caller gives
     if found is None:
-        raise UsageError(f"unknown arch {name!r}: use one of {', '.join(ARCHS)}")
+        generation = str(name).rstrip("af")  # of a target such as sm_90a
+        known = [generation] if generation in ARCHS else [*ARCHS]
+        raise UsageError(f"unknown arch {name!r}: use {'one of ' * (len(known) > 1)}{', '.join(known)}")
     return found
 
 
