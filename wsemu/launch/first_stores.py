@@ -1,11 +1,10 @@
 """Strong loads that another order puts before the first store to their bytes: of bytes that nothing has written then.
 
 Strong accesses do not race, so nothing else orders them.  If they steer the launch, all their orders are tried; if not,
-each order executes the same instructions, but some load what is undefined.  Two more runs look for that, if shared
-memory or an uninitialized array has strong stores and strong loads:
-
-    strong stores that load, too       those that find unwritten bytes are the first to them
-    these made plain stores            what races with one of them is a strong load that nothing orders
+each order executes the same instructions, but some load what is undefined.  If shared memory or an uninitialized array
+has strong stores and strong loads, two more runs look for that.  In one, strong stores also load: those that find
+unwritten bytes are the first to them.  In the other, these are plain stores: what races with one of them is a strong
+load that nothing orders.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ RACES = ("race", "intra-warp-race")
 
 
 def find_unordered_load(bound: Bound, outcome: Outcome, initial: Initial) -> tuple[int, int] | None:
-    """Return a strong load whose value is used, and a strong store that is the first to a byte of it without being
-    ordered before it; None if there are none."""
+    """Return a strong load whose value is used, and the first strong store to a byte of it, if nothing orders the store
+    before the load; None if there are none."""
     program = bound.program
     if not {"initialised", "race", "intra-warp"} <= bound.settings.checkers or outcome.status != "done":
         return None

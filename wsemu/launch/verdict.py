@@ -191,7 +191,7 @@ def judge(
     loose = [*loose, *addresses]
     doubts = doubts._replace(unpromised=[*program.unpromised, *shared_locals], placed=placed)
     if find_unordered_load is not None and not (found.failed or any(doubts) or (decided and decided.proven)):
-        doubts = doubts._replace(undefined=_unordered(places, find_unordered_load()))
+        doubts = doubts._replace(undefined=_load_doubts(places, find_unordered_load()))
     verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
     unreached = find_unreached(places)
     return Report.made(
@@ -227,7 +227,7 @@ def _followed(wanted: list[RawFinding], arisen: list[RawFinding], follow: Follow
     return follow(arisen, failed)
 
 
-def _unordered(places: Places, accesses: tuple[int, int] | None) -> list[str]:
+def _load_doubts(places: Places, accesses: tuple[int, int] | None) -> list[str]:
     """Say why the proof does not apply if another order loads bytes before the first store to them."""
     if accesses is None:
         return []
