@@ -45,7 +45,9 @@ COMPILED = 24
 SECONDS, MEMORY = 120, 8 << 30
 """that a mutant may take"""
 FOLLOWED = frozenset(("undefined-register", "undefined-copy", "undefined-shuffle", "uninitialized-read"))
-"""codes of undefined values"""
+"""codes of undefined values, of which each engine names the use that it comes to first"""
+PAIRED = frozenset(("same-value-store",))
+"""codes of which each engine names other pairs of the same accesses"""
 NUMBERS = (
     0, 1, -1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 33, 63, 64, 127, 128, 255, 256, 1023, 1024, 4096, 65535, 65536,
     2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40, 2**63 - 1, 2**63, 2**64 - 1,
@@ -298,7 +300,8 @@ def _compared(field: str, value: Any) -> Any:
     """Return what of a field engines must agree on: each follows undefined values in its own way, as far as its effort
     goes, and names the use that it comes to first."""
     if field == "findings":
-        return [finding for finding in value if finding["code"] not in FOLLOWED]
+        codes = {finding["code"] for finding in value}
+        return [finding for finding in value if finding["code"] not in FOLLOWED | PAIRED], codes & PAIRED
     return [note for note in value if "`--effort` follows more" not in note] if field == "notes" else value
 
 

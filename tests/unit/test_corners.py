@@ -75,12 +75,12 @@ def five_ahead(x: Any) -> None:
 
 @cuda.jit
 def one_place(x: Any) -> None:
-    x[cuda.threadIdx.x] = 1
+    x[cuda.threadIdx.x] = cuda.blockIdx.x
 
 
 @cuda.jit
 def half_apart(x: Any) -> None:
-    x[cuda.blockIdx.x * 32 + cuda.threadIdx.x] = 1
+    x[cuda.blockIdx.x * 32 + cuda.threadIdx.x] = cuda.blockIdx.x
 
 
 @cuda.jit

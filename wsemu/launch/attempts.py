@@ -347,7 +347,8 @@ class Launched:
         steered = orders is not None and orders.steered()
         if 0 < self.amiss <= amiss and not (self.suppressed or self.checking or steered):
             return None
-        done = judged(kernel, bound, notes, run, started, orders=orders, tried=True)
+        with hot.run_once():
+            done = judged(kernel, bound, notes, run, started, orders=orders, tried=True)
         return Attempted(done.report, self._results(bound), _stores(done), _accesses(done), look(done.report))
 
     def _results(self, bound: Bound) -> tuple[tuple[str, npt.NDArray[Any]], ...]:

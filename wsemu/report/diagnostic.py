@@ -112,12 +112,15 @@ def finding_lines(
         yield from help_
     if more:
         yield from _more(more, gutter, width)
-    yield _explanation(finding.code, gutter)
+    yield _explanation(finding.code, gutter, width)
 
 
-def _explanation(code: str, gutter: int) -> Line:
-    """Name the command that prints the page of a code."""
-    return [(f"{'':{gutter}} = ", "frame"), ("run `", ""), (f"{EXPLAIN}{code}", "explain"), ("` for more", "")]
+def _explanation(code: str, gutter: int, width: int) -> Line:
+    """Name the command that prints the page of a code; in a narrow column nothing more than that."""
+    line: Line = [(f"{'':{gutter}} = ", "frame"), ("run `", ""), (f"{EXPLAIN}{code}", "explain"), ("` for more", "")]
+    if sum(len(text) for text, _ in line) > width:
+        line[-1] = ("`", "")
+    return line
 
 
 def _help(finding: Finding, cures: Sequence[Cure], gutter: int, width: int) -> Iterator[Line]:
