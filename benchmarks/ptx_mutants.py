@@ -26,6 +26,8 @@ from tests.ptx_mutants import Ending, Mutant, mutants, run_apart, warm
 
 CHUNK = 25
 """mutants that a worker makes of one seed"""
+COMPILED = 24
+"""one in so many runs as compiled blocks, too"""
 
 
 def run_chunk(job: tuple[int, int, int]) -> list[tuple[int, str, str, Ending]]:
@@ -36,7 +38,7 @@ def run_chunk(job: tuple[int, int, int]) -> list[tuple[int, str, str, Ending]]:
 
 
 def _result(number: int, mutant: Mutant) -> tuple[int, str, str, Ending]:
-    ending = run_apart(mutant)
+    ending = run_apart(mutant, COMPILED)
     return number, mutant.what, mutant.text if ending.wrong else "", ending
 
 

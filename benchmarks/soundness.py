@@ -1,7 +1,8 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
-            undefined|lag|values|variants|all] [--programs 100000] [--seed 0] [--workers N] [--warps N] [--seconds S]
+            undefined|lag|values|inits|variants|all] [--programs 100000] [--seed 0] [--workers N] [--warps N]
+            [--seconds S]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
 (tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled

@@ -40,8 +40,8 @@ BUDGET = 400_000
 """warp instructions of a launch"""
 SMALL = 60_000
 """warp instructions up to which the reference engine runs a mutant, too"""
-COMPILED = 24
-"""one in so many mutants runs as compiled blocks, too, which take longer to make than to run"""
+COMPILED = 4
+"""one in so many mutants runs as compiled blocks, too, which take longer to make than to run; campaigns take fewer"""
 SECONDS, MEMORY = 120, 8 << 30
 """that a mutant may take"""
 FOLLOWED = frozenset(("undefined-register", "undefined-copy", "undefined-shuffle", "uninitialized-read"))
@@ -217,10 +217,11 @@ class _Run(NamedTuple):
     instructions: int
 
 
-def run(mutant: Mutant) -> Ending:
-    """Run a mutant on all tiers and, if it is small, on the reference engine, in this process."""
+def run(mutant: Mutant, compiled: int = COMPILED) -> Ending:
+    """Run a mutant on the compiled engine, one in `compiled` in all its tiers and, if it is small, on the reference
+    engine, in this process."""
     runs = {"off": _run(mutant, "off")}
-    if zlib.crc32(mutant.text.encode()) % COMPILED == 0:
+    if zlib.crc32(mutant.text.encode()) % compiled == 0:
         runs |= {tier: _run(mutant, tier) for tier in ("always", "restless")}
     if runs["off"].report is None or runs["off"].instructions <= SMALL:
         runs["reference"] = _run(mutant, "off", engine="reference")
@@ -286,9 +287,9 @@ def _difference(one: _Run, other: _Run, name: str) -> str:
         return ""
     stopped = _is_stopped(one.report)
     for field, value in one.report.items():
-        if stopped and field not in ("verdict", "reasons"):
-            continue  # engines stop in the midst of other warps' turns
-        mine, own = (_compared(field, v) for v in (value, other.report[field]))
+        if field == "counters" and (stopped or one.report["verdict"] == "incomplete"):
+            continue  # of a launch that was stopped each engine counts what it had begun
+        mine, own = (_compared(field, v, stopped) for v in (value, other.report[field]))
         if mine != own:
             return f"{name}: {field} differs: {_short(mine)} and {_short(own)}"
     if one.report["verdict"] != "failed" and one.left != other.left:
@@ -296,17 +297,23 @@ def _difference(one: _Run, other: _Run, name: str) -> str:
     return ""
 
 
-def _compared(field: str, value: Any) -> Any:
+def _compared(field: str, value: Any, stopped: bool) -> Any:
     """Return what of a field engines must agree on: each follows undefined values in its own way, as far as its effort
-    goes, and names the use that it comes to first."""
-    if field == "findings":
-        codes = {finding["code"] for finding in value}
-        return [finding for finding in value if finding["code"] not in FOLLOWED | PAIRED], codes & PAIRED
-    return [note for note in value if "`--effort` follows more" not in note] if field == "notes" else value
+    goes, and names the use that it comes to first.  Of a launch that was stopped these are the codes of errors: each
+    engine stops in the midst of other warps' turns, with other counts."""
+    if field == "notes":
+        return [note for note in value if "`--effort` follows more" not in note]
+    if field != "findings":
+        return value
+    codes = {finding["code"] for finding in value}
+    if stopped:
+        return {finding["code"] for finding in value if finding["severity"] == "error"} - FOLLOWED
+    return [finding for finding in value if finding["code"] not in FOLLOWED | PAIRED], codes & PAIRED
 
 
 def _is_stopped(report: dict[str, Any]) -> bool:
-    return report["verdict"] == "incomplete" or any("what was stored until then" in note for note in report["notes"])
+    """Return whether a failed launch did not come to its end."""
+    return any("what was stored until then" in note or "step budget" in note for note in report["notes"])
 
 
 def _short(value: object) -> str:
@@ -314,7 +321,7 @@ def _short(value: object) -> str:
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------
-def run_apart(mutant: Mutant) -> Ending:
+def run_apart(mutant: Mutant, compiled: int = COMPILED) -> Ending:
     """Run a mutant in a process of its own, with limits of time and memory."""
     read, write = os.pipe()
     child = os.fork()
@@ -326,7 +333,7 @@ def run_apart(mutant: Mutant) -> Ending:
             with contextlib.suppress(ValueError, OSError):
                 resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             with os.fdopen(write, "wb") as pipe:
-                pickle.dump(tuple(_run_or_traceback(mutant)), pipe)
+                pickle.dump(tuple(_run_or_traceback(mutant, compiled)), pipe)
             code = 0
         finally:
             os._exit(code)
@@ -342,9 +349,9 @@ def run_apart(mutant: Mutant) -> Ending:
     return Ending(*pickle.loads(data))
 
 
-def _run_or_traceback(mutant: Mutant) -> Ending:
+def _run_or_traceback(mutant: Mutant, compiled: int) -> Ending:
     try:
-        return run(mutant)
+        return run(mutant, compiled)
     except BaseException:
         return Ending({}, traceback.format_exc())
 
