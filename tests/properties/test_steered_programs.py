@@ -54,3 +54,26 @@ def test_a_copy_that_no_thread_waits_for_outlives_its_cta_in_both_engines(text: 
     judged = judged_steered(parse(text), ("vm", "reference"))
     assert not judged.complaints, judged
     assert {*judged.verdicts} == {"failed"}
+
+
+DRAWN_IN_TIME = (
+    "1 1 1 1 | e(0,16) T(0,0) a(0) e(1,16) T(1,1) a(1) D(0,1) w(2,0)?1=0 e(0,16)?1=0 T(0,0)?1=0 a(0)"
+    " | w(0,0) a(2) w(1,0) D(1,0) w(0,1)"
+)
+
+
+@pytest.mark.parametrize("text", [
+    DRAWN_IN_TIME,
+    "1 1 1 1 | g(0) i(0) a(0) D(1,0) R(0)?0=1 | w(0,0) D(1,0)",
+])  # fmt: skip
+def test_what_the_order_of_atomics_keeps_apart_is_no_error(text: str) -> None:
+    judged = judged_steered(parse(text), ("vm", "reference"))
+    assert not judged.complaints, judged
+    assert not judged.outlook.faults
+    assert {*judged.verdicts} == {"incomplete"}
+
+
+def test_an_earlier_wait_at_the_same_line_keeps_no_phase_apart() -> None:
+    judged = judged_steered(parse("1 1 | w(1,1) n(0) w(1,0) | w(0,0) D(1,1) a(1) R(0) a(1)?1=0"), ("vm", "reference"))
+    assert not judged.complaints, judged
+    assert {*judged.verdicts} == {"failed"}

@@ -36,11 +36,14 @@ _HEADER = """.version 8.4
 .address_size 64
 .visible .entry k(.param .u64 x, .param .u64 out)
 {
-    .shared .align 4 .b32 s[8];
-    .reg .pred %p<2>, %q; .reg .f32 %f; .reg .b32 %r<5>, %u<16>, %t, %s, %a; .reg .b64 %x, %o, %at, %w; .reg .b16 %h<2>;
+    .shared .align 4 .b32 s[8], c[4];
+    .reg .pred %p<2>, %q; .reg .f32 %f; .reg .b32 %r<5>, %u<16>, %t, %s, %a, %c; .reg .b64 %x, %o, %at, %w;
+    .reg .b16 %h<2>;
     .local .align 4 .b32 own[1];
     mov.u32 %t, %tid.x;
     mov.u32 %s, s;
+    mov.u32 %c, c;
+    mad.lo.u32 %c, %t, 4, %c;
     ld.param.u64 %x, [x];
     ld.param.u64 %o, [out];
     mul.wide.u32 %at, %t, 4;
@@ -66,6 +69,13 @@ _SHIFTS: dict[str, Callable[[Any, int], Any]] = {
     "shr.u32": lambda a, n: a >> np.uint32(n),
     "shr.s32": lambda a, n: (a.view(np.int32) >> np.int32(n)).view(np.uint32),
 }
+
+
+def _five(a: Any) -> Any:
+    """Return 5 in each place of an array."""
+    return (a & np.uint32(0)) | np.uint32(5)
+
+
 _CHANGES: dict[str, tuple[list[str], Callable[[Any], Any]]] = {
     "halves": (
         ["mov.b32 {{%h0, %h1}}, %r{a};", "mov.b32 %r{to}, {{%h1, %h0}};"],
@@ -81,6 +91,13 @@ _CHANGES: dict[str, tuple[list[str], Callable[[Any], Any]]] = {
         ["mul.wide.u32 %w, %r{a}, 16;", "shr.u64 %w, %w, 8;", "cvt.u32.u64 %r{to}, %w;"],
         lambda a: a >> np.uint32(4),
     ),
+    "kept": (["st.shared.b32 [%c], %r{a};", "ld.shared.b32 %r{to}, [%c];"], lambda a: a),
+    "kept in part": (
+        ["st.shared.b32 [%c], 0;", "st.shared.b8 [%c+1], %r{a};", "ld.shared.b32 %r{to}, [%c];"],
+        lambda a: (a & np.uint32(0xFF)) << np.uint32(8),
+    ),
+    "replaced": (["st.shared.b32 [%c], %r{a};", "st.shared.b32 [%c], 5;", "ld.shared.b32 %r{to}, [%c];"], _five),
+    "high": (["mul.hi.u32 %r{to}, %r{a}, 0;"], lambda a: a & np.uint32(0)),
     "own": (["st.local.b32 [own], %r{a};", "ld.local.b32 %r{to}, [own];"], lambda a: a),
     "ones": (
         ["popc.b32 %r{to}, %r{a};"],
@@ -89,7 +106,7 @@ _CHANGES: dict[str, tuple[list[str], Callable[[Any], Any]]] = {
     "float": (["cvt.rn.f32.u32 %f, %r{a};", "mov.b32 %r{to}, %f;"], lambda a: a.astype(np.float32).view(np.uint32)),
 }
 """name -> (PTX, what it computes of a register)"""
-_BITWISE_CHANGES = ("halves", "byte", "not", "own")
+_BITWISE_CHANGES = ("halves", "byte", "not", "own", "kept", "kept in part", "replaced", "high")
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "setp.eq.u32": lambda a, b: a == b,
     "setp.ne.u32": lambda a, b: a != b,

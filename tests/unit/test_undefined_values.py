@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ENGINES: tuple[Engine, ...] = ("vm", "reference")
 REGISTER, READ, SHUFFLE = {"undefined-register"}, {"uninitialized-read"}, {"undefined-shuffle"}
-SHARED = ".shared .b32 s[32]; mov.u32 %r4, s; mad.lo.u32 %r4, %r1, 4, %r4;"
+SHARED = ".shared .align 16 .b32 s[32]; mov.u32 %r4, s; mad.lo.u32 %r4, %r1, 4, %r4;"
 """%r4 is the address of the thread's word, which nothing writes"""
 TO = "st.global.u32 [%rd3], {};"
 SOURCES = {
@@ -43,6 +43,12 @@ SOURCES = {
     "a byte of shared memory": (SHARED + "st.shared.u16 [%r4], 0; ld.shared.u32 %r8, [%r4];", "%r8", READ),
     "a copy in shared memory": (SHARED + "st.shared.u32 [%r4], %r9; ld.shared.u32 %r8, [%r4];", "%r8", REGISTER),
     "a copy in local memory": (".local .b32 q[4]; st.local.u32 [q], %r9; ld.local.u32 %r8, [q];", "%r8", REGISTER),
+    "an element of a matrix": (
+        SHARED + "st.shared.u32 [%r4], %r9; bar.warp.sync -1; and.b32 %r5, %r1, 7; mov.u32 %r4, s;"
+        "mad.lo.u32 %r5, %r5, 16, %r4; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r8}, [%r5];", "%r8", REGISTER),
+    "a part of a copy": (
+        SHARED + "st.shared.u32 [%r4], 0; st.shared.u8 [%r4+2], %r9; ld.shared.u32 %r8, [%r4];"
+        "bfe.u32 %r8, %r8, 20, 9;", "%r8", REGISTER),
     "a lane that is not named": ("shfl.sync.bfly.b32 %r8, %r1, 16, 31, 0xFFFFFFFF;", "%r8", SHUFFLE),
     "another lane": ("setp.ne.u32 %p1, %r1, 3; @%p1 mov.u32 %r9, 5; shfl.sync.idx.b32 %r8, %r9, 3, 31, -1;", "%r8",
                      REGISTER),
@@ -58,6 +64,20 @@ DISCARDED = {
     "the other half": "mov.u16 %rs1, 3; mov.b32 %r8, {%rs1, %rs2}; mov.b32 {%rs3, %rs4}, %r8; cvt.u32.u16 %r7, %rs3;"
     + TO.format("%r7"),
     "the lower word": "mov.b64 %rd8, {%r1, %r9}; cvt.u32.u64 %r8, %rd8;" + TO.format("%r8"),
+    "a matrix that is written": SHARED + "st.shared.u32 [%r4], %r1; bar.warp.sync -1; and.b32 %r5, %r1, 7;"
+    "mov.u32 %r4, s; mad.lo.u32 %r5, %r5, 16, %r4; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r8}, [%r5];"
+    + TO.format("%r8"),
+    "the other bytes of a copy": SHARED + "st.shared.u32 [%r4], 0; st.shared.u8 [%r4+2], %r9; ld.shared.u32 %r8, [%r4];"
+    "and.b32 %r8, %r8, 0xFF00FFFF;" + TO.format("%r8"),
+    "a replaced copy": SHARED
+    + "st.shared.u32 [%r4], %r9; st.shared.u32 [%r4], %r1; ld.shared.u32 %r8, [%r4];"
+    + TO.format("%r8"),
+    "a copy that an asynchronous one replaces": SHARED + "st.shared.u32 [%r4], %r9;"
+    "cp.async.ca.shared.global [%r4], [%rd3], 4; cp.async.wait_all; ld.shared.u32 %r8, [%r4];" + TO.format("%r8"),
+    "the upper half of a product with 0": "mul.hi.u32 %r8, %r9, 0;" + TO.format("%r8"),
+    "a wide product with 0": "mul.wide.u32 %rd8, %r9, 0; cvt.u32.u64 %r8, %rd8;" + TO.format("%r8"),
+    "a wide product with 0 and a sum": "cvt.u64.u32 %rd8, %r1; mad.wide.u32 %rd8, %r9, 0, %rd8; cvt.u32.u64 %r8, %rd8;"
+    + TO.format("%r8"),
     "the same guard": "setp.lt.u32 %p1, %r1, 16; @%p1 mov.u32 %r9, 5; @%p1 " + TO.format("%r9"),
     "a product": "mul.lo.u32 %r8, %r9, 0;" + TO.format("%r8"),
     "a shift": "shl.b32 %r8, %r9, 32;" + TO.format("%r8"),
@@ -264,7 +284,7 @@ def no_interpreter(monkeypatch):
     monkeypatch.setattr(undefined, "_follow_slowly", lambda *_: pytest.fail("the reference engine followed it"))
 
 
-@pytest.mark.parametrize("source", [source for source in SOURCES if "a copy" not in source])
+@pytest.mark.parametrize("source", [source for source in SOURCES if source != "a copy in local memory"])
 def test_values_are_followed_by_the_program_itself(source, no_interpreter):
     body, register, expected = SOURCES[source]
     block = 24 if expected is SHUFFLE else 32

@@ -85,7 +85,7 @@ def follow(
     before the launch."""
     if any(data is None for data in initial()):
         return None
-    if (followed := _follow_compiled(bound, outcome, initial, findings)) is not None:
+    if (followed := _follow_compiled(bound, outcome, initial, findings, failed)) is not None:
         return followed
     most = _affordable(bound, outcome, MAX_FOLLOWED_EDIT if tried else MAX_FOLLOWED)
     if outcome.warp_instructions <= most:
@@ -109,17 +109,20 @@ def _affordable(bound: Bound, outcome: Outcome, most: int) -> int:
 
 
 def _follow_compiled(
-    bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], findings: Sequence[RawFinding]
+    bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], findings: Sequence[RawFinding], failed: bool
 ) -> Followed | None:
-    """Return what the undefined values of a launch reach, followed by its own program; None if that leaves it open."""
+    """Return what the undefined values of a launch reach, followed by its own program; None if that leaves it open.
+
+    Copies in shared memory are followed if some value is copied there: the masks of its bytes are behind it then."""
     from wsemu.machine.memory.cell_bits import MAX_INSTRUCTIONS
 
     arisen = _noted(bound, findings)
     if bound.settings.engine != "vm" or outcome.status != "done" or arisen is None or outcome.overflow:
         return None
     nothing = Followed(arisen, {}, {}, complete=True)
+    sources = frozenset(source.place for source in arisen)
     for executions in (outcome.executions, [1] * len(bound.program.code)):
-        made = _shadowed(bound, executions, frozenset(source.place for source in arisen))
+        made = _shadowed(bound, executions, sources)
         if not made.sinks and not bound.settings.corners:  # else other CTAs may go other ways
             return nothing
         if len(made.program.code) > MAX_INSTRUCTIONS:
@@ -127,8 +130,18 @@ def _follow_compiled(
         shown = _shown(bound, made, made.program, initial)
         if not shown.left_out:
             break
+    copied: dict[Source, int] = {}
+    if shown.reach is not None and not shown.sure and shown.reach.sink == "store" and not failed:
+        found = _copies_in_memory(bound, made, initial)
+        if found is None:
+            return None
+        copied = found
+        made = _shadowed(bound, executions, sources, beside=_shared_bytes(bound))
+        if len(made.program.code) > MAX_INSTRUCTIONS:
+            return None
+        shown = _shown(bound, made, made.program, initial)
     if shown.reach is None:
-        return None if shown.left_out else nothing
+        return None if shown.left_out else nothing._replace(copied=copied)
     if not shown.sure:
         return None
     reached: dict[Source, Reach] = {}
@@ -139,7 +152,23 @@ def _follow_compiled(
                 return None
             reached[source] = alone.reach
     whole = len(made.gates) <= MOST_NAMED
-    return nothing._replace(reached=reached or {next(iter(made.gates)): shown.reach}, complete=whole)
+    return nothing._replace(reached=reached or {next(iter(made.gates)): shown.reach}, copied=copied, complete=whole)
+
+
+def _copies_in_memory(bound: Bound, made: Shadowed, initial: Callable[[], list[Any]]) -> dict[Source, int] | None:
+    """Return where loaded values are first stored to shared or local memory; None if that is not sure, or if copies in
+    memory are not followed in such launches."""
+    loads = [source for source in made.gates if source.kind == "load"]
+    sizes = "dynamic_bytes" in bound.program.specials or bound.group != (1, 1, 1)
+    if sizes or len(loads) > MOST_NAMED or (loads and not made.exact):
+        return None
+    alone = {source: _shown(bound, made, made.of_source(source), initial).reach for source in loads}
+    return {source: reach.pc for source, reach in alone.items() if reach is not None and reach.sink == "store"}
+
+
+def _shared_bytes(bound: Bound) -> int:
+    """Return the bytes of shared memory of a CTA, up to a multiple of 16."""
+    return -(-bound.program.shared_bytes // 16) * 16 + -(-bound.configuration.dynamic_shared // 16) * 16
 
 
 def _noted(bound: Bound, findings: Sequence[RawFinding]) -> dict[Source, Arisen] | None:
@@ -159,19 +188,21 @@ def _noted(bound: Bound, findings: Sequence[RawFinding]) -> dict[Source, Arisen]
     return arisen
 
 
-def _shadowed(bound: Bound, executions: Sequence[int], others: frozenset[int]) -> Shadowed:
-    """Return the program that follows undefined values; the one of the launch before, if that executed the same
-    instructions."""
+def _shadowed(bound: Bound, executions: Sequence[int], others: frozenset[int], beside: int = 0) -> Shadowed:
+    """Return the program that follows undefined values, with copies in shared memory if their masks are so many bytes
+    `beside` them; the one of the launch before, if that executed the same instructions."""
     from wsemu.launch.binding import address_rows
 
     rows = address_rows(bound.program, bound.rows, bound.names, bound.arrays)
     maps = {number: array for array, number in _maps(bound)} if others else {}
-    key = tuple(count > 0 for count in executions), tuple(sorted(rows.items())), others, tuple(maps.items())
-    kept = bound.program.derived.get("shadowed")
+    key = tuple(count > 0 for count in executions), tuple(sorted(rows.items())), others, tuple(maps.items()), beside
+    name = "shadowed_beside" if beside else "shadowed"
+    kept = bound.program.derived.get(name)
     if kept is None or kept[0] != key:
-        kept = bound.program.derived["shadowed"] = key, shadowed(bound.program, executions, rows.get, others, maps)
-    made: Shadowed = kept[1]
-    return made
+        made = shadowed(bound.program, executions, rows.get, others, maps, beside)
+        kept = bound.program.derived[name] = key, made
+    found: Shadowed = kept[1]
+    return found
 
 
 def _maps(bound: Bound) -> tuple[tuple[int, int], ...]:
@@ -198,7 +229,12 @@ def _shown(bound: Bound, made: Shadowed, program: Program, initial: Callable[[],
     settings = replace(bound.settings, checkers=_KEEP_SCHEDULE, strict=False, every=False)
     maps = _maps(bound) if any(source.kind == "load" for source in made.gates) else ()
     segments = [*_copies(bound, initial), *((np.zeros(16, np.uint8), False) for _ in maps)]
-    outcome, *_ = ran(bound._replace(program=program, segments=segments, settings=settings), None, maps=maps)
+    shape = bound.configuration
+    if made.beside:
+        dynamic = made.beside + _shared_bytes(bound) - -(-bound.program.shared_bytes // 16) * 16
+        shape = replace(shape, dynamic_shared=dynamic)
+    launch = bound._replace(program=program, segments=segments, settings=settings, configuration=shape)
+    outcome, *_ = ran(launch, None, maps=maps)
     sink = made.sinks.get(outcome.fault_pc) if outcome.status == "trap" else None
     if sink is None:
         return _Shown(left_out=outcome.status != "done" or made.leaves_out(outcome))

@@ -632,6 +632,8 @@ _ORDERS = frozenset(
     "race barrier-recycling mbarrier-lifetime mbarrier-uninitialized dsmem-after-exit dsmem-relaxed-exit".split()
 )
 """codes that say that nothing orders two operations"""
+_IN_TIME = frozenset(("phase-alias", "uncovered-expectation"))
+"""codes that say that nothing orders two operations on an mbarrier in time"""
 
 
 def _without_atomics(
@@ -641,8 +643,10 @@ def _without_atomics(
     another schedule the atomic may see something else.  `steered`: the results of atomics steer the launch; races
     between lanes of one warp are looked at then alone, for elsewhere lanes make the same accesses in any order."""
     lanes = [raw for raw in wanted if raw.code == "intra-warp-race"] if steered else []
-    if not lanes and not any(raw.code in _ORDERS for raw in wanted):
+    phases = [raw for raw in wanted if raw.code in _IN_TIME] if steered else []
+    if not lanes and not phases and not any(raw.code in _ORDERS for raw in wanted):
         return wanted, []
+    from wsemu.launch.explore.describe import describe_phase_order
     from wsemu.proof.happens_before import ordered_by_atomics, uncounted_barriers
     from wsemu.proof.lane_edges import lanes_ordered_by_atomics, strong
     from wsemu.proof.phase_edges import (
@@ -652,6 +656,7 @@ def _without_atomics(
         exits_ordered_by_atomics,
         fences_may_order,
         lives_ordered_by_atomics,
+        phases_ordered_by_atomics,
     )
 
     if not fences_may_order(places.program):
@@ -670,9 +675,12 @@ def _without_atomics(
     ordered += lives_ordered_by_atomics(trace, wanted, program, cluster_of)
     ordered += exits_ordered_by_atomics(trace, wanted, program, cluster_of)
     ordered += lanes_ordered_by_atomics(trace, lanes, program)
+    in_time = phases_ordered_by_atomics(trace, phases, program, cluster_of)
     kept, reasons = [], []
     for raw in wanted:
-        if raw in ordered:
+        if raw in in_time:
+            reasons.append(describe_phase_order(places, raw))
+        elif raw in ordered:
             reasons.append(
                 f"{places.where(raw.other_pc)} and line {places.line(raw.pc)} are ordered by atomics and fences alone: "
                 "that holds in this schedule, and is not decided for others"

@@ -134,12 +134,18 @@ def fences_may_order(program: Program) -> bool:
 
 def asynchronous(program: Program, cluster_of: Callable[[int], int]) -> Asynchronous:
     """What orders in a program beside named barriers."""
-    return Asynchronous(functools.partial(with_atomics, program, cluster_of), ends, begins)
+    promises = frozenset(pc for pc, row in enumerate(program.code.tolist()) if NAMES[row[0]].startswith(_PROMISES))
+    return Asynchronous(functools.partial(with_atomics, program, cluster_of), functools.partial(ends, promises), begins)
 
 
-def ends(trace: Trace, raw: RawFinding) -> set[Epoch]:
+_PROMISES = "cp.async.arrive"
+"""operations that arrive at an mbarrier once the copies of their thread are over"""
+
+
+def ends(promises: Container[int], trace: Trace, raw: RawFinding) -> set[Epoch]:
     """Where warps know that the copy is over that a race is about, the last one of its instruction there before the
-    later access: behind waits for the phase that it credited, and for its group."""
+    later access: behind waits for the phase that it credited, or that one of `promises` arrives in, and for its
+    group."""
     issuer, address = (raw.detail.get("other_cta", raw.cta), raw.other_warp), raw.detail["address"]
     later = epochs(raw)[1]
     phases: set[tuple[int, int]] = set()
@@ -152,7 +158,10 @@ def ends(trace: Trace, raw: RawFinding) -> set[Epoch]:
         if mine and event.kind == "copy":
             if _touches(event, address):
                 issued, phases, found = True, set(), set()
-        elif mine and event.kind == "credit" and issued and not phases:
+        elif issued and (
+            (mine and event.kind == "credit" and not phases)
+            or (event.kind == GIVES and event.pc in promises and (event.cta, event.warp) == issuer)
+        ):
             phases.add((event.place, event.generation))
         elif issued:
             told = event.kind == "await" and (event.place, event.generation) in phases
@@ -255,3 +264,69 @@ def lives_ordered_by_atomics(
             uses.append((*actor, event.interval))
         order.apply(event)
     return [raw for raw in asked if raw.pc not in apart]
+
+
+# -- phases that atomics order in time -------------------------------------------------------------------------------
+PHASE_CODES = frozenset(("phase-alias", "uncovered-expectation"))
+"""codes that say that nothing orders two operations on an mbarrier in time"""
+_EARLY, _LATE = 2, 3
+"""`rule` of a phase-alias finding"""
+
+
+class _InTime(PhaseOrder):
+    """What comes before what in the time of a run: each atomic comes after those at its location before it, with or
+    without fences."""
+
+    def __init__(self, uncounted: Container[int], cluster_of: Callable[[int], int]) -> None:
+        super().__init__(True, uncounted, cluster_of=cluster_of)
+        self._left: defaultdict[tuple[int, int], Clock] = defaultdict(dict)
+
+    def atomic(self, event: Event) -> None:
+        shared = event.place >> SEGMENT_SHIFT == SHARED
+        left = self._left[self._cluster_of(event.cta) if shared else -1, event.place]
+        join(self.clock((event.cta, event.warp)), left)
+        join(left, self.clock((event.cta, event.warp)))
+
+
+def phases_ordered_by_atomics(
+    trace: Trace, findings: Iterable[RawFinding], program: Program, cluster_of: Callable[[int], int] = int
+) -> list[RawFinding]:
+    """Return the findings about phases that the order of the atomics contradicts, in the time of this trace.
+
+    R1 to R5 ask which operations come before others in time.  Engines know of that by barriers and mbarriers alone; a
+    thread that draws a later number from a counter does so after the one that drew the earlier one."""
+    asked = [raw for raw in findings if raw.code in PHASE_CODES]
+    if not asked or not trace.complete:
+        return []
+    order = _InTime(uncounted_barriers(program), cluster_of)
+    made: list[tuple[Event, Epoch]] = []
+    """operations on mbarriers so far"""
+    found: list[RawFinding] = []
+    for event in trace.events:
+        if event.kind in (GIVES, TAKES, "expect", "credit"):
+            epoch = event.cta, event.warp, event.interval
+            known = [one for one, of in made if of[:2] == epoch[:2] or order.before(of, epoch[:2])]
+            found += [raw for raw in asked if raw not in found and _contradicts(raw, event, known, cluster_of)]
+            made.append((event, epoch))
+        order.apply(event)
+    return found
+
+
+def _contradicts(raw: RawFinding, event: Event, known: list[Event], cluster_of: Callable[[int], int]) -> bool:
+    """Whether an operation on an mbarrier, which comes after those that are `known`, is ordered as a finding says that
+    it is not."""
+    detail, phase = raw.detail, raw.detail["phase"]
+    if event.place != detail["address"]:
+        return False
+    known = [one for one in known if one.place == event.place and cluster_of(one.cta) == cluster_of(event.cta)]
+    if raw.code == "uncovered-expectation":
+        owner, of = (raw.pc, raw.cta, raw.warp), phase
+    else:
+        owner, of = (raw.other_pc, detail.get("other_cta", raw.cta), raw.other_warp), event.generation - 1
+    named = [one for one in known if one.generation == of and (one.pc, one.cta, one.warp) == owner]
+    if raw.code == "uncovered-expectation" or detail["rule"] == _LATE:
+        return (event.kind, event.generation) == (GIVES, phase) and bool(named)
+    if (event.pc, event.cta, event.warp) != (raw.pc, raw.cta, raw.warp):
+        return False
+    seen = any(one.kind == TAKES and one.generation == of for one in known)
+    return seen or (detail["rule"] == _EARLY and bool(named))

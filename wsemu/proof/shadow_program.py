@@ -24,6 +24,7 @@ from wsemu.model.isa import (
     AS_LOAD,
     AS_STORE,
     ATOMICS,
+    CP_ASYNC,
     FIELDS,
     LANES,
     LOCAL,
@@ -36,15 +37,16 @@ from wsemu.model.isa import (
     ROW,
     SEGMENT_SHIFT,
     SERVED,
+    SHARED,
     SIZE,
     STOPS,
     TENSOR_RANK,
     memory_shape,
 )
-from wsemu.model.matrix import WGMMA, vector_counts
+from wsemu.model.matrix import MOVES, WGMMA, move_counts, vector_counts
 from wsemu.model.program import Constant
 from wsemu.model.undefined import Source
-from wsemu.proof.unwritten import Unwritten
+from wsemu.proof.unwritten import Unwritten, Use
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -90,6 +92,10 @@ class Shadowed:
     """instructions of that one in which values are followed"""
     others: frozenset[int]
     """those of which undefined values are followed"""
+    exact: bool
+    """whether no mask has more bits than are undefined"""
+    beside: int
+    """bytes between shared memory and the masks of what is copied there; 0 if these are not followed"""
 
     def of_source(self, source: Source) -> Program:
         """Return the program that follows the values of one source alone."""
@@ -116,11 +122,13 @@ def shadowed(
     segment_of: SegmentOf | None,
     others: frozenset[int] = frozenset(),
     maps: Mapping[int, int] | None = None,
+    beside: int = 0,
 ) -> Shadowed:
     """Return a program that follows its undefined registers through the instructions that were executed, and those
     values of the instructions in `others` that are undefined: loads of bytes that nothing has written, shuffles from
-    lanes that take no part; `maps`: segment -> the array that shows which of its bytes are written."""
-    return _Writer(program, executions, segment_of, others, maps or {}).shadowed()
+    lanes that take no part; `maps`: segment -> the array that shows which of its bytes are written; `beside`: how many
+    bytes behind each byte of shared memory its mask is kept, 0 if copies in it are not followed."""
+    return _Writer(program, executions, segment_of, others, maps or {}, beside).shadowed()
 
 
 class _Writer:
@@ -133,8 +141,16 @@ class _Writer:
         segment_of: SegmentOf | None,
         others: frozenset[int],
         maps: Mapping[int, int],
+        beside: int,
     ) -> None:
         self.program, self.executions, self.others, self.maps = program, executions, others, maps
+        self.beside = beside
+        self.enters: set[int] = set()
+        """instructions that may write to shared memory, where masks are kept beside it"""
+        self.leaves: set[int] = set()
+        """those that may read it"""
+        self.unfollowed: set[int] = set()
+        """those that access it in a way that such masks do not follow"""
         analysis = Unwritten(program, executions, segment_of, others)
         self.before: dict[int, set[int]] = {}
         """instruction -> the rows that it uses, and that may be undefined before it"""
@@ -144,17 +160,19 @@ class _Writer:
         self.code_before = program.code.tolist()
         self.pc = 0
         tainted: set[int] = set()
-        for pc, steps, held, outlives in analysis.uses():
-            fields = self.code_before[pc]
-            named = {row for step in steps for row in (*step.reads, *step.operands, step.address)}
+        self.exact = True
+        for use in analysis.uses():
+            pc, fields = use.pc, self.code_before[use.pc]
+            named = {row for step in use.steps for row in (*step.reads, *step.operands, step.address)}
             named.update(row for _, rows, _ in self._steering(NAMES[fields[0]], fields) for row in rows)
-            if used := {row for row in named & held if row > 0}:
+            if used := {row for row in named & use.held if row > 0}:
                 self.before[pc] = used
                 tainted |= used
-            self.results[pc] = tuple(row for step in steps for row in step.writes)
-            if outlives:
+            self.results[pc] = tuple(row for step in use.steps for row in step.writes)
+            if use.outlives:
                 self.in_arrays.add(pc)
-        self.exact = True
+            if beside:
+                self._note_memory(use, NAMES[fields[0]], fields)
         self.end = -(-program.register_bytes // ROW) * ROW
         self.masks = {row: self._row() for row in sorted(tainted)}
         """row -> that of its mask"""
@@ -186,9 +204,9 @@ class _Writer:
             fields[_IMM] = starts[fields[_IMM]]
             if NAMES[fields[0]] == "bra" and fields[_C] >= 0:
                 fields[_C] = starts[fields[_C]]
-        covered = frozenset(pc for pc, count in enumerate(self.executions) if count)
+        covered = frozenset(pc for pc, count in enumerate(self.executions) if count and pc not in self.unfollowed)
         self.gates |= {Source("register", row): self.masks[row] for row in self._registers()}
-        return Shadowed(self._program(), own, self._sinks(), self.gates, covered, self.others)
+        return Shadowed(self._program(), own, self._sinks(), self.gates, covered, self.others, self.exact, self.beside)
 
     def _registers(self) -> list[int]:
         return [row for row, *_ in self.program.undefined if row in self.masks]
@@ -257,14 +275,18 @@ class _Writer:
     def _follow(self, fields: list[int]) -> None:
         used = self.before.get(self.pc, set())
         results = [row for row in self.results.get(self.pc, ()) if row in self.masks]
-        if not used and not results:
-            return
         name = NAMES[fields[0]]
         operation = OPERATIONS[name]
+        if self.pc in self.enters:
+            self._keep(name, fields)
+        if not used and not results:
+            return
         guard = fields[1] >> 1
         if guard in used and operation.kind != "alu":
             self._check(_STEERS.get(name, "guard"), [guard], 0)
         for kind, rows, sure in self._steering(name, fields):
+            if kind == "store" and self.pc in self.enters:  # beside it
+                continue
             self._check(kind, [row for row in rows if row in used], fields[1], sure=sure)
         if not results:
             return
@@ -280,6 +302,8 @@ class _Writer:
                 self._reduce(name, fields)
             case "async" if name in WGMMA:
                 self._accumulate(name, fields)
+            case "matrix" if name in MOVES and used - {guard, fields[5]}:
+                self._move(name, fields)
             case "warp" | "matrix" if used - {guard, fields[5]}:
                 self._exchange(used - {guard, fields[5]}, fields, results)
             case "load" | "atomic" if self.pc in self.others:
@@ -287,6 +311,8 @@ class _Writer:
             case _:
                 for row in results:
                     self._emit("mov.b64", self.masks[row], self._constant(0), guard=fields[1])
+        if self.pc in self.leaves:
+            self._load_copies(name, fields)
 
     def _check(self, kind: Kind, rows: Sequence[int], guard: int, *, sure: bool = True) -> None:
         """End the run if one of some rows is undefined in a lane that is there, under a guard."""
@@ -295,6 +321,10 @@ class _Writer:
         found = self._any([self.masks[row] for row in rows])
         if guard and guard >> 1 not in rows:
             self._emit("and.pred", found, found, self._negated(guard))
+        self._stop(kind, found, sure=sure)
+
+    def _stop(self, kind: Kind, found: int, *, sure: bool) -> None:
+        """End the run in the lanes of a predicate."""
         at = len(self.code)
         self._append([OPCODE["bra"], 2 * found + 1, 0, 0, 0, -1, at + 2, 0])
         self.sinks[at + 1] = Sink(kind, self.pc, sure)
@@ -375,8 +405,10 @@ class _Writer:
             return self._sum(what, operation.result, operands, masks)
         if what == "neg":
             return self._sum("sub", operation.result, [defined, *operands], [defined, *masks])
-        if what in ("mul", "mad"):
-            return self._product(operation.result, operands, masks)
+        if what in ("mul", "mad", "mulwide", "madwide"):
+            return self._product(operation.operands[0], operation.result, operands, masks)
+        if what == "mulhi":
+            return self._high_of_product(operation.result, operands, masks)
         if what == "setp":
             return self._compared(types, operands, masks)
         if what in ("min", "max"):
@@ -465,10 +497,10 @@ class _Writer:
             self._emit("or.b64", changes, changes, mask)
         return self._emit("and.b64", changes, changes, self._constant(_ones(type_)))
 
-    def _product(self, type_: str, operands: list[int], masks: list[int]) -> int:
+    def _product(self, of_factors: str, type_: str, operands: list[int], masks: list[int]) -> int:
         """Return all bits from the lowest one on that may differ: the lowest of one factor that may, times the lowest
         of the other that may be set."""
-        a, b = (self._value(type_, row, self.spare[n]) for n, row in enumerate(operands[:2]))
+        a, b = (self._value(of_factors, row, self.spare[n]) for n, row in enumerate(operands[:2]))
         lowest = self._constant(0)
         for n, (mask, other, of_other) in enumerate(((masks[0], b, masks[1]), (masks[1], a, masks[0]))):
             may_be = self._lowest(self._emit("or.b64", self.spare[4], other, of_other), self.spare[4])
@@ -478,6 +510,18 @@ class _Writer:
             self._emit("or.b64", lowest, lowest, mask)
         upward = self._emit("neg.b64", lowest, self._lowest(lowest, self.spare[4]))
         return self._emit("and.b64", upward, upward, self._constant(_ones(type_)))
+
+    def _high_of_product(self, type_: str, operands: list[int], masks: list[int]) -> int:
+        """Return all bits if one factor may differ, and the other be anything but 0."""
+        no, differs = self._constant(0), self._predicate(2)
+        a, b = (self._value(type_, row, self.spare[n]) for n, row in enumerate(operands))
+        for n, (mask, other, of_other) in enumerate(((masks[0], b, masks[1]), (masks[1], a, masks[0]))):
+            may_differ = self._emit("setp.ne.b64", self._predicate(0), mask, no)
+            may_be = self._emit("or.b64", self.spare[2], other, of_other)
+            some = self._emit("setp.ne.b64", self._predicate(1), may_be, no)
+            both = self._emit("and.pred", self._predicate(1), may_differ, some)
+            self._emit("or.pred" if n else "mov.pred", differs, *((differs, both) if n else (both,)))
+        return self._emit("selp.b64", self.spare[0], self._constant(_ones(type_)), no, differs)
 
     def _lowest(self, mask: int, to: int) -> int:
         """Return the lowest bit of a mask; `to` may be its row."""
@@ -558,6 +602,62 @@ class _Writer:
             self._emit("and.b64", mask, mask, self._constant(used))
             self._emit("and.b64", mask, mask, gate)
             self._emit("mov.b64", self.masks[row], mask, guard=fields[1])
+
+    def _note_memory(self, use: Use, name: str, fields: list[int]) -> None:
+        """Note whether an instruction may bring values to shared memory, or from there."""
+        kind = OPERATIONS[name].kind
+        if not (use.enters or use.leaves):
+            return
+        if kind == "store" or name in CP_ASYNC:
+            self.enters.add(use.pc)
+        elif kind == "load":
+            self.leaves.add(use.pc)
+        elif kind == "async" and not use.leaves:  # what it brings is defined: a mask that stays there has too many bits
+            self.exact = False
+        else:
+            self.unfollowed.add(use.pc)
+
+    def _in_shared(self, fields: list[int]) -> tuple[int, int]:
+        """Return the address that an instruction accesses, and whether it is in shared memory."""
+        place = self._emit("add.b64", self.spare[0], fields[3], self._constant(fields[6] & _ALL))
+        segment = self._emit("shr.u64", self.spare[1], place, self._constant(SEGMENT_SHIFT))
+        inside = self._emit("setp.eq.b64", self._predicate(4), segment, self._constant(SHARED))
+        if fields[1]:
+            self._emit("and.pred", inside, inside, self._negated(fields[1]))
+        return place, inside
+
+    def _keep(self, name: str, fields: list[int]) -> None:
+        """Store the masks of what goes to shared memory beside it; end the run for what goes elsewhere."""
+        size, count = (4, CP_ASYNC[name] // 4) if name in CP_ASYNC else memory_shape(name)[1:]
+        place, inside = self._in_shared(fields)
+        masks = [self._constant(0)] * count if name in CP_ASYNC else [
+            self._mask(fields[2] + k * ROW) for k in range(count)
+        ]  # fmt: skip
+        for k, mask in enumerate(masks):
+            narrow = self._cut(f"b{8 * size}", mask, self.spare[2])
+            self._append([OPCODE[f"st.b{8 * size}"], 2 * inside, narrow, place, 0, 0, self.beside + k * size, 0])
+        undefined = [mask for mask in masks if mask != self._constant(0)]
+        if undefined:
+            found = self._any(undefined)
+            self._emit("andn.pred", found, found, inside)
+            if fields[1]:
+                self._emit("and.pred", found, found, self._negated(fields[1]))
+            self._stop("store", found, sure=self.pc in self.in_arrays)
+
+    def _load_copies(self, name: str, fields: list[int]) -> None:
+        """Add the masks that are kept beside shared memory to those of what is loaded from there."""
+        _, size, count = memory_shape(name)
+        place, inside = self._in_shared(fields)
+        for k in range(count):
+            row = fields[2] + k * ROW
+            if row not in self.masks:
+                continue
+            at = [OPCODE[f"ld.b{8 * size}"], 2 * inside, self.spare[2], place, 0, 0, self.beside + k * size, 0]
+            self._append(at)
+            mask = self._value(f"b{8 * size}", self.spare[2], self.spare[3])
+            used = sum(255 << 8 * q for q in range(size) if not fields[7] >> k * size + q & 1)
+            mask = self._emit("and.b64", self.spare[3], mask, self._constant(used))
+            self._emit("or.b64", self.masks[row], self.masks[row], mask, guard=2 * inside)
 
     def _in_map(self, place: int, number: int, array: int) -> int:
         """Return the address of what the map of a segment has of a place in it."""
@@ -670,6 +770,20 @@ class _Writer:
         for row in results:
             mask = self._emit("selp.b64", self.spare[0], self._constant(_ALL), self._constant(0), found)
             self._emit("mov.b64", self.masks[row], mask, guard=fields[1])
+
+    def _move(self, name: str, fields: list[int]) -> None:
+        """Write the masks of elements that go to other lanes: the masks go the same way."""
+        to, given = move_counts(name)
+        rows = [self._row() for _ in range(to + given)]
+        for k, row in enumerate(rows[to:]):
+            self._cut("b32", self._mask(fields[3] + k * ROW), row)
+        moved = list(fields)
+        moved[2], moved[3] = rows[0], rows[to]
+        self._append(moved)
+        for k, row in enumerate(rows[:to]):
+            if (result := fields[2] + k * ROW) in self.masks:
+                mask = self._value("b32", row, self.spare[0])
+                self._emit("mov.b64", self.masks[result], mask, guard=fields[1])
 
     def _voted(self, masks: Sequence[int], guard: int, members: int) -> int:
         """Return the predicate of whether one of some masks has bits in any lane."""

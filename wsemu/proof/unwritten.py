@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.model.data import NamedTuple
 from wsemu.proof.taint import Analysis
 
 if TYPE_CHECKING:
@@ -21,6 +22,21 @@ if TYPE_CHECKING:
 
     from wsemu.model.program import Program
     from wsemu.proof.taint_steps import Bits, SegmentOf, Step
+
+
+class Use(NamedTuple):
+    """An executed instruction, and what it may do with values that nothing has written."""
+
+    pc: int
+    steps: list[Step]
+    held: set[int]
+    """the rows that such a value may be in before it"""
+    outlives: bool
+    """whether it writes, to arrays of the launch alone"""
+    enters: bool
+    """whether it may write to shared or local memory"""
+    leaves: bool
+    """whether it may read shared or local memory"""
 
 
 class Unwritten(Analysis):
@@ -46,9 +62,9 @@ class Unwritten(Analysis):
         for row, *_ in self._program.undefined:
             self._regions.entry[row] = self._regions.entry.get(row, 0) | 1
 
-    def uses(self) -> Iterator[tuple[int, list[Step], set[int], bool]]:
-        """Yield every executed instruction, what it does, the rows that such a register may be in before it, and
-        whether it stores to arrays of the launch alone."""
+    def uses(self) -> Iterator[Use]:
+        """Yield every executed instruction."""
+        inside = self._regions.all_of("shared", "dynamic") | self._regions.all_of("local")
         written = self._regions.all_of("global")
         starts = sorted(self._blocks)
         for start, end in zip(starts, [*starts[1:], len(self._program.code)], strict=True):
@@ -60,8 +76,11 @@ class Unwritten(Analysis):
                 at.setdefault(step.pc, []).append(step)
             for pc in range(start, end):
                 steps = at.get(pc, [])
-                stored = [self._arrays(step, state) for step in steps if step.kind == "store"]
-                yield pc, steps, held, bool(stored) and not any(arrays & ~written for arrays in stored)
+                stored = [self._arrays(step, state) for step in steps if step.kind in ("store", "atomic")]
+                loaded = [self._arrays(step, state) for step in steps if step.kind in ("load", "atomic")]
+                outlives = bool(stored) and not any(arrays & ~written for arrays in stored)
+                enters, leaves = (any(arrays & inside for arrays in each) for each in (stored, loaded))
+                yield Use(pc, steps, held, outlives, enters, leaves)
                 for step in steps:
                     self._run(step, state)
                     for row in step.writes:

@@ -92,6 +92,11 @@ def _multiplied(values: Sequence[int], masks: Masks, bits: int) -> int:
     return _upward(rest | (masks[2] if len(masks) > 2 else 0), bits)
 
 
+def _high_of_product(values: Sequence[int], masks: Masks, bits: int) -> int:
+    """Return all bits of the upper half of a product if a bit of the product may differ: not if a factor is 0."""
+    return _all_bits(values, (_multiplied(values, masks, 2 * bits),), bits)
+
+
 def _both(values: Sequence[int], masks: Masks, bits: int) -> int:
     (a, b), (of_a, of_b) = map(int, values), masks
     return of_a & of_b | of_a & b | of_b & a
@@ -188,7 +193,7 @@ def _with_sign(values: Sequence[int], masks: Masks, bits: int) -> int:
 
 _BITWISE: dict[str, Rule] = {
     "and": _both, "or": _either, "xor": _differing, "andn": _and_not, "selp": _selected, "add": _added,
-    "sub": _subtracted, "neg": _negated, "mul": _multiplied, "mad": _multiplied,
+    "sub": _subtracted, "neg": _negated, **dict.fromkeys(("mul", "mad", "mulwide", "madwide"), _multiplied), "mulhi": _high_of_product,
 }  # fmt: skip
 _OF_FLOATS: dict[str, Rule] = {
     "neg": _unless_nan(lambda values, masks, bits: masks[0]),

@@ -19,6 +19,7 @@ from wsemu.model.finding import Finding, Step
 from wsemu.model.isa import FIRST_ARRAY, LANES, LOOSE, NAMES, NO_STORE, OPERATIONS, READ, SEGMENT_SHIFT, step_word
 from wsemu.model.outcome import FENCES, Outcome, RawFinding, Trace
 from wsemu.proof.missing import missing
+from wsemu.proof.phase_edges import phases_ordered_by_atomics
 from wsemu.proof.threads import Excused, Knowledge, Made, Race, Shared
 
 if TYPE_CHECKING:
@@ -71,6 +72,15 @@ def describe_missing_fence(places: Places, pc: int, ask: Ask, address: int) -> F
         sites=[places.site(pc, f"{who} reads it"), places.site(ask.pc, f"{who} is told here", primary=False)],
         notes=[_FOUND],
         help=f"a `cuda.threadfence()` is missing behind line {places.line(ask.pc)}, where an atomic tells of it",
+    )
+
+
+def describe_phase_order(places: Places, raw: RawFinding) -> str:
+    """Return why a finding about phases is not decided that the order of the atomics contradicts."""
+    what = f"`{places.element(raw.detail['address'], raw.pc)}`"
+    return (
+        f"{places.where(raw.pc)}: phase {raw.detail['phase']} of {what} is kept apart from others by the order of "
+        "atomics alone, which is not followed for mbarriers"
     )
 
 
@@ -323,6 +333,8 @@ class Description:
         if raw.code in _BY_BARRIERS and self.bound.program.asynchronous and self._fenced():
             where = f"{self.places.where(raw.pc)}: in one order of atomics there is `{raw.code}`"
             return Decided(reasons=(f"{where}, unless fences and atomics order it",))
+        if phases_ordered_by_atomics(_trace(self.result.reached.made), [raw], self.bound.program):
+            return Decided(reasons=(describe_phase_order(self.places, raw),))
         if raw.code == "barrier-recycling":
             where = self.places.where(raw.pc)
             return Decided(reasons=(f"{where}: that a barrier is used again in time is not decided for all orders",))
