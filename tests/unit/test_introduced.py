@@ -82,3 +82,18 @@ def test_clusters_came_with_hopper():
     with pytest.raises(KernelError, match="barriers of clusters need sm_90 or later, and this launch is for sm_80"):
         wsemu.check(met, 1, 32, (np.zeros(4, np.float32),), arch="sm_80")
     assert wsemu.check(met, 1, 32, (np.zeros(4, np.float32),), arch="sm_90").verdict == "verified"
+
+
+def test_st_bulk_is_later_than_the_latest_architecture_by_name():
+    def kernel(out):
+        tile = cuda.shared.array(4, np.float32)
+        if cuda.threadIdx.x == 0:
+            ptx.st_bulk(tile, 0, 16)
+        cuda.syncthreads()
+        out[cuda.threadIdx.x] = tile[cuda.threadIdx.x]
+
+    out = np.ones(4, np.float32)
+    assert wsemu.check(kernel, 1, 4, (out,)).verdict == "verified"
+    with pytest.raises(KernelError, match="need sm_100 or later, and this launch is for sm_90") as raised:
+        wsemu.check(kernel, 1, 4, (out,), arch="sm_90")
+    assert "leave out `--arch`" in str(raised.value)

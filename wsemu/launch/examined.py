@@ -130,7 +130,7 @@ def judged(
     report = judge(
         configuration, places, notes, trace, bound.settings, begun, more, decide, gives_places,
         functools.partial(_follow, bound, outcome, initial, tried=tried),
-        functools.partial(_find_unordered_load, bound, outcome, initial),
+        functools.partial(_find_unordered_load, bound, outcome, initial, trace),
     )  # fmt: skip
     needed = together(program, configuration, bound.settings.sms) or (orders.needed if orders is not None else None)
     if bound.heap is not None:
@@ -170,13 +170,15 @@ def _follow(
     return follow(bound, outcome, initial, arisen, tried=tried, failed=failed)
 
 
-def _find_unordered_load(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) -> tuple[int, int] | None:
+def _find_unordered_load(
+    bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], trace: Tracer
+) -> tuple[int, int] | None:
     """Return a strong load of bytes that nothing has written in another order, and the first store to them."""
     if bound.program.opcodes.isdisjoint(range(N_MEMORY, N_ATOMIC)):
         return None
     from wsemu.launch.first_stores import find_unordered_load
 
-    return find_unordered_load(bound, outcome, initial)
+    return find_unordered_load(bound, outcome, initial, trace)
 
 
 def _again(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:

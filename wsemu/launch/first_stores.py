@@ -4,7 +4,8 @@ Strong accesses do not race, so nothing else orders them.  If they steer the lau
 each order executes the same instructions, but some load what is undefined.  If shared memory or an uninitialized array
 has strong stores and strong loads, two more runs look for that.  In one, strong stores also load: those that find
 unwritten bytes are the first to them.  In the other, these are plain stores: what races with one of them is a strong
-load that nothing orders.
+load that nothing orders.  A load by a thread that has stored to all of its bytes itself finds them written in any
+order.
 """
 
 from __future__ import annotations
@@ -15,7 +16,16 @@ import numpy as np
 
 from wsemu.launch.running import ran
 from wsemu.model.data import replace
-from wsemu.model.isa import ATOMICS, NAMES, OPCODE, USES_OLD
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    ATOMICS,
+    NAMES,
+    NO_STORE,
+    OPCODE,
+    OPERATIONS,
+    USES_OLD,
+    access_shape,
+)
 from wsemu.proof.liveness import live_rows
 
 if TYPE_CHECKING:
@@ -23,7 +33,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from wsemu.model.bound import Bound
-    from wsemu.model.outcome import Outcome, RawFinding
+    from wsemu.model.outcome import Outcome, RawFinding, Tracer
     from wsemu.model.program import Program
 
     Initial: TypeAlias = Callable[[], list[Any]]
@@ -32,7 +42,7 @@ UNWRITTEN = "uninitialized-read"
 RACES = ("race", "intra-warp-race")
 
 
-def find_unordered_load(bound: Bound, outcome: Outcome, initial: Initial) -> tuple[int, int] | None:
+def find_unordered_load(bound: Bound, outcome: Outcome, initial: Initial, trace_of: Tracer) -> tuple[int, int] | None:
     """Return a strong load whose value is used, and the first strong store to a byte of it, if nothing orders the store
     before the load; None if there are none."""
     program = bound.program
@@ -54,7 +64,39 @@ def find_unordered_load(bound: Bound, outcome: Outcome, initial: Initial) -> tup
         return None
     races = [raw for raw in _run(bound, _with_plain_stores(program, first), initial) if raw.code in RACES]
     pairs = {pair for raw in races for pair in ((raw.pc, raw.other_pc), (raw.other_pc, raw.pc))}
-    return min((pair for pair in pairs if pair[0] in loads and pair[1] in first), default=None)
+    pairs = {pair for pair in pairs if pair[0] in loads and pair[1] in first}
+    own = _find_loads_of_own(program, frozenset(load for load, _ in pairs), trace_of) if pairs else frozenset[int]()
+    return min((pair for pair in pairs if pair[0] not in own), default=None)
+
+
+def _find_loads_of_own(program: Program, loads: frozenset[int], trace_of: Tracer) -> frozenset[int]:
+    """Return the loads, of some, whose threads have stored to all of the bytes before, each time."""
+    shapes, stores = {}, set[int]()
+    for pc, fields in enumerate(program.code.tolist()):
+        kind = OPERATIONS[NAMES[fields[0]]].kind
+        if kind == "store" or (
+            kind == "atomic" and not fields[7] & NO_STORE and ATOMICS[NAMES[fields[0]]][0] == "exch"
+        ):
+            stores.add(pc)
+        if pc in loads or pc in stores:
+            shapes[pc] = access_shape(NAMES[fields[0]])[1]
+    trace = trace_of(loads | stores)
+    if not trace.complete:
+        return frozenset()
+    written: set[tuple[int, int, int, int]] = set()
+    """(CTA, warp, lane, byte)"""
+    found = set(loads)
+    for event in trace.events:
+        if event.kind != "access" or event.pc not in shapes:
+            continue
+        for lane, address in trace.lane_addresses(event).items():
+            start = address & ~ADDRESS_WRAPPED
+            own = {(event.cta, event.warp, lane, start + q) for q in range(shapes[event.pc])}
+            if event.pc in loads and not own <= written:
+                found.discard(event.pc)
+            if event.pc in stores:
+                written |= own
+    return frozenset(found)
 
 
 def _is_global(outcome: Outcome, pc: int) -> bool:

@@ -88,7 +88,7 @@ def _bound(
             f"`{program.name}` {needed}, a whole {needed.of}: {needed.held(configuration.arch)}; launch fewer CTAs, or "
             "smaller ones"
         )
-    if configuration.arch != LATEST:
+    if configuration.arch != LATEST or configuration.arch_chosen:  # by itself it stands for later ones, too
         from wsemu.model.introduced import check_instructions
 
         check_instructions(program, configuration.arch)

@@ -113,7 +113,7 @@ def _follow_compiled(
 ) -> Followed | None:
     """Return what the undefined values of a launch reach, followed by its own program; None if that leaves it open.
 
-    Copies in shared memory are followed if some value is copied there: the masks of its bytes are behind it then."""
+    Copies in shared memory are followed if some value is copied there."""
     from wsemu.machine.memory.cell_bits import MAX_INSTRUCTIONS
 
     arisen = _noted(bound, findings)
@@ -189,8 +189,8 @@ def _noted(bound: Bound, findings: Sequence[RawFinding]) -> dict[Source, Arisen]
 
 
 def _shadowed(bound: Bound, executions: Sequence[int], others: frozenset[int], beside: int = 0) -> Shadowed:
-    """Return the program that follows undefined values, with copies in shared memory if their masks are so many bytes
-    `beside` them; the one of the launch before, if that executed the same instructions."""
+    """Return the program that follows undefined values; the one of the launch before, if that executed the same
+    instructions.  `beside`: the distance in bytes of masks of copies in shared memory, 0 if these are not followed."""
     from wsemu.launch.binding import address_rows
 
     rows = address_rows(bound.program, bound.rows, bound.names, bound.arrays)

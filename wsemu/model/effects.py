@@ -91,7 +91,7 @@ _BULK, _TENSOR, _MAP = (
     Family(90, "fences of the tensormap proxy"),
 )
 _WGMMA, _REGISTERS, _CLUSTER = Family(90, "`wgmma`"), Family(90, "`setmaxnreg`"), Family(90, "barriers of clusters")
-_ANY = Family(0, "")
+_ZERO, _ANY = Family(100, "stores of zeros (`st.bulk`)"), Family(0, "")
 
 _STILL = Moves("", "", False, False, "", False, "")
 _BYTES_OF_THREADS = Moves("global", "shared", False, False, "generic", True, "bytes")
@@ -144,7 +144,7 @@ _BY_WORD: Final[dict[str, Effects]] = {
     "bulk.commit": Effects(_BULK, "commit of bulk copies", "uses", "commit", "", "", "bulk", "cta", "", _STILL),
     "bulk.wait": Effects(_BULK, "wait for bulk copies", "uses", "landed", "", "groups", "bulk", "cta", "", _STILL),
     "bulk.prefetch": Effects(_BULK, "prefetch", "uses", "", "", "", "", "cta", "", _BYTES_AHEAD),
-    "bulk.zero": Effects(_BULK, "store of zeros", "uses", "copy", "", "", "", "cta", "", _ZEROS),
+    "bulk.zero": Effects(_ZERO, "store of zeros", "uses", "copy", "", "", "", "cta", "", _ZEROS),
     "bulk.send": Effects(_BULK, "bulk copy", "copies with", "copy", "", "", "", "cluster", "", _BYTES_ACROSS),
     "bulk.send_reduce": Effects(_BULK, "bulk reduction", "copies with",
         "copy", "", "", "", "cluster", "", _BYTES_COMBINED_ACROSS),

@@ -25,8 +25,8 @@ _ARRIVE, _PROXY = OPCODE["mbarrier.arrive"], OPCODE["fence.proxy"]
 
 
 def check_instructions(program: Program, arch: str) -> None:
-    """KernelError for the first instruction of a program that `arch` does not have."""
-    given = number_of(arch)
+    """Raise a KernelError for the first instruction of a program that `arch` does not have."""
+    given, latest = number_of(arch), number_of(LATEST)
     for pc, fields in enumerate(program.code.tolist()):
         family = _NEEDS.get(fields[0], _OLD)
         if fields[0] == _ARRIVE and fields[7] & EXPECT:
@@ -37,5 +37,7 @@ def check_instructions(program: Program, arch: str) -> None:
             raise KernelError(
                 f"{family.called} need sm_{family.since} or later, and this launch is for {arch}",
                 program.spans[program.span_of[pc]],
-                f"choose one that has them, such as `--arch {LATEST}`",
+                "leave out `--arch`"
+                if family.since > latest
+                else f"choose one that has them, such as `--arch {LATEST}`",
             )

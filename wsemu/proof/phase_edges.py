@@ -274,8 +274,7 @@ _EARLY, _LATE = 2, 3
 
 
 class _InTime(PhaseOrder):
-    """What comes before what in the time of a run: each atomic comes after those at its location before it, with or
-    without fences."""
+    """Clocks of the time of a run: each atomic comes after earlier ones at its location, with or without fences."""
 
     def __init__(self, uncounted: Container[int], cluster_of: Callable[[int], int]) -> None:
         super().__init__(True, uncounted, cluster_of=cluster_of)
@@ -293,8 +292,8 @@ def phases_ordered_by_atomics(
 ) -> list[RawFinding]:
     """Return the findings about phases that the order of the atomics contradicts, in the time of this trace.
 
-    R1 to R5 ask which operations come before others in time.  Engines know of that by barriers and mbarriers alone; a
-    thread that draws a later number from a counter does so after the one that drew the earlier one."""
+    R1 to R5 depend on the order in time, which engines derive from barriers and mbarriers alone.  A thread that draws a
+    number from a counter does so after those that drew earlier ones."""
     asked = [raw for raw in findings if raw.code in PHASE_CODES]
     if not asked or not trace.complete:
         return []
@@ -313,8 +312,7 @@ def phases_ordered_by_atomics(
 
 
 def _contradicts(raw: RawFinding, event: Event, known: list[Event], cluster_of: Callable[[int], int]) -> bool:
-    """Whether an operation on an mbarrier, which comes after those that are `known`, is ordered as a finding says that
-    it is not."""
+    """Return whether an operation on an mbarrier, which comes after those that are `known`, contradicts a finding."""
     detail, phase = raw.detail, raw.detail["phase"]
     if event.place != detail["address"]:
         return False

@@ -93,9 +93,9 @@ class Shadowed:
     others: frozenset[int]
     """those of which undefined values are followed"""
     exact: bool
-    """whether no mask has more bits than are undefined"""
+    """no mask has more bits than are undefined"""
     beside: int
-    """bytes between shared memory and the masks of what is copied there; 0 if these are not followed"""
+    """bytes between shared memory and the masks of copies in it; 0 if these are not followed"""
 
     def of_source(self, source: Source) -> Program:
         """Return the program that follows the values of one source alone."""
@@ -126,8 +126,8 @@ def shadowed(
 ) -> Shadowed:
     """Return a program that follows its undefined registers through the instructions that were executed, and those
     values of the instructions in `others` that are undefined: loads of bytes that nothing has written, shuffles from
-    lanes that take no part; `maps`: segment -> the array that shows which of its bytes are written; `beside`: how many
-    bytes behind each byte of shared memory its mask is kept, 0 if copies in it are not followed."""
+    lanes that take no part; `maps`: segment -> the array that shows which of its bytes are written; `beside`: the
+    distance in bytes from shared memory to the masks of its bytes, 0 if copies in it are not followed."""
     return _Writer(program, executions, segment_of, others, maps or {}, beside).shadowed()
 
 
@@ -148,9 +148,9 @@ class _Writer:
         self.enters: set[int] = set()
         """instructions that may write to shared memory, where masks are kept beside it"""
         self.leaves: set[int] = set()
-        """those that may read it"""
+        """instructions that may read it"""
         self.unfollowed: set[int] = set()
-        """those that access it in a way that such masks do not follow"""
+        """accesses to it that such masks do not follow"""
         analysis = Unwritten(program, executions, segment_of, others)
         self.before: dict[int, set[int]] = {}
         """instruction -> the rows that it uses, and that may be undefined before it"""
@@ -497,10 +497,10 @@ class _Writer:
             self._emit("or.b64", changes, changes, mask)
         return self._emit("and.b64", changes, changes, self._constant(_ones(type_)))
 
-    def _product(self, of_factors: str, type_: str, operands: list[int], masks: list[int]) -> int:
+    def _product(self, factor_type: str, type_: str, operands: list[int], masks: list[int]) -> int:
         """Return all bits from the lowest one on that may differ: the lowest of one factor that may, times the lowest
         of the other that may be set."""
-        a, b = (self._value(of_factors, row, self.spare[n]) for n, row in enumerate(operands[:2]))
+        a, b = (self._value(factor_type, row, self.spare[n]) for n, row in enumerate(operands[:2]))
         lowest = self._constant(0)
         for n, (mask, other, of_other) in enumerate(((masks[0], b, masks[1]), (masks[1], a, masks[0]))):
             may_be = self._lowest(self._emit("or.b64", self.spare[4], other, of_other), self.spare[4])
@@ -604,7 +604,7 @@ class _Writer:
             self._emit("mov.b64", self.masks[row], mask, guard=fields[1])
 
     def _note_memory(self, use: Use, name: str, fields: list[int]) -> None:
-        """Note whether an instruction may bring values to shared memory, or from there."""
+        """Note an instruction that may move values into or out of shared memory."""
         kind = OPERATIONS[name].kind
         if not (use.enters or use.leaves):
             return
@@ -612,13 +612,13 @@ class _Writer:
             self.enters.add(use.pc)
         elif kind == "load":
             self.leaves.add(use.pc)
-        elif kind == "async" and not use.leaves:  # what it brings is defined: a mask that stays there has too many bits
+        elif kind == "async" and not use.leaves:  # it writes defined values: a mask that remains has too many bits
             self.exact = False
         else:
             self.unfollowed.add(use.pc)
 
-    def _in_shared(self, fields: list[int]) -> tuple[int, int]:
-        """Return the address that an instruction accesses, and whether it is in shared memory."""
+    def _locate_in_shared(self, fields: list[int]) -> tuple[int, int]:
+        """Return the address that an instruction accesses, and the predicate of the lanes that access shared memory."""
         place = self._emit("add.b64", self.spare[0], fields[3], self._constant(fields[6] & _ALL))
         segment = self._emit("shr.u64", self.spare[1], place, self._constant(SEGMENT_SHIFT))
         inside = self._emit("setp.eq.b64", self._predicate(4), segment, self._constant(SHARED))
@@ -627,9 +627,9 @@ class _Writer:
         return place, inside
 
     def _keep(self, name: str, fields: list[int]) -> None:
-        """Store the masks of what goes to shared memory beside it; end the run for what goes elsewhere."""
+        """Store masks beside values in shared memory; end the run if an undefined value is stored elsewhere."""
         size, count = (4, CP_ASYNC[name] // 4) if name in CP_ASYNC else memory_shape(name)[1:]
-        place, inside = self._in_shared(fields)
+        place, inside = self._locate_in_shared(fields)
         masks = [self._constant(0)] * count if name in CP_ASYNC else [
             self._mask(fields[2] + k * ROW) for k in range(count)
         ]  # fmt: skip
@@ -645,9 +645,9 @@ class _Writer:
             self._stop("store", found, sure=self.pc in self.in_arrays)
 
     def _load_copies(self, name: str, fields: list[int]) -> None:
-        """Add the masks that are kept beside shared memory to those of what is loaded from there."""
+        """Add the masks beside shared memory to those of loaded values."""
         _, size, count = memory_shape(name)
-        place, inside = self._in_shared(fields)
+        place, inside = self._locate_in_shared(fields)
         for k in range(count):
             row = fields[2] + k * ROW
             if row not in self.masks:
@@ -772,7 +772,7 @@ class _Writer:
             self._emit("mov.b64", self.masks[row], mask, guard=fields[1])
 
     def _move(self, name: str, fields: list[int]) -> None:
-        """Write the masks of elements that go to other lanes: the masks go the same way."""
+        """Move the masks of elements to other lanes as the operation moves the elements."""
         to, given = move_counts(name)
         rows = [self._row() for _ in range(to + given)]
         for k, row in enumerate(rows[to:]):

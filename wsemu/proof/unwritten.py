@@ -32,11 +32,11 @@ class Use(NamedTuple):
     held: set[int]
     """the rows that such a value may be in before it"""
     outlives: bool
-    """whether it writes, to arrays of the launch alone"""
+    """it writes, and only to arrays of the launch"""
     enters: bool
-    """whether it may write to shared or local memory"""
+    """it may write to shared or local memory"""
     leaves: bool
-    """whether it may read shared or local memory"""
+    """it may read shared or local memory"""
 
 
 class Unwritten(Analysis):

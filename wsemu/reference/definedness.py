@@ -193,7 +193,8 @@ def _with_sign(values: Sequence[int], masks: Masks, bits: int) -> int:
 
 _BITWISE: dict[str, Rule] = {
     "and": _both, "or": _either, "xor": _differing, "andn": _and_not, "selp": _selected, "add": _added,
-    "sub": _subtracted, "neg": _negated, **dict.fromkeys(("mul", "mad", "mulwide", "madwide"), _multiplied), "mulhi": _high_of_product,
+    "sub": _subtracted, "neg": _negated, "mulhi": _high_of_product,
+    **dict.fromkeys(("mul", "mad", "mulwide", "madwide"), _multiplied),
 }  # fmt: skip
 _OF_FLOATS: dict[str, Rule] = {
     "neg": _unless_nan(lambda values, masks, bits: masks[0]),

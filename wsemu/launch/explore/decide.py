@@ -14,6 +14,7 @@ from wsemu.launch.explore.describe import Description
 from wsemu.launch.explore.methods import decide_by_counter_abstraction, decide_thread_modularly, judge_room
 from wsemu.launch.explore.nodes import Reached, Result
 from wsemu.launch.explore.polls import Polls, polled
+from wsemu.launch.explore.readings import KINDS, find_idle, follow_order
 from wsemu.launch.explore.replays import DiffersError, Replays, followed
 from wsemu.launch.explore.search import Search, is_warning
 from wsemu.launch.explore.session import Ask, Session
@@ -49,6 +50,8 @@ MOST_CTAS, MOST_THREADS = 64, 2048
 """of a launch whose orders are tried: all are alive at once"""
 LANES_PER_UNIT = 256
 """lanes that wait before ordered accesses at first, which double the time that a step takes"""
+MAX_FOLLOWED = 20_000
+"""warp instructions of a launch whose undefined values are followed in an order"""
 FEW_STEPS = 400
 """of a search before CTAs are counted: it says more of what is left in arrays"""
 
@@ -144,6 +147,7 @@ class _Attempt:
         self.bound, self.places, self.ordered, self.data, self.first = bound, places, ordered, data, first
         self.logged = frozenset(find_kinds(bound, ACCESSES))
         self.initial = copy_arrays(bound)
+        self.idle = find_idle(bound, places.segment_of.get)
 
     def decided(self, left: list[Any] | None) -> Decided | None:
         bound, ordered = self.bound, self.ordered
@@ -183,6 +187,8 @@ class _Attempt:
             result = search.sample() if result.why in ("steps", "lanes") else result
             if result.race and not bound.settings.lockstep and self._may_excuse(result.race):
                 result = self._searched(session, Lenient)
+            if result.findings and not asynchronous:
+                self._follow(result)
             if result.decided and asynchronous:
                 _judge_histories(Replays(bound, ordered, self.logged, self.initial), result, self.places.outcome)
             met = together(session) if result.decided and session.ctas > 1 else None
@@ -198,6 +204,18 @@ class _Attempt:
             if left is not None:
                 put_back(bound, left)
             session.close()
+
+    def _follow(self, result: Result) -> None:
+        """Let the finding of an order say what its undefined value reaches there; it is none if that is nothing."""
+        raw = next((raw for raw in result.findings if raw.code not in KINDS and not is_warning(raw)), None)
+        undefined = [raw for raw in result.findings if raw.code in KINDS and not self.idle(raw)]
+        if raw is not None or not undefined or self.places.outcome.warp_instructions > MAX_FOLLOWED:
+            return
+        put_back(self.bound, self.initial)
+        found = (follow_order(self.bound, self.ordered, result.reached.asks, raw) for raw in undefined)
+        result.findings = [raw for raw in found if raw is not None][:1]
+        if not result.findings:
+            result.why = "undefined"
 
     def _by(self, method: Method, session: Session, begin: functools.partial[Knowledge]) -> Decided | None:
         """What a method says, from the arrays as they were."""
@@ -221,6 +239,7 @@ class _Attempt:
                     lambda shared: Knowledge(bound.program, session.ctas, 1, shared=shared, lockstep=False, **options),
                     reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
                     samples=False,
+                    idle=self.idle,
                 )
 
             result = search().run()
@@ -263,6 +282,7 @@ class _Attempt:
             reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
             named=None if bound.program.asynchronous else _named(bound),
             samples=samples,
+            idle=self.idle,
         )
         if most:
             search.most, search.more = min(most, search.most), 1

@@ -211,6 +211,7 @@ class Description:
             "room": "more asynchronous operations than are followed",
             "shared": "atomics in shared memory beside mbarriers or copies",
             "rounds": "a loop that waits and touches other memory meanwhile",
+            "undefined": "a read of uninitialized memory, whose value reaches nothing so far",
             "circle": "threads that may go round for ever",
             "apart": "lanes of a warp that may run ahead of the others to an atomic",
         }

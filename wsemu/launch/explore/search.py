@@ -81,10 +81,11 @@ class Search:
         apart: Callable[[int, list[Ask]], bool] = lambda cta, asks: False,
         reads: Callable[[int], bool] = lambda pc: False,
         samples: bool = True,
+        idle: Callable[[RawFinding], bool] = lambda raw: False,
     ) -> None:
         """`apart` says whether lanes of a CTA, as it is, may run ahead of others, `reads` whether an ordered access
-        writes nothing in any case; `named` are stores where the number of a CTA leads; `samples`: where all orders are
-        too many, some are drawn."""
+        writes nothing in any case, `idle` whether a finding is of an undefined value that reaches nothing; `named` are
+        stores where the number of a CTA leads; `samples`: where all orders are too many, some are drawn."""
         self.session, self.begin, self.most = session, begin, int(MOST_STEPS * session.effort)
         self.all, self.effort = self.most, session.effort
         self.spent = 0.0
@@ -93,7 +94,7 @@ class Search:
         self.paused: tuple[list[Node], list[bytes]] | None = None
         """the path, and its keys, of a search that has used up its steps"""
         self.apart, self.reads, self.named = apart, reads, named
-        self.asynchronous, self.samples = session.asynchronous, samples
+        self.asynchronous, self.samples, self.idle = session.asynchronous, samples, idle
         self.shared = Shared()
         self.users: dict[tuple[int, int], dict[tuple[int, int, int], bool]] = {}
         """place -> (CTA or `_ANY`, warp, lane) of those that touch it in an ordered way -> whether they may write"""
@@ -339,7 +340,7 @@ class Search:
             for ask in lanes:
                 self.result.steps += 1
                 self.spent += 1
-                if session.go(ask).findings or session.digest_memory() != node.digest:
+                if not all(map(self._passes, session.go(ask).findings)) or session.digest_memory() != node.digest:
                     return False
             if session.digest(cta) != node.digests[cta]:
                 return False
@@ -473,15 +474,16 @@ class Search:
         self.shared.grown |= self.session.grown
         self.session.grown = False
         result = self.result
-        for raw in filter(is_warning, moved.findings):
-            self.warned.setdefault((raw.code, raw.pc), raw)
+        for raw in moved.findings:
+            if is_warning(raw) or (raw.code == "undefined-shuffle" and self.idle(raw)):
+                self.warned.setdefault((raw.code, raw.pc), raw)
         if self.named and (self._meets(moved.made) or self._shares()):
             raise _NamesError
         if self.shared.grown and not self.wanders:
             raise _NewsError
         if races:
             result.race = races[0]
-        elif errors := [raw for raw in moved.findings if not is_warning(raw)]:
+        elif errors := [raw for raw in moved.findings if not self._passes(raw)]:
             result.findings = errors
         elif moved.status not in ("done", "stands"):
             result.why = moved.status
@@ -493,6 +495,10 @@ class Search:
             return True
         result.reached = node.reached()
         return False
+
+    def _passes(self, raw: RawFinding) -> bool:
+        """Return whether a finding does not end the search."""
+        return is_warning(raw) or self.idle(raw)
 
     def _meets(self, made: Iterable[Made]) -> bool:
         """Whether something else touches arrays of which CTAs have places by their numbers."""
@@ -533,7 +539,7 @@ class Search:
             list(node.saved), node.memory, list(node.digests), memory, list(node.status), list(node.asks),
             node.knowledge.copy(), node.number + len(moved.made), node, ask, moved.made,
         )  # fmt: skip
-        if same and all(map(is_warning, moved.findings)):  # it waits; that it knows more now makes nothing worse
+        if same and all(map(self._passes, moved.findings)):  # it waits; that it knows more now makes nothing worse
             if not self._judge(child, cta, moved, node.number):  # what is polled may be written by a plain store
                 return None
             if any(one.event.kind == "access" and one.event.pc != ask.pc for one in moved.made):

@@ -18,6 +18,7 @@ from wsemu.reference.run import Launch
 if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.proof.names import Named
+    from wsemu.reference.undefined import Undefined
 
 
 _DROPPED = (*FENCES, "atomic")
@@ -31,8 +32,10 @@ class SlowSession:
     """The same on the reference interpreter."""
 
     def __init__(
-        self, bound: Bound, ordered: frozenset[int], logged: frozenset[int], looking: Looking = TRYING
-    ) -> None:
+        self, bound: Bound, ordered: frozenset[int], logged: frozenset[int], looking: Looking = TRYING, *,
+        undefined: Undefined | None = None,
+    ) -> None:  # fmt: skip
+        """`undefined` follows undefined values, of CTAs none of which is put back."""
         configuration, chosen = bound.configuration, bound.settings
         self.looking, self.asynchronous = looking, bound.program.asynchronous
         self.program, self.segments = bound.program, bound.segments
@@ -46,10 +49,12 @@ class SlowSession:
         )  # fmt: skip
 
         def make() -> Launch:
-            return Launch(
+            launch = Launch(
                 bound.program, Grouping(configuration.grid), configuration.block, bound.rows, bound.segments,
                 configuration.dynamic_shared, chosen.budget, options,
             )  # fmt: skip
+            launch.undefined = undefined
+            return launch
 
         self.run = OrderedRun(make, ordered)
         self.ctas = self.run.total

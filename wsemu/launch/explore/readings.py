@@ -1,0 +1,58 @@
+"""Undefined values that arise in some order of atomics: whether they reach anything there."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from wsemu.model.data import replace
+from wsemu.model.undefined import SINKS, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.launch.explore.session import Ask
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import RawFinding
+    from wsemu.proof.taint_steps import SegmentOf
+
+KINDS = {"uninitialized-read": "load", "undefined-shuffle": "shuffle"}
+"""codes of undefined values -> kind of the source"""
+
+
+def find_idle(bound: Bound, segment_of: SegmentOf) -> Callable[[RawFinding], bool]:
+    """Return a predicate of findings whose undefined value reaches nothing in any order."""
+
+    @functools.cache
+    def is_idle(pc: int) -> bool:
+        from wsemu.proof.unwritten import Unwritten
+
+        everything = [1] * len(bound.program.code)
+        return (
+            Unwritten(replace(bound.program, undefined=[]), everything, segment_of, frozenset((pc,))).reached() is None
+        )
+
+    return lambda raw: raw.code in KINDS and is_idle(raw.pc)
+
+
+def follow_order(bound: Bound, ordered: frozenset[int], order: tuple[Ask, ...], raw: RawFinding) -> RawFinding | None:
+    """Return a finding with what its value reaches in an order; None if it reaches nothing there.  The arrays have
+    their initial contents, and are restored."""
+    from wsemu.launch.explore.arrays import arrays_restored
+    from wsemu.launch.explore.slow_session import SlowSession
+    from wsemu.reference.undefined import Undefined
+
+    undefined = Undefined(bound.program)
+    with arrays_restored(bound):
+        session = SlowSession(bound, ordered, frozenset(), undefined=undefined)
+        session.start()
+        for ask in order:
+            session.go(ask)
+    reach = undefined.followed().reached.get(Source(KINDS[raw.code], raw.pc))  # type: ignore[arg-type]
+    if reach is None:
+        return None
+    detail = {
+        "sink": SINKS.index(reach.sink), "sink_pc": reach.pc, "sink_cta": reach.cta, "sink_warp": reach.warp,
+        "sink_lane": reach.lane,
+    }  # fmt: skip
+    return replace(raw, detail=raw.detail | detail)
