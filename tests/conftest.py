@@ -40,6 +40,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="write the diagnostics of today as the expected ones")
 
 
+@pytest.fixture(autouse=True)
+def _streams_of_its_own() -> None:
+    """Streams and events of another test are those of another program."""
+    recording = sys.modules.get("wsemu.host.recorder")
+    if recording is not None:
+        recording.recorder.reset()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """The whole suite takes the processors of a small machine; tests that are named run in one process, as do those

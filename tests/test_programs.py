@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wsemu.checkers.registry import module_of
+from wsemu.host.recorder import recorder
 from wsemu.launch.hooks import observers, traceable
 from wsemu.model import settings
 from wsemu.model.codes import CHECKER_OF, CODES
+from wsemu.model.finding import BETWEEN
 from wsemu.report.terminal import render
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ def run(path: Path, engine: settings.Engine = "vm", arguments: list[str] | None 
     """The reports of all launches of a program."""
     reports: list[Report] = []
     argv = sys.argv
+    recorder.reset()
     observers.append(reports.append)
     traceable.append(as_declared)
     try:
@@ -160,7 +163,8 @@ def test_a_bug_is_found_where_it_is(path: Path) -> None:
     reports = agree(path)
     assert not list(unexpected(path, reports))
     failed = any(severity(code) == "error" or code in ESCALATED for *_, code in marks(path))
-    assert {report.verdict for report in reports} == {"failed" if failed else "verified"}
+    told = [report for report in reports if report.kernel == BETWEEN] or reports  # launches of such a program are right
+    assert {report.verdict for report in told} == {"failed" if failed else "verified"}
 
 
 @programs(FAIL + INCOMPLETE)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from wsemu.launch.replay.run import replay as replay
     from wsemu.launch.result import CheckFailed as CheckFailed
     from wsemu.launch.result import Report as Report
+    from wsemu.launch.sequence import Sequence as Sequence
     from wsemu.launch.tracing import trace as trace
     from wsemu.launch.transfer import TransferCase as TransferCase
     from wsemu.launch.transfer import check_transfer as check_transfer
@@ -51,6 +52,7 @@ _HOME = {
     "Finding": "wsemu.model.finding",
     "KernelError": "wsemu.model.errors",
     "Report": "wsemu.launch.result",
+    "Sequence": "wsemu.launch.sequence",
     "Surface": "wsemu.model.texture",
     "SweepFailed": "wsemu.campaign.sweep",
     "TensorMap": "wsemu.model.tensor_map",
@@ -92,6 +94,7 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "Report",
     "Finding",
     "CheckFailed",
+    "Sequence",
     "Surface",
     "SweepFailed",
     "UsageError",

@@ -265,6 +265,9 @@ def _in_force(item: pytest.Item) -> AbstractContextManager[object]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     item.stash[_SETTINGS] = _settings_of(item)
+    recording = sys.modules.get("wsemu.host.recorder")
+    if recording is not None:  # streams of another test are those of another program
+        recording.recorder.reset()
     with _in_force(item):
         return (yield)
 

@@ -18,7 +18,7 @@ FLOORS = (
     ("app", "campaign", "host"),
     ("report", "launch"),
     ("checkers", "", "repair"),
-    ("evidence", "backends"),
+    ("evidence", "between", "backends"),
     ("frontend", "machine", "reference"),
     ("language", "proof"),
     ("model",),

@@ -9,9 +9,11 @@ import pytest
 
 from wsemu.checkers.page import SECTIONS
 from wsemu.checkers.page import page as page_of
+from wsemu.host.recorder import recorder
 from wsemu.launch.hooks import observers
-from wsemu.model.codes import CODES
+from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.model.errors import UsageError
+from wsemu.model.finding import BETWEEN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,8 +24,8 @@ ESCALATED = {"undefined-shuffle"}
 """codes of warnings that are errors in these programs, for what their values reach"""
 
 
-def reports(program: str, file: Path) -> list[Report]:
-    """What the launches of a program come to."""
+def reports(program: str, file: Path, *, between: bool) -> list[Report]:
+    """What the launches of a program come to; `between`: it is about what happens between them."""
     found: list[Report] = []
     file.write_text(program, encoding="utf-8")
     linecache.checkcache()
@@ -32,6 +34,10 @@ def reports(program: str, file: Path) -> list[Report]:
         exec(compile(program, str(file), "exec"), {"__name__": "__main__"})
     finally:
         observers.remove(found.append)
+    if between:
+        recorder.reset()
+        assert {report.verdict for report in found if report.kernel != BETWEEN} == {"verified"}
+        return [report for report in found if report.kernel == BETWEEN] or found[-1:]
     assert len(found) == 1, "a page's program launches one kernel"
     return found
 
@@ -47,14 +53,14 @@ def test_a_page_has_its_sections(code):
 
 @pytest.mark.parametrize("code", CODES)
 def test_the_bad_kernel_has_the_bug(code, tmp_path):
-    (report,) = reports(page_of(code).bad, tmp_path / "bad.py")
+    (report,) = reports(page_of(code).bad, tmp_path / "bad.py", between=CHECKER_OF[code] == "between")
     assert code in [finding.code for finding in report.findings]
     assert report.verdict == ("failed" if CODES[code][0] == "error" or code in ESCALATED else "verified")
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_the_good_kernel_is_verified(code, tmp_path):
-    (report,) = reports(page_of(code).good, tmp_path / "good.py")
+    (report,) = reports(page_of(code).good, tmp_path / "good.py", between=CHECKER_OF[code] == "between")
     assert report.verdict == "verified"
     assert not report.findings
 

@@ -441,6 +441,7 @@ def test_device_arrays_do_as_numbas():
     assert type(cuda.pinned_array_like(device)) is np.ndarray
     with cuda.mapped(host) as view:
         count[1, 32](view)
+        cuda.synchronize()
     assert host.sum() == 6
     with pytest.raises(UsageError, match="float32 does not fit into one of float64: convert it with `astype`"):
         device.copy_to_host(np.zeros(6))

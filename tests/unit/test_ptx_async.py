@@ -17,6 +17,8 @@ from wsemu.model.isa import (
     BULK_REDUCTIONS,
     CLUSTER_ALIGNED,
     FIELDS,
+    GRID_TRIGGER,
+    GRID_WAIT,
     NAMES,
     NARROW,
     OPERATIONS,
@@ -195,10 +197,10 @@ FORMS: dict[str, list[tuple[Any, ...]]] = {
     "elect.sync %r5|%p2, %r4;": [("elect.sync", N, 0)],
     "setmaxnreg.inc.sync.aligned.u32 232;": [("setmaxnreg.inc", 232, 0)],
     "setmaxnreg.dec.sync.aligned.u32 40;": [("setmaxnreg.dec", 40, 0)],
+    "griddepcontrol.wait;": [("show", 0, GRID_WAIT)],
+    "griddepcontrol.launch_dependents;": [("show", 0, GRID_TRIGGER)],
 }  # fmt: skip
 NOTHING = """
-griddepcontrol.wait;
-griddepcontrol.launch_dependents;
 prefetch.global.L1 [%rd1];
 prefetch.local.L2 [%rd1];
 prefetch.L2::evict_normal [%rd1];

@@ -12,7 +12,7 @@ from wsemu.launch.check import not_run
 from wsemu.launch.hooks import advancing, hooked, observers, refused, starting
 from wsemu.model.data import dataclass, field
 from wsemu.model.errors import MistypedError, UnsupportedError
-from wsemu.model.finding import MOST_SHOWN
+from wsemu.model.finding import BETWEEN, MOST_SHOWN
 from wsemu.report.diagnostic import clean, plural
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Launches:
     fixes: Fixes | None = None
     advance: Advance = field(default_factory=Advance)
     verdicts: list[Verdict] = field(default_factory=list)
+    between: list[Verdict] = field(default_factory=list)
+    """verdicts of reports between launches, without verified ones"""
     kernels: set[str] = field(default_factory=set)
     reasons: dict[str, None] = field(default_factory=dict)
     """why launches are incomplete, in the order in which they came"""
@@ -91,8 +93,11 @@ class Launches:
         self.running = ""
         if self.fixes is not None:
             self.fixes.observe(report)
-        self.verdicts.append(report.verdict)
-        self.kernels.add(report.kernel)
+        if report.kernel == BETWEEN:
+            self.between += [report.verdict] * (report.verdict != "verified")
+        else:
+            self.verdicts.append(report.verdict)
+            self.kernels.add(report.kernel)
         self.reasons.update(dict.fromkeys(report.reasons))
         self.warnings += len(report.warnings)
         self.used.update((entry.file, entry.line) for entry in report.suppressed)
@@ -155,9 +160,10 @@ class Launches:
 
     @property
     def exit_code(self) -> int:
-        if self.count("failed"):
+        verdicts = {*self.verdicts, *self.between}
+        if "failed" in verdicts:
             return FAILED
-        return INCOMPLETE if self.count("incomplete") else 0
+        return INCOMPLETE if "incomplete" in verdicts else 0
 
     def idle(self) -> None:
         """Suppressions that no launch had a use for."""
@@ -169,12 +175,15 @@ class Launches:
         """The sum over all launches, where there is more than one or nothing else was said."""
         if self.left_out:
             self.printer.text(f"{plural(self.left_out, 'finding')} not shown: raise `--limit`", "warning")
-        if len(self.verdicts) <= (not self.quiet):
+        if len(self.verdicts) <= (not self.quiet) and not self.between:
             return
         parts = [f"{self.count(v)} {v}" for v in ("verified", "failed", "incomplete") if self.count(v)]
         if self.reasons:
             parts[-1] += f" ({', '.join(self.reasons)})"
         extent = f"{plural(len(self.kernels), 'kernel')}, {plural(len(self.verdicts), 'launch', 'es')}"
+        if self.between:
+            counts = [f"{self.between.count(v)} {v}" for v in ("failed", "incomplete", "verified") if v in self.between]
+            parts.append(f"between launches: {', '.join(counts)}")
         more = f"; {plural(self.warnings, 'warning')}, shown by `wsemu check`" if self.quiet and self.warnings else ""
         self.printer.text(f"{extent}: {', '.join(parts)}{more}", "strong")
 

@@ -57,6 +57,19 @@ def accepted(
     return kept, left_out, [*void, *(_unused(s) for s in idle)]
 
 
+def accept_at_lines(finding: Finding, settings: Settings) -> Suppressed | None:
+    """Return a finding of the host's lines as accepted if a suppression accepts it, None otherwise."""
+    known = [*settings.suppressions]
+    for site in finding.sites:
+        comments = (one for one in _comments(_text(site.file)) if not one.problem and one.line == site.line)
+        known += [Suppression(c.codes, c.reason, (site.file, c.line), "source", site.file, c.line) for c in comments]
+    by = next((one for one in known if accepts(one, finding, "")), None)
+    if by is None:
+        return None
+    file, line = by.written
+    return Suppressed(finding=finding, reason=by.reason, file=file, line=line, kind=by.kind)
+
+
 def accepts(suppression: Suppression, finding: Finding, kernel: str) -> bool:
     """Whether a finding of a launch of `kernel` is one that the user accepts."""
     return finding.code in suppression.codes and any(_is_at(suppression, site, kernel) for site in finding.places)

@@ -1,4 +1,4 @@
-"""Numba-CUDA's host functions on a machine without a GPU: streams run in order, and there is one device, the emulator.
+"""Numba-CUDA's host functions on a machine without a GPU: work runs at once, and there is one device, the emulator.
 
 They are here so that ordinary scripts run unchanged.
 """
@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from wsemu.between.order import Event as OrderEvent
+from wsemu.host.recorder import recorder
 from wsemu.language.markers import NotModelled, unknown
 from wsemu.model import settings
 from wsemu.model.arch import limits, number_of
@@ -31,8 +34,10 @@ from wsemu.model.device_array import managed_array as managed_array
 from wsemu.model.device_array import mapped as mapped
 from wsemu.model.device_array import mapped_array as mapped_array
 from wsemu.model.device_array import mapped_array_like as mapped_array_like
+from wsemu.model.device_array import observers as array_observers
 from wsemu.model.device_array import pinned_array as pinned_array
 from wsemu.model.device_array import pinned_array_like as pinned_array_like
+from wsemu.model.device_array import pinning
 from wsemu.model.device_array import to_device as to_device
 from wsemu.model.device_array import wrap_arg as wrap_arg
 from wsemu.model.errors import UsageError
@@ -41,73 +46,158 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterator
 
+    from wsemu.between.order import Stream as OrderStream
+    from wsemu.between.order import StreamKind
     from wsemu.model.arch import Limits
 
 
 class Stream:
-    """Work in order: launches are over when they return."""
+    """A stream: the emulator runs its work at once, and records in which order a GPU may run it."""
 
-    handle = 0
+    def __init__(self, kind: StreamKind = "blocking", name: str = "", handle: int = 0) -> None:
+        self.handle = handle
+        self._kind: StreamKind = kind
+        self._name = name
+        self._order: OrderStream | None = None
+        self._epoch: object = None
+
+    @property
+    def order(self) -> OrderStream:
+        """The stream in the record of the program that runs."""
+        if self._order is None or self._epoch is not recorder.epoch:
+            recorder.arm()
+            self._order = recorder.make_stream(self, self._kind, self._name)
+            self._epoch = recorder.epoch
+        return self._order
 
     def synchronize(self) -> None:
-        """Nothing to wait for."""
+        """Wait for the work of the stream."""
+        if recorder.armed:
+            recorder.synchronize(self.order)
 
     @contextlib.contextmanager
     def auto_synchronize(self) -> Iterator[Stream]:
+        """Wait for the work of the stream at the end of the block."""
         yield self
+        self.synchronize()
 
     def add_callback(self, callback: Callable[[Stream, int, Any], object], arg: Any = None) -> None:
-        """Call it now: all work before it is done."""
-        callback(self, 0, arg)
+        """Call a function after all work of the stream so far."""
+        with recorder.host_function(self.order):
+            callback(self, 0, arg)
 
     def async_done(self) -> asyncio.Future[None]:
-        """A future that is done."""
+        """Return a future that is done: awaiting it waits for the work of the stream."""
         import asyncio  # takes longer to load than all of this module's users
 
         future = asyncio.get_running_loop().create_future()
         future.set_result(None)
+        self.synchronize()
         return future
 
     def __bool__(self) -> bool:
         return True
 
+    def __int__(self) -> int:
+        return self.handle
+
 
 class Event:
-    """A moment, taken by `record`."""
+    """A moment in a stream, taken by `record`."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
+        self._order = OrderEvent()
+        self._epoch: object = recorder.epoch
+
+    @property
+    def order(self) -> OrderEvent:
+        """The event in the record of the program that runs."""
+        if self._epoch is not recorder.epoch:
+            self._order, self._epoch = OrderEvent(), recorder.epoch
+        return self._order
 
     def record(self, stream: object = 0) -> None:
+        """Take the work of a stream so far."""
         self.seconds = time.perf_counter()
+        if recorder.armed:
+            recorder.record(self.order, stream)
 
     def query(self) -> bool:
-        """Whether it is over, as it is."""
-        return True
+        """Whether the work is over: not at the first look, unless something has waited for it."""
+        return not recorder.armed or recorder.query(self.order)
 
     def wait(self, stream: object = 0) -> None:
-        """Nothing to wait for."""
+        """Let later work of a stream wait for the event."""
+        if recorder.armed:
+            recorder.wait(self.order, stream)
 
     def synchronize(self) -> None:
-        """Nothing to wait for."""
+        """Wait for the event."""
+        if recorder.armed:
+            recorder.synchronize(self.order)
 
     def elapsed_time(self, later: Event) -> float:
         """Milliseconds of this machine between two events: the emulator's time, not a GPU's."""
         return 1000 * (later.seconds - self.seconds)
 
 
+LEGACY, PER_THREAD = 1, 2
+"""handles of default streams; 0 is one of them, as `NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM` chooses"""
+_default_streams: dict[tuple[int, int], Stream] = {}
+_external_streams: dict[int, Stream] = {}
+
+
 def stream() -> Stream:
+    """A new stream, which the legacy default stream waits for."""
+    recorder.arm()
     return Stream()
 
 
-default_stream = legacy_default_stream = per_thread_default_stream = stream
+def default_stream() -> Stream:
+    """The default stream of this thread, as the configuration chooses it."""
+    return per_thread_default_stream() if config.CUDA_PER_THREAD_DEFAULT_STREAM else legacy_default_stream()
+
+
+def legacy_default_stream() -> Stream:
+    """The default stream that all threads share."""
+    return _default_streams.setdefault((LEGACY, 0), Stream("legacy", "default stream", LEGACY))
+
+
+def per_thread_default_stream() -> Stream:
+    """The default stream of this thread alone."""
+    recorder.arm()
+    thread = threading.get_ident()
+    name = f"default stream of {threading.current_thread().name}"
+    return _default_streams.setdefault((PER_THREAD, thread), Stream("blocking", name, PER_THREAD))
 
 
 def external_stream(ptr: int) -> Stream:
-    return Stream()
+    """A stream of another library, which may be one that the legacy default stream does not wait for."""
+    if ptr in (0, LEGACY):
+        return legacy_default_stream()
+    if ptr == PER_THREAD:
+        return per_thread_default_stream()
+    recorder.arm()
+    return _external_streams.setdefault(ptr, Stream("nonblocking", f"stream {ptr:#x}", ptr))
+
+
+def resolve_stream(given: Any) -> Stream:
+    """Return the stream that an argument names: a stream, a handle, or nothing."""
+    if isinstance(given, Stream):
+        return given
+    if not given:
+        return default_stream()
+    if isinstance(given, int):
+        return external_stream(given)
+    names = ("__cuda_stream__", "cuda_stream", "ptr")
+    handle: Any = next((value for name in names if (value := getattr(given, name, None)) is not None), 0)
+    handle = handle() if callable(handle) else handle
+    return external_stream(int(handle[-1] if isinstance(handle, tuple) else handle))
 
 
 def event(timing: bool = True) -> Event:
+    """A new event."""
     return Event()
 
 
@@ -117,10 +207,17 @@ def event_elapsed_time(start: Event, end: Event) -> float:
 
 
 def synchronize() -> None:
-    """Nothing to wait for: a launch is over when it returns."""
+    """Wait for the work of all streams."""
+    if recorder.armed:
+        recorder.synchronize(None)
 
 
-close = profile_start = profile_stop = synchronize
+def _do_nothing() -> None:
+    """Change nothing."""
+
+
+profile_start = profile_stop = _do_nothing
+close = synchronize
 
 
 class MemoryInfo(NamedTuple):
@@ -197,7 +294,11 @@ class Device:
     def reset(self) -> None:
         """Nothing is held."""
 
-    synchronize = push = pop = prepare_for_use = release_primary_context = reset
+    push = pop = prepare_for_use = release_primary_context = reset
+
+    def synchronize(self) -> None:
+        """Wait for the work of all streams."""
+        synchronize()
 
     def get_device_identity(self) -> dict[str, int]:
         """Where it sits on the bus."""
@@ -211,12 +312,19 @@ class Device:
         return False
 
     def create_stream(self) -> Stream:
-        return Stream()
+        return stream()
 
-    get_default_stream = get_legacy_default_stream = get_per_thread_default_stream = create_stream
+    def get_default_stream(self) -> Stream:
+        return default_stream()
+
+    def get_legacy_default_stream(self) -> Stream:
+        return legacy_default_stream()
+
+    def get_per_thread_default_stream(self) -> Stream:
+        return per_thread_default_stream()
 
     def create_external_stream(self, ptr: int) -> Stream:
-        return Stream()
+        return external_stream(ptr)
 
     def create_event(self, timing: bool = True) -> Event:
         return Event()
@@ -338,12 +446,14 @@ class Config:
 
     CUDA_DEBUGINFO_DEFAULT = 0
     CUDA_ENABLE_PYNVJITLINK = CUDA_ENABLE_NRT = CUDA_NRT_STATS = CUDA_LOG_SIZE = CUDA_SHOW_LTO = 0
-    CUDA_USE_NVIDIA_BINDING = CUDA_PER_THREAD_DEFAULT_STREAM = CUDA_ENABLE_MINOR_VERSION_COMPATIBILITY = 0
+    CUDA_USE_NVIDIA_BINDING = CUDA_ENABLE_MINOR_VERSION_COMPATIBILITY = 0
     CUDA_MEMORY_MANAGER = "default"
     DISABLE_CUDA = ENABLE_CUDASIM = 0
 
     def __init__(self) -> None:
-        for name in ("CUDA_LOW_OCCUPANCY_WARNINGS", "CUDA_WARN_ON_IMPLICIT_COPY"):
+        for name in (
+            "CUDA_LOW_OCCUPANCY_WARNINGS", "CUDA_WARN_ON_IMPLICIT_COPY", "CUDA_PER_THREAD_DEFAULT_STREAM",
+        ):  # fmt: skip
             given = os.environ.get(f"NUMBA_{name}", "0")
             setattr(self, name, int(given) if given.isdecimal() else 0)
 
@@ -388,4 +498,7 @@ def _nothing(*_: object) -> Iterator[None]:
     yield
 
 
-pinned = profiling = defer_cleanup = _nothing
+profiling = defer_cleanup = _nothing
+pinned = pinning
+array_observers[:] = [recorder]
+recorder.resolve_stream = resolve_stream

@@ -197,6 +197,9 @@ def _taken(name: str) -> bool:
 @contextlib.contextmanager
 def numba_cuda() -> Iterator[None]:
     """Inside the `with` block, imports of Numba-CUDA get `wsemu.cuda`; afterwards all is as before."""
+    from wsemu.host.recorder import recorder
+
+    recorder.reset()
     kept, before = _take_out(), dict(vars(cuda))
     hook = _Hook()
     sys.meta_path.insert(0, hook)

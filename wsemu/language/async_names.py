@@ -182,9 +182,9 @@ _OTHERS = {
     "setmaxnreg.inc.sync.aligned]",
     "setmaxnreg_dec(count)": "The warp releases all but `count` registers per thread, a constant from 24 to 256 in "
     "steps of 8.  [PTX: setmaxnreg.dec.sync.aligned]",
-    "griddepcontrol_wait()": "Waits for the launches before this one; here they have ended.  "
+    "griddepcontrol_wait()": "Waits for the launches before this one; see `wsemu.Sequence`.  "
     "[PTX: griddepcontrol.wait]",
-    "griddepcontrol_launch_dependents()": "Lets the next launch begin; no effect here.  "
+    "griddepcontrol_launch_dependents()": "Lets the next launch begin; see `wsemu.Sequence`.  "
     "[PTX: griddepcontrol.launch_dependents]",
 }
 _FAR = "As `{}`, of an mbarrier of the CTA or of another one of the cluster, an array that `mapa` gave; no token.  "

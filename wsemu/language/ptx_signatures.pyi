@@ -576,11 +576,11 @@ def setmaxnreg_dec(count: Any) -> Any:
     """
 def griddepcontrol_wait() -> Any:
     """
-    Waits for the launches before this one; here they have ended.  [PTX: griddepcontrol.wait]
+    Waits for the launches before this one; see `wsemu.Sequence`.  [PTX: griddepcontrol.wait]
     """
 def griddepcontrol_launch_dependents() -> Any:
     """
-    Lets the next launch begin; no effect here.  [PTX: griddepcontrol.launch_dependents]
+    Lets the next launch begin; see `wsemu.Sequence`.  [PTX: griddepcontrol.launch_dependents]
     """
 def cluster_ctaid_x() -> Any:
     """

@@ -14,13 +14,15 @@ from wsemu.launch import passed
 from wsemu.launch.arguments import captured, prepared, unwritten
 from wsemu.launch.code import Code
 from wsemu.launch.examined import examined
-from wsemu.launch.hooks import around, keeping, observers, passed_over, refused, traceable
+from wsemu.launch.hooks import around, finished, keeping, observers, passed_over, refused, traceable
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
 from wsemu.model.codes import checkers_named, finding_codes
 from wsemu.model.data import replace
+from wsemu.model.device_array import device_offset
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError, check_int, hide_internal_frames
 from wsemu.model.file_names import short
+from wsemu.model.isa import FIRST_ARRAY
 from wsemu.model.launch_shape import configure
 from wsemu.model.own import is_own
 from wsemu.model.program import Span
@@ -262,7 +264,8 @@ def _examine(
     _tell(done, raised)
     report, places, trace = done.report, done.places, done.trace
     named = captured(done.bound.program)
-    for array in (*fresh.values(), *named):
+    report = _enter_written(report, done, fresh)
+    for array in named:
         array.blank = False
     if memory is not None:
         memory.enter_written(places.outcome.written, done.bound.uninitialized)
@@ -282,7 +285,34 @@ def _examine(
         look(report, places, trace)
     for observer in observers:
         observer(report)
+    if places.outcome.status == "done":
+        for enter in finished:
+            enter(done.bound, places, trace)
     return report
+
+
+def _enter_written(report: Report, done: Examined, fresh: dict[str, Any]) -> Report:
+    """Enter which bytes of device arrays hold a value after a launch; a report of reads of others that are left from
+    earlier launches has them under a code of their own."""
+    bound, outcome = done.bound, done.places.outcome
+    of_name = {array.name: array for array in bound.arrays}
+    left = {name for name, array in fresh.items() if getattr(array, "written", None) and array.written.launched}
+    for name, array in fresh.items():
+        marks = outcome.written.get(of_name[name].segment) if name in of_name else None
+        if marks is None or outcome.status != "done" or report.verdict == "failed":
+            array.blank = False
+            continue
+        offset, size = device_offset(array, bound.segments[of_name[name].segment - FIRST_ARRAY][0])
+        array.written.enter(marks, offset, size)
+        array.written.launched = True
+    if not left or not any(one.code == "uninitialized-read" for one in report.findings):
+        return report
+    findings = [
+        one.model_copy(update={"code": "uninitialised-device-read"})
+        if one.code == "uninitialized-read" and any(site.array in left for site in one.places) else one
+        for one in report.findings
+    ]  # fmt: skip
+    return report.model_copy(update={"findings": findings})
 
 
 def _deeper(kernel: Any, arguments: Sequence[Any], chosen: Settings) -> Way | None:

@@ -154,7 +154,7 @@ def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence
     program, _, _ = compiled(kernel, given, settings.current().fma)
     named = [array.array for array in program.constant_arrays if array.live]
     kept = [(a, np.array(a, order="K")) for _, _, a in arrays_of((*given, *named))]
-    blank = [a for a, _ in kept if isinstance(a, DeviceArray) and a.blank]
+    blank = [(a.written, a.written.nothing, a.written.marks) for a, _ in kept if isinstance(a, DeviceArray) and a.blank]
     try:  # in place: arrays may share memory with each other and with those that the kernel names
         report = examine(kernel, configuration, given, settings.current())
         after = copied(given)
@@ -162,8 +162,8 @@ def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence
         for array, data in kept:
             if array.flags.writeable:
                 array[...] = data
-        for array in blank:
-            array.blank = True
+        for written, nothing, marks in blank:
+            written.nothing, written.marks = nothing, marks
     return Emulated(kernel, configuration, before, after, report)
 
 

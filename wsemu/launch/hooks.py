@@ -38,6 +38,8 @@ advancing: list[Callable[[str, int, int], None]] = []
 """called now and then while a long launch runs, with its kernel's name, its CTAs that have run, and how many it has"""
 traceable: list[Callable[[Report, Places, Tracer], None]] = []
 """called with each launch that was checked, and with what runs it again for its trace; before the observers"""
+finished: list[Callable[[Bound, Places, Tracer], None]] = []
+"""called with each launch that ran to its end, before its report is delivered"""
 passed_over: dict[str, None] = {}
 """names of kernels that ran without being checked, for the settings leave them out"""
 keeping: list[Callable[[Report, Launched], None]] = []

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.launch.arguments import arrays_in, is_blank
+from wsemu.launch.arguments import arrays_in, described, is_blank
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compiled
 from wsemu.launch.heap import heap_of, holds_blocks, without_sectors
 from wsemu.launch.hooks import advancing
 from wsemu.launch.same import as_before
 from wsemu.model.arch import LATEST, limits
-from wsemu.model.bound import Bound
+from wsemu.model.bound import Allocated, Bound
+from wsemu.model.device_array import device_offset
 from wsemu.model.effects import find_opcodes
 from wsemu.model.errors import UnsupportedError, UsageError, check_int
-from wsemu.model.isa import BY_TEXTURE, SEGMENT_SHIFT
+from wsemu.model.isa import BY_TEXTURE, FIRST_ARRAY, SEGMENT_SHIFT
 from wsemu.model.settings import MAX_EFFORT
 
 if TYPE_CHECKING:
@@ -98,7 +99,35 @@ def _bound(
     if space is not None:
         blank |= space.layout().blank
     segments = memory.segments
+    if blank and space is None:
+        _mark_written(segments, arrays, blank, uninitialized, names, arguments)
     return Bound(program, configuration, names, rows, segments, arrays, blank, chosen, source, heap, space), notes
+
+
+def _mark_written(
+    segments: list[Any],
+    arrays: list[BoundArray],
+    blank: frozenset[int],
+    uninitialized: tuple[str, ...],
+    names: Sequence[str],
+    arguments: Sequence[Any],
+) -> None:
+    """Give the segments of device arrays the bytes that hold a value before the launch."""
+    from wsemu.launch.binding import named
+
+    given = zip(names, arguments, strict=True)
+    held = {named(name, path): described(array) for name, value in given for path, array in arrays_in(value)}
+    for array in arrays:
+        written = getattr(held.get(array.name), "written", None)
+        data, writable = segments[array.segment - FIRST_ARRAY]
+        if array.segment not in blank or written is None or not written.partial or writable is not True:
+            continue
+        offset, size = device_offset(held[array.name], data)
+        if offset >= 0 and offset + data.size <= size:
+            marks = written.part(offset, offset + data.size)
+            found = np.flatnonzero(marks)
+            hull = (int(found[0]), int(found[-1]) + 1) if found.size else (0, 0)
+            segments[array.segment - FIRST_ARRAY] = data, Allocated(marks, hull=hull)
 
 
 def _with_sums(program: Program, wanted: str) -> tuple[Program, tuple[str, ...]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.model.isa import OPCODE, PRINTED, RAISES, STOPS
+from wsemu.model.isa import GRID_TRIGGER, GRID_WAIT, OPCODE, PRINTED, RAISES, STOPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,8 @@ _ALL = (1 << 64) - 1
 
 def show(program: Program, trace_of: Tracer) -> None:
     """Write what the kernel prints: CTA after CTA, in the order of the run, the lanes of a warp one after the other."""
-    shown = np.flatnonzero((program.code[:, 0] == OPCODE["show"]) & (program.code[:, 7] != STOPS)).tolist()
+    others = np.isin(program.code[:, 7], (STOPS, GRID_WAIT, GRID_TRIGGER))
+    shown = np.flatnonzero((program.code[:, 0] == OPCODE["show"]) & ~others).tolist()
     if not shown:
         return
     trace = trace_of(frozenset(shown))

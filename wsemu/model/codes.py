@@ -10,10 +10,10 @@ from wsemu.model.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Source = Literal["engines", "deadlock", "trap", "outcome", "transfer"]
+Source = Literal["engines", "deadlock", "trap", "outcome", "transfer", "host"]
 """what a checker makes its findings of: what the engines note as the launch runs; how a launch stopped that ended in a
 deadlock, or at an instruction that the front end has no meaning for; what any launch counted; what `check_transfer`
-moved"""
+moved; what the host does between launches"""
 
 
 class Code(NamedTuple):
@@ -193,6 +193,45 @@ _CODES = {
     ),
     "transfer-spilled": Code(
         "error", "a transfer wrote bytes outside its destination", "transfer", source="transfer"
+    ),
+    "stream-race": Code(
+        "error", "conflicting accesses of two launches or copies that nothing orders", "between", source="host"
+    ),
+    "host-race": Code(
+        "error", "the host accesses memory that a launch or copy in flight uses", "between", source="host"
+    ),
+    "freed-in-use": Code(
+        "error", "memory is freed or unregistered while a launch or copy may use it, or is used after that",
+        "between", source="host",
+    ),
+    "use-before-alloc": Code(
+        "error", "an access to stream-ordered memory that nothing orders after its allocation", "between",
+        source="host",
+    ),
+    "uninitialised-device-read": Code(
+        "error", "a read of device memory that no copy and no launch has written", "between", source="host"
+    ),
+    "missing-pdl-wait": Code(
+        "error", "a dependent launch accesses data of the launch before it without `griddepcontrol.wait`", "between",
+        source="host",
+    ),
+    "pdl-transitive": Code(
+        "error", "a dependent launch accesses data of an earlier launch, and the one between them never waits",
+        "between", source="host",
+    ),
+    "pdl-nc": Code(
+        "error", "a dependent launch loads through the read-only cache what the launch before it writes", "between",
+        source="host",
+    ),
+    "stale-capture": Code(
+        "error", "a graph launch uses memory that was freed after the capture", "between", source="host"
+    ),
+    "capture-violation": Code(
+        "error", "a call that CUDA forbids while a stream is captured", "between", source="host"
+    ),
+    "managed-access": Code(
+        "error", "the host accesses managed memory while a launch may run, on a system without concurrent access",
+        "between", source="host",
     ),
 }  # fmt: skip
 """in the order in which checkers are named and findings of several checkers stand"""

@@ -31,11 +31,69 @@ class SupportsDLPack(Protocol):
     def __dlpack_device__(self) -> Any: ...
 
 
+class Observer(Protocol):
+    """An object that is called with each copy."""
+
+    def enter_copy(self, source: Array | None, target: Array, stream: object, *, fresh: bool = False) -> None:
+        """Enter a copy, or a fill without a source, in a stream; `fresh`: the target is made for the result."""
+
+    def undefined_copy(self, source: Array, target: Array, starts: Array, ends: Array) -> None:
+        """Enter bytes of a copy to the host that nothing had written, as offsets in the target."""
+
+    def declare(self, array: Array, kind: Any) -> None:
+        """Enter the kind of memory of an array."""
+
+    def unregister(self, array: Array, kind: str) -> None:
+        """Enter the end of a block in which host memory was `mapped` or `pinned`."""
+
+
+observers: list[Observer] = []
+"""at most one: the recorder of the program's streams"""
+
+
+class Written:
+    """Bytes of an array's memory that hold a value; all views of the memory share it."""
+
+    __slots__ = ("__weakref__", "launched", "marks", "nothing")
+
+    def __init__(self) -> None:
+        self.nothing = False
+        """True if none of the bytes holds a value"""
+        self.marks: npt.NDArray[np.uint8] | None = None
+        """1 for each byte that does; None: all of them, or none"""
+        self.launched = False
+        """True after the first launch with the memory"""
+
+    @property
+    def partial(self) -> bool:
+        """True if some bytes hold no value."""
+        return self.nothing or self.marks is not None
+
+    def fill(self) -> None:
+        """All bytes hold a value."""
+        self.nothing, self.marks = False, None
+
+    def enter(self, marks: npt.NDArray[np.uint8], at: int, size: int) -> None:
+        """Enter which bytes hold a value of a part that begins at an offset of memory of this size."""
+        if not self.partial:
+            return
+        if self.marks is None:
+            self.marks = np.zeros(size, np.uint8)
+        self.nothing = False
+        self.marks[at : at + len(marks)] |= marks
+        if self.marks.all():
+            self.marks = None
+
+    def part(self, at: int, end: int) -> npt.NDArray[np.uint8]:
+        """Return a 1 for each byte of a part that holds a value; `partial` must hold."""
+        return np.zeros(end - at, np.uint8) if self.marks is None else self.marks[at:end]
+
+
 class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
     """An array as `to_device` and `device_array` return it: a NumPy array with Numba's methods for copying."""
 
     stream: object = 0
-    _unwritten: list[bool]
+    written: Written
     """one for all views of its memory"""
 
     if TYPE_CHECKING:  # NumPy says that these give plain arrays
@@ -48,35 +106,75 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
 
     def __array_finalize__(self, parent: object) -> None:
         shares = isinstance(parent, DeviceArray) and np.may_share_memory(self, parent)
-        self._unwritten = parent._unwritten if shares else [False]  # type: ignore[attr-defined]
+        self.written = parent.written if shares else Written()  # type: ignore[attr-defined]
+        self.stream = parent.stream if shares else 0  # type: ignore[attr-defined]
 
     @property
     def blank(self) -> bool:
-        """Whether nothing has written to its memory: then a launch that reads it first reads what happens to be
-        there.  What is written through a view counts for all of the memory."""
-        return self._unwritten[0]
+        """Whether some bytes of its memory hold no value: a launch that reads them reads what happens to be there.
+        What the host stores or copies to some elements counts for all of the memory."""
+        return self.written.partial
 
     @blank.setter
     def blank(self, value: bool) -> None:
-        self._unwritten[0] = value
+        self.written.fill()
+        self.written.nothing = value
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.blank = False
+        self.written.fill()
         super().__setitem__(key, value)
 
     def copy_to_host(self, ary: Array | None = None, stream: object = 0) -> Array:
-        """A copy as a NumPy array, or into `ary`, of the same shape and dtype."""
+        """A copy as a NumPy array, or into `ary`, of the same shape and dtype.  With a stream it may be in progress."""
         if ary is None:
-            return np.array(self, copy=True, subok=False)
-        _match(self, ary, "copy_to_host: an array of")
-        ary[...] = self.reshape(ary.shape)
-        return ary
+            target = np.array(self, copy=True, subok=False)
+        else:
+            target = ary
+            _match(self, ary, "copy_to_host: an array of")
+            ary[...] = self.reshape(ary.shape)
+        for observer in observers:
+            observer.enter_copy(self, target, stream or self.stream, fresh=ary is None)
+            if self.written.partial:
+                self._note_undefined(target, observer)
+        return target
+
+    def _note_undefined(self, target: Array, observer: Observer) -> None:
+        """Report the bytes of a copy that hold no value."""
+        if not (self.flags.c_contiguous or self.flags.f_contiguous) or target.strides != self.strides:
+            return
+        edges = np.diff(1 - self._marks().astype(np.int8), prepend=0, append=0)
+        starts = np.flatnonzero(edges == 1)
+        if starts.size:
+            observer.undefined_copy(self, target, starts, np.flatnonzero(edges == -1))
+
+    def _offsets(self) -> tuple[int, int, int]:
+        """Return where its bytes begin and end in its memory, and how many bytes the memory has."""
+        low, high = byte_bounds(self)
+        first, end = byte_bounds(memory_owner(self))
+        return low - first, high - first, end - first
+
+    def _marks(self) -> npt.NDArray[np.uint8]:
+        """Return a 1 for each byte that holds a value."""
+        low, high, _ = self._offsets()
+        return self.written.part(low, high)
 
     def copy_to_device(self, ary: Array, stream: object = 0) -> None:
         """Overwrite the elements with those of `ary`, of the same shape and dtype."""
         source = np.asarray(ary)
         _match(source, self, "copy_to_device: an array of")
-        self[...] = source.reshape(self.shape)
+        if (
+            isinstance(ary, DeviceArray)
+            and ary.written.partial
+            and self.written.partial
+            and bool(ary.nbytes == self.nbytes)
+        ):
+            low, _, size = self._offsets()
+            self.written.enter(ary._marks(), low, size)
+        else:
+            self.written.fill()
+        super().__setitem__(..., source.reshape(self.shape))
+        for observer in observers:
+            observer.enter_copy(source if type(ary) is not DeviceArray else ary, self, stream or self.stream)
 
     def split(self, section: int, stream: object = 0) -> Iterator[DeviceArray]:
         """Parts of `section` elements of a 1-D array, the last one maybe smaller."""
@@ -94,8 +192,10 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
         self[key] = value
 
     def bind(self, stream: object = 0) -> DeviceArray:
-        """The same array; work is done in order on every stream."""
-        return self
+        """The array with another default stream for its copies."""
+        made = self.view(DeviceArray)
+        made.stream = stream
+        return made
 
     def get_ipc_handle(self) -> NoReturn:
         """Memory for other processes, which the emulated device has not: UnsupportedError."""
@@ -111,8 +211,8 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        owner = _owner(self)
-        _lent[byte_bounds(owner)[0]] = owner
+        owner = memory_owner(self)
+        _lent[byte_bounds(owner)[0]], _lent_written[byte_bounds(owner)[0]] = owner, self.written
         return {**self.__array_interface__, "version": 3, "stream": None}
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -148,9 +248,15 @@ def to_device(
     host = lent_array(obj) if is_lent(obj) else np.asarray(obj)
     if to is not None:
         if copy:
-            to.copy_to_device(host)
+            to.copy_to_device(host, stream)
         return to
-    return np.array(host, copy=True, order="K").view(DeviceArray)
+    made: DeviceArray = np.array(host, copy=True, order="K", subok=False).view(DeviceArray)
+    made.stream = stream
+    for observer in observers:
+        observer.declare(made, "device")
+        if copy:
+            observer.enter_copy(host, made, stream)
+    return made
 
 
 Shape = int | tuple[int, ...]
@@ -161,28 +267,39 @@ def device_array(
 ) -> DeviceArray:
     """A device array of this shape and dtype.  Its elements are 0 here and anything on a GPU: the first launch that
     gets it must not read them."""
-    array: DeviceArray = pinned_array(shape, dtype, strides, order).view(DeviceArray)
-    array.blank = True
+    array: DeviceArray = _declare(_zeros(shape, dtype, strides, order), "device").view(DeviceArray)
+    array.blank, array.stream = True, stream
     return array
 
 
 def device_array_like(ary: Array, stream: object = 0) -> DeviceArray:
     """A device array of the shape and dtype of `ary`."""
-    array: DeviceArray = pinned_array_like(ary).view(DeviceArray)
-    array.blank = True
+    array: DeviceArray = _declare(np.zeros_like(ary, subok=False), "device").view(DeviceArray)
+    array.blank, array.stream = True, stream
     return array
 
 
-def pinned_array(shape: Shape, dtype: npt.DTypeLike = np.float64, strides: object = None, order: Any = "C") -> Array:
-    """A host array of this shape and dtype."""
+def _zeros(shape: Shape, dtype: npt.DTypeLike, strides: object, order: Any) -> Array:
     if strides is not None:
         raise UsageError("`strides` is not supported: give `order`, or take a view of a larger array")
     return np.zeros(shape, np.dtype(dtype), order)
 
 
+def _declare(array: Array, kind: str) -> Array:
+    """Return an array whose memory is of this kind."""
+    for observer in observers:
+        observer.declare(array, kind)
+    return array
+
+
+def pinned_array(shape: Shape, dtype: npt.DTypeLike = np.float64, strides: object = None, order: Any = "C") -> Array:
+    """A host array of this shape and dtype."""
+    return _declare(_zeros(shape, dtype, strides, order), "pinned")
+
+
 def pinned_array_like(ary: Array) -> Array:
     """A host array of the shape and dtype of `ary`."""
-    return np.zeros_like(ary, subok=False)
+    return _declare(np.zeros_like(ary, subok=False), "pinned")
 
 
 def mapped_array(
@@ -190,27 +307,44 @@ def mapped_array(
     portable: bool = False, wc: bool = False,
 ) -> DeviceArray:  # fmt: skip
     """An array that host and kernels share, as all are here."""
-    return pinned_array(shape, dtype, strides, order).view(DeviceArray)
+    made: DeviceArray = _declare(_zeros(shape, dtype, strides, order), "mapped").view(DeviceArray)
+    return made
 
 
 def mapped_array_like(ary: Array, stream: object = 0, portable: bool = False, wc: bool = False) -> DeviceArray:
     """`mapped_array` of the shape and dtype of `ary`."""
-    return pinned_array_like(ary).view(DeviceArray)
+    made: DeviceArray = _declare(np.zeros_like(ary, subok=False), "mapped").view(DeviceArray)
+    return made
 
 
 def managed_array(
     shape: Shape, dtype: npt.DTypeLike = np.float64, strides: object = None, order: Any = "C",
     stream: object = 0, attach_global: bool = True,
 ) -> DeviceArray:  # fmt: skip
-    """`mapped_array`: all memory is managed here."""
-    return mapped_array(shape, dtype, strides, order)
+    """An array in managed memory, which host and kernels share."""
+    made: DeviceArray = _declare(_zeros(shape, dtype, strides, order), "managed").view(DeviceArray)
+    return made
 
 
 @contextlib.contextmanager
 def mapped(*arrays: Array, stream: object = 0) -> Iterator[DeviceArray | list[DeviceArray]]:
-    """Host arrays as device arrays, without a copy."""
-    views: list[DeviceArray] = [array.view(DeviceArray) for array in arrays]
+    """Host arrays as device arrays, without a copy; the end of the block unregisters their memory at once."""
+    views: list[DeviceArray] = [_declare(array, "mapped").view(DeviceArray) for array in arrays]
     yield views[0] if len(views) == 1 else views
+    for observer in observers:
+        for array in arrays:
+            observer.unregister(array, "mapped")
+
+
+@contextlib.contextmanager
+def pinning(*arrays: Array) -> Iterator[None]:
+    """Host arrays in pinned memory; the end of the block unregisters it at once."""
+    for array in arrays:
+        _declare(array, "pinned")
+    yield
+    for observer in observers:
+        for array in arrays:
+            observer.unregister(array, "pinned")
 
 
 def is_cuda_array(obj: object) -> bool:
@@ -268,13 +402,21 @@ def is_cuda_ndarray(obj: object) -> bool:
 
 _lent: weakref.WeakValueDictionary[int, Array] = weakref.WeakValueDictionary()
 """address -> the memory of a device array whose interface somebody has asked for"""
+_lent_written: weakref.WeakValueDictionary[int, Written] = weakref.WeakValueDictionary()
+"""address -> its bytes that hold a value"""
 
 
-def _owner(array: Array) -> Array:
-    """The array that an array is a view of."""
+def memory_owner(array: Array) -> Array:
+    """Return the array that an array is a view of."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
+
+
+def device_offset(array: Array, part: Array) -> tuple[int, int]:
+    """Return the offset of a part of an array's memory, and the size of the memory, in bytes."""
+    first, end = byte_bounds(memory_owner(array))
+    return int(part.__array_interface__["data"][0]) - first, end - first
 
 
 class _Part:
@@ -315,6 +457,9 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: object = None, sync: 
         first, end = byte_bounds(memory)
         if first <= low and high <= end:
             made: DeviceArray = np.asarray(_Part({**fields, "version": 3}, memory)).view(DeviceArray)
+            written = _lent_written.get(first)
+            if written is not None:
+                written.fill()  # its owner is no array, which could say where in the memory a part begins
             return made
     if low == high:
         return device_array(desc["shape"], desc["typestr"])

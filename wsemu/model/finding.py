@@ -24,6 +24,10 @@ Verdict = Literal["verified", "failed", "incomplete"]
 HoldsIn = Literal["every schedule", "some schedules"]
 
 
+BETWEEN = "between launches"
+"""`kernel` of a report on what happens between launches"""
+
+
 def _severity(code: str) -> Severity:
     return CODES[code].severity
 

@@ -90,6 +90,8 @@ RAISES = 8
 """bits of that `aux` below the number, from 1, of what the host raises: of `Program.raises`"""
 STOPS = 1
 """`aux` of a `show` that is of a debugger's stop: its imm is of `Program.stops`"""
+GRID_WAIT, GRID_TRIGGER = 2, 3
+"""`aux` of a `show` that is a `griddepcontrol`: traces have it, and it has no other effect inside of its launch"""
 PRINTED = 6
 """bits of the imm of a `show` below the number of its print: which of its values it is"""
 ALIGNED = 1

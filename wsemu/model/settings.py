@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Engine = Literal["vm", "reference"]
 CtaOrder = Literal["ascending", "descending"]
 Sums = Literal["hardware", "exact"]
+Managed = Literal["concurrent", "exclusive"]
+Pageable = Literal["promised", "usual"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,10 @@ class Settings:
     thresholds: Thresholds = Thresholds()
     cta_order: CtaOrder = "ascending"
     """CTAs run one after the other in this order; the report is the same"""
+    managed: Managed = "concurrent"
+    """use of managed memory: host and device at once, or never at the same time (`exclusive`)"""
+    pageable: Pageable = "promised"
+    """order of asynchronous copies of memory that is not pinned: what CUDA promises, or what drivers do (`usual`)"""
     fix_budget: float = field(default_factory=lambda: FIX_BUDGET)
     """seconds in which edits of the kernel are tried for a report that is shown; 0: none are"""
 

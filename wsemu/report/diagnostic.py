@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal
 from wsemu.model.cure import INTERRUPTED, Trials
 from wsemu.model.errors import KernelError, UnsupportedError
 from wsemu.model.file_names import cell
-from wsemu.model.finding import MOST_SHOWN, Site
+from wsemu.model.finding import BETWEEN, MOST_SHOWN, Site
 from wsemu.model.own import is_own
 
 if TYPE_CHECKING:
@@ -178,10 +178,13 @@ def summary_lines(report: Report, width: int) -> Iterator[Line]:
     """`sgemv[grid 8, block 288]  verified: ...` and a line of numbers; for an incomplete launch also the reasons."""
     style: Style = {"verified": "good", "failed": "error", "incomplete": "warning"}[report.verdict]  # type: ignore[assignment]
     launch = clean(f"{report.kernel}[grid {_extent(report.grid)}, block {_extent(report.block)}]")
+    if report.kernel == BETWEEN:
+        launch = BETWEEN
     head = f"{launch}  {report.verdict}"
     first, *rest = wrapped(head + _outcome(report), width, "  ")
     yield [(launch, "strong"), ("  ", ""), (report.verdict, style), (first[len(head) :], "")]
-    for line in [*rest, f"  {', '.join(_figures(report))}"]:
+    figures = [] if report.kernel == BETWEEN else [f"  {', '.join(_figures(report))}"]
+    for line in [*rest, *figures]:
         yield [(line, "")]
     for note in report.notes:
         yield from _note("note", note, 1, width)

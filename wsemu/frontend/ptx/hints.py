@@ -13,7 +13,7 @@ from wsemu.frontend.ptx.copies import constant_of
 from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
 from wsemu.frontend.ptx.memory import full_address, misaligned, segment_of, undefined_where
 from wsemu.frontend.ptx.syntax import Name, Number
-from wsemu.model.isa import LOCAL
+from wsemu.model.isa import GRID_TRIGGER, GRID_WAIT, LOCAL
 
 if TYPE_CHECKING:
     from wsemu.frontend.ptx.emit import Emitter, Handler
@@ -165,10 +165,15 @@ def policy_form(form: Form) -> Lower:
 
 # -- grids and registers ---------------------------------------------------------------------------------------------
 def dependents_form(form: Form) -> Lower:
-    """griddepcontrol.{wait,launch_dependents}: a launch begins when those before it have ended."""
+    """griddepcontrol.{wait,launch_dependents}: a mark for traces; a launch here begins when others have ended."""
     if form.types or form.flags not in (("wait",), ("launch_dependents",)):
         raise UnhandledForm
-    return _nothing(0)
+    which = GRID_WAIT if form.flags == ("wait",) else GRID_TRIGGER
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        e.effect("show", (e.constant("b64", 0),), auxiliary=which)
+
+    return lower
 
 
 def registers_form(form: Form) -> Lower:

@@ -21,6 +21,8 @@ from wsemu.model.isa import (
     BULK_REDUCTIONS,
     DROP,
     EXPECT,
+    GRID_TRIGGER,
+    GRID_WAIT,
     NO_COMPLETE,
     NOINC,
     ONLY_READ,
@@ -451,10 +453,15 @@ def elect(call: Any, mask: Value) -> Value:
     return compute(call.b, "setp.eq.b32", boolean, result(int32, lane), result(int32, call.b.special("laneid")))
 
 
-def _nothing(call: Any) -> Value:
-    """Launches run one after the other here."""
-    return NOTHING
+def _enter_grid_operation(name: str, which: int) -> None:
+    """Lower a function to a mark for traces: a launch here begins when those before it have ended."""
+
+    def lower(call: Any) -> Value:
+        call.b.effect("show", (call.b.constant("b64", 0),), auxiliary=which)
+        return NOTHING
+
+    means(_NAMES[name])(lower)
 
 
-for _name in ("griddepcontrol_wait", "griddepcontrol_launch_dependents"):
-    means(_NAMES[_name])(_nothing)
+_enter_grid_operation("griddepcontrol_wait", GRID_WAIT)
+_enter_grid_operation("griddepcontrol_launch_dependents", GRID_TRIGGER)

@@ -1,0 +1,23 @@
+"""Managed access: the host writes managed memory while a kernel runs, on a system where only one of them may.
+
+Hardware: the access is a fault on systems without concurrent managed access.
+"""
+
+import numpy as np
+
+import wsemu
+from wsemu import cuda
+
+
+@cuda.jit
+def fill(x, value):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = value
+
+
+x, other = np.zeros(64, np.float32), np.zeros(64, np.float32)
+sequence = wsemu.Sequence(managed="exclusive")
+sequence.declare(other, "other", "managed")
+sequence.launch(fill, 2, 32, (x, 1.0), stream="s")
+sequence.write(other)  # expect: managed-access

@@ -1,0 +1,25 @@
+"""Stale capture: a graph is launched after memory of one of its nodes was freed.
+
+Hardware: the kernel writes to memory that belongs to another allocation by then.
+"""
+
+import numpy as np
+
+import wsemu
+from wsemu import cuda
+
+
+@cuda.jit
+def fill(x, value):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = value
+
+
+x = np.zeros(64, np.float32)
+sequence = wsemu.Sequence()
+sequence.begin_capture("s", "work")
+sequence.launch(fill, 2, 32, (x, 1.0), stream="s")  # expect: stale-capture
+sequence.end_capture("s", "work")
+sequence.free(x)
+sequence.launch_graph("work", stream="s")

@@ -1,0 +1,20 @@
+"""The fix of `read_before_the_copy_ends`: the host waits for the stream."""
+
+import numpy as np
+
+from wsemu import cuda
+
+
+@cuda.jit
+def fill(x, value):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = value
+
+
+d, h = cuda.device_array(256, np.float32), cuda.pinned_array(256, np.float32)
+stream = cuda.stream()
+fill[2, 128, stream](d, 3.0)
+d.copy_to_host(h, stream=stream)
+stream.synchronize()
+total = h.sum()

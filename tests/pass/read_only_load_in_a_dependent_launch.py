@@ -1,0 +1,25 @@
+"""The fix of `read_only_load_in_a_dependent_launch`: the load is an ordinary one."""
+
+import numpy as np
+
+import wsemu
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def produce(x):
+    i = cuda.grid(1)
+    x[i] = i
+
+
+@cuda.jit
+def consume(x, y):
+    ptx.griddepcontrol_wait()
+    i = cuda.grid(1)
+    y[i] = 2 * x[i]
+
+
+x, y = np.zeros(64, np.float32), np.zeros(64, np.float32)
+sequence = wsemu.Sequence()
+sequence.launch(produce, 2, 32, (x,), stream="s")
+sequence.launch(consume, 2, 32, (x, y), stream="s", pdl=True)

@@ -1,0 +1,408 @@
+"""Records what a Numba program does between launches: its streams, events, copies, launches and host functions.
+
+Everything runs at once, in the order in which the program issues it; `wsemu.between` determines which operations
+nothing orders.  Recording begins with the first stream, or the first array that host and device share: until then all
+work is in the default stream, and the host waits for each copy.
+
+All host threads count as one: the order in which they call is the order of this run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import weakref
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from wsemu.between.operations import Access, Ranges, Where
+from wsemu.launch.arguments import arrays_in
+from wsemu.launch.configured import current_launch_config
+from wsemu.launch.hooks import finished
+from wsemu.model import settings
+from wsemu.model.device_array import DeviceArray, memory_owner
+from wsemu.model.isa import FIRST_ARRAY
+from wsemu.model.own import is_own
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import FrameType
+
+    from wsemu.between.blocks import Block, BlockKind
+    from wsemu.between.order import Actor, Event, Stream, StreamKind
+    from wsemu.between.session import Memory, Session
+    from wsemu.evidence.places import Places
+    from wsemu.launch.footprint import Footprint
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import Tracer
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+
+MAX_EARLIER = 16
+"""copies that are kept until recording begins"""
+
+
+MAX_FRAMES, MAX_ITEMS = 4, 64
+"""frames, and items of a list, in which a name for an array is looked up"""
+UNNAMED = "array"
+
+
+def _make_finder(owner: Array) -> Callable[[tuple[str, Any]], str | None]:
+    """Return a function that gives the name of a variable if it holds an array, or a list of arrays with it."""
+
+    def variable_name(item: tuple[str, Any]) -> str | None:
+        name, value = item
+        if name.startswith("__"):
+            return None
+        if isinstance(value, np.ndarray):
+            return name if memory_owner(value) is owner else None
+        if isinstance(value, (list, tuple)):
+            for number, one in enumerate(value[:MAX_ITEMS]):
+                if isinstance(one, np.ndarray) and memory_owner(one) is owner:
+                    return f"{name}[{number}]"
+        return None
+
+    return variable_name
+
+
+def user_frame() -> FrameType | None:
+    """Return the innermost frame outside of wsemu."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (is_own(frame.f_code.co_filename) or frame.f_code.co_filename == contextlib.__file__):
+        frame = frame.f_back
+    return frame
+
+
+def frame_location(frame: FrameType | None) -> Where | None:
+    """Return the source location that a frame executes."""
+    if frame is None:
+        return None
+    code = frame.f_code
+    line, end, column, end_column = next(islice(code.co_positions(), frame.f_lasti // 2, None))
+    return Where(code.co_filename, line or frame.f_lineno, column or 0, end or frame.f_lineno, end_column or 0)
+
+
+def array_extent(array: Array) -> Ranges:
+    """Return the bytes from the first to the last element of an array."""
+    return Ranges.single(*byte_bounds(np.asarray(array)))
+
+
+class Recorder:
+    """The session of the program that runs."""
+
+    def __init__(self) -> None:
+        self.armed = False
+        self.epoch = object()
+        """identity of the program, which streams of earlier ones lack"""
+        self.pending_changed: list[Callable[[], None]] = []
+        """called when host memory begins or ends to be in use by the device"""
+        self.resolve_stream: Callable[[Any], Any] | None = None
+        """gives the stream object that an argument names"""
+        self._session: Session | None = None
+        self._kinds: dict[int, BlockKind] = {}
+        """id of an array that owns memory -> kind of the memory"""
+        self._host_blocks: set[Block] = set()
+        self._actor: Actor | None = None
+        self._before: list[tuple[weakref.ref[Array] | None, weakref.ref[Array], Where | None]] = []
+        """the last copies in the default stream before recording began"""
+
+    @property
+    def session(self) -> Session:
+        """The session, begun when it is first needed."""
+        if self._session is None:
+            from wsemu.between.session import Session
+            from wsemu.launch.between import report_conflict
+
+            self._session = Session(report_conflict, managed=settings.current().managed)
+        return self._session
+
+    @property
+    def host(self) -> Actor:
+        """The actor that runs: the host, or a host function."""
+        return self._actor or self.session.order.host
+
+    def reset(self) -> None:
+        """Begin a new program."""
+        self.armed, self.epoch = False, object()
+        self._session = self._actor = None
+        self._kinds.clear()
+        self._host_blocks.clear()
+        self._before.clear()
+        self.notify()
+
+    def arm(self) -> None:
+        """Begin to record."""
+        if self.armed:
+            return
+        self.armed = True
+        from wsemu.host.line_accesses import watcher
+
+        watcher.attach(self)
+        for source, target, where in self._before:
+            self._enter_earlier(None if source is None else source(), target(), where)
+        self._before.clear()
+
+    def _enter_earlier(self, source: Array | None, target: Array | None, where: Where | None) -> None:
+        """Enter a copy in the default stream from before recording began."""
+        if target is not None and target.size:
+            self._copy(source, target, self.stream(0), where, waits=True)
+
+    # -- streams and events --------------------------------------------------------------------------------------------
+    def make_stream(self, owner: object, kind: StreamKind, name: str) -> Stream:
+        """Return a stream of the session for one of the program."""
+        if kind == "legacy":
+            return self.session.legacy
+        streams = self.session.order.streams
+        return self.session.order.add_stream(kind, name or f"stream {sum(one.kind != 'legacy' for one in streams) + 1}")
+
+    def stream(self, given: Any) -> Stream:
+        """Return the stream that an argument of a host function names."""
+        assert self.resolve_stream is not None
+        found: Stream = self.resolve_stream(given).order
+        return found
+
+    def synchronize(self, what: Stream | Event | None) -> None:
+        """Enter a wait of the host."""
+        self.session.synchronize(what, self.host)
+        self.notify()
+
+    def record(self, event: Event, stream: Any) -> None:
+        """Enter the record of an event."""
+        self.session.record(event, self.stream(stream), frame_location(user_frame()), self.host)
+
+    def wait(self, event: Event, stream: Any) -> None:
+        """Enter the wait of a stream for an event."""
+        self.session.wait_event(event, self.stream(stream), frame_location(user_frame()), self.host)
+
+    def query(self, event: Event) -> bool:
+        """Answer a query of an event."""
+        done = self.session.query(event, self.host)
+        self.notify()
+        return done
+
+    @contextlib.contextmanager
+    def host_function(self, stream: Stream) -> Iterator[None]:
+        """Run a host function of a stream inside the block."""
+        from wsemu.host.line_accesses import watcher
+
+        outer, actor = self._actor, self.session.begin_callback(stream, frame_location(user_frame()), self.host)
+        self._actor, watcher.everything = actor, True
+        self.notify()
+        try:
+            yield
+        finally:
+            self._actor, watcher.everything = outer, False
+            self.session.end_callback(stream, actor)
+            self.notify()
+
+    # -- arrays --------------------------------------------------------------------------------------------------------
+    def declare(self, array: Array, kind: BlockKind) -> None:
+        """Enter the kind of memory that an array has."""
+        owner = memory_owner(array)
+        if id(owner) not in self._kinds:
+            weakref.finalize(owner, self._kinds.pop, id(owner), None)
+        self._kinds[id(owner)] = kind
+        if kind == "device":
+            return
+        self.arm()
+        known = self.session.blocks.find(byte_bounds(owner)[0])
+        if known is not None:
+            known.kind = kind
+
+    def unregister(self, array: Array, kind: str) -> None:
+        """Enter the end of a mapping of host memory: the device must not access it any more.
+
+        The end of pinning waits for copies in practice, and counts with `strict` alone.
+        """
+        block = self.block(array)
+        if block is not None and (kind == "mapped" or settings.current().strict):
+            made = self.session.order.append(self.host, "free", f"unregistering of `{block.name}`",
+                                             frame_location(user_frame()))  # fmt: skip
+            self.session.touch(made, [Access("free", Ranges.single(block.first, block.end))])
+            block.log = [one for one in block.log if one.access.kind != "free"]
+        if block is not None:
+            block.kind = self._kinds[id(memory_owner(array))] = "pageable"
+
+    def block(self, array: Array, frame: FrameType | None = None) -> Block | None:
+        """Return the block of an array, entered when it is first needed."""
+        owner = memory_owner(array)
+        first, end = byte_bounds(owner)
+        if first == end:
+            return None
+        known = self.session.blocks.find(first)
+        if known is not None and known.first == first and known.end == end:
+            if known.name == UNNAMED:
+                known.name = self._name(owner, frame)
+            return known
+        made = self.session.allocate(first, end, self.memory_kind(array), self._name(owner, frame))
+        weakref.finalize(owner, self._forget, made, self.session)
+        if made.is_on_host:
+            self._host_blocks.add(made)
+        return made
+
+    def _forget(self, block: Block, session: Session) -> None:
+        session.blocks.remove(block)
+        self._host_blocks.discard(block)
+        if session is self._session and (block.log or block.undefined):
+            self.notify()
+
+    def uses_host_memory(self) -> bool:
+        """Return whether lines of the program may access memory that an operation in flight touches."""
+        if not self.armed:
+            return False
+        clock = self.host.clock
+        return any(
+            block.undefined or any(not one.operation.precedes(clock) for one in block.log)
+            for block in [*self._host_blocks]
+        )
+
+    def _name(self, owner: Array, frame: FrameType | None) -> str:
+        """Return the name of a variable that has an array, or a word for it."""
+        frame = frame or user_frame()
+        for _ in range(MAX_FRAMES):
+            if frame is None:
+                break
+            for names in (frame.f_locals, frame.f_globals):
+                found = next((text for text in map(_make_finder(owner), [*names.items()]) if text), None)
+                if found is not None:
+                    return found
+            frame = frame.f_back
+        return UNNAMED
+
+    def memory_kind(self, array: Array) -> BlockKind:
+        """Return the kind of memory of an array."""
+        found = self._kinds.get(id(memory_owner(array)))
+        return found or ("device" if isinstance(array, DeviceArray) else "pageable")
+
+    def _side(self, array: Array) -> Memory:
+        kind = self.memory_kind(array)
+        return "device" if kind in ("device", "pool") else "pageable" if kind == "pageable" else "pinned"
+
+    # -- copies --------------------------------------------------------------------------------------------------------
+    def enter_copy(self, source: Array | None, target: Array, stream: Any, *, fresh: bool = False) -> None:
+        """Enter a copy between two arrays, or a fill of one.
+
+        `fresh`: the target is made for the result.  Drivers finish such a copy before they return, and a line that uses
+        the result at once is reported with `strict` alone.
+        """
+        frame = user_frame()
+        where = frame_location(frame)
+        if not self.armed:
+            weak = None if source is None else weakref.ref(source)
+            self._before = [*self._before[1 - MAX_EARLIER :], (weak, weakref.ref(target), where)]
+            return
+        self._copy(source, target, self.stream(stream), where, waits=not stream, frame=frame)
+        if stream and not isinstance(target, DeviceArray) and (settings.current().strict or not fresh):
+            self._use_result(target, frame, where)
+        self.notify()
+
+    def _copy(
+        self, source: Array | None, target: Array, stream: Stream, where: Where | None, *, waits: bool,
+        frame: FrameType | None = None,
+    ) -> None:  # fmt: skip
+        for array in (source, target):
+            if array is not None:
+                self.block(array, frame)
+        kinds = ("device" if source is None else self._side(source)), self._side(target)
+        ranges = None if source is None or not source.size else array_extent(source)
+        if target.size:
+            self.session.copy(stream, ranges, array_extent(target), where, kinds=kinds, waits=waits, host=self.host)
+
+    def _use_result(
+        self, target: Array, frame: FrameType | None, where: Where | None, *, undefined: bool = False
+    ) -> None:
+        """Enter the access to a copy whose result its own line uses at once; `undefined`: look for bytes that nothing
+        has written alone."""
+        from wsemu.host.line_accesses import array_ranges, index_result, watcher
+
+        used, index = watcher.result_use(frame, where)
+        if used and frame is not None:
+            ranges = array_ranges(index_result(target, index, frame))
+            if undefined:
+                watcher.check_defined(ranges, self.session.order.append(self.host, "host", "host", where))
+            else:
+                watcher.access(ranges, "read", where)
+
+    def undefined_copy(self, source: Array, target: Array, starts: Any, ends: Any) -> None:
+        """Note that a copy to the host brought bytes that nothing had written; offsets are of the target."""
+        self.arm()
+        frame = user_frame()
+        block = self.block(target, frame)
+        if block is None:
+            return
+        made = self.session.order.append(self.host, "copy", f"copy of `{self._name(memory_owner(source), frame)}`",
+                                         frame_location(frame))  # fmt: skip
+        first = byte_bounds(target)[0]
+        self.session.mark_undefined(made, block, Ranges(first + starts, first + ends))
+        self._use_result(target, frame, made.where, undefined=True)
+        self.notify()
+
+    def notify(self) -> None:
+        """Let those that watch host memory look again."""
+        for call in self.pending_changed:
+            call()
+
+    # -- launches ------------------------------------------------------------------------------------------------------
+    def enter_launch(self, bound: Bound, places: Places, tracer: Tracer) -> None:
+        """Enter a launch `kernel[grid, block, stream](...)` that has run."""
+        config = current_launch_config()
+        if not self.armed or config is None:
+            return
+        from wsemu.launch.footprint import possible_accesses, shared_footprint
+
+        frame = user_frame()
+        where, stream = frame_location(frame), self.stream(config.stream)
+        host_arrays = [
+            a for a in config.args or ()
+            if type(a) is np.ndarray and a.size and self.memory_kind(a) in ("pageable", "pinned")
+        ]  # fmt: skip
+        private = {byte_bounds(a)[0] for a in host_arrays}
+        for value in config.args or ():
+            for _, array in arrays_in(value):
+                if isinstance(array, np.ndarray) and array.size:
+                    self.block(array, frame)
+        for array in host_arrays:
+            self.session.copy(
+                stream, array_extent(array), None, where, kinds=(self._side(array), "device"), waits=not config.stream,
+                host=self.host, name=f"copy of `{self._name(memory_owner(array), frame)}` to the device",
+            )  # fmt: skip
+        footprint, key = shared_footprint(bound, places, tracer)
+        base = {
+            n: data.ctypes.data for n, (data, _) in enumerate(bound.segments, FIRST_ARRAY)
+            if data.size and data.ctypes.data not in private
+        }  # fmt: skip
+        coarse = [
+            Access(kind, Ranges.single(base[n], base[n] + bound.segments[n - FIRST_ARRAY][0].size), exact=False)  # type: ignore[arg-type]
+            for n, kinds in possible_accesses(bound, places).items() if n in base for kind in sorted(kinds)
+        ]  # fmt: skip
+        self.session.launch(
+            stream, f"launch of `{places.program.name}`", where, coarse, host=self.host,
+            refine=lambda: _exact(footprint, base), key=(key, tuple(base.values())) if key else None,
+        )  # fmt: skip
+        for array in host_arrays:
+            self.session.copy(
+                stream, None, array_extent(array), where, kinds=("device", self._side(array)), waits=not config.stream,
+                host=self.host, name=f"copy of `{self._name(memory_owner(array), frame)}` back to the host",
+            )  # fmt: skip
+        if host_arrays and not config.stream:
+            self.session.synchronize(stream, self.host)
+        self.notify()
+
+
+def _exact(footprint: Footprint, base: dict[int, int]) -> Sequence[Access] | None:
+    """Return the exact accesses of a launch at the addresses of its arrays."""
+    found = footprint.accesses()
+    if found is None:
+        return None
+    return [
+        Access(one.kind, Ranges(one.starts, one.ends).shift(base[one.segment]), at=one.at)  # type: ignore[arg-type]
+        for one in found if one.segment in base
+    ]  # fmt: skip
+
+
+recorder = Recorder()
+finished.append(recorder.enter_launch)

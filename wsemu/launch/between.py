@@ -1,0 +1,71 @@
+"""Reports on the order of launches: each finding is a report of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.between.findings import conflict_finding, undefined_finding, violation_finding
+from wsemu.evidence.suppressions import accept_at_lines
+from wsemu.launch.hooks import observers
+from wsemu.launch.result import CheckFailed, Report
+from wsemu.model import settings
+from wsemu.model.codes import CHECKER_OF, CODES
+from wsemu.model.finding import BETWEEN
+
+if TYPE_CHECKING:
+    from wsemu.between.graphs import Violation
+    from wsemu.between.session import Conflict, Undefined
+    from wsemu.model.finding import Finding, Verdict
+
+
+def report_conflict(conflict: Conflict) -> None:
+    """Report two operations that nothing orders; as `incomplete` if it is unknown which bytes one of them touches."""
+    chosen = settings.current()
+    pageable = conflict.earlier.pageable or conflict.later.pageable
+    if pageable and conflict.code == "host-race" and chosen.pageable == "usual":
+        return
+    finding = conflict_finding(conflict)
+    if conflict.certain:
+        report_finding(finding)
+    elif CHECKER_OF[finding.code] in chosen.checkers:
+        note = f"{finding.message}: the trace is too long to determine which bytes are accessed"
+        deliver(_report("incomplete", [], [note], ["unknown accesses"]))
+
+
+def report_undefined(undefined: Undefined) -> None:
+    """Report a use of bytes that nothing has written."""
+    report_finding(undefined_finding(undefined))
+
+
+def report_violation(violation: Violation) -> None:
+    """Report a call that a capture forbids."""
+    report_finding(violation_finding(violation))
+
+
+def report_finding(finding: Finding) -> None:
+    """Report a finding between launches, unless it is accepted or not looked for."""
+    chosen = settings.current()
+    if CHECKER_OF[finding.code] not in chosen.checkers:
+        return
+    strict = chosen.strict and CODES[finding.code].strict
+    if finding.code in chosen.fail_on or strict or (chosen.strict and finding.severity == "warning"):
+        finding = finding.model_copy(update={"severity": "error"})
+    accepted = accept_at_lines(finding, chosen)
+    verdict: Verdict = "failed" if finding.severity == "error" and accepted is None else "verified"
+    report = _report(verdict, [] if accepted else [finding], [], [])
+    deliver(report if accepted is None else report.model_copy(update={"suppressed": [accepted]}))
+
+
+def _report(verdict: Verdict, findings: list[Finding], notes: list[str], reasons: list[str]) -> Report:
+    return Report(
+        kernel=BETWEEN, grid=(1, 1, 1), block=(1, 1, 1), verdict=verdict, findings=findings, notes=notes,
+        reasons=reasons, arch=settings.current().arch,
+    )  # fmt: skip
+
+
+def deliver(report: Report) -> None:
+    """Hand a report to the observers; without any, raise CheckFailed for one that failed."""
+    for observer in observers:
+        observer(report)
+    if not observers and report.verdict == "failed":
+        raise CheckFailed(report)

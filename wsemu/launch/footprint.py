@@ -1,0 +1,215 @@
+"""Bytes of global memory that a launch reads, writes and updates atomically, from a traced run.
+
+`possible_accesses` costs nothing: arrays of the launch, and what its executed instructions do to them.  `Footprint`
+runs the launch again for the exact bytes, and for what its threads do about the launches before it.  Launches of one
+kernel with the same parameters share a footprint, if the contents of arrays decide neither branches nor addresses.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.launch.dependents import Dependents, grid_operations
+from wsemu.model.data import NamedTuple
+from wsemu.model.effects import effects_of
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    FIRST_ARRAY,
+    NAMES,
+    NO_STORE,
+    NON_COHERENT,
+    OFFSET_MASK,
+    OPERATIONS,
+    SEGMENT_SHIFT,
+    access_shape,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from wsemu.evidence.places import Places
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import Event, Trace, Tracer
+    from wsemu.model.program import Program, Span
+
+    Offsets = npt.NDArray[np.int64]
+
+_KINDS = {"load": "read", "store": "write", "atomic": "atomic"}
+_KEPT = "footprints"
+
+
+class Touched(NamedTuple):
+    """Bytes of one segment that one instruction touches, as ranges of offsets."""
+
+    segment: int
+    kind: str
+    """`read`, `constant` (through the read-only cache), `write` or `atomic`"""
+    part: str
+    """`before` or `after` the wait for earlier launches; empty in a launch without that"""
+    starts: Offsets
+    ends: Offsets
+    at: Span
+
+
+def access_kind(program: Program, pc: int) -> str | None:
+    """Return what an instruction does to memory, None for nothing."""
+    name = NAMES[int(program.code[pc, 0])]
+    kind = OPERATIONS[name].kind
+    flags = int(program.code[pc, 7])
+    if kind == "load" and flags & NON_COHERENT:
+        return "constant"
+    if kind == "atomic" and flags & NO_STORE:
+        return "read"
+    return _KINDS.get(kind)
+
+
+def possible_accesses(bound: Bound, places: Places) -> dict[int, set[str]]:
+    """Return the segments of arrays that a launch may touch, and how, from its executed instructions."""
+    program, executions = places.program, places.outcome.executions
+    named = {array.name: array.segment for array in bound.arrays}
+    own = {array.name for array in (*program.shared, *program.locals)}
+    found: defaultdict[int, set[str]] = defaultdict(set)
+    for pc in np.flatnonzero(executions).tolist():
+        kinds = _possible_kinds(program, pc)
+        name = program.array_of[pc]
+        if not kinds or name in own:
+            continue
+        segments = [named[name]] if name in named else named.values()
+        for segment in segments:
+            found[segment] |= kinds
+    return found
+
+
+def _possible_kinds(program: Program, pc: int) -> set[str]:
+    name = NAMES[int(program.code[pc, 0])]
+    if OPERATIONS[name].kind == "async":
+        return _copied_kinds(effects_of(name).moves)
+    kind = access_kind(program, pc)
+    return {kind} if kind else set()
+
+
+def _copied_kinds(moves: Any) -> set[str]:
+    return {kind for kind, side in (("read", moves.reads), ("write", moves.writes)) if side}
+
+
+class Footprint:
+    """The exact accesses of a launch, determined when they are first needed."""
+
+    def __init__(self, bound: Bound, places: Places, tracer: Tracer) -> None:
+        self._places, self._tracer = places, tracer
+        self._segments = len(bound.segments)
+        self._found: list[Touched] | None = None
+        self._dependents: Dependents | None = None
+        self._complete = True
+
+    def accesses(self) -> list[Touched] | None:
+        """Return the accesses; None if the trace is incomplete."""
+        self._run()
+        return self._found if self._complete else None
+
+    def dependents(self) -> Dependents | None:
+        """Return what the threads do about earlier launches; None if the trace is incomplete."""
+        self._run()
+        return self._dependents if self._complete else None
+
+    def _run(self) -> None:
+        if self._found is not None or not self._complete:
+            return
+        places = self._places
+        program = places.program
+        pcs = frozenset(places.outcome.accesses) | grid_operations(program)
+        trace = self._tracer(pcs)
+        self._complete = trace.complete
+        if self._complete:
+            self._dependents = Dependents(program, places.cluster_of)
+            self._found = _list_accesses(places, trace, self._segments, self._dependents)
+        del self._tracer
+
+
+def shared_footprint(bound: Bound, places: Places, tracer: Tracer) -> tuple[Footprint, object]:
+    """Return the footprint of a launch, and a key that equal ones have; None if contents decide what it touches."""
+    program = places.program
+    if _depends_on_contents(places):
+        made = Footprint(bound, places, tracer)
+        made.accesses()  # now: other launches and the host may change the arrays
+        return made, None
+    configuration = bound.configuration
+    rows = tuple((row, value[0], _plain(value[1])) for row, value in bound.rows.items())
+    key = (configuration.grid, configuration.block, configuration.dynamic_shared, configuration.cluster, rows)
+    known: dict[Any, Footprint] = program.derived.setdefault(_KEPT, {})
+    if key not in known:
+        if len(known) >= MAX_KEPT:
+            known.pop(next(iter(known)))
+        known[key] = Footprint(bound, places, tracer)
+    return known[key], (id(program), key)
+
+
+MAX_KEPT = 64
+"""number of footprints that a kernel keeps"""
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _depends_on_contents(places: Places) -> bool:
+    """Return whether the contents of arrays decide branches or addresses of a launch."""
+    derived = places.program.derived
+    if "contents_decide" not in derived:
+        from wsemu.proof.contents import Contents
+
+        everything = [1] * len(places.program.code)
+        found = Contents(places.program, everything, places.segment_of.get, frozenset()).steering()
+        derived["contents_decide"] = any(source.segment >= 0 for source in found)
+    decided: bool = derived["contents_decide"]
+    return decided
+
+
+def _list_accesses(places: Places, trace: Trace, segments: int, dependents: Dependents) -> list[Touched]:
+    """Return the accesses of a trace, by segment, kind, part and instruction."""
+    found: defaultdict[tuple[int, str, str, int], list[tuple[int, int]]] = defaultdict(list)
+    for event in trace.events:
+        part = dependents.follow(event)
+        for kind, address, size, lanes_part in _event_accesses(places, trace, event, part):
+            address &= ~ADDRESS_WRAPPED
+            segment = address >> SEGMENT_SHIFT
+            if FIRST_ARRAY <= segment < FIRST_ARRAY + segments:
+                found[segment, kind, lanes_part, event.pc].append((address & OFFSET_MASK, size))
+    return [
+        Touched(segment, kind, part, *_merge_pieces(pieces), places.span(pc))
+        for (segment, kind, part, pc), pieces in found.items()
+    ]
+
+
+def _event_accesses(places: Places, trace: Trace, event: Event, after: int) -> Iterator[tuple[str, int, int, str]]:
+    """Yield kind, address, size and part of the accesses of an event; `after`: lanes that are after a wait."""
+    program = places.program
+    if event.kind == "access" and event.addresses >= 0:
+        kind = access_kind(program, event.pc)
+        if kind is None:
+            return
+        size = access_shape(NAMES[int(program.code[event.pc, 0])])[1]
+        for lane, address in trace.lane_addresses(event).items():
+            yield kind, address, size, "after" if after >> lane & 1 else "before"
+    elif event.kind == "copy":
+        part = "after" if after & event.lanes else "before"
+        combines = effects_of(NAMES[int(program.code[event.pc, 0])]).moves.combines
+        if event.place >= 0:
+            yield "atomic" if combines else "write", event.place, event.amount, part
+        if event.generation >= 0:
+            yield "read", event.generation, event.amount, part
+
+
+def _merge_pieces(pieces: list[tuple[int, int]]) -> tuple[Offsets, Offsets]:
+    """Return disjoint ranges in ascending order of pieces (offset, size)."""
+    table = np.unique(np.array(pieces, np.int64), axis=0)
+    starts = table[:, 0]
+    ends = np.maximum.accumulate(starts + table[:, 1])
+    begins = np.concatenate([[True], starts[1:] > ends[:-1]])
+    last = np.concatenate([begins[1:], [True]])
+    return starts[begins], ends[last]
