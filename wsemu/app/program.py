@@ -133,6 +133,10 @@ def _execute(target: Target, module: str) -> None:
         from wsemu.app import ptx_launch
 
         ptx_launch.run(target.file, target.arguments)
+    elif target.file.suffix.lower() == ".toml":
+        from wsemu.app import sequence_file
+
+        sequence_file.run(target.file)
     elif module:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     else:

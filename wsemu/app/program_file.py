@@ -35,7 +35,7 @@ def is_ptx(file: Path) -> bool:
 
 def is_launch(file: Path) -> bool:
     """Whether a file is data that describes launches: PTX, a launch file, or a folder of those."""
-    return is_ptx(file) or file.suffix.lower() == ".json" or file.is_dir()
+    return is_ptx(file) or file.suffix.lower() in (".json", ".toml") or file.is_dir()
 
 
 def refusal(file: Path, *, as_ptx: bool = False) -> str:

@@ -1,0 +1,178 @@
+"""Between launches: the rules of streams and dependent launches against all executions, and files of launches."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.commands import wsemu as command
+from wsemu import cuda
+from wsemu.between.operations import Access, Ranges, Where
+from wsemu.between.order import Event
+from wsemu.between.session import Session
+from wsemu.launch.hooks import hooked, observers
+
+if TYPE_CHECKING:
+    from wsemu.between.session import Conflict
+
+BENCHMARK: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "between.py"))
+
+
+@pytest.mark.parametrize("what", ["compare_host", "compare_chain"])
+def test_random_programs_are_decided_as_by_all_executions(what: str) -> None:
+    found = [BENCHMARK[what](seed) for seed in range(300)]
+    assert sum(race for race, *_ in found) > 50
+    assert {(missed, false) for _, missed, false in found} == {(False, 0)}
+
+
+def codes(steps: list[tuple[str, Any]], streams: dict[str, str]) -> list[str]:
+    """Return the codes that a list of host actions on one block of 8 bytes has."""
+    found: list[Conflict] = []
+    session = Session(found.append)
+    known = {name: session.order.add_stream(kind, name) for name, kind in streams.items()}  # type: ignore[arg-type]
+    known["legacy"] = session.legacy
+    session.allocate(0, 8, "pinned", "x")
+    event = Event()
+    for n, (does, name) in enumerate(steps):
+        where, span = Where("f", n), Ranges.single(0, 8)
+        if does in ("read", "write"):
+            access = [Access(does, span)]  # type: ignore[arg-type]
+            if name == "host":
+                session.access(span, does, where)  # type: ignore[arg-type]
+            else:
+                session.launch(known[name], f"launch {n}", where, access)
+        elif does == "record":
+            session.record(event, known[name])
+        elif does == "wait":
+            session.wait_event(event, known[name])
+        else:
+            session.synchronize(known[name])
+    return [conflict.code for conflict in found]
+
+
+def test_an_idle_blocking_stream_does_not_wait_for_the_legacy_stream() -> None:
+    steps = [("write", "legacy"), ("sync", "a"), ("read", "host")]
+    assert codes(steps, {"a": "blocking"}) == ["host-race"]
+
+
+def test_an_event_orders_what_was_before_its_record_alone() -> None:
+    steps = [("record", "a"), ("write", "a"), ("wait", "b"), ("read", "b")]
+    assert codes(steps, {"a": "blocking", "b": "blocking"}) == ["stream-race"]
+    steps = [("write", "a"), ("record", "a"), ("wait", "b"), ("read", "b")]
+    assert codes(steps, {"a": "blocking", "b": "blocking"}) == []
+
+
+@pytest.mark.parametrize(("kind", "found"), [("blocking", []), ("nonblocking", ["stream-race"])])
+def test_the_legacy_stream_orders_blocking_streams(kind: str, found: list[str]) -> None:
+    assert codes([("write", "legacy"), ("read", "a")], {"a": kind}) == found
+    assert codes([("write", "a"), ("read", "legacy")], {"a": kind}) == found
+
+
+@cuda.jit
+def fill(x: Any, value: Any) -> None:
+    x[cuda.grid(1)] = value
+
+
+def test_parts_of_an_array_on_two_streams_do_not_conflict() -> None:
+    d = cuda.device_array(64, np.float32)
+    first, second = cuda.stream(), cuda.stream()
+    reports: list[Any] = []
+    with hooked(observers, reports.append):
+        fill[1, 32, first](d[:32], 1)
+        fill[1, 32, second](d[32:], 2)
+        assert [report.verdict for report in reports] == ["verified"] * 2
+        fill[1, 32, second](d[16:48], 3)
+    assert [f.code for report in reports for f in report.findings] == ["stream-race"]
+
+
+def test_host_accesses_are_compared_element_by_element() -> None:
+    d, h = cuda.to_device(np.ones(64, np.float32)), cuda.pinned_array(64, np.float32)
+    stream = cuda.stream()
+    reports: list[Any] = []
+    with hooked(observers, reports.append):
+        next(d.split(32)).copy_to_host(h[:32], stream=stream)
+        h[32] = 1
+        assert not reports
+        h[31] = 2
+    assert [f.code for report in reports for f in report.findings] == ["host-race"]
+
+
+PTX = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry produce(.param .u64 x) {
+    .reg .b64 %a; .reg .b32 %t; .reg .b64 %o;
+    ld.param.u64 %a, [x];
+    mov.u32 %t, %tid.x;
+    mul.wide.u32 %o, %t, 4;
+    add.u64 %a, %a, %o;
+    st.global.u32 [%a], %t;
+    ret;
+}
+.visible .entry consume(.param .u64 x, .param .u64 y) {
+    .reg .b64 %a, %b; .reg .b32 %t; .reg .b64 %o;
+    WAIT
+    ld.param.u64 %a, [x];
+    ld.param.u64 %b, [y];
+    mov.u32 %t, %tid.x;
+    mul.wide.u32 %o, %t, 4;
+    add.u64 %a, %a, %o;
+    add.u64 %b, %b, %o;
+    ld.global.u32 %t, [%a];
+    st.global.u32 [%b], %t;
+    ret;
+}
+"""
+SEQUENCE = """
+ptx = "k.ptx"
+[arrays]
+x = "u32[32]:zeros"
+y = "u32[32]:zeros"
+[[op]]
+launch = "produce"
+block = 32
+args = ["x"]
+stream = "s"
+[[op]]
+launch = "consume"
+block = 32
+args = ["x", "y"]
+stream = "s"
+pdl = true
+"""
+
+
+@pytest.mark.parametrize(("wait", "exit_code"), [("", 1), ("griddepcontrol.wait;", 0)])
+def test_a_file_of_launches_is_checked(tmp_path: Path, wait: str, exit_code: int) -> None:
+    (tmp_path / "k.ptx").write_text(PTX.replace("WAIT", wait), encoding="utf-8")
+    (tmp_path / "sequence.toml").write_text(SEQUENCE, encoding="utf-8")
+    done = command("check", str(tmp_path / "sequence.toml"))
+    assert done.returncode == exit_code, done.stdout
+    assert ("error[missing-pdl-wait]" in done.stdout) == bool(exit_code)
+    assert ("sequence.toml:12" in done.stdout.replace("\n", "")) == bool(exit_code)
+
+
+def test_a_sequence_names_what_is_wrong_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "sequence.toml"
+    file.write_text('[[op]]\nlaunch = "k"\n', encoding="utf-8")
+    done = command("check", str(file))
+    assert done.returncode == 2
+    assert "names no PTX" in done.stdout.replace("\n", " ")
+
+
+def test_a_forked_stream_has_to_be_joined() -> None:
+    x = np.zeros(32, np.float32)
+    sequence = wsemu.Sequence()
+    sequence.begin_capture("a", "work")
+    sequence.record("fork", stream="a")
+    sequence.wait("fork", stream="b")
+    sequence.launch(fill, 1, 32, (x, 1), stream="b")
+    sequence.end_capture("a", "work")
+    messages = [finding.message for report in sequence.reports for finding in report.findings]
+    assert [message[-11:] for message in messages] == ["(error 904)"]
