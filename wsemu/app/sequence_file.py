@@ -1,32 +1,21 @@
-"""`wsemu check sequence.toml`: a file that lists launches of PTX kernels, copies, waits and accesses of the host.  An example:
+"""`wsemu check sequence.toml`: launches of PTX kernels, copies, waits and accesses of the host, in a file.
 
     ptx = "kernels.ptx"
     [arrays]
     x = "f32[128]:empty"
-    y = "f32[128]:zeros"
-    [streams]
-    s = "nonblocking"            # else blocking
-    [memory]
-    y = "pinned"                 # else memory of the device
     [[op]]
     launch = "produce"
-    grid = 2
     block = 64
     args = ["x", "i32:128"]
     stream = "s"
     [[op]]
-    launch = "consume"
-    ...
-    pdl = true                   # programmatic stream serialization
-    [[op]]
-    copy = "y"
-    to = "pinned"                # an array, or a new one of this kind
-    stream = "s"                 # without a stream the host waits
-    [[op]]
-    sync = "s"                   # a stream, an event, or "device"
+    sync = "s"
 
-Events have `record` and `wait`.  Arrays have `memset`, `malloc` and `free`, in `stream` if there is one, and `read` and
-`write` by the host.  Graphs have `capture` and `end-capture`, of `stream`, and `graph` launches one.
+A launch has `grid`, `block`, `args`, `stream`, and `pdl = true` for programmatic stream serialization.  A `copy` of an
+array goes `to` another one, or to a new one of a kind of memory; without a stream the host waits.  Events have `record`
+and `wait`, and `sync` waits for a stream, an event or the "device".  Arrays have `memset`, `malloc` and `free`, in
+`stream` if there is one, and `read` and `write` by the host.  Graphs have `capture` and `end-capture`, of `stream`, and
+`graph` launches one.  `[streams]` has the kinds of streams, `[memory]` those of arrays.
 """
 
 from __future__ import annotations
