@@ -2,14 +2,14 @@
 
     ptx = "kernels.ptx"
     [arrays]
-    x = "f32[128]:empty"
+    x = "f32[128]:empty"  # Memory that nothing has written.
     [[op]]
     launch = "produce"
     block = 64
     args = ["x", "i32:128"]
     stream = "s"
     [[op]]
-    sync = "s"
+    sync = "s"  # The host waits for the stream.
 
 A launch has `grid`, `block`, `args`, `stream`, and `pdl = true` for programmatic stream serialization.  A `copy` of an
 array goes `to` another one, or to a new one of a kind of memory; without a stream the host waits.  Events have `record`
