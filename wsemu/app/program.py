@@ -8,11 +8,13 @@ import os
 import runpy
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app.advance import Advance
 from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERRUPTED, USAGE
 from wsemu.app.launches import Launches
+from wsemu.app.program_kind import find_command
 from wsemu.app.program_file import Target, is_ptx, refusal
 from wsemu.host import takeover
 from wsemu.launch.hooks import around, hooked, passed_over
@@ -23,9 +25,8 @@ from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from wsemu.app.fix import Fixes
+    from wsemu.app.native_program import Selection
     from wsemu.launch.replay.witness_file import Saver
     from wsemu.launch.result import Report
     from wsemu.model.launch_shape import LaunchConfiguration
@@ -50,6 +51,7 @@ def run(
     fixes: Fixes | None = None,
     progress: str = "bar",
     as_ptx: bool | None = None,
+    selection: Selection | None = None,
 ) -> int:
     """Run `file` as `__main__` with `arguments`; returns the exit code of `wsemu check`.
 
@@ -57,10 +59,20 @@ def run(
     many findings are shown, `time_limit` the seconds after which the program is stopped, `saver` keeps the witnesses of
     errors, and `fixes` the edits that cure them.  With a name in `module` that module is run, of which `file` is the
     source, as by `python -m`.  `progress` is how a long launch shows how far it is: `bar`, `json` or `none`.
-    With `as_ptx` the file is PTX, whatever its name; None: if its name says so.
+    With `as_ptx` the file is PTX, whatever its name; None: if its name says so.  A program that is no Python, or that
+    uses a package which launches through CUDA's driver, runs as it is, in a process of its own; `selection` says which
+    of its launches are checked.
     """
     as_ptx = is_ptx(file) if as_ptx is None else as_ptx
     printer = printer or Printer()
+    command = None if as_ptx else find_command(file, arguments, module)
+    if command is not None:
+        launches = Launches(printer, limit, quiet, saver, fixes=fixes, advance=Advance(progress))
+        return _run_as_it_is(command, settings, launches, time_limit, selection)
+    if selection is not None:
+        option = "--save-launches" if selection.folder else "--launch-skip" if selection.skip else "--launch-count"
+        printer.text(f"error: `{option}` is for programs that run as they are: `{file}` is none", "error")
+        return USAGE
     if why := refusal(file, as_ptx=as_ptx):
         printer.text(f"error: {why}", "error")
         return USAGE
@@ -119,6 +131,40 @@ def _ran(
     except BaseException as error:  # what a program raises need be no Exception
         return _endings().raised(error, launches, target), None
     return 0, None
+
+
+def _run_as_it_is(
+    command: Sequence[str],
+    settings: _settings.Settings,
+    launches: Launches,
+    time_limit: float | None,
+    selection: Selection | None,
+) -> int:
+    """Run a program on the driver of wsemu; return the exit code."""
+    from wsemu.app import native_program
+
+    printer, ending = launches.printer, 0
+    passed_over.clear()
+    chosen = selection or native_program.Selection()
+    try:
+        limits(settings.arch)
+        with launches.watched(), _settings.using(settings), _within(time_limit):
+            ending = native_program.run(command, launches, chosen, settings.kernels)
+    except TimeUp:
+        printer.text(f"the time limit of {time_limit:g} s is reached {launches.so_far}", "warning")
+        ending = launches.exit_code or INCOMPLETE
+    except KeyboardInterrupt:
+        printer.text(f"interrupted {launches.so_far}", "warning")
+        ending = INTERRUPTED
+    except UsageError as error:
+        printer.error(error)
+        return USAGE
+    launches.idle()
+    launches.total()
+    if not ending and not launches.verdicts:
+        printer.text(f"error: {_nothing(Path(command[0]), settings)}", "error")
+        return USAGE
+    return ending or launches.exit_code
 
 
 def _endings() -> Any:

@@ -162,8 +162,11 @@ def _located(error: UnsupportedError) -> UnsupportedError:
     return error
 
 
-def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> None:
-    """What `kernel[grid, block](*arguments)` does: check, tell the observers, or raise CheckFailed on an error.
+def launch(
+    kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], memory: DeviceMemory | None = None
+) -> None:
+    """What `kernel[grid, block](*arguments)` does: check, tell the observers, or raise CheckFailed on an error; in a
+    device `memory` if there is one.
 
     What is not modelled raises UnsupportedError where nobody answers for it: the program would go on with arrays that
     the launch should have written.
@@ -176,7 +179,7 @@ def launch(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[
     raised: list[BaseException] = []
 
     def run() -> Report:
-        return examine(kernel, configuration, arguments, chosen, raised=raised)
+        return examine(kernel, configuration, arguments, chosen, raised=raised, memory=memory)
 
     try:
         report = around[-1](kernel, configuration, arguments, run) if around else run()

@@ -44,6 +44,8 @@ passed_over: dict[str, None] = {}
 """names of kernels that ran without being checked, for the settings leave them out"""
 keeping: list[Callable[[Report, Launched], None]] = []
 """called with each launch of a Python kernel and with what makes it again; while there are any, that is kept of all"""
+printing: list[Callable[[str], None]] = []
+"""called with what threads print; while there are any, standard output does not get it"""
 around: list[Callable[[Any, LaunchConfiguration, Sequence[Any], Callable[[], Report]], Report]] = []
 """called with each launch `kernel[grid, block](...)` and with what runs it, in its place; the last one counts"""
 declaring: list[Callable[[dict[str, Any]], None]] = []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.launch import hooks
 from wsemu.model.isa import GRID_TRIGGER, GRID_WAIT, OPCODE, PRINTED, RAISES, STOPS
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ def show(program: Program, trace_of: Tracer) -> None:
         return
     trace = trace_of(frozenset(shown))
     wanted = {pc: program.prints[int(program.code[pc, 6]) >> PRINTED] for pc in shown}
+    write = hooks.printing[-1] if hooks.printing else sys.stdout.write
     for line in _lines(trace, wanted):
-        sys.stdout.write(line)
+        write(line)
     if not trace.complete:
         print("wsemu: more was printed than a trace holds: the rest is left out", file=sys.stderr)
 

@@ -273,6 +273,11 @@ class DeviceMemory:
         """Return whether a segment of a launch is one of this memory."""
         return number in self._windows
 
+    def is_arena(self, address: int) -> bool:
+        """Return whether an address is in the window of an arena."""
+        window = self._windows.get(address >> SEGMENT_SHIFT)
+        return window is not None and window.covered is not None
+
     def window_of(self, first: int, end: int) -> tuple[int, int] | None:
         """Return the window and the offset of bytes of the host from `first` to before `end`; None if they are not all
         in one window."""

@@ -69,14 +69,19 @@ class PtxModule(Mapping[str, "PtxKernel"]):
         """
         self._variables.set({**(values or {}), **named})
 
-    def place_variables(self, memory: DeviceMemory) -> dict[str, int]:
+    def place_variables(self, memory: DeviceMemory, addresses: Mapping[str, int] | None = None) -> dict[str, int]:
         """Allocate the `__device__` variables in a device memory, as `cuModuleLoad` does: the address of each, by its
         name in PTX.
 
         They keep their contents from launch to launch.  A variable that holds the address of a function or of a
-        constant is not among them.
+        constant is not among them.  `addresses` are those of allocations for them and for `__constant__` variables, by
+        the names of `placeable`.
         """
-        return self._variables.place(memory)
+        return self._variables.place(memory, addresses)
+
+    def placeable(self) -> dict[str, int]:
+        """Return the variables that `place_variables` takes addresses for: the bytes of each, by its name in PTX."""
+        return self._variables.placeable(("global", "const"))
 
     def __getitem__(self, name: str) -> PtxKernel:
         """The kernel of this name: in PTX, in C++, or the beginning of one."""

@@ -55,13 +55,24 @@ class Variables:
         self._values |= made
         self._made.clear()
 
-    def place(self, memory: DeviceMemory) -> dict[str, int]:
-        """Allocate the `__device__` variables in a device memory, with their first contents; the address of each, by
-        its name in PTX.  Those that hold addresses of functions or constants stay in memory of each launch."""
+    def placeable(self, spaces: Sequence[str] = ("global",)) -> dict[str, int]:
+        """Return the variables of these spaces that `place` has a place for: the bytes of each, by its name in PTX."""
         from wsemu.frontend.ptx.variables import contents
 
-        placed = _placeable(self._modules)
-        addresses = {name: memory.allocate(contents(v).nbytes, demangle(name).name) for name, v in placed.items()}
+        return {name: contents(variable).nbytes for name, variable in _placeable(self._modules, spaces).items()}
+
+    def place(self, memory: DeviceMemory, addresses: Mapping[str, int] | None = None) -> dict[str, int]:
+        """Allocate the `__device__` variables in a device memory, with their first contents; the address of each, by
+        its name in PTX.  Those that hold addresses of functions or constants stay in memory of each launch.
+
+        `addresses`: those of allocations that the caller has for variables, `__constant__` ones among them.
+        """
+        from wsemu.frontend.ptx.variables import contents
+
+        placed = _placeable(self._modules, ("global", "const") if addresses is not None else ("global",))
+        if addresses is None:
+            addresses = {name: memory.allocate(contents(v).nbytes, demangle(name).name) for name, v in placed.items()}
+        placed = {name: variable for name, variable in placed.items() if name in addresses}
         for name, variable in placed.items():
             data = contents(variable)
             words = data.view(np.uint64) if any(isinstance(item, Symbol) for item in variable.initial) else data
@@ -71,7 +82,7 @@ class Variables:
             memory.write(addresses[name], data)
             self._values[name] = _Value(memory.view(addresses[name], data.dtype), True)
         self._made.clear()
-        return addresses
+        return dict(addresses)
 
     @property
     def values(self) -> dict[str, _Value]:
@@ -115,14 +126,14 @@ def _parameters(modules: Sequence[Module]) -> dict[str, Parameter]:
     return found
 
 
-def _placeable(modules: Sequence[Module]) -> dict[str, Variable]:
-    """Return the variables of global memory, by name, whose initializers hold no address but of one another."""
+def _placeable(modules: Sequence[Module], spaces: Sequence[str] = ("global",)) -> dict[str, Variable]:
+    """Return the variables of these spaces, by name, whose initializers hold no address but of one another."""
     from wsemu.frontend.ptx import size_of
 
     found: dict[str, Variable] = {}
     for module in modules:
         for variable in module.file.variables.values():
-            if variable.space == "global" and size_of(variable) and variable.linkage != "extern":
+            if variable.space in spaces and size_of(variable) and variable.linkage != "extern":
                 found.setdefault(variable.name, variable)
     while True:
         kept = {name: v for name, v in found.items() if all(_is_placed(v, item, found) for item in v.initial)}

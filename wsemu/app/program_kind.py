@@ -1,0 +1,64 @@
+"""What kind of program a file is: one that wsemu runs inside of this process, or a command that runs as it is."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_ELF, _SCRIPT = b"\x7fELF", b"#!"
+_LARGEST = 4 << 20
+"""bytes of a Python file that is searched for imports"""
+_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)
+DRIVER_CLIENTS = ("torch", "triton", "cupy", "cupyx", "cutlass", "cuda.core", "cuda.bindings", "pycuda")
+"""packages that launch kernels through CUDA's driver"""
+OWN_CLIENTS = ("wsemu", "numba.cuda", "numba_cuda", "numba_cuda_mlir")
+"""packages whose programs run in this process"""
+
+
+def find_command(file: Path, arguments: Sequence[str], module: str = "") -> list[str] | None:
+    """Return the command of a program that runs as it is, on the driver of wsemu; None for a Python program whose
+    kernels wsemu reads itself, and for what is no program."""
+    path = _find(file)
+    if path is None:
+        return None
+    start = _read(path, 4)
+    if start == _ELF or (start[:2] == _SCRIPT and path.suffix != ".py"):
+        return [os.path.abspath(path), *arguments]
+    if path.suffix == ".py" and _is_client(path):
+        return [sys.executable, *(("-m", module) if module else (str(path),)), *arguments]
+    return None
+
+
+def _find(file: Path) -> Path | None:
+    """Return the file, or the command of this name."""
+    if file.is_file():
+        return file
+    found = shutil.which(str(file)) if len(file.parts) == 1 and not file.exists() else None
+    return None if found is None else Path(found)
+
+
+def _is_client(path: Path) -> bool:
+    """Return whether a Python file imports a package that launches through the driver, and none of wsemu's own."""
+    names = _IMPORT.findall(_read(path, _LARGEST).decode(errors="replace"))
+
+    def imports(packages: Sequence[str]) -> bool:
+        return any(name == package or name.startswith(f"{package}.") for name in names for package in packages)
+
+    text = _read(path, _LARGEST).decode(errors="replace")
+    own = imports(OWN_CLIENTS) or re.search(r"^[ \t]*from[ \t]+numba[ \t]+import\b.*\bcuda\b", text, re.MULTILINE)
+    return imports(DRIVER_CLIENTS) and not own
+
+
+def _read(path: Path, size: int) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(size)
+    except OSError:
+        return b""

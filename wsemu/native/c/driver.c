@@ -1,0 +1,788 @@
+/* The driver's functions: cu*.  Names without a suffix are those of the newest interface that CUDA 13 has. */
+#define _GNU_SOURCE
+#include "names.h"
+#include "state.h"
+#include "versions.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static inline void leave(int *unused) { (void)unused; unlock(); }
+#define GUARD __attribute__((cleanup(leave))) int guard = (lock(), 0); (void)guard
+#define BEGIN GUARD; log_call("%s", __func__); { Result failed = begin_call(); if (failed) return failed; }
+#define NEED(condition) do { if (!(condition)) return INVALID_VALUE; } while (0)
+#define HANDLE(handle, kind) do { if (!has_handle(handle, kind)) return INVALID_HANDLE; } while (0)
+#define IS_DEVICE(device) do { if ((device) != 0) return INVALID_DEVICE; } while (0)
+
+typedef void *Context;
+static char primary[16];
+static __thread void *stack[64];
+static __thread int depth;
+
+static void *current(void) { return depth ? stack[depth - 1] : NULL; }
+
+/* -- start and device -- */
+
+EXPORT Result cuInit(unsigned flags) { BEGIN; NEED(!flags); add_handle(primary, CONTEXT); return SUCCESS; }
+EXPORT Result cuDriverGetVersion(int *version) { NEED(version); *version = 13000; return SUCCESS; }
+EXPORT Result cuDeviceGetCount(int *count) { BEGIN; NEED(count); *count = 1; return SUCCESS; }
+EXPORT Result cuDeviceGet(int *device, int ordinal) { BEGIN; NEED(device); IS_DEVICE(ordinal); *device = 0; return SUCCESS; }
+EXPORT Result cuDeviceGetName(char *name, int length, int device) {
+    BEGIN; NEED(name && length > 0); IS_DEVICE(device);
+    snprintf(name, (size_t)length, "%s", device_name);
+    return SUCCESS;
+}
+EXPORT Result cuDeviceTotalMem_v2(size_t *bytes, int device) { BEGIN; NEED(bytes); IS_DEVICE(device); *bytes = total_memory; return SUCCESS; }
+ALIAS(cuDeviceTotalMem, cuDeviceTotalMem_v2);
+EXPORT Result cuDeviceGetAttribute(int *value, int attribute, int device) {
+    BEGIN; NEED(value && attribute > 0 && attribute < 160); IS_DEVICE(device);
+    *value = attributes[attribute];
+    return SUCCESS;
+}
+EXPORT Result cuDeviceComputeCapability(int *major, int *minor, int device) {
+    BEGIN; NEED(major && minor); IS_DEVICE(device);
+    *major = attributes[75];
+    *minor = attributes[76];
+    return SUCCESS;
+}
+EXPORT Result cuDeviceGetUuid_v2(void *uuid, int device) { BEGIN; NEED(uuid); IS_DEVICE(device); memcpy(uuid, "wsemu emulator ", 16); return SUCCESS; }
+ALIAS(cuDeviceGetUuid, cuDeviceGetUuid_v2);
+EXPORT Result cuDeviceGetPCIBusId(char *text, int length, int device) { BEGIN; NEED(text && length > 12); IS_DEVICE(device); snprintf(text, (size_t)length, "0000:00:00.0"); return SUCCESS; }
+EXPORT Result cuDeviceGetByPCIBusId(int *device, const char *text) { BEGIN; NEED(device && text); if (strcmp(text, "0000:00:00.0")) return INVALID_DEVICE; *device = 0; return SUCCESS; }
+EXPORT Result cuDeviceGetLuid(char *luid, unsigned *mask, int device) { BEGIN; IS_DEVICE(device); if (luid) memset(luid, 0, 8); if (mask) *mask = 0; return SUCCESS; }
+EXPORT Result cuDeviceCanAccessPeer(int *can, int device, int peer) { BEGIN; NEED(can); IS_DEVICE(device); IS_DEVICE(peer); *can = 0; return SUCCESS; }
+EXPORT Result cuDeviceGetP2PAttribute(int *value, int attribute, int device, int peer) { BEGIN; (void)attribute; NEED(value); IS_DEVICE(device); if (peer) return INVALID_DEVICE; *value = 0; return SUCCESS; }
+EXPORT Result cuCtxEnablePeerAccess(void *peer, unsigned flags) { BEGIN; (void)flags; HANDLE(peer, CONTEXT); return PEER_UNSUPPORTED; }
+EXPORT Result cuCtxDisablePeerAccess(void *peer) { BEGIN; HANDLE(peer, CONTEXT); return PEER_NOT_ENABLED; }
+
+/* -- contexts -- */
+
+EXPORT Result cuDevicePrimaryCtxRetain(Context *context, int device) { BEGIN; NEED(context); IS_DEVICE(device); add_handle(primary, CONTEXT); *context = primary; return SUCCESS; }
+EXPORT Result cuDevicePrimaryCtxRelease_v2(int device) { BEGIN; IS_DEVICE(device); return SUCCESS; }
+ALIAS(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2);
+EXPORT Result cuDevicePrimaryCtxReset_v2(int device) { BEGIN; IS_DEVICE(device); return SUCCESS; }
+ALIAS(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2);
+EXPORT Result cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags) { BEGIN; (void)flags; IS_DEVICE(device); return SUCCESS; }
+ALIAS(cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags_v2);
+EXPORT Result cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) { BEGIN; IS_DEVICE(device); if (flags) *flags = 0; if (active) *active = 1; return SUCCESS; }
+static Result push(void *context) {
+    if (depth == 64) return OUT_OF_MEMORY;
+    stack[depth++] = context;
+    return SUCCESS;
+}
+EXPORT Result cuCtxCreate_v2(Context *context, unsigned flags, int device) {
+    BEGIN; (void)flags; NEED(context); IS_DEVICE(device);
+    *context = calloc(1, 16);
+    add_handle(*context, CONTEXT);
+    return push(*context);
+}
+EXPORT Result cuCtxCreate_v3(Context *context, void *affinity, int count, unsigned flags, int device) { (void)affinity; (void)count; return cuCtxCreate_v2(context, flags, device); }
+EXPORT Result cuCtxCreate_v4(Context *context, void *parameters, unsigned flags, int device) { (void)parameters; return cuCtxCreate_v2(context, flags, device); }
+ALIAS(cuCtxCreate, cuCtxCreate_v2);
+EXPORT Result cuCtxDestroy_v2(Context context) {
+    BEGIN; if (!has_handle(context, CONTEXT)) return INVALID_CONTEXT;
+    if (depth && stack[depth - 1] == context) depth--;
+    if (context != primary) { remove_handle(context); free(context); }
+    return SUCCESS;
+}
+ALIAS(cuCtxDestroy, cuCtxDestroy_v2);
+EXPORT Result cuCtxGetCurrent(Context *context) { BEGIN; NEED(context); *context = current(); return SUCCESS; }
+EXPORT Result cuCtxSetCurrent(Context context) {
+    BEGIN; if (context && !has_handle(context, CONTEXT)) return INVALID_CONTEXT;
+    if (depth) depth--;
+    return context ? push(context) : SUCCESS;
+}
+EXPORT Result cuCtxPushCurrent_v2(Context context) { BEGIN; if (!has_handle(context, CONTEXT)) return INVALID_CONTEXT; return push(context); }
+ALIAS(cuCtxPushCurrent, cuCtxPushCurrent_v2);
+EXPORT Result cuCtxPopCurrent_v2(Context *context) { BEGIN; if (!depth) return INVALID_CONTEXT; depth--; if (context) *context = stack[depth]; return SUCCESS; }
+ALIAS(cuCtxPopCurrent, cuCtxPopCurrent_v2);
+EXPORT Result cuCtxGetDevice(int *device) { BEGIN; NEED(device); if (!current()) return INVALID_CONTEXT; *device = 0; return SUCCESS; }
+EXPORT Result cuCtxGetDevice_v2(int *device, Context context) { BEGIN; (void)context; NEED(device); *device = 0; return SUCCESS; }
+EXPORT Result cuCtxGetFlags(unsigned *flags) { BEGIN; NEED(flags); *flags = 0; return SUCCESS; }
+EXPORT Result cuCtxSetFlags(unsigned flags) { BEGIN; (void)flags; return SUCCESS; }
+EXPORT Result cuCtxGetId(Context context, unsigned long long *id) { BEGIN; NEED(id); *id = context && context != primary ? (uintptr_t)context : 1; return SUCCESS; }
+EXPORT Result cuCtxGetApiVersion(Context context, unsigned *version) { BEGIN; (void)context; NEED(version); *version = 3020; return SUCCESS; }
+EXPORT Result cuCtxSynchronize(void) { BEGIN; send_action(SYNC_ALL, NULL, NULL, 0, 0, 0, 0); return SUCCESS; }
+EXPORT Result cuCtxSynchronize_v2(Context context) { (void)context; return cuCtxSynchronize(); }
+EXPORT Result cuCtxGetStreamPriorityRange(int *least, int *greatest) { BEGIN; if (least) *least = 0; if (greatest) *greatest = -5; return SUCCESS; }
+EXPORT Result cuCtxGetCacheConfig(int *config) { BEGIN; NEED(config); *config = 0; return SUCCESS; }
+EXPORT Result cuCtxSetCacheConfig(int config) { BEGIN; (void)config; return SUCCESS; }
+EXPORT Result cuCtxGetSharedMemConfig(int *config) { BEGIN; NEED(config); *config = 0; return SUCCESS; }
+EXPORT Result cuCtxSetSharedMemConfig(int config) { BEGIN; (void)config; return SUCCESS; }
+EXPORT Result cuCtxResetPersistingL2Cache(void) { BEGIN; return SUCCESS; }
+static size_t limits[16] = {1024, 1 << 20, 8 << 20, 2, 2048, 128, 0};
+EXPORT Result cuCtxGetLimit(size_t *value, int limit) { BEGIN; NEED(value); if (limit < 0 || limit > 8) return UNSUPPORTED_LIMIT; *value = limits[limit]; return SUCCESS; }
+EXPORT Result cuCtxSetLimit(int limit, size_t value) { BEGIN; if (limit < 0 || limit > 8) return UNSUPPORTED_LIMIT; limits[limit] = value; return SUCCESS; }
+
+/* -- modules -- */
+
+static Result load_file(Module **module, const char *path) {
+    NEED(path);
+    FILE *file = fopen(path, "rb");
+    if (!file) return FILE_NOT_FOUND;
+    size_t used = 0, room = 1 << 16, done;
+    char *data = malloc(room);
+    while ((done = fread(data + used, 1, room - used - 1, file)) > 0)
+        if ((used += done) == room - 1) data = realloc(data, room *= 2);
+    fclose(file);
+    data[used] = 0;
+    Result result = load_module(module, data, used + 1);
+    free(data);
+    return result;
+}
+static Result unload(Module *module) {
+    HANDLE(module, MODULE);
+    for (uint32_t n = 0; n < module->function_count; n++) remove_handle(&module->functions[n]);
+    for (uint32_t n = 0; n < module->variable_count; n++) {
+        Allocation *one = find_allocation(module->variables[n].address);
+        if (!one) continue;
+        one->kind = module->variables[n].managed ? MANAGED : DEVICE;
+        free_memory(one->address, one->kind);
+    }
+    send_message(OP_UNLOAD, &module->id, sizeof module->id, NULL, 0);
+    remove_handle(module);
+    return SUCCESS;
+}
+static Result get_function(Function **function, Module *module, const char *name) {
+    NEED(function && name);
+    HANDLE(module, MODULE);
+    Function *found = find_function(module, name);
+    if (!found) return NOT_FOUND;
+    *function = found;
+    return SUCCESS;
+}
+static Result get_variable(Address *address, size_t *bytes, Module *module, const char *name) {
+    NEED(name);
+    HANDLE(module, MODULE);
+    struct Variable *found = find_variable(module, name);
+    if (!found) return NOT_FOUND;
+    if (address) *address = found->address;
+    if (bytes) *bytes = found->bytes;
+    return SUCCESS;
+}
+EXPORT Result cuModuleLoadData(Module **module, const void *image) { BEGIN; return load_module(module, image, 0); }
+EXPORT Result cuModuleLoadDataEx(Module **module, const void *image, unsigned count, int *options, void **values) { BEGIN; (void)count; (void)options; (void)values; return load_module(module, image, 0); }
+EXPORT Result cuModuleLoadFatBinary(Module **module, const void *image) { BEGIN; return load_module(module, image, 0); }
+EXPORT Result cuModuleLoad(Module **module, const char *path) { BEGIN; return load_file(module, path); }
+EXPORT Result cuModuleUnload(Module *module) { BEGIN; return unload(module); }
+EXPORT Result cuModuleGetLoadingMode(int *mode) { BEGIN; NEED(mode); *mode = 1; return SUCCESS; }
+EXPORT Result cuModuleGetFunction(Function **function, Module *module, const char *name) { BEGIN; return get_function(function, module, name); }
+EXPORT Result cuModuleGetFunctionCount(unsigned *count, Module *module) { BEGIN; NEED(count); HANDLE(module, MODULE); *count = module->function_count; return SUCCESS; }
+EXPORT Result cuModuleEnumerateFunctions(Function **functions, unsigned count, Module *module) {
+    BEGIN; NEED(functions); HANDLE(module, MODULE);
+    for (unsigned n = 0; n < count && n < module->function_count; n++) functions[n] = &module->functions[n];
+    return SUCCESS;
+}
+EXPORT Result cuModuleGetGlobal_v2(Address *address, size_t *bytes, Module *module, const char *name) { BEGIN; return get_variable(address, bytes, module, name); }
+ALIAS(cuModuleGetGlobal, cuModuleGetGlobal_v2);
+EXPORT Result cuLibraryLoadData(Module **library, const void *image, int *options, void **values, unsigned count, int *library_options, void **library_values, unsigned library_count) {
+    BEGIN; (void)options; (void)values; (void)count; (void)library_options; (void)library_values; (void)library_count;
+    return load_module(library, image, 0);
+}
+EXPORT Result cuLibraryLoadFromFile(Module **library, const char *path, int *options, void **values, unsigned count, int *library_options, void **library_values, unsigned library_count) {
+    BEGIN; (void)options; (void)values; (void)count; (void)library_options; (void)library_values; (void)library_count;
+    return load_file(library, path);
+}
+EXPORT Result cuLibraryUnload(Module *library) { BEGIN; return unload(library); }
+EXPORT Result cuLibraryGetKernel(Function **kernel, Module *library, const char *name) { BEGIN; return get_function(kernel, library, name); }
+EXPORT Result cuLibraryGetKernelCount(unsigned *count, Module *library) { return cuModuleGetFunctionCount(count, library); }
+EXPORT Result cuLibraryEnumerateKernels(Function **kernels, unsigned count, Module *library) { return cuModuleEnumerateFunctions(kernels, count, library); }
+EXPORT Result cuLibraryGetModule(Module **module, Module *library) { BEGIN; NEED(module); HANDLE(library, MODULE); *module = library; return SUCCESS; }
+EXPORT Result cuLibraryGetGlobal(Address *address, size_t *bytes, Module *library, const char *name) { BEGIN; return get_variable(address, bytes, library, name); }
+EXPORT Result cuLibraryGetManaged(Address *address, size_t *bytes, Module *library, const char *name) { BEGIN; return get_variable(address, bytes, library, name); }
+EXPORT Result cuKernelGetFunction(Function **function, Function *kernel) { BEGIN; NEED(function); HANDLE(kernel, FUNCTION); *function = kernel; return SUCCESS; }
+EXPORT Result cuKernelGetLibrary(Module **library, Function *kernel) { BEGIN; NEED(library); HANDLE(kernel, FUNCTION); *library = kernel->module; return SUCCESS; }
+EXPORT Result cuFuncGetModule(Module **module, Function *function) { BEGIN; NEED(module); HANDLE(function, FUNCTION); *module = function->module; return SUCCESS; }
+EXPORT Result cuKernelGetName(const char **name, Function *kernel) { BEGIN; NEED(name); HANDLE(kernel, FUNCTION); *name = kernel->name; return SUCCESS; }
+EXPORT Result cuFuncGetName(const char **name, Function *function) { return cuKernelGetName(name, function); }
+EXPORT Result cuFuncIsLoaded(int *state, Function *function) { BEGIN; NEED(state); HANDLE(function, FUNCTION); *state = 1; return SUCCESS; }
+EXPORT Result cuFuncLoad(Function *function) { BEGIN; HANDLE(function, FUNCTION); return SUCCESS; }
+EXPORT Result cuFuncGetParamInfo(Function *function, size_t index, size_t *offset, size_t *size) {
+    BEGIN; HANDLE(function, FUNCTION);
+    NEED(index < function->parameter_count);
+    if (offset) *offset = function->offsets[index];
+    if (size) *size = function->sizes[index];
+    return SUCCESS;
+}
+EXPORT Result cuKernelGetParamInfo(Function *kernel, size_t index, size_t *offset, size_t *size) { return cuFuncGetParamInfo(kernel, index, offset, size); }
+static Result get_attribute(int *value, int attribute, Function *function) {
+    NEED(value);
+    HANDLE(function, FUNCTION);
+    if (attribute >= 1 && attribute <= 4) {
+        Result result = inspect_function(function);
+        if (result) return result;
+    }
+    switch (attribute) {
+    case 0: *value = function->max_threads; break;
+    case 1: *value = function->shared_bytes; break;
+    case 2: *value = function->const_bytes; break;
+    case 3: *value = function->local_bytes; break;
+    case 4: *value = function->registers; break;
+    case 5: case 6: *value = function->version; break;
+    case 7: *value = 0; break;
+    case 8: *value = function->dynamic ? function->dynamic : attributes[8]; break;
+    case 9: *value = -1; break;
+    case 10: *value = function->required_cluster[0] != 0; break;
+    case 11: case 12: case 13: *value = function->required_cluster[attribute - 11]; break;
+    case 14: *value = function->nonportable; break;
+    case 15: case 16: case 17: *value = 0; break;
+    default: return INVALID_VALUE;
+    }
+    return SUCCESS;
+}
+static Result set_attribute(Function *function, int attribute, int value) {
+    HANDLE(function, FUNCTION);
+    NEED(attribute >= 0 && attribute < 18);
+    if (attribute == 8) {
+        NEED(value >= 0 && value <= attributes[97]);
+        function->dynamic = value;
+    } else if (attribute == 14) {
+        function->nonportable = value;
+    } else if (attribute == 17) {
+        function->any_dynamic = value;
+    }
+    return SUCCESS;
+}
+EXPORT Result cuFuncGetAttribute(int *value, int attribute, Function *function) { BEGIN; return get_attribute(value, attribute, function); }
+EXPORT Result cuKernelGetAttribute(int *value, int attribute, Function *kernel, int device) { BEGIN; IS_DEVICE(device); return get_attribute(value, attribute, kernel); }
+EXPORT Result cuFuncSetAttribute(Function *function, int attribute, int value) { BEGIN; return set_attribute(function, attribute, value); }
+EXPORT Result cuKernelSetAttribute(int attribute, int value, Function *kernel, int device) { BEGIN; IS_DEVICE(device); return set_attribute(kernel, attribute, value); }
+EXPORT Result cuFuncSetCacheConfig(Function *function, int config) { BEGIN; (void)config; HANDLE(function, FUNCTION); return SUCCESS; }
+EXPORT Result cuFuncSetSharedMemConfig(Function *function, int config) { return cuFuncSetCacheConfig(function, config); }
+EXPORT Result cuKernelSetCacheConfig(Function *kernel, int config, int device) { (void)device; return cuFuncSetCacheConfig(kernel, config); }
+
+/* -- launches -- */
+
+typedef struct Attribute { int id; char pad[4]; union { char bytes[64]; int number; unsigned extent[3]; } value; } Attribute;
+typedef struct Configuration { unsigned grid[3], block[3], shared; void *stream; Attribute *attributes; unsigned count; } Configuration;
+
+static Result as_driver(Result result) { return result == INVALID_CONFIGURATION ? INVALID_VALUE : result; }
+
+EXPORT Result cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream, void **parameters, void **extra) {
+    BEGIN;
+    Shape shape = {{gx, gy, gz}, {bx, by, bz}, shared, {0, 0, 0}, 0, 0};
+    return as_driver(launch_function(function, &shape, stream, parameters, extra));
+}
+EXPORT Result cuLaunchCooperativeKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream, void **parameters) {
+    BEGIN;
+    Shape shape = {{gx, gy, gz}, {bx, by, bz}, shared, {0, 0, 0}, 1, 0};
+    return as_driver(launch_function(function, &shape, stream, parameters, NULL));
+}
+static Shape shape_of(const Configuration *given) {
+    Shape shape = {.shared = given->shared};
+    memcpy(shape.grid, given->grid, sizeof shape.grid);
+    memcpy(shape.block, given->block, sizeof shape.block);
+    for (unsigned n = 0; n < given->count && given->attributes; n++) {
+        const Attribute *one = &given->attributes[n];
+        if (one->id == 2) shape.cooperative = one->value.number;
+        else if (one->id == 4) memcpy(shape.cluster, one->value.extent, sizeof shape.cluster);
+        else if (one->id == 6) shape.dependent = one->value.number;
+    }
+    return shape;
+}
+EXPORT Result cuLaunchKernelEx(const Configuration *configuration, Function *function, void **parameters, void **extra) {
+    BEGIN; NEED(configuration);
+    Shape shape = shape_of(configuration);
+    return as_driver(launch_function(function, &shape, configuration->stream, parameters, extra));
+}
+static Result call_host(void *stream, void (*call)(void *), void *data) {
+    NEED(call);
+    Result result = check_stream(stream);
+    if (result) return result;
+    Graph *graph = capturing(stream);
+    if (graph) {
+        Node *node = add_node(graph, NODE_HOST);
+        node->call = call;
+        node->data = data;
+        return SUCCESS;
+    }
+    send_action(HOST_CALL, stream, NULL, 0, 0, 0, 0);
+    call(data);
+    return SUCCESS;
+}
+EXPORT Result cuLaunchHostFunc(void *stream, void (*call)(void *), void *data) { BEGIN; return call_host(stream, call, data); }
+EXPORT Result cuStreamAddCallback(void *stream, void (*call)(void *, Result, void *), void *data, unsigned flags) {
+    BEGIN; NEED(call && !flags);
+    Result result = check_stream(stream);
+    if (result) return result;
+    if (capturing(stream)) return CAPTURE_UNSUPPORTED;
+    send_action(HOST_CALL, stream, NULL, 0, 0, 0, 0);
+    call(stream, SUCCESS, data);
+    return SUCCESS;
+}
+
+/* -- memory -- */
+
+EXPORT Result cuMemAlloc_v2(Address *address, size_t bytes) { BEGIN; NEED(address && bytes); return allocate_memory(address, bytes, DEVICE); }
+ALIAS(cuMemAlloc, cuMemAlloc_v2);
+static Result allocate_from_pool(Address *address, size_t bytes, const void *stream) {
+    NEED(address);
+    Result result = check_stream(stream);
+    if (result) return result;
+    if (capturing(stream)) return CAPTURE_UNSUPPORTED;
+    return allocate_memory(address, bytes ? bytes : 1, DEVICE);
+}
+EXPORT Result cuMemAllocAsync(Address *address, size_t bytes, void *stream) { BEGIN; return allocate_from_pool(address, bytes, stream); }
+EXPORT Result cuMemAllocFromPoolAsync(Address *address, size_t bytes, void *pool, void *stream) { BEGIN; HANDLE(pool, POOL); return allocate_from_pool(address, bytes, stream); }
+EXPORT Result cuMemAllocManaged(Address *address, size_t bytes, unsigned flags) { BEGIN; NEED(address && bytes && (flags == 1 || flags == 2)); return allocate_memory(address, bytes, MANAGED); }
+EXPORT Result cuMemAllocHost_v2(void **address, size_t bytes) { BEGIN; NEED(address && bytes); return allocate_memory((Address *)address, bytes, PINNED); }
+ALIAS(cuMemAllocHost, cuMemAllocHost_v2);
+EXPORT Result cuMemHostAlloc(void **address, size_t bytes, unsigned flags) { BEGIN; NEED(address && bytes && flags < 8); return allocate_memory((Address *)address, bytes, PINNED); }
+EXPORT Result cuMemAllocPitch_v2(Address *address, size_t *pitch, size_t width, size_t height, unsigned element) {
+    BEGIN; NEED(address && pitch && width && height && (element == 4 || element == 8 || element == 16));
+    *pitch = (width + 511) / 512 * 512;
+    return allocate_memory(address, *pitch * height, DEVICE);
+}
+ALIAS(cuMemAllocPitch, cuMemAllocPitch_v2);
+EXPORT Result cuMemFree_v2(Address address) { BEGIN; return address ? free_memory(address, DEVICE) : SUCCESS; }
+ALIAS(cuMemFree, cuMemFree_v2);
+EXPORT Result cuMemFreeAsync(Address address, void *stream) {
+    BEGIN;
+    Result result = check_stream(stream);
+    if (result) return result;
+    if (capturing(stream)) return CAPTURE_UNSUPPORTED;
+    return free_memory(address, DEVICE);
+}
+EXPORT Result cuMemFreeHost(void *address) { BEGIN; return address ? free_memory((Address)address, PINNED) : SUCCESS; }
+EXPORT Result cuMemHostRegister_v2(void *host, size_t bytes, unsigned flags) { BEGIN; (void)flags; return register_memory(host, bytes); }
+ALIAS(cuMemHostRegister, cuMemHostRegister_v2);
+EXPORT Result cuMemHostUnregister(void *host) { BEGIN; NEED(host); return unregister_memory(host); }
+EXPORT Result cuMemHostGetDevicePointer_v2(Address *address, void *host, unsigned flags) {
+    BEGIN; NEED(address && !flags);
+    Allocation *registered = find_registered(host), *pinned = find_allocation((Address)host);
+    if (registered) *address = registered->address + (Address)((char *)host - (char *)registered->host);
+    else if (pinned && (pinned->kind == PINNED || pinned->kind == MANAGED)) *address = (Address)host;
+    else return INVALID_VALUE;
+    return SUCCESS;
+}
+ALIAS(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2);
+EXPORT Result cuMemHostGetFlags(unsigned *flags, void *host) { BEGIN; NEED(flags && find_allocation((Address)host)); *flags = 2; return SUCCESS; }
+EXPORT Result cuMemGetInfo_v2(size_t *unused, size_t *total) { BEGIN; if (unused) *unused = total_memory - used_memory(); if (total) *total = total_memory; return SUCCESS; }
+ALIAS(cuMemGetInfo, cuMemGetInfo_v2);
+EXPORT Result cuMemGetAddressRange_v2(Address *base, size_t *bytes, Address address) {
+    BEGIN;
+    Allocation *one = find_allocation(address);
+    if (!one) return NOT_FOUND;
+    if (base) *base = one->address;
+    if (bytes) *bytes = one->bytes;
+    return SUCCESS;
+}
+ALIAS(cuMemGetAddressRange, cuMemGetAddressRange_v2);
+
+static Result to_device(Address to, const void *from, size_t bytes, const void *stream, bool asynchronous) {
+    if (bytes && !find_allocation(to) && !find_registered((void *)to)) return INVALID_VALUE;
+    return copy_memory((void *)to, from, bytes, stream, asynchronous);
+}
+static Result from_device(void *to, Address from, size_t bytes, const void *stream, bool asynchronous) {
+    if (bytes && !find_allocation(from) && !find_registered((void *)from)) return INVALID_VALUE;
+    return copy_memory(to, (const void *)from, bytes, stream, asynchronous);
+}
+EXPORT Result cuMemcpy(Address to, Address from, size_t bytes) { BEGIN; return copy_memory((void *)to, (const void *)from, bytes, NULL, false); }
+EXPORT Result cuMemcpyAsync(Address to, Address from, size_t bytes, void *stream) { BEGIN; return copy_memory((void *)to, (const void *)from, bytes, stream, true); }
+EXPORT Result cuMemcpyHtoD_v2(Address to, const void *from, size_t bytes) { BEGIN; return to_device(to, from, bytes, NULL, false); }
+ALIAS(cuMemcpyHtoD, cuMemcpyHtoD_v2);
+EXPORT Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, void *stream) { BEGIN; return to_device(to, from, bytes, stream, true); }
+ALIAS(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2);
+EXPORT Result cuMemcpyDtoH_v2(void *to, Address from, size_t bytes) { BEGIN; return from_device(to, from, bytes, NULL, false); }
+ALIAS(cuMemcpyDtoH, cuMemcpyDtoH_v2);
+EXPORT Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, void *stream) { BEGIN; return from_device(to, from, bytes, stream, true); }
+ALIAS(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2);
+EXPORT Result cuMemcpyDtoD_v2(Address to, Address from, size_t bytes) { BEGIN; return to_device(to, (const void *)from, bytes, NULL, false); }
+ALIAS(cuMemcpyDtoD, cuMemcpyDtoD_v2);
+EXPORT Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void *stream) { BEGIN; return to_device(to, (const void *)from, bytes, stream, true); }
+ALIAS(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2);
+EXPORT Result cuMemcpyPeer(Address to, void *to_context, Address from, void *from_context, size_t bytes) { BEGIN; (void)to_context; (void)from_context; return copy_memory((void *)to, (const void *)from, bytes, NULL, false); }
+EXPORT Result cuMemcpyPeerAsync(Address to, void *to_context, Address from, void *from_context, size_t bytes, void *stream) { BEGIN; (void)to_context; (void)from_context; return copy_memory((void *)to, (const void *)from, bytes, stream, true); }
+
+typedef struct End2D { size_t x, y; int type; void *host; Address device; void *array; size_t pitch; } End2D;
+typedef struct Copy2D { End2D from, to; size_t width, height; } Copy2D;
+typedef struct End3D { size_t x, y, z, level; int type; void *host; Address device; void *array; void *reserved; size_t pitch, height; } End3D;
+typedef struct Copy3D { End3D from, to; size_t width, height, depth; } Copy3D;
+
+static Address start_2d(const End2D *end) { return (end->type == 1 ? (Address)end->host : end->device) + end->y * end->pitch + end->x; }
+static Result copy_2d(const Copy2D *copy, const void *stream, bool asynchronous) {
+    NEED(copy);
+    if (copy->from.type == 3 || copy->to.type == 3) return unsupported("cuMemcpy2D of a CUDA array");
+    size_t from = copy->from.pitch ? copy->from.pitch : copy->width, to = copy->to.pitch ? copy->to.pitch : copy->width;
+    return copy_rows(start_2d(&copy->to), to, start_2d(&copy->from), from, copy->width, copy->height, stream, asynchronous);
+}
+EXPORT Result cuMemcpy2D_v2(const Copy2D *copy) { BEGIN; return copy_2d(copy, NULL, false); }
+ALIAS(cuMemcpy2D, cuMemcpy2D_v2);
+ALIAS(cuMemcpy2DUnaligned_v2, cuMemcpy2D_v2);
+ALIAS(cuMemcpy2DUnaligned, cuMemcpy2D_v2);
+EXPORT Result cuMemcpy2DAsync_v2(const Copy2D *copy, void *stream) { BEGIN; return copy_2d(copy, stream, true); }
+ALIAS(cuMemcpy2DAsync, cuMemcpy2DAsync_v2);
+static Address start_3d(const End3D *end, size_t z) { return (end->type == 1 ? (Address)end->host : end->device) + ((end->z + z) * end->height + end->y) * end->pitch + end->x; }
+static Result copy_3d(const Copy3D *copy, const void *stream, bool asynchronous) {
+    NEED(copy);
+    if (copy->from.type == 3 || copy->to.type == 3) return unsupported("cuMemcpy3D of a CUDA array");
+    for (size_t z = 0; z < copy->depth; z++) {
+        Result result = copy_rows(start_3d(&copy->to, z), copy->to.pitch, start_3d(&copy->from, z), copy->from.pitch, copy->width, copy->height, stream, asynchronous);
+        if (result) return result;
+    }
+    return SUCCESS;
+}
+EXPORT Result cuMemcpy3D_v2(const Copy3D *copy) { BEGIN; return copy_3d(copy, NULL, false); }
+ALIAS(cuMemcpy3D, cuMemcpy3D_v2);
+EXPORT Result cuMemcpy3DAsync_v2(const Copy3D *copy, void *stream) { BEGIN; return copy_3d(copy, stream, true); }
+ALIAS(cuMemcpy3DAsync, cuMemcpy3DAsync_v2);
+
+#define MEMSET(name, type, width) \
+    EXPORT Result name##_v2(Address to, type value, size_t count) { BEGIN; return fill_memory(to, value, width, count, NULL, false); } \
+    ALIAS(name, name##_v2); \
+    EXPORT Result name##Async(Address to, type value, size_t count, void *stream) { BEGIN; return fill_memory(to, value, width, count, stream, true); }
+MEMSET(cuMemsetD8, unsigned char, 1)
+MEMSET(cuMemsetD16, unsigned short, 2)
+MEMSET(cuMemsetD32, unsigned, 4)
+static Result fill_rows(Address to, size_t pitch, unsigned value, unsigned element, size_t width, size_t height, const void *stream, bool asynchronous) {
+    for (size_t y = 0; y < height; y++) {
+        Result result = fill_memory(to + y * pitch, value, element, width, stream, asynchronous);
+        if (result) return result;
+    }
+    return SUCCESS;
+}
+#define MEMSET2D(name, type, element) \
+    EXPORT Result name##_v2(Address to, size_t pitch, type value, size_t width, size_t height) { BEGIN; return fill_rows(to, pitch, value, element, width, height, NULL, false); } \
+    ALIAS(name, name##_v2); \
+    EXPORT Result name##Async(Address to, size_t pitch, type value, size_t width, size_t height, void *stream) { BEGIN; return fill_rows(to, pitch, value, element, width, height, stream, true); }
+MEMSET2D(cuMemsetD2D8, unsigned char, 1)
+MEMSET2D(cuMemsetD2D16, unsigned short, 2)
+MEMSET2D(cuMemsetD2D32, unsigned, 4)
+
+static Result pointer_attribute(void *data, int attribute, Address address) {
+    Allocation *one = find_allocation(address), *registered = one ? NULL : find_registered((void *)address);
+    if (!one) one = registered;
+    if (!one) return INVALID_VALUE;
+    Address device = registered ? one->address + (address - (Address)one->host) : address;
+    switch (attribute) {
+    case 1: *(void **)data = primary; break;
+    case 2: *(int *)data = one->kind == PINNED || one->kind == REGISTERED ? 1 : 2; break;
+    case 3: *(Address *)data = device; break;
+    case 4:
+        if (one->kind == DEVICE || one->kind == VARIABLE) return INVALID_VALUE;
+        *(Address *)data = address;
+        break;
+    case 6: *(int *)data = 0; break;
+    case 7: *(uint64_t *)data = one->address >> 8; break;
+    case 8: *(int *)data = one->kind == MANAGED; break;
+    case 9: *(int *)data = 0; break;
+    case 10: *(int *)data = 0; break;
+    case 11: *(Address *)data = one->address; break;
+    case 12: *(size_t *)data = one->bytes; break;
+    case 13: *(int *)data = 1; break;
+    case 14: *(uint64_t *)data = 0; break;
+    case 15: *(int *)data = 0; break;
+    case 16: *(int *)data = 3; break;
+    case 17: *(void **)data = NULL; break;
+    case 18: *(size_t *)data = one->bytes; break;
+    case 19: *(Address *)data = one->address; break;
+    case 20: *(uint64_t *)data = one->address >> 8; break;
+    default: return INVALID_VALUE;
+    }
+    return SUCCESS;
+}
+EXPORT Result cuPointerGetAttribute(void *data, int attribute, Address address) { BEGIN; NEED(data); return pointer_attribute(data, attribute, address); }
+EXPORT Result cuPointerGetAttributes(unsigned count, int *wanted, void **data, Address address) {
+    BEGIN; NEED(wanted && data);
+    bool known = find_allocation(address) || find_registered((void *)address);
+    for (unsigned n = 0; n < count; n++) {
+        if (!data[n]) return INVALID_VALUE;
+        bool is_word = wanted[n] == 1 || wanted[n] == 3 || wanted[n] == 4 || wanted[n] == 7 || wanted[n] == 11 || wanted[n] == 12 || wanted[n] == 17 || wanted[n] == 18 || wanted[n] == 19;
+        if (!known || pointer_attribute(data[n], wanted[n], address)) memset(data[n], 0, is_word ? 8 : 4);
+        if (!known && wanted[n] == 9) *(int *)data[n] = -2;
+    }
+    return SUCCESS;
+}
+EXPORT Result cuPointerSetAttribute(const void *value, int attribute, Address address) { BEGIN; NEED(value && attribute == 6 && find_allocation(address)); return SUCCESS; }
+
+static char default_pool[16];
+static void *pool(void) { add_handle(default_pool, POOL); return default_pool; }
+EXPORT Result cuDeviceGetDefaultMemPool(void **out, int device) { BEGIN; NEED(out); IS_DEVICE(device); *out = pool(); return SUCCESS; }
+EXPORT Result cuDeviceGetMemPool(void **out, int device) { BEGIN; NEED(out); IS_DEVICE(device); *out = pool(); return SUCCESS; }
+EXPORT Result cuDeviceSetMemPool(int device, void *one) { BEGIN; IS_DEVICE(device); HANDLE(one, POOL); return SUCCESS; }
+EXPORT Result cuMemPoolCreate(void **out, const void *properties) { BEGIN; NEED(out && properties); *out = calloc(1, 16); add_handle(*out, POOL); return SUCCESS; }
+EXPORT Result cuMemPoolDestroy(void *one) { BEGIN; HANDLE(one, POOL); if (one != default_pool) remove_handle(one); return SUCCESS; }
+EXPORT Result cuMemPoolTrimTo(void *one, size_t bytes) { BEGIN; (void)bytes; HANDLE(one, POOL); return SUCCESS; }
+EXPORT Result cuMemPoolSetAttribute(void *one, int attribute, void *value) { BEGIN; (void)attribute; HANDLE(one, POOL); NEED(value); return SUCCESS; }
+EXPORT Result cuMemPoolGetAttribute(void *one, int attribute, void *value) {
+    BEGIN; HANDLE(one, POOL); NEED(value);
+    if (attribute <= 3) *(int *)value = 1;
+    else *(uint64_t *)value = attribute == 4 ? 0 : used_memory();
+    return SUCCESS;
+}
+EXPORT Result cuMemPoolSetAccess(void *one, const void *access, size_t count) { BEGIN; (void)access; (void)count; HANDLE(one, POOL); return SUCCESS; }
+EXPORT Result cuMemPoolGetAccess(int *flags, void *one, void *location) { BEGIN; (void)location; HANDLE(one, POOL); NEED(flags); *flags = 3; return SUCCESS; }
+EXPORT Result cuMemAdvise_v2(Address address, size_t bytes, int advice, uint64_t location) { BEGIN; (void)advice; (void)location; NEED(host_memory(address, bytes)); return SUCCESS; }
+ALIAS(cuMemAdvise, cuMemAdvise_v2);
+EXPORT Result cuMemPrefetchAsync_v2(Address address, size_t bytes, uint64_t location, unsigned flags, void *stream) {
+    BEGIN; (void)location; (void)flags; NEED(host_memory(address, bytes));
+    return check_stream(stream);
+}
+EXPORT Result cuMemPrefetchAsync(Address address, size_t bytes, int device, void *stream) { (void)device; return cuMemPrefetchAsync_v2(address, bytes, 0, 0, stream); }
+
+/* -- streams and events -- */
+
+static uint64_t stream_ids = 1;
+EXPORT Result cuStreamCreateWithPriority(void **stream, unsigned flags, int priority) {
+    BEGIN; NEED(stream && flags <= 1);
+    Stream *made = calloc(1, sizeof *made);
+    *made = (Stream){flags, priority < -5 ? -5 : priority > 0 ? 0 : priority, ++stream_ids, NULL};
+    add_handle(made, STREAM);
+    send_action(NEW_STREAM, made, NULL, 0, 0, 0, flags);
+    *stream = made;
+    return SUCCESS;
+}
+EXPORT Result cuStreamCreate(void **stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
+EXPORT Result cuStreamDestroy_v2(void *stream) { BEGIN; HANDLE(stream, STREAM); remove_handle(stream); return SUCCESS; }
+ALIAS(cuStreamDestroy, cuStreamDestroy_v2);
+static Result check_idle(const void *stream) {
+    Result result = check_stream(stream);
+    return result ? result : capturing(stream) ? CAPTURE_UNSUPPORTED : SUCCESS;
+}
+EXPORT Result cuStreamSynchronize(void *stream) { BEGIN; Result result = check_idle(stream); if (!result) send_action(SYNC_STREAM, stream, NULL, 0, 0, 0, 0); return result; }
+EXPORT Result cuStreamQuery(void *stream) { BEGIN; return check_idle(stream); }
+EXPORT Result cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
+    BEGIN; (void)flags; HANDLE(event, EVENT);
+    Result result = check_stream(stream);
+    if (result) return result;
+    Stream *one = stream_of(stream);
+    Graph *recorded = (Graph *)(uintptr_t)((Event *)event)->recorded;
+    if (one && !one->capture && recorded && has_handle(recorded, GRAPH)) one->capture = recorded; /* a stream joins a capture */
+    send_action(WAIT, stream, event, 0, 0, 0, 0);
+    return SUCCESS;
+}
+EXPORT Result cuStreamGetPriority(void *stream, int *priority) { BEGIN; NEED(priority); Result result = check_stream(stream); if (result) return result; Stream *one = stream_of(stream); *priority = one ? one->priority : 0; return SUCCESS; }
+EXPORT Result cuStreamGetFlags(void *stream, unsigned *flags) { BEGIN; NEED(flags); Result result = check_stream(stream); if (result) return result; Stream *one = stream_of(stream); *flags = one ? one->flags : 0; return SUCCESS; }
+EXPORT Result cuStreamGetId(void *stream, unsigned long long *id) { BEGIN; NEED(id); Result result = check_stream(stream); if (result) return result; Stream *one = stream_of(stream); *id = one ? one->id : 1; return SUCCESS; }
+EXPORT Result cuStreamGetCtx(void *stream, void **context) { BEGIN; NEED(context); *context = primary; return check_stream(stream); }
+EXPORT Result cuStreamGetDevice(void *stream, int *device) { BEGIN; NEED(device); *device = 0; return check_stream(stream); }
+EXPORT Result cuStreamIsCapturing(void *stream, int *status) { BEGIN; NEED(status); Result result = check_stream(stream); *status = capturing(stream) != NULL; return result; }
+EXPORT Result cuStreamGetCaptureInfo_v2(void *stream, int *status, uint64_t *id, void **graph, const void ***before, size_t *count) {
+    BEGIN; NEED(status);
+    Result result = check_stream(stream);
+    if (result) return result;
+    Graph *found = capturing(stream);
+    *status = found != NULL;
+    if (id) *id = (uintptr_t)found;
+    if (graph) *graph = found;
+    if (before) *before = NULL;
+    if (count) *count = 0;
+    return SUCCESS;
+}
+EXPORT Result cuStreamGetCaptureInfo_v3(void *stream, int *status, uint64_t *id, void **graph, const void ***before, const void **edges, size_t *count) {
+    if (edges) *edges = NULL;
+    return cuStreamGetCaptureInfo_v2(stream, status, id, graph, before, count);
+}
+EXPORT Result cuStreamAttachMemAsync(void *stream, Address address, size_t length, unsigned flags) { BEGIN; (void)length; (void)flags; NEED(find_allocation(address)); return check_stream(stream); }
+EXPORT Result cuStreamCopyAttributes(void *to, void *from) { BEGIN; Result result = check_stream(to); return result ? result : check_stream(from); }
+EXPORT Result cuStreamSetAttribute(void *stream, int attribute, const void *value) { BEGIN; (void)attribute; NEED(value); return check_stream(stream); }
+EXPORT Result cuStreamGetAttribute(void *stream, int attribute, void *value) { BEGIN; (void)attribute; NEED(value); memset(value, 0, 64); return check_stream(stream); }
+EXPORT Result cuThreadExchangeStreamCaptureMode(int *mode) { BEGIN; NEED(mode && *mode >= 0 && *mode <= 2); return SUCCESS; }
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+}
+EXPORT Result cuEventCreate(void **event, unsigned flags) {
+    BEGIN; NEED(event && flags <= 7);
+    Event *made = calloc(1, sizeof *made);
+    made->flags = flags;
+    add_handle(made, EVENT);
+    *event = made;
+    return SUCCESS;
+}
+static Result record(Event *event, void *stream) {
+    HANDLE(event, EVENT);
+    Result result = check_stream(stream);
+    if (result) return result;
+    Graph *graph = capturing(stream);
+    event->recorded = graph ? (uintptr_t)graph : 1;
+    event->time = now();
+    if (!graph) send_action(RECORD, stream, event, 0, 0, 0, 0);
+    return SUCCESS;
+}
+EXPORT Result cuEventRecord(void *event, void *stream) { BEGIN; return record(event, stream); }
+EXPORT Result cuEventRecordWithFlags(void *event, void *stream, unsigned flags) { BEGIN; (void)flags; return record(event, stream); }
+EXPORT Result cuEventSynchronize(void *event) { BEGIN; HANDLE(event, EVENT); send_action(SYNC_EVENT, NULL, event, 0, 0, 0, 0); return SUCCESS; }
+EXPORT Result cuEventQuery(void *event) { BEGIN; HANDLE(event, EVENT); return SUCCESS; }
+EXPORT Result cuEventDestroy_v2(void *event) { BEGIN; HANDLE(event, EVENT); remove_handle(event); return SUCCESS; }
+ALIAS(cuEventDestroy, cuEventDestroy_v2);
+EXPORT Result cuEventElapsedTime_v2(float *milliseconds, Event *start, Event *end) {
+    BEGIN; NEED(milliseconds); HANDLE(start, EVENT); HANDLE(end, EVENT);
+    if ((start->flags | end->flags) & 2 || !start->recorded || !end->recorded) return INVALID_HANDLE; /* timing disabled, or not recorded */
+    *milliseconds = (float)(end->time - start->time);
+    return SUCCESS;
+}
+ALIAS(cuEventElapsedTime, cuEventElapsedTime_v2);
+
+/* -- occupancy -- */
+
+EXPORT Result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, Function *function, int threads, size_t dynamic, unsigned flags) { BEGIN; (void)flags; NEED(blocks); HANDLE(function, FUNCTION); return occupancy_of(function, threads, dynamic, blocks); }
+EXPORT Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Function *function, int threads, size_t dynamic) { return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, dynamic, 0); }
+EXPORT Result cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, Function *function, size_t (*shared)(int), size_t dynamic, int limit, unsigned flags) {
+    BEGIN; (void)flags; NEED(grid && block); HANDLE(function, FUNCTION);
+    int most = limit > 0 && limit < function->max_threads ? limit : function->max_threads, best = 0;
+    for (int threads = most; threads > 0; threads = threads % 32 ? threads / 32 * 32 : threads - 32) {
+        int blocks = 0;
+        Result result = occupancy_of(function, threads, shared ? shared(threads) : dynamic, &blocks);
+        if (result) return result;
+        if (blocks * threads > best) { best = blocks * threads; *block = threads; *grid = blocks * attributes[16]; }
+        if (best == attributes[39]) break;
+    }
+    return best ? SUCCESS : INVALID_VALUE;
+}
+EXPORT Result cuOccupancyMaxPotentialBlockSize(int *grid, int *block, Function *function, size_t (*shared)(int), size_t dynamic, int limit) { return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, function, shared, dynamic, limit, 0); }
+EXPORT Result cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, Function *function, int blocks, int threads) {
+    BEGIN; (void)threads; NEED(bytes && blocks > 0); HANDLE(function, FUNCTION);
+    Result result = inspect_function(function);
+    size_t each = (size_t)attributes[81] / (size_t)blocks / 128 * 128, own = (size_t)attributes[111] + (size_t)function->shared_bytes;
+    *bytes = each > own ? each - own : 0;
+    return result;
+}
+EXPORT Result cuOccupancyMaxActiveClusters(int *clusters, Function *function, const Configuration *given) {
+    BEGIN; NEED(clusters && given); HANDLE(function, FUNCTION);
+    Shape shape = shape_of(given);
+    unsigned size = shape.cluster[0] ? shape.cluster[0] * shape.cluster[1] * shape.cluster[2] : 1;
+    NEED(size);
+    int blocks = 0;
+    Result result = occupancy_of(function, (int)(shape.block[0] * shape.block[1] * shape.block[2]), shape.shared, &blocks);
+    *clusters = blocks * attributes[16] / (int)size;
+    return result;
+}
+EXPORT Result cuOccupancyMaxPotentialClusterSize(int *size, Function *function, const Configuration *given) { BEGIN; NEED(size && given); HANDLE(function, FUNCTION); *size = function->nonportable ? 16 : 8; return SUCCESS; }
+
+/* -- tensor maps -- */
+
+EXPORT Result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, const uint64_t *extents, const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill) {
+    BEGIN; NEED(map && rank >= 1 && rank <= 5 && extents && box && steps && (strides || rank == 1));
+    uint64_t words[7 + 5 + 4 + 5 + 5] = {(uint64_t)type, rank, (uint64_t)address, (uint64_t)interleave, (uint64_t)swizzle, (uint64_t)promotion, (uint64_t)fill};
+    for (uint32_t n = 0; n < rank; n++) {
+        words[7 + n] = extents[n];
+        if (n + 1 < rank) words[12 + n] = strides[n];
+        words[16 + n] = box[n];
+        words[21 + n] = steps[n];
+    }
+    Reply reply;
+    Result result = ask_server(OP_MAP, words, sizeof words, NULL, 0, &reply);
+    if (!result && reply.length == 128) memcpy(map, reply.data, 128);
+    free(reply.data);
+    return result;
+}
+EXPORT Result cuTensorMapReplaceAddress(void *map, void *address) { BEGIN; NEED(map); memcpy(map, &address, 8); return SUCCESS; }
+
+/* -- graphs -- */
+
+EXPORT Result cuStreamBeginCapture_v2(void *stream, int mode) {
+    BEGIN; NEED(mode >= 0 && mode <= 2);
+    if (!has_handle(stream, STREAM)) return check_stream(stream) ? INVALID_HANDLE : CAPTURE_UNSUPPORTED;
+    if (capturing(stream)) return ILLEGAL_STATE;
+    Graph *graph = calloc(1, sizeof *graph);
+    add_handle(graph, GRAPH);
+    stream_of(stream)->capture = graph;
+    return SUCCESS;
+}
+ALIAS(cuStreamBeginCapture, cuStreamBeginCapture_v2);
+EXPORT Result cuStreamEndCapture(void *stream, void **graph) {
+    BEGIN; NEED(graph);
+    HANDLE(stream, STREAM);
+    Graph *found = capturing(stream);
+    if (!found) return ILLEGAL_STATE;
+    stream_of(stream)->capture = NULL;
+    *graph = found;
+    return SUCCESS;
+}
+EXPORT Result cuGraphCreate(void **graph, unsigned flags) { BEGIN; NEED(graph && !flags); *graph = calloc(1, sizeof(Graph)); add_handle(*graph, GRAPH); return SUCCESS; }
+EXPORT Result cuGraphDestroy(void *graph) { BEGIN; HANDLE(graph, GRAPH); remove_handle(graph); return SUCCESS; }
+EXPORT Result cuGraphExecDestroy(void *exec) { BEGIN; HANDLE(exec, EXEC); remove_handle(exec); return SUCCESS; }
+
+static Graph *copy_graph(const Graph *graph) {
+    Graph *made = calloc(1, sizeof *made);
+    for (uint32_t n = 0; n < graph->count; n++) {
+        Node *node = add_node(made, graph->nodes[n]->kind), *old = graph->nodes[n];
+        *node = *old;
+        if (old->kind == NODE_KERNEL) {
+            node->parameters = malloc(old->function->parameter_bytes + 1);
+            memcpy(node->parameters, old->parameters, old->function->parameter_bytes);
+        }
+        if (old->child) node->child = copy_graph(old->child);
+        node->before = calloc(old->before_count + 1, sizeof(Node *));
+        for (uint32_t k = 0; k < old->before_count; k++)
+            for (uint32_t m = 0; m < graph->count; m++)
+                if (graph->nodes[m] == old->before[k]) node->before[k] = (Node *)(uintptr_t)(m + 1);
+    }
+    for (uint32_t n = 0; n < made->count; n++)
+        for (uint32_t k = 0; k < made->nodes[n]->before_count; k++)
+            made->nodes[n]->before[k] = made->nodes[(uintptr_t)made->nodes[n]->before[k] - 1];
+    return made;
+}
+EXPORT Result cuGraphClone(void **clone, void *graph) { BEGIN; NEED(clone); HANDLE(graph, GRAPH); *clone = copy_graph(graph); add_handle(*clone, GRAPH); return SUCCESS; }
+static Result instantiate(void **exec, void *graph) {
+    NEED(exec);
+    HANDLE(graph, GRAPH);
+    *exec = copy_graph(graph);
+    add_handle(*exec, EXEC);
+    return SUCCESS;
+}
+EXPORT Result cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags) { BEGIN; (void)flags; return instantiate(exec, graph); }
+EXPORT Result cuGraphInstantiateWithParams(void **exec, void *graph, void *parameters) { BEGIN; (void)parameters; return instantiate(exec, graph); }
+EXPORT Result cuGraphInstantiate_v2(void **exec, void *graph, void **node, char *log, size_t bytes) { BEGIN; (void)node; if (log && bytes) *log = 0; return instantiate(exec, graph); }
+ALIAS(cuGraphInstantiate, cuGraphInstantiate_v2);
+EXPORT Result cuGraphLaunch(void *exec, void *stream) {
+    BEGIN; HANDLE(exec, EXEC);
+    Result result = check_stream(stream);
+    if (result) return result;
+    Graph *graph = capturing(stream);
+    if (graph) { add_node(graph, NODE_GRAPH)->child = exec; return SUCCESS; }
+    return run_graph(exec, stream);
+}
+EXPORT Result cuGraphUpload(void *exec, void *stream) { BEGIN; HANDLE(exec, EXEC); return check_stream(stream); }
+EXPORT Result cuGraphGetNodes(void *graph, void **nodes, size_t *count) {
+    BEGIN; HANDLE(graph, GRAPH); NEED(count);
+    Graph *one = graph;
+    for (size_t n = 0; nodes && n < *count; n++) nodes[n] = n < one->count ? one->nodes[n] : NULL;
+    if (!nodes || *count > one->count) *count = one->count;
+    return SUCCESS;
+}
+
+/* -- the rest -- */
+
+EXPORT Result cuProfilerStart(void) { BEGIN; return SUCCESS; }
+EXPORT Result cuProfilerStop(void) { BEGIN; return SUCCESS; }
+EXPORT Result cuGetErrorString(Result code, const char **text) { NEED(text); *text = error_text(code); return *text ? SUCCESS : INVALID_VALUE; }
+EXPORT Result cuGetErrorName(Result code, const char **text) { NEED(text); *text = error_name(code); return *text ? SUCCESS : INVALID_VALUE; }
+/* Private tables of NVIDIA's driver: there are none.  A linked-in runtime is replaced at its documented functions. */
+EXPORT Result cuGetExportTable(const void **table, const void *id) { (void)id; if (table) *table = NULL; return NOT_FOUND; }
+
+static const struct { const char *name; int since; const char *symbol; } VERSION_TABLE[] = {
+#define ROW(name, since, symbol) {name, since, symbol},
+    VERSIONS(ROW)
+};
+
+void *symbol_of(const char *name) {
+    Dl_info own, found;
+    dladdr((void *)symbol_of, &own);
+    void *self = dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+    void *symbol = self ? dlsym(self, name) : NULL;
+    if (self) dlclose(self);
+    return symbol && dladdr(symbol, &found) && found.dli_fbase == own.dli_fbase ? symbol : NULL;
+}
+
+static Result find_symbol(const char *name, void **function, int version, int *status) {
+    NEED(name && function);
+    const char *symbol = name;
+    int since = -1;
+    for (size_t n = 0; n < sizeof VERSION_TABLE / sizeof *VERSION_TABLE; n++)
+        if (!strcmp(VERSION_TABLE[n].name, name) && VERSION_TABLE[n].since <= version && VERSION_TABLE[n].since > since) {
+            since = VERSION_TABLE[n].since;
+            symbol = VERSION_TABLE[n].symbol;
+        }
+    *function = symbol_of(symbol);
+    if (status) *status = *function ? 0 : 1;
+    return *function ? SUCCESS : NOT_FOUND;
+}
+EXPORT Result cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *status) { (void)flags; return find_symbol(name, function, version, status); }
+EXPORT Result cuGetProcAddress(const char *name, void **function, int version, uint64_t flags) { (void)flags; return find_symbol(name, function, version, NULL); }

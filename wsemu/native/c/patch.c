@@ -1,0 +1,265 @@
+/* What runs in a program before its own code: the runtime that is linked into it, or into a library that it opens, is
+   replaced at its documented functions, by their names in the symbol table; and PTX is kept where a compiler inside the
+   process makes machine code of it. */
+#define _GNU_SOURCE
+#include "state.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* -- replacement -- */
+
+enum { JUMP = 14 };
+
+static bool redirect(void *from, void *to) {
+    size_t page = (size_t)from & ~4095ull, bytes = (size_t)from + JUMP - page;
+    unsigned char jump[JUMP] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp [rip] */
+    memcpy(jump + 6, &to, 8);
+    if (mprotect((void *)page, bytes, PROT_READ | PROT_WRITE | PROT_EXEC)) return false;
+    memcpy(from, jump, JUMP);
+    mprotect((void *)page, bytes, PROT_READ | PROT_EXEC);
+    return true;
+}
+
+static void *replacement(const char *name) {
+    bool known = !strncmp(name, "cuda", 4) || !strncmp(name, "__cuda", 6);
+    if (!strncmp(name, "_cu", 3)) name++, known = true; /* CuTe DSL: `_cudaMalloc`, `_cuTensorMapEncodeTiled` */
+    return known ? symbol_of(name) : NULL;
+}
+
+static void patch_symbols(const char *file, const Elf64_Ehdr *head, const Elf64_Shdr *sections, const Elf64_Shdr *table, size_t base) {
+    const Elf64_Sym *symbols = (const void *)(file + table->sh_offset);
+    const char *names = file + sections[table->sh_link].sh_offset;
+    (void)head;
+    for (size_t n = 0; n < table->sh_size / sizeof *symbols; n++) {
+        const char *name = names + symbols[n].st_name;
+        if (ELF64_ST_TYPE(symbols[n].st_info) != STT_FUNC || !symbols[n].st_shndx || symbols[n].st_size < JUMP) continue;
+        if (name[0] != 'c' && name[0] != '_') continue;
+        void *to = replacement(name);
+        if (to) redirect((void *)(base + symbols[n].st_value), to);
+    }
+}
+
+static void patch_file(const char *path, size_t base) {
+    int handle = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat state;
+    if (handle < 0) return;
+    if (fstat(handle, &state) || state.st_size < (off_t)sizeof(Elf64_Ehdr)) { close(handle); return; }
+    size_t size = (size_t)state.st_size;
+    char *file = mmap(NULL, size, PROT_READ, MAP_PRIVATE, handle, 0);
+    close(handle);
+    if (file == MAP_FAILED) return;
+    const Elf64_Ehdr *head = (const void *)file;
+    size_t end = head->e_shoff + (size_t)head->e_shnum * sizeof(Elf64_Shdr);
+    if (!memcmp(file, ELFMAG, 4) && head->e_ident[EI_CLASS] == ELFCLASS64 && head->e_shoff && end <= size) {
+        const Elf64_Shdr *sections = (const void *)(file + head->e_shoff);
+        bool whole = false;
+        for (int n = 0; n < head->e_shnum; n++) whole = whole || sections[n].sh_type == SHT_SYMTAB;
+        for (int n = 0; n < head->e_shnum; n++)
+            if (sections[n].sh_type == (whole ? SHT_SYMTAB : SHT_DYNSYM) && sections[n].sh_offset + sections[n].sh_size <= size)
+                patch_symbols(file, head, sections, &sections[n], head->e_type == ET_EXEC ? 0 : base);
+    }
+    munmap(file, size);
+}
+
+static int patch_object(struct dl_phdr_info *object, size_t size, void *data) {
+    static char seen[4096][2 * sizeof(size_t)];
+    static unsigned count;
+    (void)size;
+    (void)data;
+    Dl_info own;
+    dladdr((void *)patch_object, &own);
+    size_t key[2] = {object->dlpi_addr, (size_t)object->dlpi_phdr};
+    for (unsigned n = 0; n < count; n++)
+        if (!memcmp(seen[n], key, sizeof key)) return 0;
+    if (count < 4096) memcpy(seen[count++], key, sizeof key);
+    const char *name = object->dlpi_name;
+    if (!strcmp(name, own.dli_fname) || !strncmp(name, "/lib", 4) || !strncmp(name, "/usr/lib", 8) || strstr(name, "libcudart.so") || strstr(name, "vdso")) return 0;
+    patch_file(*name ? name : "/proc/self/exe", object->dlpi_addr);
+    return 0;
+}
+
+EXPORT void wsemu_patch(void) { /* also called by the audit library, before constructors of what was opened run */
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&mutex);
+    dl_iterate_phdr(patch_object, NULL);
+    pthread_mutex_unlock(&mutex);
+}
+
+EXPORT int wsemu_redirect(void *from, const char *name) { /* for functions that only Cython knows the entry of */
+    void *to = replacement(name);
+    return to && redirect(from, to);
+}
+
+__attribute__((constructor)) static void prepare(void) {
+    if (getenv("WSEMU_SERVER")) wsemu_patch();
+}
+
+/* -- PTX that compilers inside the process have -- */
+
+static void *(*real_dlsym)(void *, const char *);
+
+static void keep_ptx(const char *code, size_t bytes, const char *ptx) {
+    const char *folder = getenv("WSEMU_KEPT_PTX");
+    if (!folder) return;
+    uint64_t hash = 1469598103934665603ull;
+    for (size_t n = 0; n < bytes; n++) hash = (hash ^ (unsigned char)code[n]) * 1099511628211ull;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%016llx_%zu.ptx", folder, (unsigned long long)hash, bytes);
+    FILE *file = fopen(path, "w");
+    if (!file) return;
+    fputs(ptx, file);
+    fclose(file);
+}
+
+typedef int (*Get)(void *, char *);
+typedef int (*GetSize)(void *, size_t *);
+
+static struct { Get code, ptx; GetSize code_size, ptx_size; } nvrtc;
+
+static int nvrtc_code(void *program, char *out) {
+    int result = nvrtc.code(program, out);
+    size_t bytes = 0, length = 0;
+    if (result || !nvrtc.ptx || nvrtc.code_size(program, &bytes) || nvrtc.ptx_size(program, &length)) return result;
+    char *text = calloc(1, length + 1);
+    if (!nvrtc.ptx(program, text)) keep_ptx(out, bytes, text);
+    free(text);
+    return result;
+}
+
+typedef struct Input { int kind; char *data, *name; size_t bytes; struct Input *next; } Input;
+typedef struct Link { unsigned count; char **options; Input *first, *last; } Link;
+static Table links;
+static struct {
+    int (*create)(void **, unsigned, const char **);
+    int (*add)(void *, int, const void *, size_t, const char *);
+    int (*add_file)(void *, int, const char *);
+    int (*complete)(void *);
+    Get code, ptx;
+    GetSize code_size, ptx_size;
+} nvlink;
+enum { LINK_PTX = 2, LINK_LTO = 3, LINK_FAT = 4, LINK_ANY = 10 };
+
+static int nvlink_create(void **handle, unsigned count, const char **options) {
+    int result = nvlink.create(handle, count, options);
+    if (result) return result;
+    Link *link = calloc(1, sizeof *link);
+    link->count = count;
+    link->options = calloc(count + 2, sizeof(char *));
+    for (unsigned n = 0; n < count; n++) link->options[n] = strdup(options[n]);
+    lock();
+    table_put(&links, *handle, link);
+    unlock();
+    return 0;
+}
+
+static void note_input(void *handle, int kind, const void *data, size_t bytes, const char *name) {
+    lock();
+    Link *link = table_get(&links, handle);
+    unlock();
+    if (!link) return;
+    Input *input = calloc(1, sizeof *input);
+    input->kind = kind;
+    input->name = strdup(name ? name : "");
+    input->bytes = bytes;
+    if (data) {
+        input->data = calloc(1, bytes + 1);
+        memcpy(input->data, data, bytes);
+    }
+    if (link->last) link->last->next = input; else link->first = input;
+    link->last = input;
+}
+
+static int nvlink_add(void *handle, int kind, const void *data, size_t bytes, const char *name) {
+    note_input(handle, kind, data, bytes, name);
+    return nvlink.add(handle, kind, data, bytes, name);
+}
+
+static int nvlink_add_file(void *handle, int kind, const char *name) {
+    note_input(handle, kind, NULL, 0, name);
+    return nvlink.add_file(handle, kind, name);
+}
+
+/* Link once more, of LTO code, with PTX as the result. */
+static char *linked_ptx(Link *link) {
+    const char *options[link->count + 2];
+    unsigned count = 0;
+    bool lto = false;
+    for (unsigned n = 0; n < link->count; n++) {
+        options[count++] = link->options[n];
+        lto = lto || !strcmp(link->options[n], "-lto");
+    }
+    options[count++] = "-ptx";
+    if (!lto) options[count++] = "-lto";
+    void *handle;
+    if (nvlink.create(&handle, count, options)) return NULL;
+    for (Input *input = link->first; input; input = input->next)
+        if (input->data ? nvlink.add(handle, input->kind, input->data, input->bytes, input->name) : nvlink.add_file(handle, input->kind, input->name)) return NULL;
+    size_t length = 0;
+    if (nvlink.complete(handle) || nvlink.ptx_size(handle, &length)) return NULL;
+    char *text = calloc(1, length + 1);
+    if (nvlink.ptx(handle, text)) { free(text); return NULL; }
+    return text;
+}
+
+static int nvlink_code(void *handle, char *out) {
+    int result = nvlink.code(handle, out);
+    size_t bytes = 0, length = 1;
+    lock();
+    Link *link = table_get(&links, handle);
+    unlock();
+    if (result || !link || nvlink.code_size(handle, &bytes)) return result;
+    bool all_ptx = true, lto = false;
+    for (Input *input = link->first; input; input = input->next) {
+        all_ptx = all_ptx && input->kind == LINK_PTX && input->data;
+        lto = lto || input->kind == LINK_LTO || input->kind == LINK_FAT || input->kind == LINK_ANY;
+        length += input->bytes + 32;
+    }
+    char *text = NULL;
+    if (all_ptx) {
+        text = calloc(1, length);
+        for (Input *input = link->first; input; input = input->next) {
+            if (*text) strcat(text, "\n//wsemu:next\n");
+            strcat(text, input->data);
+        }
+    } else if (lto && nvlink.ptx) {
+        text = linked_ptx(link);
+    }
+    if (text) keep_ptx(out, bytes, text);
+    free(text);
+    return result;
+}
+
+EXPORT void *dlsym(void *handle, const char *name) {
+    if (!real_dlsym) real_dlsym = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+    void *found = real_dlsym(handle, name);
+    if (!found || name[0] != 'n' || name[1] != 'v' || !getenv("WSEMU_KEPT_PTX")) return found;
+    if (!strcmp(name, "nvrtcGetCUBIN")) {
+        nvrtc.code = (Get)found;
+        nvrtc.ptx = (Get)real_dlsym(handle, "nvrtcGetPTX");
+        nvrtc.code_size = (GetSize)real_dlsym(handle, "nvrtcGetCUBINSize");
+        nvrtc.ptx_size = (GetSize)real_dlsym(handle, "nvrtcGetPTXSize");
+        return (void *)nvrtc_code;
+    }
+    if (!strcmp(name, "nvJitLinkCreate")) {
+        nvlink.create = (int (*)(void **, unsigned, const char **))found;
+        nvlink.complete = (int (*)(void *))real_dlsym(handle, "nvJitLinkComplete");
+        nvlink.ptx = (Get)real_dlsym(handle, "nvJitLinkGetLinkedPtx");
+        nvlink.ptx_size = (GetSize)real_dlsym(handle, "nvJitLinkGetLinkedPtxSize");
+        nvlink.code_size = (GetSize)real_dlsym(handle, "nvJitLinkGetLinkedCubinSize");
+        return (void *)nvlink_create;
+    }
+    if (!strcmp(name, "nvJitLinkAddData")) { nvlink.add = (int (*)(void *, int, const void *, size_t, const char *))found; return (void *)nvlink_add; }
+    if (!strcmp(name, "nvJitLinkAddFile")) { nvlink.add_file = (int (*)(void *, int, const char *))found; return (void *)nvlink_add_file; }
+    if (!strcmp(name, "nvJitLinkGetLinkedCubin")) { nvlink.code = (Get)found; return (void *)nvlink_code; }
+    return found;
+}

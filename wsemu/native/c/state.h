@@ -1,0 +1,170 @@
+/* What the parts of the driver share: memory, the connection to the server, handles.
+
+   The driver has its own declarations of CUDA's documented functions and structures, no header of the toolkit. */
+#ifndef WSEMU_STATE_H
+#define WSEMU_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define ALIAS(new_name, name) extern __typeof(name) new_name __attribute__((alias(#name), visibility("default")))
+
+typedef int Result;       /* CUresult and cudaError_t, whose numbers agree where this driver uses them */
+typedef uint64_t Address; /* CUdeviceptr */
+
+enum {
+    SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, INVALID_CONFIGURATION = 9,
+    INVALID_PITCH = 12, INVALID_SYMBOL = 13, INVALID_DIRECTION = 21, INVALID_FUNCTION = 98, NO_DEVICE = 100,
+    INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, NO_BINARY = 209, UNSUPPORTED_LIMIT = 215,
+    PEER_UNSUPPORTED = 217, FILE_NOT_FOUND = 301, INVALID_HANDLE = 400, ILLEGAL_STATE = 401, NOT_FOUND = 500,
+    OUT_OF_RESOURCES = 701, PEER_NOT_ENABLED = 705, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713,
+    LAUNCH_FAILED = 719, TOO_LARGE = 720, NOT_SUPPORTED = 801, CAPTURE_UNSUPPORTED = 900, CAPTURE_UNMATCHED = 903,
+    CAPTURE_IMPLICIT = 906, UNKNOWN = 999
+};
+
+/* -- memory -- */
+
+enum { DEVICE, MANAGED, PINNED, REGISTERED, VARIABLE };
+
+typedef struct Allocation {
+    Address address;
+    uint64_t bytes;
+    uint64_t offset; /* of the shared file */
+    int kind;
+    int pool;        /* allocated by cudaMallocAsync */
+    void *host;      /* of registered memory, its address in the program */
+} Allocation;
+
+Result allocate_memory(Address *address, uint64_t bytes, int kind);
+Result free_memory(Address address, int kind);
+Allocation *find_allocation(Address address);
+void *host_memory(Address address, uint64_t bytes); /* where the program can access bytes; NULL if they are not one allocation's */
+Result register_memory(void *host, uint64_t bytes);
+Result unregister_memory(void *host);
+Allocation *find_registered(const void *host);
+uint64_t used_memory(void);
+
+/* -- the server -- */
+
+enum {
+    OP_HELLO = 1, OP_ALLOCATE, OP_FREE, OP_MODULE, OP_BIND, OP_UNLOAD, OP_LAUNCH, OP_MAP, OP_KERNEL, OP_OCCUPANCY,
+    OP_ACTION, OP_SURFACE
+};
+enum { COPY = 1, FILL, RECORD, WAIT, SYNC_STREAM, SYNC_EVENT, SYNC_ALL, NEW_STREAM, HOST_CALL };
+
+typedef struct Reply {
+    int32_t status;
+    uint32_t length;
+    char *data; /* freed by the receiver */
+} Reply;
+
+void lock(void);
+void unlock(void);
+Result connect_server(void);
+void send_message(int op, const void *head, size_t head_bytes, const void *body, size_t body_bytes);
+Result ask_server(int op, const void *head, size_t head_bytes, const void *body, size_t body_bytes, Reply *reply);
+void send_action(int kind, const void *stream, const void *event, Address to, Address from, uint64_t bytes, unsigned flags);
+void log_call(const char *format, ...);
+
+extern int attributes[160]; /* of the device, by CUdevice_attribute */
+extern char device_name[256];
+extern uint64_t total_memory;
+
+extern Result sticky; /* what an earlier launch has left the device with: every call returns it */
+Result begin_call(void); /* connect; the error that calls return, or success */
+Result unsupported(const char *name);
+
+/* -- handles: which pointers are live objects of a kind -- */
+
+enum { STREAM = 1, EVENT, MODULE, FUNCTION, CONTEXT, GRAPH, EXEC, NODE, ARRAY, POOL, TEXTURE };
+void add_handle(const void *handle, int kind);
+bool has_handle(const void *handle, int kind);
+void remove_handle(const void *handle);
+
+typedef struct Table Table; /* pointer -> pointer */
+struct Table { const void **keys; void **values; size_t used, room; };
+void *table_get(Table *table, const void *key);
+void table_put(Table *table, const void *key, void *value);
+
+/* -- modules and launches -- */
+
+typedef struct Function Function;
+typedef struct Module {
+    uint32_t id;
+    uint32_t function_count, variable_count;
+    Function *functions;
+    struct Variable { char *name; Address address; uint64_t bytes; int managed; } *variables;
+} Module;
+
+struct Function {
+    Module *module;
+    uint32_t index;
+    char *name;
+    uint32_t parameter_count, parameter_bytes;
+    uint32_t *offsets, *sizes;
+    int max_threads, version, dynamic, any_dynamic, nonportable;
+    int required_cluster[3];
+    int shared_bytes, registers, local_bytes, const_bytes; /* known after `inspect_function` */
+    bool inspected;
+};
+
+typedef struct Shape {
+    unsigned grid[3], block[3], shared, cluster[3];
+    int cooperative, dependent;
+} Shape;
+
+Result load_module(Module **module, const void *image, size_t bytes);
+Function *find_function(Module *module, const char *name);
+struct Variable *find_variable(Module *module, const char *name);
+Result inspect_function(Function *function);
+Result launch_function(Function *function, const Shape *shape, const void *stream, void **parameters, void **extra);
+Result check_stream(const void *stream);
+
+Result copy_memory(void *to, const void *from, uint64_t bytes, const void *stream, bool asynchronous);
+Result fill_memory(Address to, unsigned value, unsigned width, uint64_t count, const void *stream, bool asynchronous);
+Result copy_rows(Address to, uint64_t to_pitch, Address from, uint64_t from_pitch, uint64_t width, uint64_t height,
+                 const void *stream, bool asynchronous);
+Result occupancy_of(Function *function, int threads, uint64_t dynamic, int *blocks);
+
+/* -- streams -- */
+
+typedef struct Stream { unsigned flags; int priority; uint64_t id; struct Graph *capture; } Stream;
+typedef struct Event { unsigned flags; uint64_t recorded; double time; } Event;
+Stream *stream_of(const void *handle); /* NULL: a default stream */
+
+/* -- graphs -- */
+
+typedef struct Node Node;
+typedef struct Graph { Node **nodes; uint32_t count, room; } Graph;
+Graph *capturing(const void *stream);
+typedef enum { NODE_KERNEL, NODE_COPY, NODE_FILL, NODE_HOST, NODE_EMPTY, NODE_GRAPH, NODE_ROWS, NODE_RECORD, NODE_WAIT } NodeKind;
+struct Node {
+    NodeKind kind;
+    Function *function;
+    Shape shape;
+    void *parameters; /* bytes, as they are passed */
+    Address to, from;
+    uint64_t bytes, to_pitch, from_pitch, height;
+    unsigned value, width;
+    void (*call)(void *);
+    void *data;
+    Graph *child;
+    Node **before; /* nodes that come before it */
+    uint32_t before_count;
+    bool done;
+};
+Node *add_node(Graph *graph, NodeKind kind);
+Result run_graph(Graph *graph, const void *stream);
+
+Result launch_bytes(Function *function, const Shape *shape, const void *stream, const void *parameters);
+
+/* -- names of errors -- */
+
+const char *error_name(Result code);
+const char *error_text(Result code);
+
+void *symbol_of(const char *name); /* a function of this library, or NULL */
+
+#endif

@@ -1,0 +1,126 @@
+"""Messages between a program and the server: numbers of the operations, and how their bytes are laid out.
+
+The other side is `c/state.h`.  A message is its operation, the number of bytes that follow, and these; a reply is a
+status, one of CUDA's errors, and bytes.  Only some operations have a reply.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from wsemu.model.data import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HEAD = struct.Struct("<II")
+REPLY = struct.Struct("<iI")
+ALLOCATE = struct.Struct("<QQQQQ")
+LAUNCH = struct.Struct("<II3I3II3III Q".replace(" ", ""))
+ACTION = struct.Struct("<QQQQQQQ")
+OCCUPANCY = struct.Struct("<IIiIQ")
+TENSOR_MAP = struct.Struct("<26Q")
+MAX_MESSAGE = 1 << 30
+"""bytes"""
+
+
+class Operation(IntEnum):
+    """What a message asks for."""
+
+    HELLO = 1
+    ALLOCATE = 2
+    FREE = 3
+    MODULE = 4
+    BIND = 5
+    UNLOAD = 6
+    LAUNCH = 7
+    MAP = 8
+    KERNEL = 9
+    OCCUPANCY = 10
+    ACTION = 11
+
+
+class Kind(IntEnum):
+    """How memory was allocated."""
+
+    DEVICE = 0
+    MANAGED = 1
+    PINNED = 2
+    REGISTERED = 3
+    VARIABLE = 4
+    ARENA = 99
+
+
+class ActionKind(IntEnum):
+    """What the host does beside launches, for whoever orders them."""
+
+    COPY = 1
+    FILL = 2
+    RECORD = 3
+    WAIT = 4
+    SYNC_STREAM = 5
+    SYNC_EVENT = 6
+    SYNC_ALL = 7
+    NEW_STREAM = 8
+    HOST_CALL = 9
+    LAUNCH = 20
+    ALLOCATE = 21
+    FREE = 22
+
+
+class Action(NamedTuple):
+    """A step of the host, in the order of its calls: what a judge of the order between launches needs."""
+
+    kind: ActionKind
+    stream: int
+    """handle of the stream, 0 for the default one"""
+    event: int = 0
+    writes: tuple[tuple[int, int], ...] = ()
+    """(address, bytes)"""
+    reads: tuple[tuple[int, int], ...] = ()
+    is_async: bool = False
+    flags: int = 0
+    launch: int = 0
+    """number of the launch, from 1"""
+
+
+class LaunchMessage(NamedTuple):
+    """A launch as the program asks for it."""
+
+    module: int
+    kernel: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    cluster: tuple[int, int, int]
+    is_cooperative: bool
+    stream: int
+    parameters: bytes
+
+
+def read_launch(data: bytes) -> LaunchMessage:
+    """Return the launch that a message describes."""
+    f = LAUNCH.unpack_from(data)
+    return LaunchMessage(f[0], f[1], f[2:5], f[5:8], f[8], f[9:12], bool(f[12] & 1), f[14], data[LAUNCH.size :])
+
+
+def read_action(data: bytes) -> Action:
+    """Return the step of the host that a message describes."""
+    kind, stream, event, to, from_, size, flags = ACTION.unpack_from(data)
+    is_copy, is_write = kind == ActionKind.COPY, kind in (ActionKind.COPY, ActionKind.FILL)
+    writes, reads = ((to, size),) if is_write else (), ((from_, size),) if is_copy else ()
+    return Action(ActionKind(kind), stream, event, writes, reads, bool(is_write and flags), flags)
+
+
+def pack_text(text: str) -> bytes:
+    """Return text as replies have it."""
+    data = text.encode()
+    return struct.pack("<I", len(data)) + data
+
+
+def pack_attributes(values: dict[int, int], memory: int, name: str) -> bytes:
+    """Return the description of the device."""
+    pairs: Sequence[int] = [number for pair in values.items() for number in pair]
+    return struct.pack(f"<I{len(pairs)}iQ", len(values), *pairs, memory) + name.encode() + b"\0"

@@ -1,0 +1,186 @@
+"""Runs a program with the driver in front of it, and serves its processes until it ends.
+
+Everything that belongs to the run is in a private folder, which is removed at the end: the socket that the processes
+connect to, and PTX that compilers in them have made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wsemu.native.build import AUDIT, DRIVER, find_libraries
+from wsemu.native.messages import HEAD, MAX_MESSAGE, Operation
+from wsemu.native.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wsemu.native.session import Watch
+
+START = Path(__file__).parent / "start"
+"""the folder in `PYTHONPATH` of Python processes"""
+TICK = 0.05
+"""seconds between looks whether the program has ended"""
+LINGER = 2.0
+"""seconds that processes which outlive the program are served without a message"""
+GRACE = 2.0
+"""seconds between the request to end and the end by force"""
+
+
+class Connection:
+    """A process of the program, and the bytes that it has sent."""
+
+    def __init__(self, stream: socket.socket, session: Session) -> None:
+        self.stream = stream
+        self.session = session
+        self._data = bytearray()
+        self._files: list[int] = []
+
+    def receive(self) -> bool:
+        """Read what is there and do what it asks for; return whether the process is still connected."""
+        try:
+            data, files, _, _ = socket.recv_fds(self.stream, 1 << 20, 1)
+        except OSError:
+            return False
+        self._files += files
+        self._data += data
+        if not data:
+            return False
+        while len(self._data) >= HEAD.size:
+            operation, size = HEAD.unpack_from(self._data)
+            if size > MAX_MESSAGE:
+                return False
+            if len(self._data) < HEAD.size + size:
+                break
+            body = bytes(self._data[HEAD.size : HEAD.size + size])
+            del self._data[: HEAD.size + size]
+            if not self._answer(operation, body):
+                return False
+        return True
+
+    def _answer(self, operation: int, body: bytes) -> bool:
+        if operation == Operation.HELLO:
+            reply = self.session.begin(body, self._files.pop()) if self._files else b""
+        else:
+            reply = self.session.handle(operation, body)
+        if not reply:
+            return operation != Operation.HELLO
+        try:
+            self.stream.sendall(reply)
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Forget the process."""
+        for file in self._files:
+            os.close(file)
+        self.stream.close()
+
+
+class Ended:
+    """How a program ended."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+        """its exit code; negative: the signal that ended it"""
+
+
+def run_program(command: Sequence[str], watch: Watch) -> Ended:
+    """Run a command, with its launches checked, to its end; an interrupt or time limit ends it and is raised again."""
+    libraries = find_libraries()
+    with _private_folder() as folder:
+        kept = folder / "ptx"
+        kept.mkdir()
+        path = folder / "server"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+            listening.bind(str(path))
+            listening.listen(64)
+            program = subprocess.Popen(command, env=environment(libraries, path, kept))
+            try:
+                _serve(listening, program, kept, watch)
+            except BaseException:
+                _end(program)
+                raise
+        return Ended(program.wait())
+
+
+def environment(libraries: Path, server: Path, kept: Path) -> dict[str, str]:
+    """Return the environment of the program: that of this process, with the driver in front."""
+    found = dict(os.environ)
+    driver = str(libraries / DRIVER)
+
+    def put_first(name: str, value: str, separator: str) -> None:
+        found[name] = separator.join(filter(None, (value, found.get(name, ""))))
+
+    put_first("LD_PRELOAD", driver, ":")
+    put_first("LD_AUDIT", str(libraries / AUDIT), ":")
+    put_first("LD_LIBRARY_PATH", str(libraries), ":")
+    put_first("PYTHONPATH", str(START), os.pathsep)
+    found |= {"WSEMU_SERVER": str(server), "WSEMU_KEPT_PTX": str(kept), "TRITON_LIBCUDA_PATH": str(libraries)}
+    found |= {"CUPY_CACHE_DIR": str(kept / "cupy"), "CUTE_DSL_KEEP": "ptx", "CUTE_DSL_DUMP_DIR": str(kept)}
+    return found
+
+
+@contextlib.contextmanager
+def _private_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="wsemu-"))  # for this user alone
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _serve(listening: socket.socket, program: subprocess.Popen[bytes], kept: Path, watch: Watch) -> None:
+    """Serve processes until the program and those that it has started are done."""
+    idle = 0.0
+    with selectors.DefaultSelector() as selector:
+        selector.register(listening, selectors.EVENT_READ)
+        try:
+            while True:
+                ready = selector.select(TICK)
+                for key, _ in ready:
+                    _serve_one(selector, listening, key, kept, watch)
+                if program.poll() is None:
+                    continue
+                idle = 0.0 if ready else idle + TICK
+                if not ready and (len(selector.get_map()) == 1 or idle >= LINGER):
+                    return
+        finally:
+            for key in [*selector.get_map().values()]:
+                if isinstance(key.data, Connection):
+                    key.data.close()
+
+
+def _serve_one(
+    selector: selectors.BaseSelector, listening: socket.socket, key: selectors.SelectorKey, kept: Path, watch: Watch
+) -> None:
+    if key.fileobj is listening:
+        stream, _ = listening.accept()
+        selector.register(stream, selectors.EVENT_READ, Connection(stream, Session(kept, watch)))
+        return
+    connection: Connection = key.data
+    if not connection.receive():
+        selector.unregister(connection.stream)
+        connection.close()
+
+
+def _end(program: subprocess.Popen[bytes]) -> None:
+    """End a program that is still running: first by a request."""
+    if program.poll() is not None:
+        return
+    program.send_signal(signal.SIGTERM)
+    try:
+        program.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        program.kill()
+        program.wait()

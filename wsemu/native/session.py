@@ -1,0 +1,247 @@
+"""What one process of a program has: its memory, its modules, and the launches that it asks for."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.launch import hooks
+from wsemu.launch.check import launch
+from wsemu.model import settings
+from wsemu.model import tensor_map as maps
+from wsemu.model.arch import arch_of
+from wsemu.model.data import replace
+from wsemu.model.device_memory import DeviceMemory
+from wsemu.model.errors import KernelError, UnsupportedError, WsemuError
+from wsemu.model.launch_shape import configure
+from wsemu.model.residency import held
+from wsemu.native import device
+from wsemu.native.images import Images
+from wsemu.native.messages import (
+    ALLOCATE,
+    OCCUPANCY,
+    REPLY,
+    TENSOR_MAP,
+    Action,
+    ActionKind,
+    Kind,
+    LaunchMessage,
+    Operation,
+    pack_attributes,
+    read_action,
+    read_launch,
+)
+from wsemu.native.modules import LoadedModule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from wsemu.launch.ptx.module import PtxKernel
+    from wsemu.launch.result import Report
+    from wsemu.model.launch_shape import LaunchConfiguration
+
+INVALID_VALUE, NO_BINARY, OUT_OF_RESOURCES, TOO_LARGE, INVALID_PTX, NOT_SUPPORTED = 1, 209, 701, 720, 218, 801
+"""CUDA's errors"""
+STICKY = {
+    "out-of-bounds": 700, "misaligned": 716, "assertion": 710, "trap": 719, "deadlock": 702,
+    "step budget": 702, "read-only-store": 700,
+}  # fmt: skip
+"""findings, and reasons why a launch is incomplete, after which a GPU would return this error from every later call"""
+
+
+class Watch:
+    """What is to be known of a session while it runs; the command derives from it."""
+
+    def admits(self, kernel: PtxKernel) -> bool:
+        """Return whether the next launch is checked."""
+        del kernel
+        return True
+
+    def launching(self, session: Session, kernel: PtxKernel, message: LaunchMessage, configuration: Any) -> None:
+        """Note a launch that is about to run."""
+
+    def acted(self, action: Action) -> None:
+        """Note a step of the host."""
+
+    def refused(self, what: str, error: WsemuError) -> None:
+        """Note a module or launch that the program got an error for."""
+
+
+class Session:
+    """A process of the program."""
+
+    def __init__(self, kept: Path, watch: Watch) -> None:
+        self.memory = DeviceMemory()
+        self.modules: dict[int, LoadedModule] = {}
+        self.watch = watch
+        self.process = 0
+        self._kept = kept
+        self._bytes: np.ndarray[Any, np.dtype[np.uint8]] = np.empty(0, np.uint8)
+        self._arch = arch_of(settings.current().arch)
+        self._answers: dict[int, Callable[[bytes], bytes]] = {
+            Operation.MODULE: self._load,
+            Operation.LAUNCH: self._launch,
+            Operation.MAP: self._encode_map,
+            Operation.KERNEL: self._inspect,
+            Operation.OCCUPANCY: self._occupancy,
+        }
+        self._notes: dict[int, Callable[[bytes], None]] = {
+            Operation.ALLOCATE: self._allocate,
+            Operation.FREE: self._free,
+            Operation.BIND: self._bind,
+            Operation.UNLOAD: self._unload,
+            Operation.ACTION: self._act,
+        }
+
+    def begin(self, data: bytes, file: int) -> bytes:
+        """Map the memory of a process, and return the description of the device."""
+        (self.process,) = struct.unpack("<Q", data)
+        size = os.fstat(file).st_size
+        mapped = mmap.mmap(file, size, mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0x4000))
+        os.close(file)
+        self._bytes = np.frombuffer(mapped, np.uint8)
+        values = device.attributes(self._arch, settings.current().sms)
+        return _reply(0, pack_attributes(values, device.MEMORY, f"{device.NAME} {self._arch.name}"))
+
+    def handle(self, operation: int, data: bytes) -> bytes:
+        """Do what a message asks for; return the reply, or nothing if it has none."""
+        if operation in self._notes:
+            self._notes[operation](data)
+            return b""
+        return self._answers[operation](data)
+
+    # -- memory ------------------------------------------------------------------------------------------------------
+    def _allocate(self, data: bytes) -> None:
+        address, size, offset, kind, _ = ALLOCATE.unpack(data)
+        part = self._bytes[offset : offset + size]
+        if kind == Kind.ARENA:
+            self.memory.add_arena(address, part)
+            return
+        is_written = kind in (Kind.PINNED, Kind.MANAGED, Kind.REGISTERED)  # the host may write by itself
+        if self.memory.is_arena(address):
+            self.memory.place(address, size, written=is_written)
+        else:
+            self.memory.place(address, part, written=is_written)
+        self.watch.acted(Action(ActionKind.ALLOCATE, 0, writes=((address, size),)))
+
+    def _free(self, data: bytes) -> None:
+        (address,) = struct.unpack("<Q", data)
+        one = self.memory.find(address)
+        self.memory.free(address)
+        self.watch.acted(Action(ActionKind.FREE, 0, writes=((address, one.bytes if one else 0),)))
+
+    def _act(self, data: bytes) -> None:
+        action = read_action(data)
+        for address, size in action.writes:
+            if self.memory.find(address) is not None:
+                self.memory.mark_written(address, size)
+        self.watch.acted(action)
+
+    # -- modules -----------------------------------------------------------------------------------------------------
+    def _load(self, data: bytes) -> bytes:
+        (number,) = struct.unpack_from("<I", data)
+        images = Images(self.process, self._kept, self._arch.number)
+        try:
+            module = LoadedModule(images.find_ptx(data[4:]), self._arch.limits)
+        except WsemuError as error:
+            self.watch.refused("module", error)
+            return _reply(INVALID_PTX if isinstance(error, KernelError) else NO_BINARY)
+        self.modules[number] = module
+        return _reply(0, module.describe())
+
+    def _bind(self, data: bytes) -> None:
+        words = struct.unpack(f"<{len(data) // 8}Q", data)
+        self.modules[words[0]].place_variables(self.memory, words[1:])
+
+    def _unload(self, data: bytes) -> None:
+        self.modules.pop(struct.unpack("<I", data)[0], None)
+
+    def _inspect(self, data: bytes) -> bytes:
+        number, kernel = struct.unpack("<II", data)
+        try:
+            program = self.modules[number].program(kernel)
+        except WsemuError as error:
+            self.watch.refused("kernel", error)
+            return _reply(NOT_SUPPORTED)
+        return _reply(0, struct.pack("<4i", program.shared_bytes, program.registers or 32, 0, 0))
+
+    def _occupancy(self, data: bytes) -> bytes:
+        number, kernel, threads, _, dynamic = OCCUPANCY.unpack(data)
+        try:
+            program = self.modules[number].program(kernel)
+        except WsemuError as error:
+            self.watch.refused("kernel", error)
+            return _reply(NOT_SUPPORTED)
+        if threads > self._arch.limits.threads or program.shared_bytes + dynamic > self._arch.limits.shared:
+            return _reply(0, struct.pack("<i", 0))
+        shared = -(-program.shared_bytes // 16) * 16 + dynamic
+        return _reply(0, struct.pack("<i", held(self._arch.name, threads, shared, program.registers)[0]))
+
+    def _encode_map(self, data: bytes) -> bytes:
+        f = TENSOR_MAP.unpack(data)
+        rank = f[1]
+        try:
+            fields = maps.MapFields(
+                maps.TYPE_NAMES[f[0]], f[2], f[7 : 7 + rank], f[12 : 11 + rank], f[16 : 16 + rank], f[21 : 21 + rank],
+                f[3], f[4], bool(f[6]), f[5],
+            )  # fmt: skip
+            return _reply(0, maps.encode(fields))
+        except (IndexError, WsemuError):
+            return _reply(INVALID_VALUE)
+
+    # -- launches ----------------------------------------------------------------------------------------------------
+    def _launch(self, data: bytes) -> bytes:
+        message = read_launch(data)
+        module = self.modules[message.module]
+        kernel = module.kernels[message.kernel]
+        reports: list[Report] = []
+        printed: list[str] = []
+        try:
+            cluster = message.cluster if message.cluster[0] else None
+            configuration = configure(message.grid, message.block, 0, message.shared, cluster)
+            arguments = module.arguments(message.kernel, message.parameters)
+            self.watch.launching(self, kernel, message, configuration)
+            with hooks.hooked(hooks.observers, reports.append), hooks.hooked(hooks.printing, printed.append):
+                self._run(kernel, configuration, arguments)
+        except UnsupportedError as error:
+            self.watch.refused(kernel.__name__, error)
+            return _reply(NOT_SUPPORTED)
+        except WsemuError as error:
+            self.watch.refused(kernel.__name__, error)
+            return _reply(_error_of(error))
+        self.watch.acted(Action(ActionKind.LAUNCH, message.stream))
+        if not reports and self.watch.admits(kernel):
+            return _reply(NOT_SUPPORTED)
+        return _reply(-max((_sticky(report) for report in reports), default=0), "".join(printed).encode())
+
+    def _run(self, kernel: PtxKernel, configuration: LaunchConfiguration, arguments: list[Any]) -> None:
+        if self.watch.admits(kernel):
+            launch(kernel, configuration, arguments, self.memory)
+            return
+        with settings.using(replace(settings.current(), checkers=frozenset())):
+            launch(kernel, configuration, arguments, self.memory)
+
+
+def _reply(status: int, data: bytes = b"") -> bytes:
+    return REPLY.pack(status, len(data)) + data
+
+
+def _error_of(error: WsemuError) -> int:
+    """Return CUDA's error for a launch that cannot run."""
+    text = str(error)
+    if "launch fewer CTAs" in text:
+        return TOO_LARGE
+    return OUT_OF_RESOURCES if "maxntid" in text or "shared memory" in text else INVALID_VALUE
+
+
+def _sticky(report: Report) -> int:
+    """Return the error that a GPU would return after this launch from every later call; 0 if none."""
+    if report.verdict == "verified":
+        return 0
+    codes = [finding.code for finding in report.errors]
+    return next((STICKY[word] for word in (*codes, *report.reasons) if word in STICKY), 0)
