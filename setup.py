@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: how an editable installation finds `patterns` and `checkers`.
+"""What pyproject.toml cannot say: how an editable installation finds `patterns` and `checkers`, and the CUDA driver.
 
 They lie beside `wsemu` and are imported as `wsemu.patterns` and `wsemu.checkers`.  Wheels put them there.  For an
 editable installation this hook links them into `wsemu/`, where mypy, pyright and editors look too.  Git does not see
@@ -7,11 +7,15 @@ the links, so that a checkout has none: on Windows they are junctions, for which
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
-from setuptools import setup
+from setuptools import Distribution, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
 from setuptools.command.editable_wheel import editable_wheel
 
 ROOT = Path(__file__).resolve().parent
@@ -38,6 +42,49 @@ def _link(place: Path, target: Path) -> None:
         place.symlink_to(os.path.relpath(target, place.parent), target_is_directory=True)
 
 
+def load_compiler() -> Any:
+    """Return the module that compiles the CUDA driver, without the package, which needs what is not installed here."""
+    spec = importlib.util.spec_from_file_location("wsemu_compiler", ROOT / "wsemu" / "native" / "compiler.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def has_driver() -> bool:
+    """Return whether the wheel gets the CUDA driver: on Linux with a C compiler, unless WSEMU_PURE_WHEEL is set."""
+    compiler = load_compiler()
+    is_wanted = not os.environ.get("WSEMU_PURE_WHEEL")
+    return is_wanted and not compiler.find_platform_problem() and compiler.find_compiler() is not None
+
+
+class Build(build_py):
+    """The package, with the CUDA driver compiled for programs that run as they are."""
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode or not has_driver():
+            return
+        compiler = load_compiler()
+        compiler.compile_libraries(Path(self.build_lib) / "wsemu" / "native" / "lib" / compiler.FOLDER)
+
+
+class Wheel(bdist_wheel):
+    """A wheel for every Python, and for this platform alone if it has the CUDA driver."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        _, _, platform = super().get_tag()
+        return "py3", "none", platform
+
+
+class Package(Distribution):
+    """The distribution, which is not pure if it has the CUDA driver."""
+
+    def has_ext_modules(self) -> bool:
+        return has_driver()
+
+
 class Editable(editable_wheel):
     """An editable installation: one line in a `.pth` file, which tools that do not run Python read as well."""
 
@@ -49,4 +96,4 @@ class Editable(editable_wheel):
 
 
 if __name__ == "__main__":
-    setup(cmdclass={"editable_wheel": Editable})
+    setup(distclass=Package, cmdclass={"bdist_wheel": Wheel, "build_py": Build, "editable_wheel": Editable})

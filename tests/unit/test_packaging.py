@@ -128,7 +128,10 @@ def test_wheel_and_source_distribution_have_what_belongs_there(checkout):
         for path in (checkout / folder).rglob("*")
         if path.suffix in (".py", ".pyi", ".md") and not path.is_relative_to(checkout / "wsemu" / "checkers")
     }
-    assert {name for name in wheel if ".dist-info/" not in name} == {*ours, "wsemu/py.typed"}
+    compiled = {f"wsemu/native/c/{path.name}" for path in (checkout / "wsemu/native/c").iterdir()}
+    libraries = {name for name in wheel if name.startswith("wsemu/native/lib/")}
+    assert {name for name in wheel if ".dist-info/" not in name} == {*ours, *compiled, *libraries, "wsemu/py.typed"}
+    assert bool(libraries) == hook().has_driver()
     (source,) = (checkout / "dist").glob("*.tar.gz")
     with tarfile.open(source) as archive:
         members = {member.name.partition("/")[2]: member for member in archive.getmembers()}

@@ -17,7 +17,6 @@ from wsemu.report.diagnostic import clean, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from wsemu.app.launches import Launches
     from wsemu.launch.ptx.module import PtxKernel
@@ -31,14 +30,12 @@ SHOWN_ALIKE = 3
 
 
 class Selection(NamedTuple):
-    """Which launches of a program are checked, and where they are saved."""
+    """Which launches of a program are checked."""
 
     skip: int = 0
     """launches, of the kernels that are checked, that run unchecked first"""
-    count: int = 0
+    most: int = 0
     """launches that are checked after those; 0: all"""
-    folder: Path | None = None
-    """for launch files"""
 
 
 class Lines:
@@ -76,27 +73,20 @@ class Watched(Watch):
         self._kernels = kernels
         self._reached = 0
         self.unchecked = 0
-        self.saved = 0
         self.refusals = 0
 
     def admits(self, kernel: PtxKernel) -> bool:
         """Return whether the launch that is under way is checked."""
         wanted = self._reached > self._selection.skip
-        return wanted and (not self._selection.count or self._reached <= self._selection.skip + self._selection.count)
+        return wanted and (not self._selection.most or self._reached <= self._selection.skip + self._selection.most)
 
     def launching(self, session: Session, kernel: PtxKernel, message: LaunchMessage, configuration: Any) -> None:
-        """Count a launch, and save it if that is asked for."""
+        """Count a launch."""
         if self._kernels and not any(fnmatchcase(kernel.__name__, pattern) for pattern in self._kernels):
             return
         self._reached += 1
         if not self.admits(kernel):
             self.unchecked += 1
-        elif self._selection.folder is not None:
-            from wsemu.native.saving import save
-
-            self.saved += 1
-            path = self._selection.folder / f"{self.saved:05}.json"
-            save(path, session.memory, session.modules[message.module], message)
 
     def refused(self, what: str, error: WsemuError) -> None:
         """Report what the program got an error for."""
@@ -115,11 +105,6 @@ def run(command: Sequence[str], launches: Launches, selection: Selection, kernel
     from wsemu.launch.hooks import hooked, observers
 
     watched, lines = Watched(launches, selection, kernels), Lines(launches)
-    if selection.folder is not None:
-        try:
-            selection.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"launches cannot be saved in `{selection.folder}`: {error.strerror}") from None
     sys.stdout.flush()
     try:
         with hooked(observers, lines.observe):
@@ -130,8 +115,6 @@ def run(command: Sequence[str], launches: Launches, selection: Selection, kernel
         lines.finish()
         if watched.unchecked:
             launches.printer.text(f"{plural(watched.unchecked, 'launch', 'es')} ran unchecked")
-        if watched.saved:
-            launches.printer.text(f"{plural(watched.saved, 'launch', 'es')} saved in {selection.folder}")
     return _code_of(ended.code, launches)
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from wsemu.app.advance import Advance
 from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERRUPTED, USAGE
 from wsemu.app.launches import Launches
-from wsemu.app.program_kind import find_command
 from wsemu.app.program_file import Target, is_ptx, refusal
+from wsemu.app.program_kind import find_command
 from wsemu.host import takeover
 from wsemu.launch.hooks import around, hooked, passed_over
 from wsemu.model import settings as _settings
@@ -25,6 +25,7 @@ from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
     from wsemu.app.fix import Fixes
     from wsemu.app.native_program import Selection
     from wsemu.launch.replay.witness_file import Saver
@@ -70,7 +71,7 @@ def run(
         launches = Launches(printer, limit, quiet, saver, fixes=fixes, advance=Advance(progress))
         return _run_as_it_is(command, settings, launches, time_limit, selection)
     if selection is not None:
-        option = "--save-launches" if selection.folder else "--launch-skip" if selection.skip else "--launch-count"
+        option = "--launch-skip" if selection.skip else "--launch-count"
         printer.text(f"error: `{option}` is for programs that run as they are: `{file}` is none", "error")
         return USAGE
     if why := refusal(file, as_ptx=as_ptx):

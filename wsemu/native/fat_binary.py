@@ -29,22 +29,22 @@ class Entry(NamedTuple):
     """90 of sm_90"""
     flags: int
     stored: bytes
-    bytes: int
-    """when it is unpacked"""
+    size: int
+    """bytes when it is unpacked"""
 
     def unpack(self) -> bytes:
         """Return the contents; UsageError names a package that is missing, or says that the entry is damaged."""
-        if self.bytes > MAX_BYTES:
-            raise UsageError(f"a fat binary has an entry of {self.bytes:,} bytes: at most {MAX_BYTES:,}")
+        if self.size > MAX_BYTES:
+            raise UsageError(f"a fat binary has an entry of {self.size:,} bytes: at most {MAX_BYTES:,}")
         try:
             if self.flags & _ZSTD:
-                return _unpack_zstd(self.stored, self.bytes)
+                return _unpack_zstd(self.stored, self.size)
             if self.flags & _LZ4:
-                return _unpack_lz4(self.stored, self.bytes)
+                return _unpack_lz4(self.stored, self.size)
         except ImportError as error:
             raise UsageError(
-                f"the PTX of this program is compressed, and `{error.name}` is not installed: pip install 'wsemu[run]', "
-                "or build the program with `-Xfatbin -compress-mode=none`"
+                f"the PTX of this program is compressed, and `{error.name}` is not installed: pip install 'wsemu[run]' "
+                "(or build the program with `-Xfatbin -compress-mode=none`)"
             ) from None
         except Exception as error:  # the packages have no common class
             raise UsageError(f"a fat binary has an entry that cannot be unpacked: {error}") from None

@@ -17,7 +17,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsemu.native.build import AUDIT, DRIVER, find_libraries
+from wsemu.native.build import find_libraries
+from wsemu.native.compiler import AUDIT, DRIVER
 from wsemu.native.messages import HEAD, MAX_MESSAGE, Operation
 from wsemu.native.session import Session
 

@@ -85,6 +85,7 @@ class Session:
         self._arch = arch_of(settings.current().arch)
         self._answers: dict[int, Callable[[bytes], bytes]] = {
             Operation.MODULE: self._load,
+            Operation.BIND: self._bind,
             Operation.LAUNCH: self._launch,
             Operation.MAP: self._encode_map,
             Operation.KERNEL: self._inspect,
@@ -93,7 +94,6 @@ class Session:
         self._notes: dict[int, Callable[[bytes], None]] = {
             Operation.ALLOCATE: self._allocate,
             Operation.FREE: self._free,
-            Operation.BIND: self._bind,
             Operation.UNLOAD: self._unload,
             Operation.ACTION: self._act,
         }
@@ -154,9 +154,10 @@ class Session:
         self.modules[number] = module
         return _reply(0, module.describe())
 
-    def _bind(self, data: bytes) -> None:
+    def _bind(self, data: bytes) -> bytes:
         words = struct.unpack(f"<{len(data) // 8}Q", data)
         self.modules[words[0]].place_variables(self.memory, words[1:])
+        return _reply(0)
 
     def _unload(self, data: bytes) -> None:
         self.modules.pop(struct.unpack("<I", data)[0], None)

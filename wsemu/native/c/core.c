@@ -81,8 +81,10 @@ static Result place_variables(Module *module) {
         find_allocation(one->address)->kind = VARIABLE;
         words[n + 1] = one->address;
     }
-    send_message(OP_BIND, words, sizeof words, NULL, 0);
-    return SUCCESS;
+    Reply reply; /* the server writes their first contents: the program may write next */
+    Result result = ask_server(OP_BIND, words, sizeof words, NULL, 0, &reply);
+    free(reply.data);
+    return result;
 }
 
 Result load_module(Module **out, const void *image, size_t bytes) {

@@ -1,0 +1,96 @@
+/* A program on the driver API, for tests: loads PTX from a file and does what its second argument names. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+typedef unsigned long long Address;
+int cuInit(unsigned), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuModuleLoad(void **, const char *), cuModuleUnload(void *);
+int cuModuleGetFunction(void **, void *, const char *), cuModuleGetGlobal_v2(Address *, size_t *, void *, const char *);
+int cuMemAlloc_v2(Address *, size_t), cuMemFree_v2(Address), cuMemAllocManaged(Address *, size_t, unsigned), cuMemHostRegister_v2(void *, size_t, unsigned);
+int cuMemHostGetDevicePointer_v2(Address *, void *, unsigned), cuMemcpyHtoD_v2(Address, const void *, size_t), cuMemcpyDtoH_v2(void *, Address, size_t), cuMemsetD32_v2(Address, unsigned, size_t);
+int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **), cuCtxSynchronize(void), cuStreamDestroy_v2(void *);
+static void *module, *add, *read_table, *scaled;
+static int launch(void *function, unsigned threads, void **arguments) { return cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, NULL, arguments, NULL); }
+static int sums(Address x) {
+    int data[32], sum = 0;
+    for (int n = 0; n < 32; n++) data[n] = n;
+    int error = cuMemcpyHtoD_v2(x, data, sizeof data);
+    void *arguments[] = {&x};
+    if (!error) error = launch(add, 32, arguments);
+    if (!error) error = cuMemcpyDtoH_v2(data, x, sizeof data);
+    for (int n = 0; n < 32; n++) sum += data[n];
+    printf("%d %d\n", error, sum);
+    return error;
+}
+int main(int count, char **words) {
+    void *context;
+    if (count < 3 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)) return 9;
+    printf("load %d\n", cuModuleLoad(&module, words[1]));
+    cuModuleGetFunction(&add, module, "add");
+    cuModuleGetFunction(&read_table, module, "read_table");
+    cuModuleGetFunction(&scaled, module, "scaled");
+    Address x = 0, y = 0;
+    cuMemAlloc_v2(&x, 128);
+    const char *what = words[2];
+    if (!strcmp(what, "sums")) return sums(x);
+    if (!strcmp(what, "managed")) {
+        cuMemAllocManaged(&x, 128, 1);
+        for (int n = 0; n < 32; n++) ((int *)x)[n] = n;
+        void *arguments[] = {&x};
+        int error = launch(add, 32, arguments);
+        printf("%d %d\n", error, ((int *)x)[31]);
+    } else if (!strcmp(what, "registered")) {
+        int *own = malloc(128);
+        for (int n = 0; n < 32; n++) own[n] = n;
+        printf("%d ", cuMemHostRegister_v2(own, 128, 0));
+        printf("%d\n", cuMemHostGetDevicePointer_v2(&x, own, 0));
+        void *arguments[] = {&x};
+        int error = launch(add, 32, arguments);
+        printf("%d %d\n", error, own[31]);
+    } else if (!strcmp(what, "table")) {
+        Address entries[1] = {x};
+        cuMemsetD32_v2(x, 5, 32);
+        cuMemAlloc_v2(&y, 8);
+        cuMemcpyHtoD_v2(y, entries, 8);
+        void *arguments[] = {&y};
+        int error = launch(read_table, 32, arguments), first = 0;
+        cuMemcpyDtoH_v2(&first, x, 4);
+        printf("%d %d\n", error, first);
+    } else if (!strcmp(what, "constant")) {
+        int factor = 3, first = 0;
+        size_t bytes = 0;
+        cuModuleGetGlobal_v2(&y, &bytes, module, "factor");
+        cuMemcpyHtoD_v2(y, &factor, 4);
+        void *arguments[] = {&x};
+        int error = launch(scaled, 32, arguments);
+        cuMemcpyDtoH_v2(&first, x + 28, 4);
+        printf("%d %zu %d\n", error, bytes, first);
+    } else if (!strcmp(what, "freed")) {
+        cuMemFree_v2(x);
+        void *arguments[] = {&x};
+        printf("%d ", launch(add, 32, arguments));
+        printf("%d\n", cuCtxSynchronize());
+    } else if (!strcmp(what, "unwritten")) {
+        void *arguments[] = {&x};
+        printf("%d\n", launch(add, 32, arguments));
+    } else if (!strcmp(what, "errors")) {
+        int data[64] = {0};
+        void *arguments[] = {&x}, *missing[] = {NULL};
+        printf("%d ", cuMemFree_v2(x + 4));
+        printf("%d ", cuMemcpyHtoD_v2(x, data, 256));
+        printf("%d ", cuMemcpyHtoD_v2(x, (void *)8, 4));
+        printf("%d ", cuMemcpyDtoH_v2((void *)8, x, 4));
+        printf("%d ", launch(add, 2048, arguments));
+        printf("%d ", launch(add, 32, missing));
+        printf("%d ", launch((void *)data, 32, arguments));
+        printf("%d ", cuStreamDestroy_v2(data));
+        printf("%d ", cuMemFree_v2(x));
+        printf("%d\n", cuMemFree_v2(x));
+        cuMemAlloc_v2(&x, 128);
+        return sums(x);
+    } else if (!strcmp(what, "crash")) {
+        sums(x);
+        fflush(stdout);
+        *(volatile int *)x = 1; /* device memory is none of the host's */
+    }
+    return 0;
+}
