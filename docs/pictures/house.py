@@ -16,6 +16,7 @@ ROOT = HERE.parents[1]
 FLOORS = (
     ("doors",),
     ("app", "campaign", "host"),
+    ("native",),
     ("report", "launch"),
     ("checkers", "", "repair"),
     ("evidence", "between", "backends"),

@@ -30,7 +30,7 @@ SHOWN_ALIKE = 3
 
 
 class Selection(NamedTuple):
-    """Which launches of a program are checked."""
+    """The launches of a program that are checked."""
 
     skip: int = 0
     """launches, of the kernels that are checked, that run unchecked first"""
@@ -65,7 +65,7 @@ class Lines:
 
 
 class Watched(Watch):
-    """What the command needs to know of a program."""
+    """The command's observer of a program."""
 
     def __init__(self, launches: Launches, selection: Selection, kernels: Sequence[str]) -> None:
         self._launches = launches
@@ -88,7 +88,7 @@ class Watched(Watch):
         if not self.admits(kernel):
             self.unchecked += 1
 
-    def refused(self, what: str, error: WsemuError) -> None:
+    def note_refusal(self, what: str, error: WsemuError) -> None:
         """Report what the program got an error for."""
         self.refusals += 1
         if what == "module":
@@ -101,7 +101,7 @@ class Watched(Watch):
 
 
 def run(command: Sequence[str], launches: Launches, selection: Selection, kernels: Sequence[str]) -> int:
-    """Run a command; return the exit code for how it ended, 0 if that says nothing against it."""
+    """Run a command; return the exit code for how it ended, 0 for success."""
     from wsemu.launch.hooks import hooked, observers
 
     watched, lines = Watched(launches, selection, kernels), Lines(launches)
@@ -115,10 +115,10 @@ def run(command: Sequence[str], launches: Launches, selection: Selection, kernel
         lines.finish()
         if watched.unchecked:
             launches.printer.text(f"{plural(watched.unchecked, 'launch', 'es')} ran unchecked")
-    return _code_of(ended.code, launches)
+    return _exit_code(ended.code, launches)
 
 
-def _code_of(code: int, launches: Launches) -> int:
+def _exit_code(code: int, launches: Launches) -> int:
     if code < 0:
         name = signal.Signals(-code).name if -code in {int(one) for one in signal.Signals} else f"signal {-code}"
         launches.printer.text(f"the program was ended by {name}", "error")

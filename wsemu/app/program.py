@@ -60,9 +60,9 @@ def run(
     many findings are shown, `time_limit` the seconds after which the program is stopped, `saver` keeps the witnesses of
     errors, and `fixes` the edits that cure them.  With a name in `module` that module is run, of which `file` is the
     source, as by `python -m`.  `progress` is how a long launch shows how far it is: `bar`, `json` or `none`.
-    With `as_ptx` the file is PTX, whatever its name; None: if its name says so.  A program that is no Python, or that
-    uses a package which launches through CUDA's driver, runs as it is, in a process of its own; `selection` says which
-    of its launches are checked.
+    With `as_ptx` the file is PTX, whatever its name; None: if its name says so.  A program in another
+    language, or one that uses a package which launches through CUDA's driver, runs as it is, in a process of its own;
+    `selection` limits which of its launches are checked.
     """
     as_ptx = is_ptx(file) if as_ptx is None else as_ptx
     printer = printer or Printer()

@@ -1,4 +1,4 @@
-"""What kind of program a file is: one that wsemu runs inside of this process, or a command that runs as it is."""
+"""Distinguish programs that wsemu runs inside of this process from commands that run as they are."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OWN_CLIENTS = ("wsemu", "numba.cuda", "numba_cuda", "numba_cuda_mlir")
 
 def find_command(file: Path, arguments: Sequence[str], module: str = "") -> list[str] | None:
     """Return the command of a program that runs as it is, on the driver of wsemu; None for a Python program whose
-    kernels wsemu reads itself, and for what is no program."""
+    kernels wsemu reads itself, and if the file does not exist."""
     path = _find(file)
     if path is None:
         return None

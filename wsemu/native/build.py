@@ -1,4 +1,4 @@
-"""The libraries that stand in for CUDA's driver and runtime: those of the wheel, or compiled from `c/` into the cache.
+"""The libraries that replace CUDA's driver and runtime: those of the wheel, or compiled from `c/` into the cache.
 
 A wheel that was built without a C compiler has none; the first run compiles them, if there is a compiler by then.
 """
@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 
 
 def find_libraries() -> Path:
-    """Return the folder of the libraries, which are compiled if need be; UsageError says what is missing."""
+    """Return the folder of the libraries, which are compiled if need be; UsageError names what is missing."""
     if problem := find_platform_problem():
         raise UsageError(problem)
     packed = HERE / "lib" / FOLDER
@@ -34,9 +34,7 @@ def find_libraries() -> Path:
         return packed
     kept = cache.folder()
     if kept is None:
-        raise UsageError(
-            f"the CUDA driver of wsemu cannot be compiled: {cache.problem() or 'there is no cache folder'}"
-        )
+        raise UsageError(f"the CUDA driver of wsemu cannot be compiled: {cache.problem() or 'no cache folder'}")
     folder = kept / f"driver-{_digest()}" / FOLDER
     if not _is_complete(folder):
         _compile_into(folder)
@@ -72,7 +70,7 @@ def _is_complete(folder: Path) -> bool:
 
 
 def _digest() -> str:
-    """Return what tells the sources of the libraries apart."""
+    """Return a digest of the sources of the libraries."""
     hash_ = hashlib.sha256(" ".join(FLAGS).encode())
     for path in sorted(SOURCES.iterdir()):
         hash_.update(path.name.encode() + path.read_bytes())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wsemu.model.arch import WARP, Arch
 
 MEMORY = 16 << 30
-"""bytes of device memory"""
+"""bytes of device memory that programs see"""
 NAME = "wsemu"
 
 

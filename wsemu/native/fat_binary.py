@@ -15,9 +15,9 @@ MAGIC = 0xBA55ED50
 ELF = b"\x7fELF"
 _PTX, _CUBIN = 1, 2
 _ZSTD, _LZ4 = 0x8000, 0x2000
-"""flags of compressed entries"""
+"""flags of entries that are compressed by one of these"""
 MAX_BYTES = 1 << 30
-"""of an entry when it is unpacked"""
+"""maximum number of bytes of an unpacked entry"""
 _SECTIONS = (b".nv_fatbin", b"__nv_relfatbin")
 
 
@@ -30,10 +30,10 @@ class Entry(NamedTuple):
     flags: int
     stored: bytes
     size: int
-    """bytes when it is unpacked"""
+    """number of bytes of the unpacked entry"""
 
     def unpack(self) -> bytes:
-        """Return the contents; UsageError names a package that is missing, or says that the entry is damaged."""
+        """Return the contents; UsageError names a package that is missing, or reports a damaged entry."""
         if self.size > MAX_BYTES:
             raise UsageError(f"a fat binary has an entry of {self.size:,} bytes: at most {MAX_BYTES:,}")
         try:
@@ -72,11 +72,11 @@ def entries(data: bytes) -> Iterator[Entry]:
             at += 8
             continue
         end = min(at + head + size, len(data))
-        yield from _in_container(data, at + head, end)
+        yield from _container_entries(data, at + head, end)
         at = end + -end % 8
 
 
-def _in_container(data: bytes, at: int, end: int) -> Iterator[Entry]:
+def _container_entries(data: bytes, at: int, end: int) -> Iterator[Entry]:
     while at + 64 <= end:
         kind, _, head, size = struct.unpack_from("<HHIQ", data, at)
         packed, _, _, target = struct.unpack_from("<IIII", data, at + 16)

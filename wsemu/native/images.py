@@ -1,4 +1,4 @@
-"""What PTX a program runs: of text, of fat binaries, and of machine code whose PTX was kept when it was compiled."""
+"""Find the PTX that a program runs: text, in fat binaries, and of machine code that was compiled from kept PTX."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FNV_START, _FNV_FACTOR = 1469598103934665603, 1099511628211
 
 
 class Images:
-    """Finds the PTX of what a process loads."""
+    """Finds the PTX of the images that a process loads."""
 
     def __init__(self, process: int, kept: Path, arch: int) -> None:
         self.process = process
@@ -32,15 +32,15 @@ class Images:
     def find_ptx(self, image: bytes) -> list[str]:
         """Return the PTX files of an image, to be linked if there are several; UsageError for one that has none."""
         if int.from_bytes(image[:4], "little") == fat_binary.MAGIC:
-            return self._of_fat_binary(image)
+            return self._fat_binary_ptx(image)
         if image[:4] == fat_binary.ELF:
-            return self._of_cubin(image)
+            return self._cubin_ptx(image)
         text = image.rstrip(b"\0").decode(errors="replace")
         if ".version" not in text:
-            raise UsageError(f"an image of {len(image):,} bytes is no PTX, fat binary or cubin")
+            raise UsageError(f"an image of {len(image):,} bytes is neither PTX, a fat binary nor a cubin")
         return [text]
 
-    def _of_fat_binary(self, image: bytes) -> list[str]:
+    def _fat_binary_ptx(self, image: bytes) -> list[str]:
         found = [*fat_binary.entries(image)]
         texts = [one for one in found if one.is_ptx]
         if texts:
@@ -48,7 +48,7 @@ class Images:
         problem = None
         for one in reversed(found):
             try:
-                return self._of_cubin(one.unpack())
+                return self._cubin_ptx(one.unpack())
             except UsageError as error:
                 problem = error
         raise problem or UsageError("a fat binary has neither PTX nor machine code")
@@ -58,14 +58,14 @@ class Images:
         fitting = [one for one in texts if one.target <= self.arch]
         return max(fitting, key=lambda one: one.target) if fitting else min(texts, key=lambda one: one.target)
 
-    def _of_cubin(self, image: bytes) -> list[str]:
+    def _cubin_ptx(self, image: bytes) -> list[str]:
         for path in self._candidates(image):
             return path.read_text(encoding="utf-8", errors="replace").split(SEPARATOR)
-        kernels = fat_binary.kernels_of_cubin(image)
+        kernels = fat_binary.kernels_cubin_ptx(image)
         for text in self._kept_texts():
             if kernels and _defines(text, kernels):
                 return text.split(SEPARATOR)
-        linked = self._linked(kernels) if kernels else []
+        linked = self._find_linked_ptx(kernels) if kernels else []
         if linked:
             return linked
         names = ", ".join(f"`{name}`" for name in kernels[:3]) + " ..." * (len(kernels) > 3)
@@ -100,9 +100,9 @@ class Images:
         files = sorted(self.kept.rglob("*.ptx"), key=lambda path: path.stat().st_mtime, reverse=True)
         return (path.read_text(encoding="utf-8", errors="replace") for path in files)
 
-    def _linked(self, kernels: list[str]) -> list[str]:
+    def _find_linked_ptx(self, kernels: list[str]) -> list[str]:
         """Return the PTX of the files that were linked to machine code: it is in the program or library (`-rdc`)."""
-        for path in self._mapped():
+        for path in self._code_files():
             try:
                 data = fat_binary.fat_binaries(path.read_bytes())
             except OSError:
@@ -113,7 +113,7 @@ class Images:
                 return found
         return []
 
-    def _mapped(self) -> Iterable[Path]:
+    def _code_files(self) -> Iterable[Path]:
         """Return the files whose code the process has mapped."""
         try:
             lines = Path(f"/proc/{self.process}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -123,7 +123,7 @@ class Images:
         return [Path(path) for path in found if path[:1] == "/"]
 
 
-def target_of(texts: Iterable[str]) -> int:
+def find_target(texts: Iterable[str]) -> int:
     """Return the number of the target that PTX was compiled for."""
     found = [int(match[1]) for text in texts if (match := _TARGET.search(text))]
     return max(found, default=90)

@@ -23,11 +23,11 @@ ACTION = struct.Struct("<QQQQQQQ")
 OCCUPANCY = struct.Struct("<IIiIQ")
 TENSOR_MAP = struct.Struct("<26Q")
 MAX_MESSAGE = 1 << 30
-"""bytes"""
+"""maximum number of bytes of a message"""
 
 
 class Operation(IntEnum):
-    """What a message asks for."""
+    """The operation of a message."""
 
     HELLO = 1
     ALLOCATE = 2
@@ -43,7 +43,7 @@ class Operation(IntEnum):
 
 
 class Kind(IntEnum):
-    """How memory was allocated."""
+    """The kind of an allocation."""
 
     DEVICE = 0
     MANAGED = 1
@@ -54,7 +54,7 @@ class Kind(IntEnum):
 
 
 class ActionKind(IntEnum):
-    """What the host does beside launches, for whoever orders them."""
+    """The kind of a step of the host."""
 
     COPY = 1
     FILL = 2
@@ -87,7 +87,7 @@ class Action(NamedTuple):
 
 
 class LaunchMessage(NamedTuple):
-    """A launch as the program asks for it."""
+    """A launch as the program requests it."""
 
     module: int
     kernel: int

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu.launch.binding import Packed
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.data import NamedTuple
-from wsemu.native.images import target_of
+from wsemu.native.images import find_target
 from wsemu.native.messages import pack_text
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _MANAGED = re.compile(r"\.attribute\s*\(\s*\.managed\s*\)[^;=\[]*?([\w$]+)\s*[;=
 
 
 class Place(NamedTuple):
-    """Where a parameter is among the bytes of all."""
+    """The position of a parameter among the bytes of all."""
 
     offset: int
     bytes: int
@@ -45,7 +45,7 @@ class LoadedModule:
 
     def describe(self) -> bytes:
         """Return the kernels and variables as the program reads them."""
-        target = target_of(self.texts)
+        target = find_target(self.texts)
         managed = {match[1] for text in self.texts for match in _MANAGED.finditer(text)}
         head = struct.pack("<II", len(self.kernels), len(self.variables))
         kernels = (self._describe_kernel(*one, target) for one in zip(self.kernels, self._places, strict=True))

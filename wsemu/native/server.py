@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from wsemu.native.session import Watch
 
-START = Path(__file__).parent / "start"
-"""the folder in `PYTHONPATH` of Python processes"""
 TICK = 0.05
 """seconds between looks whether the program has ended"""
 LINGER = 2.0
@@ -47,7 +45,7 @@ class Connection:
         self._files: list[int] = []
 
     def receive(self) -> bool:
-        """Read what is there and do what it asks for; return whether the process is still connected."""
+        """Read what is there and handle it; return whether the process is still connected."""
         try:
             data, files, _, _ = socket.recv_fds(self.stream, 1 << 20, 1)
         except OSError:
@@ -89,7 +87,7 @@ class Connection:
 
 
 class Ended:
-    """How a program ended."""
+    """The end of a program."""
 
     def __init__(self, code: int) -> None:
         self.code = code
@@ -126,7 +124,6 @@ def environment(libraries: Path, server: Path, kept: Path) -> dict[str, str]:
     put_first("LD_PRELOAD", driver, ":")
     put_first("LD_AUDIT", str(libraries / AUDIT), ":")
     put_first("LD_LIBRARY_PATH", str(libraries), ":")
-    put_first("PYTHONPATH", str(START), os.pathsep)
     found |= {"WSEMU_SERVER": str(server), "WSEMU_KEPT_PTX": str(kept), "TRITON_LIBCUDA_PATH": str(libraries)}
     found |= {"CUPY_CACHE_DIR": str(kept / "cupy"), "CUTE_DSL_KEEP": "ptx", "CUTE_DSL_DUMP_DIR": str(kept)}
     return found

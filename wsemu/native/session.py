@@ -1,4 +1,4 @@
-"""What one process of a program has: its memory, its modules, and the launches that it asks for."""
+"""The state of one process of a program: its memory, its modules, and its launches."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ STICKY = {
 
 
 class Watch:
-    """What is to be known of a session while it runs; the command derives from it."""
+    """The observer of a session; the command derives from it."""
 
     def admits(self, kernel: PtxKernel) -> bool:
         """Return whether the next launch is checked."""
@@ -65,10 +65,10 @@ class Watch:
     def launching(self, session: Session, kernel: PtxKernel, message: LaunchMessage, configuration: Any) -> None:
         """Note a launch that is about to run."""
 
-    def acted(self, action: Action) -> None:
+    def note_action(self, action: Action) -> None:
         """Note a step of the host."""
 
-    def refused(self, what: str, error: WsemuError) -> None:
+    def note_refusal(self, what: str, error: WsemuError) -> None:
         """Note a module or launch that the program got an error for."""
 
 
@@ -109,7 +109,7 @@ class Session:
         return _reply(0, pack_attributes(values, device.MEMORY, f"{device.NAME} {self._arch.name}"))
 
     def handle(self, operation: int, data: bytes) -> bytes:
-        """Do what a message asks for; return the reply, or nothing if it has none."""
+        """Handle a message; return the reply, or nothing if it has none."""
         if operation in self._notes:
             self._notes[operation](data)
             return b""
@@ -127,20 +127,20 @@ class Session:
             self.memory.place(address, size, written=is_written)
         else:
             self.memory.place(address, part, written=is_written)
-        self.watch.acted(Action(ActionKind.ALLOCATE, 0, writes=((address, size),)))
+        self.watch.note_action(Action(ActionKind.ALLOCATE, 0, writes=((address, size),)))
 
     def _free(self, data: bytes) -> None:
         (address,) = struct.unpack("<Q", data)
         one = self.memory.find(address)
         self.memory.free(address)
-        self.watch.acted(Action(ActionKind.FREE, 0, writes=((address, one.bytes if one else 0),)))
+        self.watch.note_action(Action(ActionKind.FREE, 0, writes=((address, one.bytes if one else 0),)))
 
     def _act(self, data: bytes) -> None:
         action = read_action(data)
         for address, size in action.writes:
             if self.memory.find(address) is not None:
                 self.memory.mark_written(address, size)
-        self.watch.acted(action)
+        self.watch.note_action(action)
 
     # -- modules -----------------------------------------------------------------------------------------------------
     def _load(self, data: bytes) -> bytes:
@@ -149,7 +149,7 @@ class Session:
         try:
             module = LoadedModule(images.find_ptx(data[4:]), self._arch.limits)
         except WsemuError as error:
-            self.watch.refused("module", error)
+            self.watch.note_refusal("module", error)
             return _reply(INVALID_PTX if isinstance(error, KernelError) else NO_BINARY)
         self.modules[number] = module
         return _reply(0, module.describe())
@@ -167,7 +167,7 @@ class Session:
         try:
             program = self.modules[number].program(kernel)
         except WsemuError as error:
-            self.watch.refused("kernel", error)
+            self.watch.note_refusal("kernel", error)
             return _reply(NOT_SUPPORTED)
         return _reply(0, struct.pack("<4i", program.shared_bytes, program.registers or 32, 0, 0))
 
@@ -176,7 +176,7 @@ class Session:
         try:
             program = self.modules[number].program(kernel)
         except WsemuError as error:
-            self.watch.refused("kernel", error)
+            self.watch.note_refusal("kernel", error)
             return _reply(NOT_SUPPORTED)
         if threads > self._arch.limits.threads or program.shared_bytes + dynamic > self._arch.limits.shared:
             return _reply(0, struct.pack("<i", 0))
@@ -210,12 +210,12 @@ class Session:
             with hooks.hooked(hooks.observers, reports.append), hooks.hooked(hooks.printing, printed.append):
                 self._run(kernel, configuration, arguments)
         except UnsupportedError as error:
-            self.watch.refused(kernel.__name__, error)
+            self.watch.note_refusal(kernel.__name__, error)
             return _reply(NOT_SUPPORTED)
         except WsemuError as error:
-            self.watch.refused(kernel.__name__, error)
-            return _reply(_error_of(error))
-        self.watch.acted(Action(ActionKind.LAUNCH, message.stream))
+            self.watch.note_refusal(kernel.__name__, error)
+            return _reply(_launch_error(error))
+        self.watch.note_action(Action(ActionKind.LAUNCH, message.stream))
         if not reports and self.watch.admits(kernel):
             return _reply(NOT_SUPPORTED)
         return _reply(-max((_sticky(report) for report in reports), default=0), "".join(printed).encode())
@@ -232,7 +232,7 @@ def _reply(status: int, data: bytes = b"") -> bytes:
     return REPLY.pack(status, len(data)) + data
 
 
-def _error_of(error: WsemuError) -> int:
+def _launch_error(error: WsemuError) -> int:
     """Return CUDA's error for a launch that cannot run."""
     text = str(error)
     if "launch fewer CTAs" in text:

@@ -56,7 +56,7 @@ class Variables:
         self._made.clear()
 
     def placeable(self, spaces: Sequence[str] = ("global",)) -> dict[str, int]:
-        """Return the variables of these spaces that `place` has a place for: the bytes of each, by its name in PTX."""
+        """Return the variables of these spaces that have an address: the bytes of each, by its name in PTX."""
         from wsemu.frontend.ptx.variables import contents
 
         return {name: contents(variable).nbytes for name, variable in _placeable(self._modules, spaces).items()}

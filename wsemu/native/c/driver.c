@@ -763,11 +763,11 @@ static const struct { const char *name; int since; const char *symbol; } VERSION
 };
 
 void *symbol_of(const char *name) {
-    Dl_info own, found;
-    dladdr((void *)symbol_of, &own);
-    void *self = dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+    static void *self; /* opened by a constructor: the loader calls this, too, and cannot be called then */
+    static Dl_info own;
+    Dl_info found;
+    if (!self && dladdr((void *)symbol_of, &own)) self = dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD);
     void *symbol = self ? dlsym(self, name) : NULL;
-    if (self) dlclose(self);
     return symbol && dladdr(symbol, &found) && found.dli_fbase == own.dli_fbase ? symbol : NULL;
 }
 

@@ -101,6 +101,7 @@ EXPORT int wsemu_redirect(void *from, const char *name) { /* for functions that 
 }
 
 __attribute__((constructor)) static void prepare(void) {
+    symbol_of("cuInit");
     if (getenv("WSEMU_SERVER")) wsemu_patch();
 }
 
