@@ -61,7 +61,7 @@ class Images:
     def _cubin_ptx(self, image: bytes) -> list[str]:
         for path in self._candidates(image):
             return path.read_text(encoding="utf-8", errors="replace").split(SEPARATOR)
-        kernels = fat_binary.kernels_cubin_ptx(image)
+        kernels = fat_binary.kernels_of_cubin(image)
         for text in self._kept_texts():
             if kernels and _defines(text, kernels):
                 return text.split(SEPARATOR)
