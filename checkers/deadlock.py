@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.checkers import held_back, object_waits, phase_waits, setmaxnreg, words
 from wsemu.checkers.phase_waits import Ledger
-from wsemu.evidence.places import CALLS, lanes_text
+from wsemu.evidence.places import CALLS, INSIDE, lanes_text
 from wsemu.model.control_flow import reachable
 from wsemu.model.data import dataclass
 from wsemu.model.finding import Finding, Site, Step, with_role
@@ -123,6 +123,8 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
     notes += [held_back.RULE] * bool(held) + [held_back.message(places, warp) for warp in held[1:]]
     told = waits.groups if waits.cycle else waits.starved[:1]
     notes += [text for g in told if g.barrier < 0 for text in _accounts(waits, g)]
+    shown = {site.line for site in sites}
+    notes += [text for g in told if g.barrier < 0 for text in words.origin_notes(places, g.address, g.pc, shown)]
     notes += [waits.starvation(g) for g in waits.starved[0 if held or registers else 1 :]]
     exited = [w.warp for w in outcome.warps if not w.alive]
     gone = f"; {warps_text(exited)} {_plural('have', exited)} exited" if exited else ""
@@ -133,7 +135,7 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
     deadlock = Finding(
         code="deadlock",
         message=held_back.message(places, held[0]) if held else _title(waits, registers),
-        sites=sorted(_unique(sites), key=lambda site: (site.file, site.line, site.column)),
+        sites=sorted(_unique(sites), key=lambda site: (site.text in INSIDE, site.file, site.line, site.column)),
         notes=_unique(notes),
         help=(
             held_back.remedy(places, held[0])
@@ -471,7 +473,13 @@ def _help(waits: _Waits) -> str:
             f"every generation of barrier {starved[0].barrier} needs all its threads: look for a missing arrive or sync"
             " on it, a loop with fewer trips, or a path that returns early"
         )
-    starts = [_start(places, group, cycle[(n + 1) % len(cycle)]) for n, group in enumerate(cycle)]
+    later = ((g, {warp for supplier in waits.edges[g] for warp in supplier.warps}) for g in cycle if g.barrier < 0)
+    if short := phase_waits.too_few(waits.ledger, [(g.pc, g.address, g.phase, warps) for g, warps in later]):
+        return short
+    opening = all(group.barrier < 0 and group.phase == 0 for group in cycle)
+    filling = [n for n, group in enumerate(cycle) if opening and phase_waits.precedes_copies(places, group.pc)]
+    openers = filling if len(filling) == 1 else [*range(len(cycle))]
+    starts = [_start(places, cycle[n], cycle[(n + 1) % len(cycle)]) for n in openers]
     if _call(places, cycle[0]):
         return f"{starts[0]}: it must start without waiting"
     parity = phase_waits.first_parity(waits.ledger, [(g.pc, g.address) for g in cycle if g.barrier < 0])

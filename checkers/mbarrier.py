@@ -231,8 +231,7 @@ def _over_arrival(raw: RawFinding, places: Places) -> Finding:
     return words.finding(
         raw, places, f"{name}, phase {d['phase']}: {came} {verb} where the phase {awaits}",
         f"{label}: {d['count']:,} of {pending:,}",
-        [f"an H100 traps, and adds up the lanes of an instruction first (M4, M6); {_STOPPED}",
-         _made_with(raw, places)],
+        f"an H100 traps, and adds up the lanes of an instruction first (M4, M6); {_STOPPED}",
         _fewer(raw, places),
     )  # fmt: skip
 
@@ -240,19 +239,6 @@ def _over_arrival(raw: RawFinding, places: Places) -> Finding:
 def _of_one_lane(raw: RawFinding, places: Places) -> str:
     """Spell what lets one lane of a warp execute something."""
     return f"{words.spelled(places, raw.pc, 'elect.sync', '0xffffffff')} or `if lane == 0`"
-
-
-def _state(raw: RawFinding, places: Places) -> tuple[int, int] | None:
-    """Arrivals of a phase of the mbarrier of a finding, and the line that made it; None where that is not known."""
-    found = (s for s in places.outcome.phases if s.address == raw.detail["address"])
-    return next(((s.expected, s.init_pc) for s in found), None)
-
-
-def _made_with(raw: RawFinding, places: Places) -> str:
-    state = _state(raw, places)
-    if state is None:
-        return ""
-    return f"it counts {words.amount(state[0], 'arrival')} a phase, made on {places.near(state[1], raw.pc)}"
 
 
 def _fewer(raw: RawFinding, places: Places) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _ARRIVES = find_words(lambda row: row.meets == "mbarrier" and row.event == "arrive_on")
 _BRINGS = BRINGS | find_words(lambda row: row.event == "credit")
+_COPIES = BRINGS | {"cp.async", "cp.async.arrive"}
 _EXPECTS = ("mbarrier.expect_tx", "mbarrier.arrive")
 _AUX = 7
 """where `aux` stands in an instruction"""
@@ -76,8 +77,7 @@ class Ledger:
         known = self.addresses.get(pc, set())
         if kind not in wanted or len(known - {address}) == 1 == len(known):
             return False
-        named = self.places.program.array_of[pc] if kind.startswith("mbarrier") else None
-        return named in (None, self.places.element(address, pc).partition("[")[0])
+        return not kind.startswith("mbarrier") or self.places.may_use(pc, address)
 
     def counted_by_itself(self, address: int) -> int | None:
         """An arrive of asynchronous copies that raises the count of its phase, on an mbarrier on which no thread
@@ -180,6 +180,20 @@ class Ledger:
             return False
         return state.tx < 0 or bool(self.phases.get((address, state.phase), _Phase()).brought)
 
+    def balance(self, address: int, near: int) -> str:
+        """Return the bytes to expect in a phase, if all phases of an mbarrier have equal sums; empty otherwise."""
+        own = [phase for (place, _), phase in self.phases.items() if place == address]
+        times = sum(phase.arrived[key] for phase in own for key in phase.expected)
+        come, wanted = (sum(sum(getattr(p, name).values()) for p in own) for name in ("brought", "expected"))
+        if not (times and come and self.complete) or come % times or wanted % times or come == wanted:
+            return ""
+        name, where = words.named(self.places, address, near), sorted({pc for p in own for _, pc in p.expected})
+        lines = words.lines(self.places, where, near)
+        return (
+            f"expect {words.amount(come // times)} on {name}, not {wanted // times:,} ({lines}): the copies of a phase "
+            f"write {come // times:,}"
+        )
+
     def fresh(self, address: int) -> bool:
         """Whether nobody has begun the first phase of an mbarrier."""
         state = self.state(address)
@@ -222,9 +236,30 @@ def help_for(ledger: Ledger, address: int, phase: int, pc: int) -> str:
         )
     if (elsewhere := ledger.elsewhere(address, pc)) and state.tx > 0:
         return f"look at the mbarrier that the copies name: {elsewhere}"
+    if balance := ledger.balance(address, pc):
+        return balance
     if state.tx > 0:
         return f"let the copies of a phase of {name} bring as many bytes as are expected, or expect those that come"
     return f"expect on {name} as many bytes as the copies of a phase bring, {words.amount(-state.tx)} more"
+
+
+def too_few(ledger: Ledger, waits: Iterable[tuple[int, int, int, set[int]]]) -> str:
+    """Return the edit of an mbarrier that counts more arrivals than its warps perform in a phase; empty if others may
+    arrive.  A wait is (instruction, mbarrier, phase, warps that may arrive later)."""
+    places = ledger.places
+    for pc, address, phase, users in waits:
+        state, done = ledger.state(address), ledger.phases.get((address, phase), _Phase())
+        if state is None or not (ledger.complete and state.pending and done.arrived) or state.phase != phase:
+            continue
+        if users <= {warp for warp, _ in done.arrived}:
+            name, came = words.named(places, address, pc), state.expected - state.pending
+            arrive = words.lines(places, sorted({p for _, p in done.arrived}), pc)
+            return (
+                f"{name} counts {words.amount(state.expected, 'arrival')} a phase, and {came:,} "
+                f"{'comes' if came == 1 else 'come'}: initialize it with {came:,} on {places.near(state.init_pc, pc)}, "
+                f"or let {state.expected:,} threads arrive on {arrive}"
+            )
+    return ""
 
 
 def missed(ledger: Ledger, address: int, phase: int, pc: int, warps: Sequence[int]) -> str:
@@ -271,6 +306,11 @@ def skipped(ledger: Ledger, waits: Iterable[tuple[int, int, int, Sequence[int]]]
     return ""
 
 
+def precedes_copies(places: Places, pc: int) -> bool:
+    """Return whether copies may follow a wait: it is that of a producer, for a buffer that is free."""
+    return any(words.operation(places, p) in _COPIES for p in reachable(places.program, pc))
+
+
 def first_parity(ledger: Ledger, waits: Iterable[tuple[int, int]]) -> str:
     """A pointer where someone waits for the first phase of an mbarrier that nobody has begun, and is to begin another
     one: (instruction, mbarrier) of those that wait."""
@@ -278,12 +318,8 @@ def first_parity(ledger: Ledger, waits: Iterable[tuple[int, int]]) -> str:
     if not all(ledger.fresh(address) for _, address in waits):
         return ""
     fresh = [(pc, address) for pc, address in waits if "parity" in words.full_name(ledger.places, pc)]
-    copies = BRINGS | {"cp.async", "cp.async.arrive"}
     places = ledger.places
-    producers = [
-        (pc, address) for pc, address in fresh
-        if any(words.operation(places, p) in copies for p in reachable(places.program, pc))
-    ]  # fmt: skip
+    producers = [(pc, address) for pc, address in fresh if precedes_copies(places, pc)]
     pc, address = next(iter(producers or fresh), (-1, 0))
     if pc < 0:
         return ""

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.readings import culprit
+from wsemu.evidence.source_view import CUDA
 from wsemu.model.effects import effects_of
 from wsemu.model.finding import Finding
-from wsemu.model.isa import NAMES
+from wsemu.model.isa import EXPECT, FIELDS, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Site
     from wsemu.model.outcome import RawFinding
 
+_AUX = FIELDS.index("aux")
 _PYTHON = {
     "fence.proxy.async": "fence_proxy_async",
     "fence.proxy.async.global": "fence_proxy_async_global",
@@ -48,6 +50,13 @@ _PYTHON = {
     "bar.warp.sync": "cuda.syncwarp",
 }
 """PTX instruction -> what a kernel in Python calls"""
+_CUDA = {
+    "bar.sync 0": "__syncthreads()",
+    "barrier.cluster": "cooperative_groups::this_cluster().sync()",
+    "grid.sync": "cooperative_groups::this_grid().sync()",
+    "bar.warp.sync": "__syncwarp()",
+}
+"""PTX instruction -> what a kernel in CUDA C++ calls; all others are written in `asm`"""
 
 
 def operation(places: Places, pc: int) -> str:
@@ -70,7 +79,10 @@ def with_article(words: str) -> str:
 
 
 def spelled(places: Places, pc: int, instruction: str, arguments: str = "") -> str:
-    """An instruction as the file of another one would name it: `ptx.fence_proxy_async()`, or `fence.proxy.async`."""
+    """Return an instruction as the file of another one would name it: `ptx.fence_proxy_async()`, `__syncwarp()` or
+    `fence.proxy.async`."""
+    if places.span(pc).file.endswith(CUDA):
+        return f"`{_CUDA.get(instruction, instruction)}`"
     if not places.span(pc).file.endswith(".py") or instruction not in _PYTHON:
         return f"`{instruction}`"
     name = _PYTHON[instruction]
@@ -165,10 +177,42 @@ def finding(
         sites.append(places.site(raw.other_pc, text, cta=cta, warp=raw.other_warp, primary=False))
     for pc in (raw.pc, raw.other_pc) if two else (raw.pc,):
         sites += [call for call in places.callers(pc) if call not in sites]
+    texts = [note for note in notes if note]
+    if "address" in raw.detail:
+        texts += origin_notes(places, raw.detail["address"], raw.pc, {site.line for site in sites}, message)
     return Finding(
-        code=raw.code, message=message, sites=sites, notes=[note for note in notes if note], help=help_,
+        code=raw.code, message=message, sites=sites, notes=texts, help=help_,
         count=raw.count, steps=[culprit(raw, places)],
     )  # fmt: skip
+
+
+def origin_notes(places: Places, address: int, pc: int, shown: Iterable[int] = (), title: str = "") -> list[str]:
+    """Return where an mbarrier was initialized and where it expects bytes, as a note; none if all is on lines that are
+    `shown`."""
+    made = places.initialization(address)
+    if made is None:
+        return []
+    init, count = made
+    texts, lines_ = [], {*shown}
+    if places.line(init) not in lines_ and operation(places, pc) != "mbarrier.init":
+        texts.append(f"is initialized {_at(places, init, pc)}, with {amount(count, 'arrival')} a phase")
+    expects = [p for p in executed(places, "mbarrier.expect_tx", "mbarrier.arrive") if _expects(places, p, address)]
+    expects = [p for p in expects if places.line(p) not in lines_]
+    if expects:
+        texts.append(f"expects bytes on {lines(places, expects, pc)}")
+    return [f"{named(places, address, pc)} {' and '.join(texts)}"] if texts else []
+
+
+def _at(places: Places, pc: int, other: int) -> str:
+    """Return `on line 12`, or `at ring.cuh:12` in another file."""
+    text = places.near(pc, other)
+    return f"on {text}" if text.startswith("line ") else f"at {text}"
+
+
+def _expects(places: Places, pc: int, address: int) -> bool:
+    """Return whether an operation is an expect-tx on an mbarrier or on one of its array."""
+    expects = operation(places, pc) == "mbarrier.expect_tx" or int(places.program.code[pc, _AUX]) & EXPECT
+    return bool(expects) and places.may_use(pc, address)
 
 
 def other(raw: RawFinding, places: Places) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.evidence.shared_names import SharedNames, find_frames
 from wsemu.evidence.source_view import CUDA, Loop, SourceView, view
 from wsemu.model.control_flow import loop_numbers, successors
 from wsemu.model.data import dataclass, field
@@ -66,6 +68,8 @@ _PUTS = find_opcodes(lambda row: row.event == "copy" and row.moves.writes != "" 
 """asynchronous copies, and stores of zeros, that give memory a value whatever was there"""
 _OF_ASM = 2
 """lines with code of a function that is an `asm` statement and no more, at most: that, and where it begins or ends"""
+INSIDE = ("through this call", "by this statement")
+"""labels of sites inside the call that is shown for an instruction"""
 _LONGEST = 40
 """characters of an index expression that is shown as it stands in the source"""
 
@@ -85,6 +89,8 @@ class Places:
     """the device memory of the launch, if it was in any"""
     _views: dict[str, SourceView] = field(default_factory=dict)
     """of the files as they were when findings were made: what explains one may be asked for later"""
+    _shown: dict[int, Span] = field(default_factory=dict)
+    _names: SharedNames | None = None
     _steered: bool | None = None
     _syncs: list[tuple[str, int]] | None = None
     _loops: list[int] | None = None
@@ -113,16 +119,34 @@ class Places:
     def span(self, pc: int) -> Span:
         """Where an instruction was written; for one inside a transfer pattern, where the pattern was called, and for
         one of a function that is an `asm` statement and no more, where that was."""
-        spans = self.program.spans
-        shown = own = spans[self.program.span_of[pc]]
-        stack = self.program.stack_of[pc]
-        if stack and self._is_of_asm(pc):
-            return spans[stack[-1]]
-        for call in reversed(stack):
-            if not shown.file.startswith(PATTERNS):
-                break
-            shown = spans[call]
-        return own if shown.file == HARNESS else shown
+        if pc not in self._shown:
+            self._shown[pc] = self._find_shown(pc)
+        return self._shown[pc]
+
+    def _find_shown(self, pc: int) -> Span:
+        frames = find_frames(self.program, pc)
+        if frames[0].file.endswith(CUDA):
+            return frames[self._shown_call(pc, frames)]
+        shown = next((frame for frame in frames if not frame.file.startswith(PATTERNS)), frames[-1])
+        return frames[0] if shown.file == HARNESS else shown
+
+    def _shown_call(self, pc: int, frames: list[Span]) -> int:
+        """Return the number of the frame that is shown for an instruction of C++.
+
+        It is the call that names the object of the instruction, or the call of a function that only wraps `asm`.  Code
+        from another folder than the kernel's is shown at the kernel's call."""
+        own = len(self.program.inner_spans.get(self.program.span_of[pc], ()))
+        found = self.names.find_object(pc) if len(frames) > 1 else None
+        if found is not None and (found.depth >= own or _folder(frames[found.depth]) == _folder(frames[own])):
+            return found.depth
+        return 1 if not own and len(frames) > 1 and self._is_of_asm(pc) else own
+
+    @property
+    def names(self) -> SharedNames:
+        """The names of objects in shared memory, as the source has them."""
+        if self._names is None:
+            self._names = SharedNames(self.program)
+        return self._names
 
     def origin(self, pc: int) -> object:
         """Where an instruction was written, for comparison: in PTX whose source is not shown, the place there."""
@@ -133,6 +157,8 @@ class Places:
         span, stack = self.program.spans[self.program.span_of[pc]], self.program.stack_of[pc]
         if not span.file.endswith(CUDA) or not self._view(span.file).has_asm(span.line):
             return False
+        if self._view(span.file).wraps_asm(span.line):
+            return True
         if self._inlined is None:
             self._inlined = defaultdict(set)
             for number, calls in zip(self.program.span_of, self.program.stack_of, strict=True):
@@ -217,20 +243,20 @@ class Places:
     def callers(self, pc: int, who: str = "") -> list[Site]:
         """The calls through which an instruction was inlined, outermost first, beyond its own place; before them the
         `asm` statement that it is of.  `who` came there, where others come by other calls."""
-        shown = self.span(pc)
-        spans = [self.program.spans[s] for s in self.program.stack_of[pc]]
-        if shown in spans:
-            spans = spans[: spans.index(shown)]
         come = "come" if who.startswith("warps") else "comes"
         label = f"{who} {come} from here" if who else "called from here"
-        calls = [Site.at(span, label, primary=False) for span in spans if not is_own(span.file)]
+        frames = find_frames(self.program, pc)
+        outer = reversed(frames[frames.index(self.span(pc)) + 1 :])
+        calls = [Site.at(span, label, primary=False) for span in outer if not is_own(span.file)]
         return [*self.wrapped(pc), *calls]
 
     def wrapped(self, pc: int) -> list[Site]:
-        """The `asm` statement of an instruction that is shown where the function around it was called."""
-        inside = self.program.spans[self.program.span_of[pc]]
-        is_shown = inside == self.span(pc) or inside.file.startswith(PATTERNS)
-        return [] if is_shown else [Site.at(inside, "by this statement", primary=False)]
+        """Return the sites of an instruction inside the call that is shown for it, innermost last."""
+        frames = find_frames(self.program, pc)
+        inside = frames[: frames.index(self.span(pc))]
+        sites = [Site.at(span, INSIDE[0], primary=False) for span in reversed(inside[1:])]
+        sites += [Site.at(span, INSIDE[1], primary=False) for span in inside[:1]]
+        return [site for site in sites if not is_own(site.file)]
 
     def line(self, pc: int) -> int:
         return self.span(pc).line
@@ -419,6 +445,43 @@ class Places:
         if wrong is not None:
             return f"byte {wrong[1]:,} of the heap"
         address = self.in_own(address)
+        initialized = self._mbarriers()
+        if address in initialized:
+            if name := self.names.mbarrier(address, initialized):
+                return name
+            pc = initialized[address][0]
+        elif found := self.copied_object(address, pc):
+            return found
+        return self._plain_element(address, pc)
+
+    def copied_object(self, address: int, pc: int) -> str:
+        """Return what an asynchronous copy writes at an address, in the words of its call; empty for anything else, and
+        if shared memory has a variable there."""
+        segment, offset = (address >> SEGMENT_SHIFT) & 0xFFFF, address & ((1 << SEGMENT_SHIFT) - 1)
+        if segment != SHARED or self.verb(pc) != "async" or offset < self.program.shared_bytes:
+            return ""
+        found = None if self.operation(pc).startswith("mbarrier") else self.names.find_object(pc)
+        return "" if found is None else found.text
+
+    def _mbarriers(self) -> dict[int, tuple[int, int]]:
+        """Return the mbarriers that ran last by their addresses in their CTA: initialization and count."""
+        known = self.outcome.mbarriers
+        return known if self.outcome.window >= SEGMENT_SHIFT else {self.in_own(at): made for at, made in known.items()}
+
+    def initialization(self, address: int) -> tuple[int, int] | None:
+        """Return the instruction that initialized an mbarrier, and the count that it gave; None if that is unknown."""
+        return self._mbarriers().get(self.in_own(address))
+
+    def may_use(self, pc: int, address: int) -> bool:
+        """Return whether an operation may be on an mbarrier: its array is unknown, or is that of the mbarrier."""
+        found, name = self.names.find_object(pc), self.names.mbarrier(self.in_own(address), self._mbarriers())
+        if found is not None and name:
+            return self.names.last_part(found.text) == self.names.last_part(name)
+        named = self.program.array_of[pc]
+        return named in (None, self._plain_element(self.in_own(address), pc).partition("[")[0])
+
+    def _plain_element(self, address: int, pc: int) -> str:
+        """Return an address as an element of the array that PTX or Python has there."""
         segment, offset = (address >> SEGMENT_SHIFT) & 0xFFFF, address & ((1 << SEGMENT_SHIFT) - 1)
         meant = None if self.verb(pc) == "async" or self._may_be_of_heap(pc) else self.within(address, pc)
         if meant is not None and meant[0] < 0 and segment != SHARED:  # below its start lies no array
@@ -517,6 +580,10 @@ class Places:
                 of_heap = self._is_heap(array.name)
                 return f"byte {index[0]:,} of the heap" if of_heap else f"{array.name}[{', '.join(map(str, index))}]"
         return f"byte {offset} of {named or 'global memory'}"
+
+
+def _folder(span: Span) -> str:
+    return os.path.dirname(span.file)
 
 
 def _position(array: SharedArray, offset: int) -> tuple[int, ...] | None:

@@ -36,22 +36,24 @@ class _Place(NamedTuple):
 def refine(program: Program) -> None:
     """Let the instructions of a program that access arrays name the expression that does, where it is one, and its
     shared arrays their declarations."""
-    numbers: dict[Span, int] = {}
+    numbers: dict[tuple[Span, tuple[int, ...]], int] = {}
     for number, span in enumerate(program.spans):
-        numbers.setdefault(span, number)
+        numbers.setdefault((span, program.inner_spans.get(number, ())), number)
 
-    def number_of(span: Span) -> int:
-        if span not in numbers:
-            numbers[span] = len(program.spans)
+    def number_of(span: Span, inner: tuple[int, ...] = ()) -> int:
+        if (span, inner) not in numbers:
+            numbers[span, inner] = len(program.spans)
             program.spans.append(span)
-        return numbers[span]
+            if inner:
+                program.inner_spans[numbers[span, inner]] = inner
+        return numbers[span, inner]
 
     for pc, name in enumerate(program.array_of):
         span = program.spans[program.span_of[pc]]
         if name is not None and span.file.endswith(CUDA):
             found = _expression(span, name, OPERATIONS[NAMES[int(program.code[pc, 0])]].kind)
             if found is not None:
-                program.span_of[pc] = number_of(found)
+                program.span_of[pc] = number_of(found, program.inner_spans.get(program.span_of[pc], ()))
     program.shared[:] = [
         array._replace(span=number_of(_declaration(program.spans[array.span], array.name))) for array in program.shared
     ]

@@ -13,6 +13,7 @@ import operator
 import re
 from typing import TYPE_CHECKING
 
+from wsemu.evidence.cuda_calls import Text
 from wsemu.language import cuda_names as cuda
 from wsemu.model.data import dataclass
 
@@ -29,7 +30,6 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
 _CONDITIONAL = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.Try, ast.Match, ast.comprehension, ast.AsyncFor)
 CUDA = (".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc", ".inl")
 """suffixes of C++ sources"""
-_ASM = re.compile(r"\b(?:asm|__asm__)\b")
 _ELEMENT = re.compile(r"(\w+)\s*\[(.*)\]$")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -116,7 +116,11 @@ class SourceView:
         return [node for node in ast.walk(self.tree) if isinstance(node, functions)]  # breadth first
 
     def has_asm(self, line: int) -> bool:
-        """Whether an `asm` statement begins on a line."""
+        """Return whether a line is a part of an `asm` statement."""
+        return False
+
+    def wraps_asm(self, line: int) -> bool:
+        """Return whether the function around a line is an `asm` statement, and declarations, and nothing else."""
         return False
 
     def node(self, span: Span) -> ast.AST | None:
@@ -321,10 +325,15 @@ class CudaView(SourceView):
     def __init__(self, text: str) -> None:
         super().__init__("")
         self.lines = text.split("\n")
+        self._scanned = Text(text)
 
     def has_asm(self, line: int) -> bool:
-        """Whether an `asm` statement begins on a line."""
-        return line <= len(self.lines) and _ASM.search(self.lines[line - 1]) is not None
+        """Return whether a line is a part of an `asm` statement."""
+        return bool(self._scanned.statement_of_asm(line))
+
+    def wraps_asm(self, line: int) -> bool:
+        """Return whether the function around a line is an `asm` statement, and declarations, and nothing else."""
+        return self._scanned.wraps_asm(line)
 
     def indices(self, span: Span) -> tuple[str, list[str]]:
         """`tile[s][lane]`, where a span is that: `tile`, [`s`, `lane`]."""

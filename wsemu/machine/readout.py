@@ -152,6 +152,11 @@ class Readout(Tables):
             for b in sorted(live, key=lambda b: int(b["word"]))
         ]
 
+    def _mbarrier_initializations(self) -> dict[int, tuple[int, int]]:
+        """Return the mbarriers of the group that ran last: address -> initialization and count."""
+        made = self.mbarriers[: int(self.state[0]["mbarrier_count"])]
+        return {SHARED << SEGMENT_SHIFT | int(b["word"]) << 3: (int(b["init_pc"]), int(b["expected"])) for b in made}
+
     def _parked(self) -> Iterator[tuple[int, int, int, list[int]]]:
         """(warp, instruction, lanes, its fields) of what stands somewhere."""
         for w, warp in enumerate(self.warps):
@@ -244,6 +249,8 @@ class Readout(Tables):
             for number, marks in self.maps.items()
             if isinstance(self._keep[number - FIRST_ARRAY][1], Allocated)
         }
+        if self.image.asynchronous:
+            result.mbarriers = self._mbarrier_initializations()
         if status != layout.DONE:
             member = self._stopped_in(status)
             group = int(state["group"])

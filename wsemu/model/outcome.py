@@ -323,6 +323,8 @@ class Outcome:
     """those with an open generation"""
     phases: list[PhaseState] = field(default_factory=list)
     """the live mbarriers of that CTA, by address"""
+    mbarriers: dict[int, tuple[int, int]] = field(default_factory=dict, compare=False)
+    """address of each mbarrier of the CTAs that ran last, live or not -> its last initialization and its count"""
     phase_waits: list[PhaseWait] = field(default_factory=list)
     """the lanes that wait for them, by warp and lane"""
     object_waits: list[ObjectWait] = field(default_factory=list)

@@ -155,6 +155,9 @@ class Program:
     """instruction -> spans of the calls it was inlined through, outermost first"""
     origins: dict[int, tuple[object, ...]] = field(default_factory=dict)
     """span of an instruction of PTX -> where the source that is not shown has it: equal for copies of one statement"""
+    inner_spans: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """span of a call, shown for an instruction of a helper in a header -> those of the code that was inlined there,
+    outermost first"""
     array_of: list[str | None] = field(default_factory=list)
     """instruction -> source name of the array it touches"""
     element_of: list[str | None] = field(default_factory=list)

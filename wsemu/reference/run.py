@@ -299,6 +299,7 @@ class CtaGroup:
                 first = member << launch.window if members > 1 else 0
                 self.shared.written[first + low : first + high] = b"\1" * (high - low)
         self.mbarriers = Mbarriers(self)
+        launch.outcome.mbarriers = self.mbarriers.initialized
         self.barrier = ClusterBarrier(self)
         self.grid = GridBarrier(self)
         self.reached: dict[int, dict[tuple[bool, int], Mark]] = {}

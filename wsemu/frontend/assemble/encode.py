@@ -426,6 +426,7 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         span_of=[place[0] for place in layout.places],
         stack_of=[place[1] for place in layout.places],
         origins=dict(graph.origins),
+        inner_spans=dict(graph.inner_spans),
         array_of=[place[2] for place in layout.places],
         element_of=[place[3] for place in layout.places],
         traps=list(graph.traps),

@@ -113,6 +113,8 @@ class Graph:
     """sources that its places name, and that are not to be shown"""
     origins: dict[int, tuple[object, ...]] = field(default_factory=dict)
     """as `Program` has it"""
+    inner_spans: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """the map of the same name of `Program`"""
     sources_note: str = ""
     """as `Program` has it"""
     registers: int = 0

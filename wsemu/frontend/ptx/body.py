@@ -12,6 +12,7 @@ from wsemu.frontend.ptx.emit import AXES, COLORS, REGISTER_TYPES, Emitter, Place
 from wsemu.frontend.ptx.excerpt import loc_span
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.heap import watch
+from wsemu.frontend.ptx.inlining import find_own_file
 from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
 from wsemu.frontend.ptx.recursion import check_ways
 from wsemu.frontend.ptx.syntax import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wsemu.frontend.assemble.graph import Register
+    from wsemu.frontend.ptx.emit import Frame
 
 _REGISTERS, _CHAIN, _BYTES = (
     INPUT_LIMITS[name].most for name in ("ptx-registers", "ptx-inlined-at", "ptx-variables-bytes")
@@ -269,9 +271,20 @@ def _locate(e: Emitter, location: Location) -> None:
     if not spans:
         e.stack, e.origin = frame.stack, (frame, tuple(chain))
         return
-    own = next((k for k, (place, _) in enumerate(found) if place[0] == chain[-1][0]), 0)
     e.span, e.stack = spans[0], (*frame.stack, *reversed(spans[1:]))
-    e.called = spans[own], (*frame.stack, *reversed(spans[own + 1 :]))
+    e.called = e.span, e.stack
+    own = _own_frame(frame, [place for place, _ in found]) if len(found) > 1 else 0
+    if own:
+        shown = e.span_number(e.graph.spans[spans[own]], tuple(reversed(spans[:own])))
+        e.called = shown, (*frame.stack, *reversed(spans[own + 1 :]))
+
+
+def _own_frame(frame: Frame, places: list[tuple[int, int, int]]) -> int:
+    """Return the number of the innermost frame in the kernel's own file; 0 if none is there."""
+    if frame.own_file is None:
+        assert frame.function.body is not None
+        frame.own_file = find_own_file(frame.function.body) or 0
+    return next((k for k, place in enumerate(places) if place[0] == frame.own_file), 0)
 
 
 def _span(e: Emitter, place: tuple[int, int, int], inlined: bool) -> int | None:

@@ -81,6 +81,8 @@ class Frame:
     tables: dict[str, Targets] = field(default_factory=dict)
     inlined: dict[tuple[int, int, int], tuple[int, int, int] | None] = field(default_factory=dict)
     """place in the source -> the call through which the compiler inlined it"""
+    own_file: int | None = None
+    """number of the file that has the function's statements; None until it is looked up, 0 if unknown"""
     region: Region | None = None
     instance: Instance | None = None
     """of a function that comes to call itself"""
@@ -135,7 +137,7 @@ class Emitter(Steps):
         """PTX file, and file, line and column of a `.loc` -> number of its span"""
         self.origin: tuple[Frame, tuple[tuple[int, int, int], ...]] | None = None
         """the frame and the place of the last `.loc`, with those that it was inlined through, of a source not shown"""
-        self._spans: dict[Span, int] = {}
+        self._spans: dict[tuple[Span, tuple[int, ...]], int] = {}
         self.called: tuple[int, tuple[int, ...]] = (0, ())
         """span and stack of the innermost place in the file of the kernel itself, of code inlined from a header"""
         self.guard: Register = TRUE
@@ -175,12 +177,14 @@ class Emitter(Steps):
         """Of what the next instruction loads, only these bytes matter."""
         self._unused_next = ~mask & 0xFFFF
 
-    def span_number(self, span: Span) -> int:
-        """The index of a span among the graph's."""
-        number = self._spans.get(span)
+    def span_number(self, span: Span, inner: tuple[int, ...] = ()) -> int:
+        """Return the index of a span among the graph's; `inner` are those of code that was inlined there."""
+        number = self._spans.get((span, inner))
         if number is None:
-            number = self._spans[span] = len(self.graph.spans)
+            number = self._spans[span, inner] = len(self.graph.spans)
             self.graph.spans.append(span)
+            if inner:
+                self.graph.inner_spans[number] = inner
         return number
 
     @contextlib.contextmanager

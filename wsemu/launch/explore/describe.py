@@ -262,7 +262,9 @@ class Description:
 
     def _outcome(self, raw: list[RawFinding]) -> Outcome:
         base = self.places.outcome
-        return Outcome("done", raw, executions=base.executions, accesses=base.accesses, arch=base.arch)
+        return Outcome(
+            "done", raw, executions=base.executions, accesses=base.accesses, arch=base.arch, mbarriers=base.mbarriers
+        )
 
     def _explained(self, raw: RawFinding) -> Finding:
         places = Places(

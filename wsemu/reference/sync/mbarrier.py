@@ -99,6 +99,8 @@ class Mbarriers:
         self.live: dict[int, Mbarrier] = {}
         self.dead: dict[int, Mark] = {}
         """address -> its inval"""
+        self.initialized: dict[int, tuple[int, int]] = {}
+        """address -> its last initialization and the count"""
 
     def states(self) -> list[PhaseState]:
         """The live ones, by address."""
@@ -278,6 +280,7 @@ def _init(run: WarpRun, address: int, lanes: int, count: int) -> None:
     first_phase, last, before = (new_phase(number, size) for number in (0, -1, -2))
     made = Mbarrier(address, marks, count, count, first_phase, last, before)
     cta.mbarriers.live[address] = made
+    cta.mbarriers.initialized[address] = marks[0].pc, count
     if len(cta.mbarriers.live) > MOST_LIVE:
         raise StopError("trap", at.pc, at.warp)
     happen(run, "init", made, lanes, count)
