@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from setuptools import Distribution, setup
-from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 from setuptools.command.editable_wheel import editable_wheel
 
@@ -70,12 +69,16 @@ class Build(build_py):
         compiler.compile_libraries(Path(self.build_lib) / "wsemu" / "native" / "lib" / compiler.FOLDER)
 
 
-class Wheel(bdist_wheel):
-    """A wheel for every Python, and for this platform alone if it has the CUDA driver."""
+def make_wheel_command() -> type:
+    """Return the command that makes a wheel for every Python, and for one platform if it has the CUDA driver."""
+    from setuptools.command.bdist_wheel import bdist_wheel  # older versions, which only install, have none
 
-    def get_tag(self) -> tuple[str, str, str]:
-        _, _, platform = super().get_tag()
-        return "py3", "none", platform
+    class Wheel(bdist_wheel):
+        def get_tag(self) -> tuple[str, str, str]:
+            _, _, platform = super().get_tag()
+            return "py3", "none", platform
+
+    return Wheel
 
 
 class Package(Distribution):
@@ -96,4 +99,5 @@ class Editable(editable_wheel):
 
 
 if __name__ == "__main__":
-    setup(distclass=Package, cmdclass={"bdist_wheel": Wheel, "build_py": Build, "editable_wheel": Editable})
+    commands = {"bdist_wheel": make_wheel_command(), "build_py": Build, "editable_wheel": Editable}
+    setup(distclass=Package, cmdclass=commands)

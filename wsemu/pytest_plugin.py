@@ -51,6 +51,8 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "numba_ptx": ("bool", "run Numba-CUDA's PTX, if installed, of kernels that wsemu cannot read itself"),
     "lockstep": ("bool", "the lanes of a warp run together, as before sm_70"),
     "strict": ("bool", "fail on warnings that the verdict names, and note correct code that looks like a mistake"),
+    "managed": ("string", "use of managed memory by host and device: concurrent, or exclusive"),
+    "pageable": ("string", "order of asynchronous copies of pageable memory: promised by CUDA, or usual"),
     "every": ("bool", "report for which other array contents and trip counts a verdict also holds"),
     "corners": ("bool", "run representative CTAs of a grid of symmetric CTAs"),
     "fail_on": ("args", "codes of warnings that count as errors"),

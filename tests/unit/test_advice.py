@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
     ("word", "advice"),
     [
         ("nonsense", "`wsemu explain` lists them all"),
-        ("wait", "`wsemu explain` lists them all"),
+        ("wait", "did you mean `missing-pdl-wait`?"),
         ("rase", "did you mean `race`?"),
         ("bank", "did you mean `bank-conflict`?"),
         ("Bank_Conflit", "did you mean `bank-conflict`?"),

@@ -173,7 +173,8 @@ def test_a_checker_declares_its_codes_and_its_details(checker: str) -> None:
     assert sorted(module.CODES) == sorted(codes.CHECKERS[checker])
     noted = codes.SOURCES[checker] == "engines"
     assert set(getattr(module, "DETAIL", {})) == (set(module.CODES) if noted else set())
-    assert hasattr(module, "explain" if noted else "examine")
+    entry = {"engines": "explain", "host": "CURES"}.get(codes.SOURCES[checker], "examine")
+    assert hasattr(module, entry)
     for heading in ("Detects: ", "Does not detect: ", "Reference: "):
         assert f"\n{heading}" in module.__doc__
 

@@ -29,7 +29,7 @@ from wsemu.app.pyproject import FILE, kind
 from wsemu.model.arch import DEFAULT, limits
 from wsemu.model.codes import checkers_named, finding_codes
 from wsemu.model.errors import UsageError
-from wsemu.model.settings import MAX_EFFORT, Engine, Settings, Sums
+from wsemu.model.settings import MAX_EFFORT, Engine, Managed, Pageable, Settings, Sums
 from wsemu.model.suppression import Suppression
 from wsemu.model.wrong_value import wanted
 
@@ -103,6 +103,10 @@ class Configuration(_Table):
     numba_ptx: bool = True
     lockstep: bool = False
     strict: bool = False
+    managed: Managed = "concurrent"
+    """use of managed memory by host and device: at once, or never at the same time (`exclusive`)"""
+    pageable: Pageable = "promised"
+    """order of asynchronous copies of pageable memory: what CUDA promises, or what drivers do (`usual`)"""
     every: bool = False
     corners: bool = False
     fail_on: list[str] = []
@@ -165,6 +169,8 @@ class Configuration(_Table):
             numba_ptx=self.numba_ptx,
             lockstep=self.lockstep,
             strict=self.strict,
+            managed=self.managed,
+            pageable=self.pageable,
             every=self.every,
             corners=self.corners,
             checkers=looking,

@@ -27,6 +27,20 @@ class Progress(StrEnum):
     none = "none"
 
 
+class ManagedUse(StrEnum):
+    """Ways in which host and device use managed memory."""
+
+    concurrent = "concurrent"
+    exclusive = "exclusive"
+
+
+class PageableOrder(StrEnum):
+    """Rules for the order of asynchronous copies of pageable memory."""
+
+    promised = "promised"
+    usual = "usual"
+
+
 class Sums(StrEnum):
     """How matrix instructions add."""
 
@@ -151,6 +165,21 @@ Strict = Annotated[
     typer.Option(
         "--strict/--no-strict",
         help="Fail on warnings that the verdict names, and note correct code that looks like a mistake.",
+    ),
+]
+ManagedOption = Annotated[
+    ManagedUse | None,
+    typer.Option(
+        "--managed",
+        help="Use of managed memory by host and device: at once, or never at the same time.  [default: concurrent]",
+    ),
+]
+PageableOption = Annotated[
+    PageableOrder | None,
+    typer.Option(
+        "--pageable",
+        help="Order of asynchronous copies of pageable memory: what CUDA promises, or what drivers do."
+        "  [default: promised]",
     ),
 ]
 Every = Annotated[
