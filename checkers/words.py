@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding
 
 _AUX = FIELDS.index("aux")
+_EXPECTING = ("mbarrier.expect_tx", "mbarrier.arrive")
+"""operations that expect bytes: the first always, the second with `expect_tx`"""
 _PYTHON = {
     "fence.proxy.async": "fence_proxy_async",
     "fence.proxy.async.global": "fence_proxy_async_global",
@@ -194,9 +196,9 @@ def origin_notes(places: Places, address: int, pc: int, shown: Iterable[int] = (
         return []
     init, count = made
     texts, lines_ = [], {*shown}
-    if places.line(init) not in lines_ and operation(places, pc) != "mbarrier.init":
+    if places.line(init) not in lines_ and effects_of(operation(places, pc)).event != "init":
         texts.append(f"is initialized {_at(places, init, pc)}, with {amount(count, 'arrival')} a phase")
-    expects = [p for p in executed(places, "mbarrier.expect_tx", "mbarrier.arrive") if _expects(places, p, address)]
+    expects = [p for p in executed(places, *_EXPECTING) if _expects(places, p, address)]
     expects = [p for p in expects if places.line(p) not in lines_]
     if expects:
         texts.append(f"expects bytes on {lines(places, expects, pc)}")
@@ -211,7 +213,7 @@ def _at(places: Places, pc: int, other: int) -> str:
 
 def _expects(places: Places, pc: int, address: int) -> bool:
     """Return whether an operation is an expect-tx on an mbarrier or on one of its array."""
-    expects = operation(places, pc) == "mbarrier.expect_tx" or int(places.program.code[pc, _AUX]) & EXPECT
+    expects = operation(places, pc) == _EXPECTING[0] or int(places.program.code[pc, _AUX]) & EXPECT
     return bool(expects) and places.may_use(pc, address)
 
 

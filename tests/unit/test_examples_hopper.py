@@ -89,4 +89,4 @@ def test_a_mistake_is_found_where_it_is(name: str, code: str, line: str) -> None
 
 def test_ctas_of_a_cluster_are_told_to_meet_at_its_barrier() -> None:
     found = {finding.code: finding for finding in report("hopper/gemm_pair_hasty").findings}
-    assert "`barrier.cluster`" in found["mbarrier-uninitialized"].help
+    assert "`cooperative_groups::this_cluster().sync()`" in found["mbarrier-uninitialized"].help

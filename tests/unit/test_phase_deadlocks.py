@@ -79,10 +79,7 @@ def test_missing_bytes_are_told_in_numbers(stuck: Places) -> None:
         "`full[1]`, phase 2: warp 1 expected 8,192 bytes at line 40, copies brought 4,096 (line 41)",
         "1 of 1 live warps wait; warp 1 has exited",
     ]
-    assert (
-        made.help
-        == "let the copies of a phase of `full[1]` bring as many bytes as are expected, or expect those that come"
-    )
+    assert made.help == "expect 4,096 bytes on `full[1]`, not 8,192 (line 40): the copies of a phase write 4,096"
     assert made.sites[0].text == "warp 0 waits for `full[1]` phase 2: 4,096 bytes missing, 0 arrivals missing"
     (step,) = made.steps
     assert (step.does, step.what, step.mark) == ("mbarrier.wait", "full[1] phase 2", "waits")

@@ -1,6 +1,6 @@
 """Names of the objects that `asm` statements of CUDA C++ work on, from the calls that lead there.
 
-Programs wrap instructions such as `mbarrier.try_wait` in functions.  The operand of the statement is a parameter there;
+Programs wrap instructions such as `cp.async.bulk` in functions.  The operand of the statement is a parameter there;
 the argument of the call, or of the call around that, is an expression that the reader knows: `s.empty[st]`.  The text
 is scanned, not parsed.  If it is too complicated, the object has no name.
 """

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from wsemu.evidence import cuda_calls
 from wsemu.evidence.source_view import CUDA
 from wsemu.model.data import NamedTuple
+from wsemu.model.effects import effects_of
 from wsemu.model.isa import NAMES
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ _SUBSCRIPT = re.compile(r"(.*)\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]([^\[\]]*)$
 """the last subscript, with the text around it"""
 _BYTES = 8
 """size of an mbarrier, in bytes"""
-_COPIES = ("cp.async",)
-_LOADS = ("cp.async.b", "bulk.load", "bulk.multicast", "tensor.load", "tensor.multicast")
-"""operations whose first address is in shared memory; others of `cp` name global memory first"""
 
 
 class _Array(NamedTuple):
@@ -102,10 +100,12 @@ def find_frames(program: Program, pc: int) -> list[Span]:
 
 
 def _instruction(name: str) -> Sequence[str]:
-    """Return how an operation of ours begins in PTX; nothing for one without an address of an mbarrier or of a copy."""
+    """Return how an operation begins in PTX, if its first address is in shared memory: one on an mbarrier, or a copy
+    that brings data.  Other forms of `cp` name global memory first."""
     if name.startswith("mbarrier"):
         return ("mbarrier",)
-    return _COPIES if name.startswith(_LOADS) else ()
+    moves = effects_of(name).moves
+    return ("cp.async",) if moves.agent and (moves.reads, moves.writes) == ("global", "shared") else ()
 
 
 def _number(array: _Array, entries: Sequence[tuple[int, str]]) -> dict[int, str]:
