@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 
 SOURCES = Path(__file__).parent / "c"
-FOLDER = "wsemu-driver"
+FOLDER = "wsemu_driver"
 """name of the folder of the libraries; the audit library looks for it"""
-DRIVER, AUDIT = "libcuda.so.1", "libwsemu-audit.so"
+DRIVER, AUDIT = "libcuda.so.1", "libwsemu_audit.so"
 RUNTIMES = ("11.0", "12", "13")
 """versions of the runtime's library"""
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared")

@@ -35,7 +35,7 @@ EXPORT unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie
     (void)cookie;
     if (space != LM_ID_BASE) return 0;
     opened = true;
-    if (!driver && strstr(map->l_name, "/wsemu-driver/libcuda.so.1")) driver = map;
+    if (!driver && strstr(map->l_name, "/wsemu_driver/libcuda.so.1")) driver = map;
     return 0;
 }
 
