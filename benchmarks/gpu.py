@@ -35,7 +35,7 @@ import numpy as np
 from wsemu import cuda, ptx
 from wsemu.backends import gpu_process, numba_cuda
 from wsemu.launch.check import examine
-from wsemu.launch.crosscheck import Recorder, copied
+from wsemu.launch.crosscheck import Recorder, copy_arguments
 from wsemu.launch.hooks import around, observers
 from wsemu.model import settings
 from wsemu.model.launch_shape import configure
@@ -80,7 +80,7 @@ def milliseconds(kernel: Any, grid: int, block: int, arguments: tuple[Any, ...],
     device = numba_cuda.numba_cuda()
     stream = device.stream()
     handle = driver.CUstream(int(stream.handle))
-    launch = numba_cuda.configured(kernel, grid, block, stream=stream)
+    launch = numba_cuda.configure_kernel(kernel, grid, block, stream=stream)
     with numba_cuda.quiet():
         launch(*arguments)  # compiles it
         stream.synchronize()
@@ -266,7 +266,7 @@ def launch_counted() -> None:
     """What Nsight Compute runs."""
     for _, kernel, configuration, arguments in counted() * COUNTED:
         numba_cuda.launch(
-            kernel, configuration.grid, configuration.block, copied(arguments),
+            kernel, configuration.grid, configuration.block, copy_arguments(arguments),
             dynamic_shared=configuration.dynamic_shared,
         )  # fmt: skip
 
@@ -292,7 +292,7 @@ def counters() -> dict[str, Any]:
         counts = [run for k, run in enumerate(runs) if k % len(wanted) == n]
         if not counts:
             break
-        report = examine(kernel, configuration, copied(arguments), settings.current())
+        report = examine(kernel, configuration, copy_arguments(arguments), settings.current())
         predicted = {counter: getattr(report.counters, counter) for counter in METRICS}
         found = {counter: sorted({int(run[counter]) for run in counts}) for counter in METRICS}
         equal = all(predicted[counter] in found[counter] for counter in METRICS)

@@ -457,7 +457,10 @@ def cluster(examples: int, jobs: int, every: float) -> bool:
         campaign = fuzz.Campaign.of("fuzzed.py::test_rarely_fails", examples, 200, 0)
         began = time.perf_counter()
         quiet = fuzz.run(campaign, jobs, folder / "here.sqlite", _Nobody())
-        print(f"cluster: {quiet.done:,} examples here, undisturbed, in {time.perf_counter() - began:.0f} s", flush=True)
+        print(
+            f"cluster: {quiet.finished_examples:,} examples here, undisturbed, in {time.perf_counter() - began:.0f} s",
+            flush=True,
+        )
         kills = 0
         options = {"n_workers": 4, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
         with distributed.LocalCluster(**options) as workers:
@@ -481,9 +484,9 @@ def cluster(examples: int, jobs: int, every: float) -> bool:
             seconds = time.perf_counter() - began
             stop.set()
             killer.join()
-        same = quiet.outcomes == killed.outcomes and killed.done == examples
+        same = quiet.outcomes == killed.outcomes and killed.finished_examples == examples
         said = "the same" if same else "OTHERS"
-        print(f"cluster: {killed.done:,} examples, {kills} workers killed in {seconds:.0f} s: {said}")
+        print(f"cluster: {killed.finished_examples:,} examples, {kills} workers killed in {seconds:.0f} s: {said}")
         return same
     finally:
         os.chdir(here)

@@ -18,16 +18,16 @@ _MOST = 0.75
 """of the neighbouring lanes that must be equally far apart for a stride"""
 
 
-def by_place(places: Places) -> dict[int, AccessCount]:
+def access_counts(places: Places) -> dict[int, AccessCount]:
     """What each access in the source did: copies of it, as where a loop was unrolled, are one.  The copy with the worst
     execution, or the first one, stands for all."""
     if "by_place" not in places.derived:
-        places.derived["by_place"] = _by_place(places)
+        places.derived["by_place"] = _merge_copies(places)
     found: dict[int, AccessCount] = places.derived["by_place"]
     return found
 
 
-def _by_place(places: Places) -> dict[int, AccessCount]:
+def _merge_copies(places: Places) -> dict[int, AccessCount]:
     copies: dict[tuple[Any, ...], list[int]] = {}
     program = places.program
     for pc in places.outcome.accesses:
@@ -63,7 +63,7 @@ def _sum(counts: list[AccessCount]) -> AccessCount:
     return total
 
 
-def by_lane(pattern: Pattern) -> dict[int, int]:
+def offsets_by_lane(pattern: Pattern) -> dict[int, int]:
     """Active lane -> byte offset in the segment."""
     return {lane: at for lane, at in enumerate(pattern.offsets) if pattern.lanes >> lane & 1}
 

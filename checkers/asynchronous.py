@@ -57,7 +57,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
 
 def _outlives(raw: RawFinding, places: Places) -> Finding:
     d, noun = raw.detail, words.noun(places, raw.pc)
-    at = words.named(places, d["address"], raw.pc)
+    at = words.quote_element(places, d["address"], raw.pc)
     kind = words.operation(places, raw.pc)
     does = "reads" if d["what"] or kind == "wgmma" else "writes"
     nobody = f"nothing in CTA {places.cta(raw.cta)} waits" if kind.startswith("bulk.send") else "nothing waits"
@@ -65,35 +65,35 @@ def _outlives(raw: RawFinding, places: Places) -> Finding:
         raw, places, f"{nobody} for the {noun} that {does} {at}: it may be under way when the CTA ends",
         f"{words.amount(d['bytes'])} by {words.who(raw, places)}",
         ["shared memory belongs to the next CTA then; a thread must wait, and end after that"],
-        _wait_for(raw, places),
+        _wait_text(raw, places),
     )  # fmt: skip
 
 
 def _store_outlives(raw: RawFinding, places: Places) -> Finding:
-    noun, at = words.noun(places, raw.pc), words.named(places, raw.detail["address"], raw.pc)
+    noun, at = words.noun(places, raw.pc), words.quote_element(places, raw.detail["address"], raw.pc)
     return words.finding(
         raw, places, f"nothing waits for the {noun} that reads {at} before the CTA ends",
         f"{words.amount(raw.detail['bytes'])} by {words.who(raw, places)}",
         ["PTX leaves the read of shared memory undefined after the end of its CTA; an H100 finished each store (T9)"],
-        _wait_for(raw, places),
+        _wait_text(raw, places),
     )  # fmt: skip
 
 
-def _wait_for(raw: RawFinding, places: Places) -> str:
+def _wait_text(raw: RawFinding, places: Places) -> str:
     """What waits for an operation: its mbarrier, or its group."""
     kind = words.operation(places, raw.pc)
     if kind.startswith("bulk.send"):
-        sync = words.spelled(places, raw.pc, "barrier.cluster")
+        sync = words.spell_instruction(places, raw.pc, "barrier.cluster")
         return (
             f"{sync} behind the wait for its mbarrier, in both CTAs; or let who waits arrive on an mbarrier of this one"
         )
     if kind in BRINGS:
-        wait = words.spelled(places, raw.pc, "mbarrier.try_wait.parity")
+        wait = words.spell_instruction(places, raw.pc, "mbarrier.try_wait.parity")
         return f"wait for the phase of its mbarrier that it completes ({wait}) on every path that ends the CTA"
     bulk = effects_of(kind).group == "bulk"
     family = "wgmma" if kind == "wgmma" else "cp.async.bulk" if bulk else "cp.async"
-    commit = words.spelled(places, raw.pc, f"{family}.commit_group")
-    wait = words.spelled(places, raw.pc, f"{family}.wait_group{'.read' * bulk}", "0")
+    commit = words.spell_instruction(places, raw.pc, f"{family}.commit_group")
+    wait = words.spell_instruction(places, raw.pc, f"{family}.wait_group{'.read' * bulk}", "0")
     wait = wait if wait.endswith(")`") else f"{wait.removesuffix('`')} 0`"
     return f"{commit} after it, and {wait} in the same thread before it ends, on every path"
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.checkers.access_pattern import by_lane, by_place, costliest_first, mask, stride, tally
+from wsemu.checkers.access_pattern import access_counts, costliest_first, mask, offsets_by_lane, stride, tally
 from wsemu.evidence.places import Places, lanes_text
 from wsemu.model.arch import ARCHS, limits
 from wsemu.model.data import dataclass
@@ -79,16 +79,16 @@ class _Access:
 
 def examine(places: Places, settings: Settings) -> list[Finding]:
     """A finding for each access in the source with too many wavefronts, the costliest first."""
-    counts = by_place(places)
+    counts = access_counts(places)
     excess = _excess(counts)
-    found = costliest_first(_found(counts, settings.thresholds), excess)
+    found = costliest_first(_costly_accesses(counts, settings.thresholds), excess)
     return [_finding(places, pc, counts[pc], sum(excess.values())) for pc in found]
 
 
 def costliest(places: Places, settings: Settings) -> list[Finding]:
     """A finding for the access whose worst execution has the most ways, where `examine` has none with as many."""
-    counts = by_place(places)
-    warned = _found(counts, settings.thresholds)
+    counts = access_counts(places)
+    warned = _costly_accesses(counts, settings.thresholds)
     best, most = -1, 0
     patterns = [(pc, count.worst_wavefronts) for pc, count in counts.items() if count.worst_wavefronts is not None]
     for pc, pattern in sorted(patterns, key=lambda pair: (-pair[1].cost, pair[0] not in warned, pair[0])):
@@ -106,7 +106,7 @@ def _excess(counts: dict[int, AccessCount]) -> dict[int, int]:
     return {pc: count.wavefronts - count.ideal_wavefronts for pc, count in counts.items()}
 
 
-def _found(counts: dict[int, AccessCount], thresholds: Thresholds) -> list[int]:
+def _costly_accesses(counts: dict[int, AccessCount], thresholds: Thresholds) -> list[int]:
     """The accesses that are worth a warning."""
     return [
         pc
@@ -123,7 +123,7 @@ def _finding(places: Places, pc: int, count: AccessCount, excess: int) -> Findin
     n, part = access.worst()
     sites = [places.site(pc, _label(access, n, part, places.outcome.arch), cta=pattern.cta), *places.callers(pc)]
     if array is not None and array.span >= 0:
-        sites.append(Site.at(places.program.spans[array.span], _declared(array, access), primary=False))
+        sites.append(Site.at(places.program.spans[array.span], _stride_text(array, access), primary=False))
     return Finding(
         code="bank-conflict",
         message=f"{n}-way bank conflict on shared {places.verb(pc)} of {places.array_name(pc)}",
@@ -136,7 +136,7 @@ def _finding(places: Places, pc: int, count: AccessCount, excess: int) -> Findin
 
 def _access(places: Places, pc: int, pattern: Pattern) -> _Access:
     model = ARCHS[places.outcome.arch].costs
-    return _Access(pc, places.size(pc), places.service(pc), by_lane(pattern), model)
+    return _Access(pc, places.size(pc), places.service(pc), offsets_by_lane(pattern), model)
 
 
 def _array(places: Places, access: _Access) -> SharedArray | None:
@@ -166,7 +166,7 @@ def _label(access: _Access, n: int, part: dict[int, int], arch: str) -> str:
     wants = bank_wants(part, access.size, access.service, access.model)
     most = max(wants.values())
     bank = next(bank for bank, wanted in wants.items() if wanted == most)
-    lanes = {lane for lane, at in part.items() if _bank_in(at, access, bank)}
+    lanes = {lane for lane, at in part.items() if _uses_bank(at, access, bank)}
     if access.singly:
         words = "one word" if len(banks[bank]) == 1 else f"{len(banks[bank])} words"
         return f"{lanes_text(mask(lanes))} want {words} of bank {bank}: atomics are served one lane of a bank at a time"
@@ -179,12 +179,12 @@ def _label(access: _Access, n: int, part: dict[int, int], arch: str) -> str:
     return f"an access of {access.size} bytes takes {n} wavefronts for each {len(part)} lanes on {arch}"
 
 
-def _bank_in(at: int, access: _Access, bank: int) -> bool:
+def _uses_bank(at: int, access: _Access, bank: int) -> bool:
     words = range(at // WORD, (at + access.size - 1) // WORD + 1)
     return any(word % access.model.banks == bank for word in words)
 
 
-def _declared(array: SharedArray, access: _Access) -> str:
+def _stride_text(array: SharedArray, access: _Access) -> str:
     """`row stride 32 words = 0 mod 32 banks`, for the place where the array is declared."""
     if len(array.shape) > 1:
         length, what = array.shape[-1] * array.dtype.itemsize, "row stride"
@@ -219,7 +219,9 @@ def _help(places: Places, access: _Access, array: SharedArray | None) -> str:
         return neighbours
     rows = _elements(array) // row + (_elements(array) % row > 0)
     for longer in _longer(places, array, row, together):
-        if _fits(places, array, rows * longer) and all(_removed(array, row, longer, one) for one in together):
+        if _fits(places, array, rows * longer) and all(
+            _padding_removes_conflict(array, row, longer, one) for one in together
+        ):
             lines = sorted({places.line(other.pc) for other in others} - {places.line(access.pc)})
             return _suggestion(array, row, rows, longer, lines)
     return f"{neighbours}; no padding of 1 to {MOST_PADDING} elements a row removes this conflict (tried)"
@@ -258,7 +260,7 @@ def _fits(places: Places, array: SharedArray, elements: int) -> bool:
     return places.program.shared_bytes + more <= limits(places.outcome.arch).static_shared
 
 
-def _removed(array: SharedArray, row: int, longer: int, access: _Access) -> bool:
+def _padding_removes_conflict(array: SharedArray, row: int, longer: int, access: _Access) -> bool:
     """Whether an access has no conflict when rows of `row` elements are `longer`; nor, of elements shorter than a word,
     its neighbour in the row, whose lanes share words in another way."""
     size = array.dtype.itemsize

@@ -179,11 +179,11 @@ def _all_arrive(raw: RawFinding, places: Places) -> Finding:
         f"{places.who(raw.cta, raw.warp)} arrives last, {d['arrived']} of {d['arrived']}",
         _first_operation(raw, places, f"warp {raw.other_warp} arrived first"),
         ["a warp that syncs later waits for a generation that nobody fills"],
-        _answered(raw, places),
+        _missing_sync_help(raw, places),
     )  # fmt: skip
 
 
-def _answered(raw: RawFinding, places: Places) -> str:
+def _missing_sync_help(raw: RawFinding, places: Places) -> str:
     """What would answer the arrivals."""
     role = places.role([raw.pc])
     if not role:
@@ -209,7 +209,7 @@ def never_synced(raw: RawFinding, places: Places) -> bool:
     return all(_operation(places, pc) == "arrive" for pc in uses)
 
 
-def _oversubscribed(raw: RawFinding, places: Places) -> Finding:
+def _explain_oversubscribed(raw: RawFinding, places: Places) -> Finding:
     d = raw.detail
     warps = -(-d["threads"] // 32)
     if places.outcome.status == "done":
@@ -252,9 +252,9 @@ def _invalid_barrier(raw: RawFinding, places: Places) -> Finding:
     return _finding(raw, places, message, label, [], [f"{note}; the launch was stopped here"], help_)
 
 
-def _out_of(raw: RawFinding, places: Places) -> str:
+def _convergence_help(raw: RawFinding, places: Places) -> str:
     """What lets all lanes of a mask come to an operation."""
-    trips = "; or let all lanes make the same trips of the loop around it" * places.in_one_loop(raw.pc, raw.pc)
+    trips = "; or let all lanes make the same trips of the loop around it" * places.share_a_loop(raw.pc, raw.pc)
     return f"move the operation out of the branch, or compute the mask with `ballot_sync` before it{trips}"
 
 
@@ -271,7 +271,7 @@ def _divergence(raw: RawFinding, places: Places) -> Finding:
             raw, places, "warp-wide operation whose member mask does not match the lanes that execute it",
             f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}: {named}", [],
             ["the hardware waits for the named lanes or gives undefined values"],
-            _out_of(raw, places) if absent else
+            _convergence_help(raw, places) if absent else
             f"name the lanes that execute it in the mask, 0x{raw.lanes:08X}; or let the named lanes alone come to it",
         )  # fmt: skip
     executed = f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}"
@@ -318,7 +318,7 @@ def _dangling(raw: RawFinding, places: Places) -> Finding:
 _EXPLAIN: dict[str, Callable[[RawFinding, Places], Finding]] = {
     "count-mismatch": _count_mismatch,
     "all-arrive": _all_arrive,
-    "oversubscribed": _oversubscribed,
+    "oversubscribed": _explain_oversubscribed,
     "invalid-barrier": _invalid_barrier,
     "barrier-divergence": _divergence,
     "dangling-arrive": _dangling,

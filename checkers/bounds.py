@@ -77,21 +77,21 @@ _LONGEST = 60
 
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of an access that had no place in memory, or a place it should not have."""
-    return _explained(raw, places).model_copy(update={"steps": [culprit(raw, places)]})
+    return _explain_outside(raw, places).model_copy(update={"steps": [culprit(raw, places)]})
 
 
-def _explained(raw: RawFinding, places: Places) -> Finding:
+def _explain_outside(raw: RawFinding, places: Places) -> Finding:
     detail = raw.detail
     if places.verb(raw.pc) == "async":
-        return _of_copy(raw, places)
+        return _explain_copy(raw, places)
     if (of_heap := mistake(detail.get("address", 0))) is not None:
-        return _of_heap(raw, places, of_heap[0])
+        return _explain_heap(raw, places, of_heap[0])
     if raw.code == "misaligned":
-        return _misaligned(raw, places)
+        return _explain_misaligned(raw, places)
     if detail.get("elsewhere"):
         return _elsewhere(raw, places)
     if detail.get("gap"):
-        return _in_gap(raw, places)
+        return _explain_gap(raw, places)
     if detail["readonly"] and detail["segment"] == LOCAL:
         message = f"store to the parameter {places.array_name(raw.pc)}, which is read-only"
         return _finding(
@@ -103,7 +103,7 @@ def _explained(raw: RawFinding, places: Places) -> Finding:
             raw, places, message, "the store was left out", "pass a writable array, or store to another one"
         )
     if detail["wrapped"]:
-        return _wrapped(raw, places)
+        return _explain_negative_index(raw, places)
     if "index" in detail and places.counts_bytes(raw.pc):
         return _outside_memory(raw, places)
     if "index" in detail:
@@ -111,7 +111,7 @@ def _explained(raw: RawFinding, places: Places) -> Finding:
     return _outside(raw, places)
 
 
-def _of_copy(raw: RawFinding, places: Places) -> Finding:
+def _explain_copy(raw: RawFinding, places: Places) -> Finding:
     """An operation on an mbarrier, or an asynchronous copy: it names up to three places, of which one is wrong."""
     detail, noun = raw.detail, words.noun(places, raw.pc)
     label = f"{noun} by {places.who(raw.cta, raw.warp)}, {lanes_text(raw.lanes)}"
@@ -128,7 +128,7 @@ def _of_copy(raw: RawFinding, places: Places) -> Finding:
         message = f"the {noun} writes to an array that is read-only"
         note, help_ = "the copy was left out", "pass a writable array, or copy to another one"
     elif "address" not in detail and places.source(raw.pc).has_addresses:
-        message, note, help_ = _of_copy_outside(raw, places, noun, copies=copies)
+        message, note, help_ = _copy_outside_texts(raw, places, noun, copies=copies)
     elif "address" not in detail:
         message = f"index {detail['index']} of the {noun} lies outside its array"
         note, help_ = "it was left out", "check the indices against the arrays' shapes"
@@ -140,7 +140,7 @@ def _of_copy(raw: RawFinding, places: Places) -> Finding:
             if rank == _ITS_OWN
             else "name the CTA's own array: of these operands only the target of a copy between CTAs may be another's"
         )
-    elif gone := places.freed(detail["address"]):
+    elif gone := places.freed_allocation(detail["address"]):
         message = f"the {noun} names `{gone}`, which was freed"
         note, help_ = f"{places.beyond(detail['address'])[1]}; it was left out", _TOO_EARLY
     else:
@@ -170,7 +170,7 @@ _OF_HEAP = {
 """mistake -> what is wrong, what may be done"""
 
 
-def _of_heap(raw: RawFinding, places: Places, which: int) -> Finding:
+def _explain_heap(raw: RawFinding, places: Places, which: int) -> Finding:
     """An access to the heap of the device, or a `free`, that is wrong."""
     message, help_ = _OF_HEAP[which]
     told = message.format(verb=places.verb(raw.pc), size=raw.detail["size"])
@@ -179,7 +179,7 @@ def _of_heap(raw: RawFinding, places: Places, which: int) -> Finding:
     return _finding(raw, places, told, note, help_, verb="free" if frees else "")
 
 
-def _of_copy_outside(raw: RawFinding, places: Places, noun: str, *, copies: bool) -> tuple[str, str, str]:
+def _copy_outside_texts(raw: RawFinding, places: Places, noun: str, *, copies: bool) -> tuple[str, str, str]:
     """Message, note and help of a copy that is not all inside the variable which its address was computed from."""
     distance, within = raw.detail["index"], places.within(0, raw.pc)
     of = f" of {words.amount(raw.detail['size'])}" * copies
@@ -220,7 +220,7 @@ def _left_out(raw: RawFinding, places: Places) -> str:
     return f"the {verb} was left out" + (" and gave 0" if verb == "load" else "")
 
 
-def _wrapped(raw: RawFinding, places: Places) -> Finding:
+def _explain_negative_index(raw: RawFinding, places: Places) -> Finding:
     element = places.element(raw.detail["address"], raw.pc)
     parts = [*dict.fromkeys(part for part in _indices(raw, places)[1] if not _literal(part))]
     low = " and ".join(f"{part} >= 0" for part in [part for part in parts if "-" in part] or parts)
@@ -301,7 +301,7 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
     verb, size, shape = places.verb(raw.pc), raw.detail["size"], _shape(raw, places)
     base, parts = _indices(raw, places)
     element = np.dtype(places.program.element_of[raw.pc] or "u1").itemsize
-    if gone := places.freed(raw.detail["address"]):
+    if gone := places.freed_allocation(raw.detail["address"]):
         message, where = f"{verb} of {size} bytes in `{gone}`, which was freed", places.beyond(raw.detail["address"])[1]
         return _finding(raw, places, message, f"{where}; {_left_out(raw, places)}", _TOO_EARLY)
     if rank := _wrong_rank(raw, places):
@@ -342,7 +342,7 @@ def _elsewhere(raw: RawFinding, places: Places) -> Finding:
     return _finding(raw, places, message, note, help_)
 
 
-def _in_gap(raw: RawFinding, places: Places) -> Finding:
+def _explain_gap(raw: RawFinding, places: Places) -> Finding:
     """A store to the bytes between the elements of a strided argument."""
     size, address = raw.detail["size"], raw.detail["address"]
     _, where = places.beyond(address)
@@ -361,7 +361,7 @@ _FRAME = "__local_depot"
 def _outside_local(raw: RawFinding, places: Places) -> Finding:
     """An address outside the variable of local memory that it was computed from, or in another thread's."""
     verb, size, lane = places.verb(raw.pc), raw.detail["size"], raw.lanes.bit_length() - 1
-    name, distance, owner = places.in_local(raw.detail["address"], lane)
+    name, distance, owner = places.local_variable_at(raw.detail["address"], lane)
     extent, left_out = raw.detail["bytes"], _left_out(raw, places)
     what = f"`{name}`" if name else places.array_name(raw.pc)
     if not extent:
@@ -395,7 +395,7 @@ def _is_dynamic(raw: RawFinding, places: Places) -> bool:
 
 def _dynamic_bytes(raw: RawFinding, places: Places) -> int | None:
     """Bytes of dynamic shared memory, where an access leads beyond its end."""
-    own = places.in_own(raw.detail["address"])
+    own = places.own_shared_address(raw.detail["address"])
     if own >> SEGMENT_SHIFT != SHARED or own & ((1 << SEGMENT_SHIFT) - 1) < raw.detail["bytes"]:
         return None
     return int(raw.detail["bytes"]) - -(-places.program.shared_bytes // 16) * 16
@@ -444,7 +444,7 @@ def _shape(raw: RawFinding, places: Places) -> tuple[int, ...]:
     return next((tuple(int(n) for n in array.shape) for array in arrays if array.name == name), ())
 
 
-def _misaligned(raw: RawFinding, places: Places) -> Finding:
+def _explain_misaligned(raw: RawFinding, places: Places) -> Finding:
     size = raw.detail["size"]
     element = places.element(raw.detail["address"], raw.pc)
     who = f"{places.who(raw.cta, raw.warp)}, {lanes_text(raw.lanes)}"

@@ -39,7 +39,7 @@ def key(finding: Finding) -> Any:
     return finding.code, tuple(sorted(places))
 
 
-def by_edge(findings: Sequence[Finding]) -> list[list[int]]:
+def group_by_edge(findings: Sequence[Finding]) -> list[list[int]]:
     """Groups of findings, by number, that share both ends of a missing edge, or a barrier; causes first."""
     known: dict[Any, int] = {}
     owner = [*range(len(findings))]
@@ -56,7 +56,7 @@ def by_edge(findings: Sequence[Finding]) -> list[list[int]]:
     found: dict[int, list[int]] = {}
     for n in range(len(findings)):
         found.setdefault(root(n), []).append(n)
-    return in_order(findings, found.values())
+    return sort_by_cause(findings, found.values())
 
 
 def _marks(finding: Finding) -> list[Any]:
@@ -72,7 +72,7 @@ def _marks(finding: Finding) -> list[Any]:
     return marks
 
 
-def by_edit(
+def group_by_edit(
     findings: Sequence[Finding], steps: Iterable[Iterable[int]], replaced: Collection[tuple[str, int]] = ()
 ) -> list[list[int]]:
     """Groups of findings by the edit that makes them vanish: `steps` has the numbers that vanish with each edit, and
@@ -85,11 +85,11 @@ def by_edit(
         grouped.update(fresh)
         found += [fresh] if fresh else []
     rest = [n for n in range(len(findings)) if n not in grouped]
-    found += [[rest[n] for n in group] for group in by_edge([findings[n] for n in rest])]
-    return in_order(findings, found, replaced)
+    found += [[rest[n] for n in group] for group in group_by_edge([findings[n] for n in rest])]
+    return sort_by_cause(findings, found, replaced)
 
 
-def in_order(
+def sort_by_cause(
     findings: Sequence[Finding], groups: Iterable[Iterable[int]], replaced: Collection[tuple[str, int]] = ()
 ) -> list[list[int]]:
     """Groups with the cause first in each, those with errors before others, and then by their causes."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.checkers.access_pattern import by_lane, by_place, costliest_first, stride, tally
+from wsemu.checkers.access_pattern import access_counts, costliest_first, offsets_by_lane, stride, tally
 from wsemu.evidence.places import Places, lanes_text
 from wsemu.model.finding import Finding
 from wsemu.model.memory_cost import SECTOR
@@ -31,18 +31,18 @@ CURES = {
 
 def examine(places: Places, settings: Settings) -> list[Finding]:
     """A finding for each access in the source with too many sectors, the costliest first."""
-    counts = by_place(places)
+    counts = access_counts(places)
     excess = _excess(counts)
-    found = costliest_first(_found(counts, settings.thresholds), excess)
+    found = costliest_first(_costly_accesses(counts, settings.thresholds), excess)
     return [_finding(places, pc, counts[pc], sum(excess.values())) for pc in found]
 
 
 def costliest(places: Places, settings: Settings) -> list[Finding]:
     """A finding for the access with the most sectors in excess, where `examine` has none for it."""
-    counts = by_place(places)
+    counts = access_counts(places)
     excess = _excess(counts)
     worst = max(excess, key=lambda pc: (excess[pc], -pc), default=-1)
-    if worst < 0 or not excess[worst] or worst in _found(counts, settings.thresholds):
+    if worst < 0 or not excess[worst] or worst in _costly_accesses(counts, settings.thresholds):
         return []
     return [_finding(places, worst, counts[worst], sum(excess.values()))]
 
@@ -51,7 +51,7 @@ def _excess(counts: dict[int, AccessCount]) -> dict[int, int]:
     return {pc: count.sectors - count.ideal_sectors for pc, count in counts.items()}
 
 
-def _found(counts: dict[int, AccessCount], thresholds: Thresholds) -> list[int]:
+def _costly_accesses(counts: dict[int, AccessCount], thresholds: Thresholds) -> list[int]:
     """The accesses that are worth a warning."""
     return [
         pc
@@ -76,7 +76,7 @@ def _finding(places: Places, pc: int, count: AccessCount, excess: int) -> Findin
 
 def _label(places: Places, pc: int, pattern: Pattern) -> str:
     """`lanes 0-31 touch 32 sectors, 4,096 bytes apart`."""
-    offsets = by_lane(pattern)
+    offsets = offsets_by_lane(pattern)
     text = f"{lanes_text(pattern.lanes)} touch {pattern.cost} sectors"
     step = stride(offsets)
     if step and abs(step) > places.size(pc):
@@ -88,7 +88,7 @@ def _label(places: Places, pc: int, pattern: Pattern) -> str:
 
 def _begins(pattern: Pattern) -> int:
     """Where in a sector the first byte is."""
-    return min(by_lane(pattern).values()) % SECTOR
+    return min(offsets_by_lane(pattern).values()) % SECTOR
 
 
 def _has_gaps(pattern: Pattern) -> bool:
@@ -98,7 +98,7 @@ def _has_gaps(pattern: Pattern) -> bool:
 
 
 def _help(places: Places, pc: int, pattern: Pattern) -> str | None:
-    size, step = places.size(pc), stride(by_lane(pattern))
+    size, step = places.size(pc), stride(offsets_by_lane(pattern))
     if step is None and "halo" in places.patterns(pc):
         return (
             "the border beside a row of the tile fills less than a sector: where the tile is loaded too, transfer its "
@@ -107,7 +107,7 @@ def _help(places: Places, pc: int, pattern: Pattern) -> str | None:
     if step is None:
         return "no stride between neighbouring lanes: sort the indices, or stage the data in shared memory"
     if abs(step) > size:
-        return _strided(places, pc, pattern, abs(step))
+        return _strided_help(places, pc, pattern, abs(step))
     if abs(step) == size and _begins(pattern) and not _has_gaps(pattern):
         return f"start at a multiple of {SECTOR} bytes, which is {SECTOR // size} elements of {size} bytes"
     if abs(step) == size:
@@ -115,7 +115,7 @@ def _help(places: Places, pc: int, pattern: Pattern) -> str | None:
     return None
 
 
-def _strided(places: Places, pc: int, pattern: Pattern, step: int) -> str:
+def _strided_help(places: Places, pc: int, pattern: Pattern, step: int) -> str:
     """Lanes that run along the wrong axis, or take every so manieth element."""
     array, size = _array(places, pc, pattern), places.size(pc)
     axes = [] if array is None else [axis for axis, s in enumerate(array.strides) if abs(s) == step]

@@ -109,7 +109,7 @@ class Conflict:
         return one == two
 
     @property
-    def named(self) -> bool:
+    def names_element(self) -> bool:
         """Whether the source says which element it is that both access at one place: a statement of C++ has several."""
         one, _ = self._spans()
         source = self.places.source(self.raw.pc)
@@ -125,7 +125,7 @@ class Conflict:
     def onward(self) -> bool:
         """Whether (2) stands behind (1), and every warp runs through both, once."""
         known = self.places.source(self.raw.pc).knows_statements  # else the branches of a kernel are not told apart
-        return known and self.swapped().backward and not self.in_loop
+        return known and self.exchange_sides().backward and not self.share_a_loop
 
     @property
     def backward(self) -> bool:
@@ -134,15 +134,15 @@ class Conflict:
         return one.file == two.file and (two.line, two.column) <= (one.line, one.column) and not self.apart
 
     @property
-    def in_loop(self) -> bool:
+    def share_a_loop(self) -> bool:
         """Whether one loop holds both."""
         one, two = self._spans()
         if not self.places.source(self.raw.pc).knows_statements:
-            return self.places.in_one_loop(self.first.access.pc, self.second.access.pc)
-        return one.file == two.file and self.places.source(self.raw.pc).in_loop(one, two)
+            return self.places.share_a_loop(self.first.access.pc, self.second.access.pc)
+        return one.file == two.file and self.places.source(self.raw.pc).share_a_loop(one, two)
 
     @property
-    def parted(self) -> bool:
+    def barrier_on_every_path(self) -> bool:
         """Whether a barrier of the whole CTA stands on every way from (1) to the next run of (2)."""
         one, two = self._spans()
         if one.file != two.file:
@@ -166,9 +166,9 @@ class Conflict:
     @property
     def text(self) -> str:
         """The element of (2) as the source names it."""
-        return self.places.accessed(self.second.access.pc, self.second.access.address)
+        return self.places.access_text(self.second.access.pc, self.second.access.address)
 
-    def swapped(self) -> Conflict:
+    def exchange_sides(self) -> Conflict:
         """The same two, (2) first."""
         return replace(self, first=self.second, second=self.first)
 
@@ -199,12 +199,12 @@ class Conflict:
         return f"{self.hazard} hazard{of} on {what}"
 
     def site(self, side: Side, number: int, who: str) -> Site:
-        what = _copied(self.places, side) if side.copies else _DONE[side.kind]
+        what = _copy_label(self.places, side) if side.copies else _DONE[side.kind]
         text = f"({number}) {what} by {who}{', ' * bool(side.iteration)}{side.iteration}"
         access = side.access
         return self.places.site(
             access.pc, text, cta=access.cta, warp=access.warp, role=side.role, primary=number == 2,
-            index=_index(self.places.accessed(access.pc, access.address)),
+            index=_index(self.places.access_text(access.pc, access.address)),
         )  # fmt: skip
 
     def sites(self, first: str, second: str) -> list[Site]:
@@ -218,7 +218,7 @@ class Conflict:
         """`32 lanes, same words, the first `tile[0]``."""
         lanes = self.raw.lanes.bit_count()
         who = f"{lanes} lanes" if lanes > 1 else lanes_text(self.raw.lanes)
-        who += self.places.in_cta(self.raw.cta) if self.same_cta else ""
+        who += self.places.cta_text(self.raw.cta) if self.same_cta else ""
         sizes = [self.places.size(side.access.pc) for side in (self.second, self.first)]
         if sizes[0] == sizes[1]:
             same = "same words" if sizes[0] >= 4 else "same bytes"
@@ -243,7 +243,7 @@ def conflict(raw: RawFinding, places: Places, witness: Witness | None) -> Confli
     )  # fmt: skip
 
 
-def _copied(places: Places, side: Side) -> str:
+def _copy_label(places: Places, side: Side) -> str:
     """`written by the bulk copy issued`: what an asynchronous side has done."""
     done = {READ: "read", WRITE: "written", ATOMIC: "updated"}[side.kind]
     return f"{done} by the {words.noun(places, side.access.pc)} issued"
@@ -269,7 +269,7 @@ def _side(
 def step(found: Conflict, witness: Witness, number: int) -> Step:
     """Access (1) or (2) as a step of a schedule."""
     side = found.second if number == 2 else found.first
-    what = found.places.accessed(side.access.pc, side.access.address)
+    what = found.places.access_text(side.access.pc, side.access.address)
     own = found.places.verb(side.access.pc) == "async"  # zeros are stored by no copy, and have a name of their own
     verb = found.places.operation(side.access.pc) if own else VERBS[side.kind]
     return witness.step(side.access, side.position, verb, what=what, when=side.iteration, mark=f"({number})")
@@ -289,7 +289,7 @@ def lane_range(first: int, last: int) -> str:
     return f"lane {first}" if first == last else f"some of lanes {first}-{last}"
 
 
-def uncompared(raw: RawFinding) -> list[str]:
+def uncompared_note(raw: RawFinding) -> list[str]:
     """Return the note on a race of stores whose values are not compared in so long a launch."""
     count = raw.detail.get("uncompared", 0)
     if not count:

@@ -104,7 +104,7 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
     """The findings of a launch that ended in a deadlock."""
     outcome = places.outcome
     waiting = [w for w in outcome.warps if w.waits >= 0 and w.alive]
-    waits = _examined(places, _groups(waiting), trace_of)
+    waits = _examine_waits(places, _groups(waiting), trace_of)
     held, registers = held_back.held_warps(places), setmaxnreg.waiting(places)
     sites, notes = [site for warp in held for site in held_back.sites(places, warp)], []
     sites += _register_sites(places, registers) + object_waits.sites(places)
@@ -130,7 +130,7 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
     gone = f"; {warps_text(exited)} {_plural('have', exited)} exited" if exited else ""
     stuck = {w.warp for w in (*waiting, *held)} | {w.warp for w in outcome.phase_waits} | {*registers}
     stuck |= {w.warp for w in outcome.object_waits}
-    notes.append(f"{len(stuck)} of {len(stuck)} live warps{places.in_cta(outcome.cta)} wait{gone}")
+    notes.append(f"{len(stuck)} of {len(stuck)} live warps{places.cta_text(outcome.cta)} wait{gone}")
     notes += _elsewhere_waiting(places)
     deadlock = Finding(
         code="deadlock",
@@ -144,7 +144,7 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
             if registers
             else ""
         )
-        or next((object_waits.help_for(wait) for wait in outcome.object_waits if object_waits.leads(wait)), "")
+        or next((object_waits.wait_help(wait) for wait in outcome.object_waits if object_waits.leads(wait)), "")
         or _elsewhere(places, [g for g in waits.starved if g.barrier >= 0], waits.states, waits.groups)
         or _help(waits),
         steps=[step for warp in held for step in held_back.steps(places, warp)]
@@ -165,10 +165,10 @@ def _elsewhere_waiting(places: Places) -> list[str]:
     return [*list(where)[:3], *more]
 
 
-def _examined(places: Places, barriers: list[Group], trace_of: Tracer) -> _Waits:
+def _examine_waits(places: Places, barriers: list[Group], trace_of: Tracer) -> _Waits:
     outcome = places.outcome
     groups = [*barriers, *_phase_groups(places)]
-    alone = None if places.steered() else outcome.cta
+    alone = None if places.depends_on_races() else outcome.cta
     trace = trace_of(frozenset(), alone) if len(groups) > len(barriers) else None
     clustered = outcome.group != (1, 1, 1)  # what others of the cluster brought is not told apart
     ledger = Ledger(places, None if clustered else trace, outcome.cta)
@@ -201,7 +201,7 @@ def _what(places: Places, group: Group) -> str:
     """`barrier 2`, `` `full[1]` phase 2``."""
     if group.barrier >= 0:
         return f"barrier {group.barrier}"
-    name = words.named(places, group.address, group.pc) + phase_waits.buffer(places, group.address)
+    name = words.quote_element(places, group.address, group.pc) + phase_waits.buffer(places, group.address)
     return f"{name} phase {group.phase}" if group.phase >= 0 else name
 
 
@@ -234,7 +234,7 @@ def _phase_steps(places: Places) -> list[Step]:
 def _title(waits: _Waits, registers: dict[int, int]) -> str:
     if registers:
         warps, count = [*registers], int(waits.places.program.code[next(iter(registers.values())), 6])
-        where = waits.places.in_cta(waits.places.outcome.cta)
+        where = waits.places.cta_text(waits.places.outcome.cta)
         text = f"{warps_text(warps)}{where} {_plural('wait', warps)} for {count} registers a thread, which nobody gives"
         budget = setmaxnreg.budget(waits.places)
         return f"{text}: {budget}" if budget.startswith("needs") else text
@@ -242,16 +242,16 @@ def _title(waits: _Waits, registers: dict[int, int]) -> str:
     if objects and (not waits.groups or object_waits.leads(objects[0])):
         return object_waits.message(waits.places, objects[0])
     if not waits.groups:
-        return f"no warp{waits.places.in_cta(waits.places.outcome.cta)} can go on"
+        return f"no warp{waits.places.cta_text(waits.places.outcome.cta)} can go on"
     return _circle(waits.places, waits.cycle) if waits.cycle else waits.starvation(waits.starved[0])
 
 
 def _lacking(waits: _Waits, group: Group) -> str:
     """`` `full[1]`, phase 2: 4,096 bytes missing, 0 arrivals missing: warp 3 has exited``."""
     places, ledger = waits.places, waits.ledger
-    name = words.named(places, group.address, group.pc) + phase_waits.buffer(places, group.address)
+    name = words.quote_element(places, group.address, group.pc) + phase_waits.buffer(places, group.address)
     phase = f", phase {group.phase}" if group.phase >= 0 else ""
-    text = f"{name}{phase}{places.in_cta(places.outcome.cta)}: {ledger.lacks(group.address, group.phase)}"
+    text = f"{name}{phase}{places.cta_text(places.outcome.cta)}: {ledger.lacks(group.address, group.phase)}"
     if ledger.state(group.address) is None:
         return text
     odd, coming = ledger.out_of_balance(group.address), [w for s in waits.edges[group] for w in s.warps]
@@ -269,7 +269,7 @@ def _accounts(waits: _Waits, group: Group) -> list[str]:
     """What was done in the phase that a group waits for, in the one before, and what went elsewhere."""
     ledger, address, phase = waits.ledger, group.address, group.phase
     exited = [w.warp for w in waits.places.outcome.warps if not w.alive]
-    name = words.named(waits.places, address, group.pc)
+    name = words.quote_element(waits.places, address, group.pc)
     texts = []
     if ledger.complete and (done := ledger.account(address, phase, group.pc)):
         texts.append(f"{name}, phase {phase}: {done}")
@@ -348,8 +348,8 @@ def _waiting_site(waits: _Waits, group: Group) -> Site:
 def _supplier_sites(places: Places, group: Group, suppliers: dict[Group, int]) -> list[Site]:
     sites = []
     for supplier, pc in suppliers.items():
-        there = f"{places.named(supplier.pc, pc)}, where {supplier} {_plural('wait', supplier.warps)}"
-        call = places.named(pc, supplier.pc)  # of the two on one line it is said which
+        there = f"{places.line_text(supplier.pc, pc)}, where {supplier} {_plural('wait', supplier.warps)}"
+        call = places.line_text(pc, supplier.pc)  # of the two on one line it is said which
         text = f"{call} " * (call[0] == "`") + f"would release {group}, but follows {there}"
         sites.append(places.site(pc, text, cta=places.outcome.cta, warp=supplier.warps[0], primary=False))
     return sites
@@ -359,7 +359,7 @@ def _starvation(places: Places, group: Group, state: BarrierState, suppliers: di
     """Who is missing in a generation that the live warps cannot complete."""
     count = _count(places, state)
     text = f"barrier {state.barrier} generation {state.generation} lacks {count - state.arrived} of {count} threads"
-    text += f"{places.in_cta(places.outcome.cta)}: "
+    text += f"{places.cta_text(places.outcome.cta)}: "
     absent = [w for w in places.outcome.warps if w.warp not in state.participants]
     lapped = [w for w in absent if w.warp in state.previous]
     before = f" took part in generation {state.generation - 1} and" if lapped else ""
@@ -415,7 +415,7 @@ def _first_missing(places: Places, cycle: list[Group], states: dict[int, Barrier
 def _circle(places: Places, cycle: list[Group]) -> str:
     """`warp 4 (DMA) waits on barrier 3 for ..., which wait on barrier 2 for warp 4`."""
     first, *others = cycle
-    where = places.in_cta(places.outcome.cta)
+    where = places.cta_text(places.outcome.cta)
     text = f"{_who(places, first)}{where} {_plural('wait', first.warps)} on {_what(places, first)} for "
     links = [_who(places, g) + f", which {_plural('wait', g.warps)} on {_what(places, g)} for " for g in others]
     return f"{text}{_call(places, first)}{''.join(links)}{first}"
@@ -450,17 +450,17 @@ def _help(waits: _Waits) -> str:
     places, cycle, starved = waits.places, waits.cycle, waits.starved
     if not waits.groups:
         others = places.outcome.object_waits
-        return object_waits.help_for(others[0]) if others else "look at where the warps stand"
+        return object_waits.wait_help(others[0]) if others else "look at where the warps stand"
     if not cycle and starved[0].barrier < 0:
         first = starved[0]
         own = [(g.pc, g.address) for g in starved if g.barrier < 0 and waits.ledger.next_supply(g.pc, g.address)]
         parity = phase_waits.first_parity(waits.ledger, own)
-        if late := phase_waits.missed(waits.ledger, first.address, first.phase, first.pc, first.warps):
+        if late := phase_waits.missed_phase_help(waits.ledger, first.address, first.phase, first.pc, first.warps):
             return late
         phases = [(g.pc, g.address, g.phase, g.warps) for g in waits.groups if g.barrier < 0]
-        if early := phase_waits.skipped(waits.ledger, phases):
+        if early := phase_waits.skipped_phase_help(waits.ledger, phases):
             return early
-        help_ = phase_waits.help_for(waits.ledger, first.address, first.phase, first.pc)
+        help_ = phase_waits.phase_help(waits.ledger, first.address, first.phase, first.pc)
         return f"{help_}; {parity}" if parity else help_
     if not cycle and (role := places.role([starved[0].pc])):
         other = "DMA" if role == "compute" else "compute"
@@ -506,7 +506,7 @@ def _surplus(places: Places, waits: _Waits) -> list[Finding]:
         if len(users) * 32 <= state.expected:
             continue
         message = f"barrier {state.barrier} counts {state.expected} threads, but {len(users) * 32} use it"
-        message += places.in_cta(places.outcome.cta).replace(" of ", " in ", 1)
+        message += places.cta_text(places.outcome.cta).replace(" of ", " in ", 1)
         text = (
             f"{warps_text(late)}: surplus, opens generation {state.generation} with {state.arrived} of {state.expected}"
         )

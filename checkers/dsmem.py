@@ -34,7 +34,11 @@ CURES = {
 
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of an access to memory of another CTA."""
-    rank, noun, sync = raw.detail["rank"], words.noun(places, raw.pc), words.spelled(places, raw.pc, "barrier.cluster")
+    rank, noun, sync = (
+        raw.detail["rank"],
+        words.noun(places, raw.pc),
+        words.spell_instruction(places, raw.pc, "barrier.cluster"),
+    )
     label = f"{noun} in the shared memory of rank {rank} by {words.who(raw, places)}"
     if raw.code == "dsmem-before-start":
         return words.finding(

@@ -24,7 +24,7 @@ RULE = (
 def held_warps(places: Places) -> list[WarpState]:
     """Warps whose lanes all stand, some at barriers and others at warp-wide operations, and none at an mbarrier."""
     standing = [w for w in places.outcome.warps if w.alive and _union(w.standing) == w.alive]
-    return [w for w in standing if all(_parted(places, w)) and not _asynchronous(places, w)]
+    return [w for w in standing if all(_separate_parked(places, w)) and not _asynchronous(places, w)]
 
 
 def _asynchronous(places: Places, warp: WarpState) -> bool:
@@ -34,7 +34,7 @@ def _asynchronous(places: Places, warp: WarpState) -> bool:
 
 def message(places: Places, warp: WarpState) -> str:
     """`lanes 0-15 of warp 1 wait at barrier 1 for lanes 16-31, which wait for them at line 12`."""
-    waiting, others = _parted(places, warp)
+    waiting, others = _separate_parked(places, warp)
     pc, stands = waiting[0][0], _union(others)
     number = places.barrier(pc)
     barrier = "a barrier" if number is None else f"barrier {number}"
@@ -48,7 +48,7 @@ def message(places: Places, warp: WarpState) -> str:
 
 def sites(places: Places, warp: WarpState) -> Iterator[Site]:
     """Where the lanes stand, those at barriers first."""
-    waiting, others = _parted(places, warp)
+    waiting, others = _separate_parked(places, warp)
     who, cta = places.who(places.outcome.cta, warp.warp), places.outcome.cta
     for group, primary in ((waiting, True), (others, False)):
         for pc, lanes in group:
@@ -59,7 +59,7 @@ def sites(places: Places, warp: WarpState) -> Iterator[Site]:
 
 def steps(places: Places, warp: WarpState) -> list[Step]:
     """Where the lanes at barriers stand, as the last steps of the warp."""
-    waiting, _ = _parted(places, warp)
+    waiting, _ = _separate_parked(places, warp)
     return [
         places.step(pc, places.outcome.cta, warp.warp, _does(places, pc), what=lanes_text(lanes), mark="waits")
         for pc, lanes in waiting
@@ -68,27 +68,27 @@ def steps(places: Places, warp: WarpState) -> list[Step]:
 
 def remedy(places: Places, warp: WarpState) -> str:
     """What lets the lanes go on."""
-    waiting, others = _parted(places, warp)
+    waiting, others = _separate_parked(places, warp)
     (pc, _), (other, _) = waiting[0], others[0]
-    verb, who = _verb_of(places, pc), places.who(places.outcome.cta, warp.warp)
+    verb, who = _barrier_verb(places, pc), places.who(places.outcome.cta, warp.warp)
     does, what = ("reduce", "reduction") if verb == "red" else (verb, verb)
-    if places.in_branch(pc, other) and not places.in_branch(other, pc):
+    if places.is_in_other_branch(pc, other) and not places.is_in_other_branch(other, pc):
         return f"let all lanes of {who} {does}: move the {what} out of the branch"
-    moved = ": move both out of their branches" * places.in_branch(pc, other)
+    moved = ": move both out of their branches" * places.is_in_other_branch(pc, other)
     return f"let all lanes of {who} {does}, and come to {places.near(other, pc)}, in one order{moved}"
 
 
 def _does(places: Places, pc: int) -> str:
     """`arrive`, or `sync` of all that wait, as a step has it."""
-    return "arrive" if _verb_of(places, pc) == "arrive" else "sync"
+    return "arrive" if _barrier_verb(places, pc) == "arrive" else "sync"
 
 
-def _verb_of(places: Places, pc: int) -> str:
+def _barrier_verb(places: Places, pc: int) -> str:
     """`arrive`, `sync` or `red`."""
     return NAMES[int(places.program.code[pc, 0])].removeprefix("bar.").partition(".")[0]
 
 
-def _parted(places: Places, warp: WarpState) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+def _separate_parked(places: Places, warp: WarpState) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """(instruction, lanes) of those that stand at barriers, and of the others."""
     code = places.program.code
     at_barriers = [s for s in warp.standing if OPERATIONS[NAMES[int(code[s[0], 0])]].kind == "barrier"]

@@ -38,7 +38,9 @@ _UNFENCED = (
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of a copy and the initialization of the mbarrier that it credits."""
     noun, name = words.noun(places, raw.pc), words.mbarrier(raw, places)
-    init, proxy = (words.spelled(places, raw.pc, f"fence.{kind}") for kind in ("mbarrier_init", "proxy.async"))
+    init, proxy = (
+        words.spell_instruction(places, raw.pc, f"fence.{kind}") for kind in ("mbarrier_init", "proxy.async")
+    )
     return words.finding(
         raw, places, f"{name}: the {noun} credits it without a fence after its initialization",
         f"{noun} issued by {words.who(raw, places)}",

@@ -165,7 +165,7 @@ def written_later(raw: RawFinding, places: Places, trace: Trace) -> Event | None
     witness = reading(places, trace, range(prod(places.grid)) if segment >= FIRST_ARRAY else (raw.cta,))
     copies = places.verb(raw.pc) == "async"  # its event says where it goes, not what it reads
     executions = witness.executions(raw.cta, raw.warp, raw.pc)
-    read = next((n for n in executions if copies or reached(witness, n, raw)), None)
+    read = next((n for n in executions if copies or may_be_meant(witness, n, raw)), None)
     if read is None:
         return None
     warps = [raw.warp] if segment == LOCAL else None
@@ -173,7 +173,7 @@ def written_later(raw: RawFinding, places: Places, trace: Trace) -> Event | None
     return witness.events[min(later)] if (later := [n for n in found if n is not None]) else None
 
 
-def reached(witness: Witness, position: int, raw: RawFinding) -> bool:
+def may_be_meant(witness: Witness, position: int, raw: RawFinding) -> bool:
     """Whether an execution of the read is one that its finding may be about."""
     return witness.reaches(witness.events[position], raw.detail["address"], raw.lanes & -raw.lanes)
 

@@ -14,7 +14,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.checkers.conflict import ACCESSES, LANES_APART, UNCOMPARED, Conflict, conflict, lane_range, step, uncompared
+from wsemu.checkers.conflict import (
+    ACCESSES,
+    LANES_APART,
+    UNCOMPARED,
+    Conflict,
+    conflict,
+    lane_range,
+    step,
+    uncompared_note,
+)
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.readings import culprit, reading
 from wsemu.evidence.schedule import Access
@@ -67,7 +76,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         notes=[
             f"{found.overlap()}; no warp-wide synchronisation lies between {between}",
             _lanes(places.outcome.arch),
-            *uncompared(raw),
+            *uncompared_note(raw),
         ],
         help=_help(found, witness),
         count=raw.count,
@@ -86,8 +95,8 @@ def _steps(found: Conflict, witness: Witness | None) -> list[Step]:
         return []
     access, at = found.second.access, found.first.position
     before = witness.before((access.cta, access.warp, access.interval))
-    free = not (witness.places.steered() or witness.asynchronous)
-    if not free or witness.counted(before, [(access.cta, access.warp)]) is None:
+    free = not (witness.places.depends_on_races() or witness.asynchronous)
+    if not free or witness.count_in_order(before, [(access.cta, access.warp)]) is None:
         before = [n for n in witness.run_until((found.second.position or 0) - 1) if n != at]
     early, late = ([n for n in before if (at is None or n < at) == first] for first in (True, False))
     one, two = (step(found, witness, number) for number in (1, 2))
@@ -99,8 +108,8 @@ def _before(raw: RawFinding, witness: Witness | None) -> list[Step]:
     if witness is None:
         return []
     before = witness.before((raw.cta, raw.warp, raw.detail["interval"]))
-    free = not (witness.places.steered() or witness.asynchronous)
-    if not free or witness.counted(before, [(raw.cta, raw.warp)]) is None:
+    free = not (witness.places.depends_on_races() or witness.asynchronous)
+    if not free or witness.count_in_order(before, [(raw.cta, raw.warp)]) is None:
         store = Access(raw.cta, raw.warp, raw.detail["interval"], raw.pc, raw.detail["address"], raw.lanes)
         before = witness.run_until(witness.first(store) - 1)
     return witness.steps(before, lambda _: False, {})
@@ -110,10 +119,12 @@ def _help(found: Conflict, witness: Witness | None) -> str:
     places, one, two = found.places, found.first.access, found.second.access
     if left_out := witness and _left_out(found, witness):
         return left_out
-    in_branch, (barrier, who) = places.in_branch(one.pc, two.pc), _barrier(found)
-    together = found.hazard == "write-after-write" or not (in_branch or places.in_branch(two.pc, one.pc))
-    if found.one_place or (found.one_text and together and not found.in_loop and found.hazard != "read-after-write"):
-        if found.named:
+    in_branch, (barrier, who) = places.is_in_other_branch(one.pc, two.pc), _barrier(found)
+    together = found.hazard == "write-after-write" or not (in_branch or places.is_in_other_branch(two.pc, one.pc))
+    if found.one_place or (
+        found.one_text and together and not found.share_a_loop and found.hazard != "read-after-write"
+    ):
+        if found.names_element:
             return f"several lanes update `{found.text}`: use `cuda.atomic`, or give each lane its own element"
         return (
             f"let the lanes meet at {barrier} between the two; or, where several of them update `{found.text}`, use "
@@ -128,7 +139,7 @@ def _help(found: Conflict, witness: Witness | None) -> str:
     text = f"add {barrier} {places.after(one.pc, two.pc)}{behind}, where all {who} meet"
     if places.leaves(one.pc, two.pc):
         return f"{text}: none may return before it"
-    if found.hazard == "read-after-write" and found.one_text and not found.in_loop and who == "lanes":
+    if found.hazard == "read-after-write" and found.one_text and not found.share_a_loop and who == "lanes":
         return f"{text}; or pass the value on with `cuda.shfl_sync`, without memory"
     return f"{text}{found.again}"
 
@@ -162,7 +173,7 @@ def _one_store(raw: RawFinding, places: Places, witness: Witness | None) -> Find
     """Several lanes of one store name one byte and have different values for it."""
     address, stays = raw.detail["address"], raw.detail["other_lane"]
     space = places.space(address >> SEGMENT_SHIFT)
-    what = places.accessed(raw.pc, address)
+    what = places.access_text(raw.pc, address)
     role = places.role([raw.pc])
     label = f"stored by {lanes_text(raw.lanes | 1 << stays)} of {places.who(raw.cta, raw.warp)}"
     return Finding(

@@ -53,7 +53,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
         before=phase - 1, seen=f"phase {phase - 1}" if phase else "the phase before the first",
     )  # fmt: skip
     late = first if lane >= 0 else "a lane of this warp"
-    meet = words.spelled(places, raw.pc, "bar.warp.sync")
+    meet = words.spell_instruction(places, raw.pc, "bar.warp.sync")
     at = raw.pc if lone else raw.other_pc
     return words.finding(
         raw, places, f"{name}: {happens} behind the lanes of its instruction",

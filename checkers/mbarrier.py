@@ -74,7 +74,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
     return _EXPLAIN[raw.code](raw, places)
 
 
-def _uninitialized(raw: RawFinding, places: Places) -> Finding:
+def _explain_uninitialized(raw: RawFinding, places: Places) -> Finding:
     name, does = words.mbarrier(raw, places), words.does(places, raw.pc)
     who = words.who(raw, places)
     label = f"{who} {words.does(places, raw.pc, 1 + (', lanes' in who))} {name}"
@@ -86,7 +86,7 @@ def _uninitialized(raw: RawFinding, places: Places) -> Finding:
             f"{words.other(raw, places)} initialises it",
         )  # fmt: skip
     if raw.detail["dead"]:
-        inval = words.spelled(places, raw.pc, "mbarrier.inval")
+        inval = words.spell_instruction(places, raw.pc, "mbarrier.inval")
         return words.finding(
             raw, places, f"{name} is no mbarrier any more when {places.who(raw.cta, raw.warp)} {does} it", label,
             [f"an H100 goes on working with what is left of it; {_STOPPED}"],
@@ -103,12 +103,12 @@ def _uninitialized(raw: RawFinding, places: Places) -> Finding:
 def _meet(raw: RawFinding, places: Places) -> str:
     """The barrier of the whole CTA, or of the cluster where two CTAs have to meet, as the file names it."""
     apart = raw.detail.get("other_cta", raw.cta) != raw.cta
-    return words.spelled(places, raw.pc, "barrier.cluster" if apart else "bar.sync 0")
+    return words.spell_instruction(places, raw.pc, "barrier.cluster" if apart else "bar.sync 0")
 
 
 def _initialise(raw: RawFinding, places: Places) -> str:
-    init = words.spelled(places, raw.pc, "mbarrier.init")
-    known = words.executed(places, "mbarrier.init")
+    init = words.spell_instruction(places, raw.pc, "mbarrier.init")
+    known = words.executed_instructions(places, "mbarrier.init")
     if not known:
         return f"initialise it first: one thread executes {init}, then all meet at {_meet(raw, places)}"
     there = words.lines(places, known, raw.pc)
@@ -129,7 +129,8 @@ def _reinit(raw: RawFinding, places: Places) -> Finding:
             f"{who} ends it",
         )  # fmt: skip
     once = f"initialise it once: `if` one thread of the CTA, then {_meet(raw, places)}"
-    anew = f"end it first, with {words.spelled(places, raw.pc, 'mbarrier.inval')} and a barrier, or use another word"
+    inval = words.spell_instruction(places, raw.pc, "mbarrier.inval")
+    anew = f"end it first, with {inval} and a barrier, or use another word"
     return words.finding(
         raw, places, f"{name} is initialised while it is an mbarrier", label,
         ["arrivals and bytes of its open phase are lost; PTX leaves it undefined, the launch goes on with a new one"],
@@ -148,7 +149,7 @@ def _same_value(raw: RawFinding, places: Places) -> Finding:
                 "use comes after all of them"
             ),
         ],
-        f"let one lane initialize each mbarrier: {_of_one_lane(raw, places)}",
+        f"let one lane initialize each mbarrier: {_one_lane_condition(raw, places)}",
         f"the first lane of {who} initializes it",
     )  # fmt: skip
 
@@ -162,10 +163,11 @@ def _clobber(raw: RawFinding, places: Places) -> Finding:
         if d["kind"] == READ
         else "a store is lost, or changes the mbarrier when it ends"
     )
-    inval = words.spelled(places, raw.pc, "mbarrier.inval")
+    inval = words.spell_instruction(places, raw.pc, "mbarrier.inval")
     return words.finding(
         raw, places, f"{words.with_article(verb)} {does} the bytes of the mbarrier {name}",
-        f"{verb} of {words.amount(d['size'])} at {words.named(places, d['at'], raw.pc)} by {words.who(raw, places)}",
+        f"{verb} of {words.amount(d['size'])} at {words.quote_element(places, d['at'], raw.pc)} by "
+        f"{words.who(raw, places)}",
         [f"PTX leaves it undefined; on an H100 {seen}"],
         f"keep data off the 8 bytes of an mbarrier, or end it first with {inval}",
     )  # fmt: skip
@@ -198,7 +200,8 @@ def _range(raw: RawFinding, places: Places) -> Finding:
             f"{words.who(raw, places)} arrives with `.noComplete`",
             [f"nothing in phase {value} comes after it in every schedule",
              "PTX leaves it undefined; an H100 completes the phase, and so does this launch"],
-            f"use {words.spelled(places, raw.pc, 'mbarrier.arrive')}, or let another arrival follow in every phase",
+            f"use {words.spell_instruction(places, raw.pc, 'mbarrier.arrive')}, or let another arrival follow in every "
+            "phase",
         )  # fmt: skip
     if what in (5, 6):
         amount = words.amount(abs(value), "byte" if what == 5 else "arrival")
@@ -236,17 +239,17 @@ def _over_arrival(raw: RawFinding, places: Places) -> Finding:
     )  # fmt: skip
 
 
-def _of_one_lane(raw: RawFinding, places: Places) -> str:
+def _one_lane_condition(raw: RawFinding, places: Places) -> str:
     """Spell what lets one lane of a warp execute something."""
-    return f"{words.spelled(places, raw.pc, 'elect.sync', '0xffffffff')} or `if lane == 0`"
+    return f"{words.spell_instruction(places, raw.pc, 'elect.sync', '0xffffffff')} or `if lane == 0`"
 
 
 def _fewer(raw: RawFinding, places: Places) -> str:
     count, lanes = raw.detail["count"], raw.lanes.bit_count()
     if lanes > 1 and count > raw.detail["pending"]:
         return (
-            f"{lanes} lanes arrive: let one of them do it, with {_of_one_lane(raw, places)}; or make the mbarrier with "
-            f"the number of threads that arrive ({lanes_text(raw.lanes)}: {lanes})"
+            f"{lanes} lanes arrive: let one of them do it, with {_one_lane_condition(raw, places)}; or make the "
+            f"mbarrier with the number of threads that arrive ({lanes_text(raw.lanes)}: {lanes})"
         )
     return (
         "look for a thread that arrives twice in a phase: let it wait for the phase before it arrives again, or count "
@@ -255,7 +258,7 @@ def _fewer(raw: RawFinding, places: Places) -> str:
 
 
 _EXPLAIN: dict[str, Callable[[RawFinding, Places], Finding]] = {
-    "mbarrier-uninitialized": _uninitialized,
+    "mbarrier-uninitialized": _explain_uninitialized,
     "mbarrier-reinit": _reinit,
     "same-value-init": _same_value,
     "mbarrier-clobber": _clobber,

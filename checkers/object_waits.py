@@ -24,11 +24,11 @@ def message(places: Places, wait: ObjectWait) -> str:
     """`warp 1 waits for latch 0, which has 1 of 2`."""
     if wait.missing:
         counted = f"at which {wait.arrived} of {wait.expected} CTAs have arrived"
-        return f"{_who(places, wait)} for {named(wait)}, {counted}: {_missing(places, wait)}"
+        return f"{_who(places, wait)} for {object_name(wait)}, {counted}: {_missing(places, wait)}"
     if wait.kind == WARPGROUP:
         come = f"{wait.arrived} of its {wait.expected} warps have come there"
         return f"{_who(places, wait)} at `wgmma.commit_group` for the warpgroup: {come}"
-    return f"{_who(places, wait)} for {named(wait)}, which has {wait.arrived} of {wait.expected}"
+    return f"{_who(places, wait)} for {object_name(wait)}, which has {wait.arrived} of {wait.expected}"
 
 
 def _missing(places: Places, wait: ObjectWait) -> str:
@@ -39,17 +39,19 @@ def _missing(places: Places, wait: ObjectWait) -> str:
     return ", ".join(told) + more
 
 
-def named(wait: ObjectWait) -> str:
+def object_name(wait: ObjectWait) -> str:
     return f"the {wait.kind}" if wait.place < 0 else f"{wait.kind} {wait.place}"
 
 
-def help_for(wait: ObjectWait) -> str:
+def wait_help(wait: ObjectWait) -> str:
     """What to look for."""
     if wait.missing:
         return "let every CTA of the launch come to each `sync` of the grid, its thread 0 too, before it ends"
     if wait.kind == WARPGROUP:
         return "let all four warps of the warpgroup come to it, before they wait for each other in another way"
-    return f"look for what {named(wait)} still lacks: {wait.expected - wait.arrived} more, before or beside the wait"
+    return (
+        f"look for what {object_name(wait)} still lacks: {wait.expected - wait.arrived} more, before or beside the wait"
+    )
 
 
 def sites(places: Places) -> list[Site]:
@@ -62,7 +64,7 @@ def steps(places: Places) -> list[Step]:
     return [
         places.step(
             w.pc, places.outcome.cta, w.warp, step_word(places.operation(w.pc)),
-            what=named(w), mark="waits",
+            what=object_name(w), mark="waits",
         )
         for w in places.outcome.object_waits
     ]  # fmt: skip

@@ -109,7 +109,7 @@ def _early_wait(raw: RawFinding, places: Places) -> Finding:
 def _late_wait(raw: RawFinding, places: Places) -> Finding:
     name, phase, first = words.mbarrier(raw, places), raw.detail["phase"], _two(raw, places)[0]
     noun, before = words.noun(places, raw.pc), f"phase {phase - 1}" if phase else "that it is new"
-    meet = words.spelled(places, raw.pc, "bar.warp.sync")
+    meet = words.spell_instruction(places, raw.pc, "bar.warp.sync")
     return words.finding(
         raw, places,
         f"{name}: phase {phase} can complete before {first} has seen {before}, which it waits for",
@@ -134,9 +134,9 @@ def _old_token(raw: RawFinding, places: Places) -> Finding:
     )  # fmt: skip
 
 
-def _unobserved(raw: RawFinding, places: Places) -> Finding:
+def _explain_unobserved(raw: RawFinding, places: Places) -> Finding:
     name, phase = words.mbarrier(raw, places), raw.detail["phase"]
-    wait = words.spelled(places, raw.pc, "mbarrier.try_wait.parity")
+    wait = words.spell_instruction(places, raw.pc, "mbarrier.try_wait.parity")
     parity = f"with parity {(phase - 1) & 1}"
     return words.finding(
         raw, places, f"{name}: an arrive in phase {phase} before anyone has seen phase {phase - 1} complete",
@@ -146,10 +146,10 @@ def _unobserved(raw: RawFinding, places: Places) -> Finding:
     )  # fmt: skip
 
 
-def _uncovered(raw: RawFinding, places: Places) -> Finding:
+def _explain_uncovered(raw: RawFinding, places: Places) -> Finding:
     name, phase = words.mbarrier(raw, places), raw.detail["phase"]
     if raw.detail["what"]:
-        noinc = words.spelled(places, raw.pc, "cp.async.mbarrier.arrive.noinc")
+        noinc = words.spell_instruction(places, raw.pc, "cp.async.mbarrier.arrive.noinc")
         return words.finding(
             raw, places, f"{name}, phase {phase}: nothing makes the phase wait for the copies of this arrive",
             f"executed by {words.who(raw, places)}",
@@ -157,7 +157,7 @@ def _uncovered(raw: RawFinding, places: Places) -> Finding:
             "without it (no arrival of the phase comes after it)",
             f"use {noinc} and count it in the initialisation, or arrive in the same thread after it",
         )  # fmt: skip
-    both = words.spelled(places, raw.pc, "mbarrier.arrive.expect_tx")
+    both = words.spell_instruction(places, raw.pc, "mbarrier.arrive.expect_tx")
     return words.finding(
         raw, places, f"{name}, phase {phase}: the phase can complete before these bytes are expected",
         f"expected by {words.who(raw, places)}",
@@ -198,8 +198,8 @@ def _dangling(raw: RawFinding, places: Places) -> Finding:
 
 _EXPLAIN: dict[str, Callable[[RawFinding, Places], Finding]] = {
     "phase-alias": _alias,
-    "phase-unobserved": _unobserved,
-    "uncovered-expectation": _uncovered,
+    "phase-unobserved": _explain_unobserved,
+    "uncovered-expectation": _explain_uncovered,
     "tx-mismatch": _mismatch,
     "dangling-phase": _dangling,
 }

@@ -123,13 +123,16 @@ class Ledger:
         done, state = self.phases.get((address, phase), _Phase()), self.state(address)
         texts = []
         if done.expected:
-            texts += [f"{who} expected {words.amount(n)} at {line}" for who, n, line in self._told(done.expected, near)]
+            texts += [
+                f"{who} expected {words.amount(n)} at {line}"
+                for who, n, line in self._contributions(done.expected, near)
+            ]
         if done.brought:
             texts.append(f"copies brought {sum(done.brought.values()):,}{self._at(done.brought, near)}")
         elif done.expected:
             texts.append("no copy brought any")
         if state is not None and (state.pending or not texts):
-            came = [f"{who} arrived at {line}" for who, _, line in self._told(done.arrived, near)]
+            came = [f"{who} arrived at {line}" for who, _, line in self._contributions(done.arrived, near)]
             texts += came or ["nobody arrived"]
         return ", ".join(texts)
 
@@ -138,7 +141,7 @@ class Ledger:
         for state in self.places.outcome.phases:
             if state.address != address and state.tx < 0:
                 brought = self.phases.get((state.address, state.phase), _Phase()).brought
-                name = words.named(self.places, state.address, near)
+                name = words.quote_element(self.places, state.address, near)
                 return f"{words.amount(-state.tx)} that {name} does not expect came to it{self._at(brought, near)}"
         return ""
 
@@ -150,7 +153,7 @@ class Ledger:
         for (place, _), phase in self.phases.items():
             if place not in waited and phase.arrived:
                 warp, pc = min(phase.arrived)
-                who, name = self.places.who(self.cta, warp), words.named(self.places, place, near)
+                who, name = self.places.who(self.cta, warp), words.quote_element(self.places, place, near)
                 return f"{who} arrived on {name} at {self.places.near(pc, near)}, where nobody waits now"
         return ""
 
@@ -187,7 +190,7 @@ class Ledger:
         come, wanted = (sum(sum(getattr(p, name).values()) for p in own) for name in ("brought", "expected"))
         if not (times and come and self.complete) or come % times or wanted % times or come == wanted:
             return ""
-        name, where = words.named(self.places, address, near), sorted({pc for p in own for _, pc in p.expected})
+        name, where = words.quote_element(self.places, address, near), sorted({pc for p in own for _, pc in p.expected})
         lines = words.lines(self.places, where, near)
         return (
             f"expect {words.amount(come // times)} on {name}, not {wanted // times:,} ({lines}): the copies of a phase "
@@ -199,7 +202,7 @@ class Ledger:
         state = self.state(address)
         return state is not None and (state.phase, state.tx) == (0, 0) and state.pending == state.expected
 
-    def _told(self, done: Counter[tuple[int, int]], near: int) -> Iterator[tuple[str, int, str]]:
+    def _contributions(self, done: Counter[tuple[int, int]], near: int) -> Iterator[tuple[str, int, str]]:
         for (warp, pc), number in sorted(done.items())[:_MOST_TOLD]:
             yield self.places.who(self.cta, warp), number, self.places.near(pc, near)
 
@@ -207,16 +210,16 @@ class Ledger:
         return f" ({words.lines(self.places, sorted({pc for _, pc in done}), near)})" if done else ""
 
 
-def help_for(ledger: Ledger, address: int, phase: int, pc: int) -> str:
+def phase_help(ledger: Ledger, address: int, phase: int, pc: int) -> str:
     """What brings what a phase lacks."""
     places, state = ledger.places, ledger.state(address)
-    name = words.named(places, address, pc)
+    name = words.quote_element(places, address, pc)
     if state is None or phase < state.phase:
         return f"look at the phase, or token, that {places.near(pc, pc)} waits for"
     done = ledger.phases.get((address, phase), _Phase())
     counted = ledger.counted_by_itself(address) if state.pending else None
     if counted is not None:
-        noinc = words.spelled(places, counted, "cp.async.mbarrier.arrive.noinc")
+        noinc = words.spell_instruction(places, counted, "cp.async.mbarrier.arrive.noinc")
         return (
             f"{places.near(counted, pc)} adds to the count the arrival that it makes later, so that {name} lacks as "
             f"many as before: use {noinc}, or arrive in the same thread after it"
@@ -252,7 +255,7 @@ def too_few(ledger: Ledger, waits: Iterable[tuple[int, int, int, set[int]]]) -> 
         if state is None or not (ledger.complete and state.pending and done.arrived) or state.phase != phase:
             continue
         if users <= {warp for warp, _ in done.arrived}:
-            name, came = words.named(places, address, pc), state.expected - state.pending
+            name, came = words.quote_element(places, address, pc), state.expected - state.pending
             arrive = words.lines(places, sorted({p for _, p in done.arrived}), pc)
             return (
                 f"{name} counts {words.amount(state.expected, 'arrival')} a phase, and {came:,} "
@@ -262,12 +265,12 @@ def too_few(ledger: Ledger, waits: Iterable[tuple[int, int, int, set[int]]]) -> 
     return ""
 
 
-def missed(ledger: Ledger, address: int, phase: int, pc: int, warps: Sequence[int]) -> str:
+def missed_phase_help(ledger: Ledger, address: int, phase: int, pc: int, warps: Sequence[int]) -> str:
     """A pointer where who waits may have come too late for the phase that was meant."""
     late = ledger.too_late(address, phase, pc, warps)
     if not late:
         return ""
-    who, name = ledger.places.who(ledger.cta, late[0]), words.named(ledger.places, address, pc)
+    who, name = ledger.places.who(ledger.cta, late[0]), words.quote_element(ledger.places, address, pc)
     return (
         f"{who} has not seen phase {phase - 2} of {name}, of the parity that it asks for: if that one was meant, the "
         f"wait on {ledger.places.near(pc, pc)} comes too late; let phase {phase - 1} wait for {who}, with an arrival "
@@ -286,7 +289,7 @@ def buffer(places: Places, address: int) -> str:
     return f" (buffer {stage % stages} {'full' if stage < stages else 'empty'})"
 
 
-def skipped(ledger: Ledger, waits: Iterable[tuple[int, int, int, Sequence[int]]]) -> str:
+def skipped_phase_help(ledger: Ledger, waits: Iterable[tuple[int, int, int, Sequence[int]]]) -> str:
     """A pointer where someone asks for a phase without having seen the one before it, which is over: (instruction,
     mbarrier, phase, warps) of those that wait."""
     places = ledger.places
@@ -296,7 +299,7 @@ def skipped(ledger: Ledger, waits: Iterable[tuple[int, int, int, Sequence[int]]]
         if begun or not (ledger.complete and phase > 0 and "parity" in words.full_name(places, pc)):
             continue
         for warp in told & {*warps}:
-            seen, name = ledger.seen.get((address, warp), -1), words.named(places, address, pc)
+            seen, name = ledger.seen.get((address, warp), -1), words.quote_element(places, address, pc)
             if seen < phase - 1:
                 return (
                     f"{places.who(ledger.cta, warp)} waits on {places.near(pc, pc)} for phase {phase} of {name}, and "
@@ -324,6 +327,6 @@ def first_parity(ledger: Ledger, waits: Iterable[tuple[int, int]]) -> str:
     if pc < 0:
         return ""
     return (
-        f"if {words.named(places, address, pc)} guards a buffer that is free at first, let the first wait on "
+        f"if {words.quote_element(places, address, pc)} guards a buffer that is free at first, let the first wait on "
         f"{places.near(pc, pc)} ask for parity 1, which passes at once"
     )

@@ -66,7 +66,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
     if raw.code == "tensormap-proxy":
         return _map(raw, places)
     d, noun = raw.detail, words.noun(places, raw.pc)
-    at = words.named(places, d["address"], raw.pc)
+    at = words.quote_element(places, d["address"], raw.pc)
     space = places.space(d["address"] >> SEGMENT_SHIFT)
     later = "reads" if d["kind"] == READ else "writes"
     earlier = "read" if d["other_kind"] == READ else "written"
@@ -85,7 +85,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
 
 def _map(raw: RawFinding, places: Places) -> Finding:
     """The finding of a copy through a map that was changed."""
-    noun, at = words.noun(places, raw.pc), words.named(places, raw.detail["address"], raw.pc)
+    noun, at = words.noun(places, raw.pc), words.quote_element(places, raw.detail["address"], raw.pc)
     lacks = ("released", "acquired")[raw.detail["what"]]
     return words.finding(
         raw, places, f"the {noun} uses the tensor map {at}, whose change was not {lacks} for the tensormap proxy",
@@ -114,7 +114,7 @@ def _fence(raw: RawFinding, places: Places) -> str:
     """The fence, at either of its two places."""
     shared = raw.detail["address"] >> SEGMENT_SHIFT == SHARED
     kind = "fence.proxy.async" if shared else "fence.proxy.async.global"
-    fence = words.spelled(places, raw.pc, kind)
+    fence = words.spell_instruction(places, raw.pc, kind)
     one, two = places.after(raw.other_pc, raw.pc), places.near(raw.pc, raw.other_pc)
     if raw.warp == raw.other_warp and raw.detail["other_cta"] == raw.cta and raw.other_pc == raw.pc:
         return f"add {fence} before {two}"

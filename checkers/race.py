@@ -28,21 +28,21 @@ from wsemu.checkers.conflict import (
     conflict,
     lane_range,
     step,
-    uncompared,
+    uncompared_note,
 )
 from wsemu.checkers.race_help import (
     atomics_between,
     between_ctas,
-    help_for,
-    meant,
+    intended_order,
     meeting,
     operation,
     overwritten,
     phase_lanes_help,
     polling,
+    race_help,
 )
 from wsemu.evidence.places import lanes_text
-from wsemu.evidence.readings import around, numbered, reading
+from wsemu.evidence.readings import around, format_steps, reading
 from wsemu.evidence.schedule import Witness
 from wsemu.model.effects import BRINGS, effects_of
 from wsemu.model.finding import Finding
@@ -91,9 +91,9 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     witness = None if trace is None else reading(places, trace, around(places, raw.cta, raw.detail["other_cta"]))
     found = conflict(raw, places, witness)
     if found.asynchronous:
-        return _of_copies(found, witness)
+        return _explain_copies(found, witness)
     if "other_lane" in raw.detail and found.same_cta:
-        return _of_lanes(found, witness)
+        return _explain_lanes(found, witness)
     if witness is not None and not witness.complete and None in (found.first.position, found.second.position):
         witness = None  # the trace ends before that
     where = ["" if found.same_cta else f" of CTA {places.cta(side.access.cta)}" for side in (found.first, found.second)]
@@ -112,27 +112,27 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         notes.append("nothing had been stored there when (1) loaded it: it holds arbitrary values until then")
     if overwritten(found, witness):
         notes.append(f"(1) may overwrite what {found.second.who} should load, which an earlier execution of (1) stored")
-    notes += uncompared(raw)
+    notes += uncompared_note(raw)
     return Finding(
         code=raw.code,
-        message=meant(found, witness).title(),
+        message=intended_order(found, witness).title(),
         sites=found.sites(found.first.who + where[0], found.second.who + where[1]),
         notes=notes,
-        help=help_for(found, witness),
+        help=race_help(found, witness),
         count=raw.count,
-        schedule=numbered(steps),
+        schedule=format_steps(steps),
         schedule_steps=len(steps),
         steps=steps,
     )
 
 
-def _of_lanes(found: Conflict, witness: Witness | None) -> Finding:
+def _explain_lanes(found: Conflict, witness: Witness | None) -> Finding:
     """The finding where a part of a warp has met a barrier: a barrier between the two may well order other lanes."""
     raw, places, first, second = found.raw, found.places, found.first, found.second
     one, two = lane_range(raw.detail["other_lane"], raw.detail["other_last"]), lanes_text(raw.lanes)
     ordered = (
         witness is not None
-        and witness.known(second.access.cta, second.access.warp, second.access.interval).get(first.access.warp, 0)
+        and witness.clock_at(second.access.cta, second.access.warp, second.access.interval).get(first.access.warp, 0)
         >= first.access.interval
     )
     warps = {side.access.warp for side in (first, second)}
@@ -148,17 +148,17 @@ def _of_lanes(found: Conflict, witness: Witness | None) -> Finding:
                 if witness is not None and witness.asynchronous and not ordered
                 else [_PHASE_LANES if places.asynchronous() else _BARRIER_LANES]
             ),
-            *uncompared(raw),
+            *uncompared_note(raw),
         ],
-        help=phase_lanes_help(found, witness) if ordered and places.asynchronous() else help_for(found, witness),
+        help=phase_lanes_help(found, witness) if ordered and places.asynchronous() else race_help(found, witness),
         count=raw.count,
-        schedule=numbered(steps),
+        schedule=format_steps(steps),
         schedule_steps=len(steps),
         steps=steps,
     )
 
 
-def _of_copies(found: Conflict, witness: Witness | None) -> Finding:
+def _explain_copies(found: Conflict, witness: Witness | None) -> Finding:
     """The finding where an asynchronous copy makes one of the accesses, or both."""
     raw, places, first, second = found.raw, found.places, found.first, found.second
     steps = [] if witness is None else _as_run(found, witness, {first.access.warp, raw.warp})
@@ -172,21 +172,21 @@ def _of_copies(found: Conflict, witness: Witness | None) -> Finding:
     return Finding(
         code=raw.code,
         message=message,
-        sites=found.sites(_lanes_of(found, 1), _lanes_of(found, 2)),
+        sites=found.sites(_access_lanes(found, 1), _access_lanes(found, 2)),
         notes=[
             f"the first byte in common is at `{found.element}`; nothing orders (1) before (2)",
             _landing(found),
-            *uncompared(raw),
+            *uncompared_note(raw),
         ],
         help=_wait_help(found),
         count=raw.count,
-        schedule=numbered(steps),
+        schedule=format_steps(steps),
         schedule_steps=len(steps),
         steps=steps,
     )
 
 
-def _lanes_of(found: Conflict, number: int) -> str:
+def _access_lanes(found: Conflict, number: int) -> str:
     """`warp 3, lane 0`: whose access it is, and who issued it."""
     raw, side = found.raw, found.first if number == 1 else found.second
     where = "" if found.same_cta else f" of CTA {found.places.cta(side.access.cta)}"
@@ -231,20 +231,20 @@ def _wait_help(found: Conflict) -> str:
         )
     kind = words.operation(places, one.pc)
     if kind in BRINGS:
-        wait = words.spelled(places, one.pc, "mbarrier.try_wait.parity")
+        wait = words.spell_instruction(places, one.pc, "mbarrier.try_wait.parity")
         return f"wait for the phase of its mbarrier ({wait}) before {there}, in {_reader(found)}"
     bulk = effects_of(kind).group == "bulk"
     reads = bulk and found.first.kind == READ
     family = "wgmma" if kind == "wgmma" else "cp.async.bulk" if bulk else "cp.async"
     group = f"{family}.wait_group{'.read' * reads}"
-    wait = words.spelled(places, one.pc, group, "0")
+    wait = words.spell_instruction(places, one.pc, group, "0")
     lanes = raw.detail.get("other_lane", -1), raw.detail.get("other_last", 31)
     alone = one.warp == two.warp and raw.lanes == 1 << max(lanes[0], 0) and lanes[0] == lanes[1]
     barrier = "" if alone else f", then a barrier that {found.second.who} passes before {there}"
     before = f" before {there}" if alone else ""
     program, commits = places.program, f"{'bulk' if bulk else 'cp.async'}.commit"
     several = sum(words.operation(places, pc) == commits for pc in range(len(program.code))) > 1
-    some = words.spelled(places, one.pc, group, "n")
+    some = words.spell_instruction(places, one.pc, group, "n")
     others = f", or {some} where n groups committed later may stay under way" if several and "(n)" in some else ""
     return f"{wait} in the thread that issued (1){before}{others}{barrier}; a group counts once it is committed"
 
@@ -262,7 +262,7 @@ def rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
     """First what is reported as a read before its write: that is to be mended before a write before its read."""
     witness = None if trace is None else reading(places, trace, around(places, raw.cta, raw.detail["other_cta"]))
     found = conflict(raw, places, witness)
-    right = found if found.asynchronous else meant(found, witness)
+    right = found if found.asynchronous else intended_order(found, witness)
     return 0 if right.hazard == "read-after-write" else 1
 
 
@@ -273,7 +273,7 @@ def _missing_edge(found: Conflict, witness: Witness) -> list[str]:
     """What (1)'s warp gave last and gives next, and when (2)'s warp takes it."""
     places, first, second = found.places, found.first, found.second
     one, two = first.access, second.access
-    given = witness.known(two.cta, two.warp, two.interval).get(one.warp, 0)
+    given = witness.clock_at(two.cta, two.warp, two.interval).get(one.warp, 0)
     last, following = witness.after(one.cta, one.warp, given), witness.next_barrier(one.cta, one.warp, one.interval)
     before = witness.last_barrier(two.cta, two.warp, two.interval)
     if not last and not following and not before and witness.complete:
@@ -282,7 +282,7 @@ def _missing_edge(found: Conflict, witness: Witness) -> list[str]:
     if last is not None:
         notes.append(f"last edge {first.who} -> {second.who}: {_edge(places, witness, last, two.warp)}, before (1)")
     elif not given:
-        notes.append(_no_return(found, witness))
+        notes.append(_one_way_note(found, witness))
     if following is not None:
         notes.append(_too_late(found, witness, following))
     elif witness.complete:
@@ -290,11 +290,11 @@ def _missing_edge(found: Conflict, witness: Witness) -> list[str]:
     return notes
 
 
-def _no_return(found: Conflict, witness: Witness) -> str:
+def _one_way_note(found: Conflict, witness: Witness) -> str:
     """Nothing leads from (1)'s warp to (2)'s warp; perhaps something leads the other way."""
     first, second = found.first, found.second
     one, two = first.access, second.access
-    given = witness.known(one.cta, one.warp, one.interval).get(two.warp, 0)
+    given = witness.clock_at(one.cta, one.warp, one.interval).get(two.warp, 0)
     back = witness.after(two.cta, two.warp, given)
     if back is None:
         return f"no edge leads from {first.who} to {second.who} before (2)"
@@ -303,7 +303,7 @@ def _no_return(found: Conflict, witness: Witness) -> str:
 
 def _edge(places: Places, witness: Witness, given: Event, warp: int) -> str:
     """`barrier 2 generation 0 (line 32 -> 23)`: where an operation gave, and where a warp took it."""
-    taken = witness.sync_of(given, warp)
+    taken = witness.matching_sync(given, warp)
     line = f"line {places.line(given.pc)}" + (f" -> {places.line(taken.pc)}" if taken else ", through other warps")
     return f"{operation(places, given)} ({line})"
 
@@ -314,7 +314,7 @@ def _too_late(found: Conflict, witness: Witness, following: Event) -> str:
     gives = "syncs on" if following.kind == "sync" else "arrives on"
     waits = "wait" if following.kind == "arrive_on" else "sync"
     text = f"after (1), {found.first.who} {gives} {operation(places, following)} (line {places.line(following.pc)})"
-    taken = witness.sync_of(following, second.access.warp)
+    taken = witness.matching_sync(following, second.access.warp)
     if taken is None:
         return f"{text}, on which {second.who} does not {waits}"
     return f"{text}, on which {second.who} {waits}s only after (2) (line {places.line(taken.pc)})"
@@ -332,19 +332,19 @@ def _schedule(found: Conflict, witness: Witness) -> list[Step]:
     first, second = (step(found, witness, number) for number in (1, 2))
     pair = (found.first, found.second)
     warps = {side.access.warp for side in pair}
-    if found.places.steered() or witness.asynchronous:
+    if found.places.depends_on_races() or witness.asynchronous:
         return _as_run(found, witness, warps)
     before = witness.before(*((side.access.cta, side.access.warp, side.access.interval) for side in pair))
     flag = atomics_between(found, witness)
     if flag is not None:
         between = [_atomic(found, witness, n) for n in flag]
         return [*witness.steps(before, lambda _: False, {}), first, *between, second]
-    if witness.counted(before, [(side.access.cta, side.access.warp) for side in pair]) is None:
+    if witness.count_in_order(before, [(side.access.cta, side.access.warp) for side in pair]) is None:
         return _as_run(found, witness, warps)  # recycled barriers: others must come before them too
     if not found.same_cta:
         return [*witness.steps(before, lambda _: False, {}), second, first]
     accesses = {
-        n: found.places.accessed(side.access.pc, side.access.address)
+        n: found.places.access_text(side.access.pc, side.access.address)
         for side in pair
         for n in witness.earlier(side.access, side.position)
     }
@@ -357,7 +357,7 @@ def _as_run(found: Conflict, witness: Witness, warps: set[int]) -> list[Step]:
     if one.position is None or two.position is None:
         return []
     names = {
-        n: found.places.accessed(side.access.pc, side.access.address)
+        n: found.places.access_text(side.access.pc, side.access.address)
         for n, side in ((one.position, one), (two.position, two))
     }
     return witness.as_run(one.position, two.position, names, lambda event: event.warp in warps)
@@ -365,5 +365,5 @@ def _as_run(found: Conflict, witness: Witness, warps: set[int]) -> list[Step]:
 
 def _atomic(found: Conflict, witness: Witness, position: int) -> Step:
     event = witness.events[position]
-    what = found.places.accessed(event.pc, event.place)
+    what = found.places.access_text(event.pc, event.place)
     return witness.step(event, position, "atomic", what=what, when=witness.iteration(position))

@@ -47,28 +47,28 @@ _POLLING = (
 
 def operation(places: Places, event: Event) -> str:
     if event.kind == "arrive_on":
-        return f"{words.named(places, event.place, event.pc)} phase {event.generation}"
+        return f"{words.quote_element(places, event.place, event.pc)} phase {event.generation}"
     return f"barrier {event.place} generation {event.generation}"
 
 
 def between_ctas(found: Conflict) -> str:
     """What orders CTAs of one cluster, or of a grid that meets; nothing where they are of two clusters."""
     places, one, two = found.places, found.first.access, found.second.access
-    if places.cluster_of(one.cta) != places.cluster_of(two.cta):
+    if places.cluster_index(one.cta) != places.cluster_index(two.cta):
         return ""
     what = "barrier.cluster" if places.together == "cluster" else "grid.sync"
-    sync = words.spelled(places, one.pc, what)
+    sync = words.spell_instruction(places, one.pc, what)
     return f"add {sync} {places.after(one.pc, two.pc)}, where every thread of the {places.together} passes"
 
 
-def help_for(found: Conflict, witness: Witness | None) -> str:
+def race_help(found: Conflict, witness: Witness | None) -> str:
     places, one, two = found.places, found.first.access, found.second.access
     if flag := witness and _flag(found, witness):
         return flag
     if polling(found):
         return _POLLING
     if found.narrow:
-        near = places.together == "cluster" and places.cluster_of(one.cta) == places.cluster_of(two.cta)
+        near = places.together == "cluster" and places.cluster_index(one.cta) == places.cluster_index(two.cta)
         return f"give both a scope that takes in the other's CTA: `{'.cluster' if near else '.gpu'}`"
     if not found.same_cta:
         if _is_one_element(found):
@@ -87,8 +87,8 @@ def help_for(found: Conflict, witness: Witness | None) -> str:
         return barrier + (_loaded_plainly(found) or "make it atomic, where any order will do")
     if one.pc == two.pc:
         return "give each warp its own element, let one warp alone store, or use an atomic"
-    if found.one_place or (found.one_text and found.swapped().onward):
-        if found.named:
+    if found.one_place or (found.one_text and found.exchange_sides().onward):
+        if found.names_element:
             return f"several warps update `{found.text}`: use `cuda.atomic`, or let one warp alone do it"
         return (
             f"where several warps update `{found.text}`, use `cuda.atomic`, or let one warp alone do it; else add "
@@ -96,12 +96,12 @@ def help_for(found: Conflict, witness: Witness | None) -> str:
         )
     if found.one_statement:
         return "keep the loaded value in a variable, add `cuda.syncthreads()` and store it after that"
-    right = meant(found, witness)
-    if words.executed(places, "mbarrier.arrive"):
+    right = intended_order(found, witness)
+    if words.executed_instructions(places, "mbarrier.arrive"):
         return _phase_help(right, witness)
-    if not named(places) and found.apart:
-        return _behind_each_other(found)
-    if not named(places):
+    if not has_partial_barriers(places) and found.apart:
+        return _split_branches_help(found)
+    if not has_partial_barriers(places):
         one, two = right.first.access, right.second.access
         return f"add `cuda.syncthreads()` {places.after(one.pc, two.pc)}, where every thread passes{right.again}"
     return _named_help(right, witness)
@@ -142,13 +142,13 @@ def _lacking(found: Conflict, witness: Witness, flag: tuple[int, int]) -> tuple[
     they are of other threads, and both are named."""
     enough = {"fence.gpu", "fence.sys", *(["fence.cta"] if found.same_cta else [])}
 
-    def fenced(access: Access, first: int | None, last: int | None) -> bool:
+    def is_fenced(access: Access, first: int | None, last: int | None) -> bool:
         between = witness.events[first:last]
         mine = [e for e in between if e.kind in enough and (e.cta, e.warp) == (access.cta, access.warp)]
         return any(not e.lanes or e.lanes & access.lanes for e in mine)
 
     one, two = found.first, found.second
-    lacks = not fenced(one.access, one.position, flag[0]), not fenced(two.access, flag[1], two.position)
+    lacks = not is_fenced(one.access, one.position, flag[0]), not is_fenced(two.access, flag[1], two.position)
     return lacks if any(lacks) else (True, True)
 
 
@@ -163,46 +163,46 @@ def overwritten(found: Conflict, witness: Witness | None) -> bool:
     if witness is None or found.hazard != "read-after-write" or not found.same_cta or found.onward:
         return False
     one, two = found.first.access, found.second.access
-    known = witness.known(two.cta, two.warp, two.interval).get(one.warp, 0)
+    known = witness.clock_at(two.cta, two.warp, two.interval).get(one.warp, 0)
     before = (witness.events[n] for n in witness.earlier(one, found.first.position))
     return any(e.interval <= known and witness.reaches(e, one.address) for e in before)
 
 
-def meant(found: Conflict, witness: Witness | None) -> Conflict:
+def intended_order(found: Conflict, witness: Witness | None) -> Conflict:
     """The two in the order in which they are meant, where that is not how they came."""
-    turned = overwritten(found, witness) or _passed(found) or _too_early(found)
-    turned = turned or (found.backward and not _carried(found, witness))
-    return found.swapped() if turned and found.same_cta else found
+    turned = overwritten(found, witness) or _barrier_already_between(found) or _too_early(found)
+    turned = turned or (found.backward and not _is_loop_carried(found, witness))
+    return found.exchange_sides() if turned and found.same_cta else found
 
 
 def _too_early(found: Conflict) -> bool:
     """(1) loads what nothing has written yet: (2) is to store it."""
     unwritten = {raw.pc for raw in found.places.outcome.findings if raw.code == "uninitialized-read"}
-    return found.hazard == "write-after-read" and not found.in_loop and found.first.access.pc in unwritten
+    return found.hazard == "write-after-read" and not found.share_a_loop and found.first.access.pc in unwritten
 
 
-def _passed(found: Conflict) -> bool:
+def _barrier_already_between(found: Conflict) -> bool:
     """A barrier stands between (1) and (2) already: the one that is missing stands between (2) and (1)."""
     if not found.same_cta or found.one_statement or found.one_place:
         return False
-    return found.parted and not found.swapped().parted
+    return found.barrier_on_every_path and not found.exchange_sides().barrier_on_every_path
 
 
-def _carried(found: Conflict, witness: Witness | None) -> bool:
+def _is_loop_carried(found: Conflict, witness: Witness | None) -> bool:
     """A loop around both leads from (1) to (2), which is in a later iteration of it."""
-    if witness is None or not found.in_loop:
-        return found.in_loop
+    if witness is None or not found.share_a_loop:
+        return found.share_a_loop
     done = [len(witness.earlier(side.access, side.position)) for side in (found.first, found.second)]
     return done[1] > done[0]
 
 
-def named(places: Places) -> bool:
+def has_partial_barriers(places: Places) -> bool:
     """Whether a program has barriers that count a part of the CTA."""
     code, count = places.program.code, FIELDS.index("b")
     return any(places.verb(pc) == "barrier" and code[pc, count] for pc in range(len(code)))
 
 
-def _behind_each_other(found: Conflict) -> str:
+def _split_branches_help(found: Conflict) -> str:
     """Two branches of one `if`, made into two with a barrier between them."""
     places, (one, two) = found.places, sorted((s.access.pc for s in (found.first, found.second)), key=found.places.line)
     text = f"put {places.near(two, one)} into an `if` of its own behind that of {places.near(one, two)}, and "
@@ -220,11 +220,11 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
     one, two = first.access, second.access
     there = places.near(two.pc, one.pc)
     following = witness.next_barrier(one.cta, one.warp, one.interval) if witness else None
-    taken = witness.sync_of(following, two.warp) if witness and following else None
+    taken = witness.matching_sync(following, two.warp) if witness and following else None
     last = witness.last_barrier(two.cta, two.warp, two.interval) if witness else None
     if following is not None and taken is not None:
-        if _is_behind(places, taken.pc, two.pc):
-            where = places.named(taken.pc, two.pc)
+        if _comes_later(places, taken.pc, two.pc):
+            where = places.line_text(taken.pc, two.pc)
             return f"sync on barrier {following.place} before {there}, not only {'on ' * (where[0] != '`')}{where}"
         if last is not None and last.place != following.place:
             return (
@@ -239,7 +239,7 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
             f"or let {first.who} arrive once less before {places.near(one.pc, two.pc)}"
         )
     if {first.role, second.role} == set(CALLS):
-        return _by_calls(found)
+        return _pattern_calls_help(found)
     kind = {"write-after-read": "an empty-buffer", "read-after-write": "a full-buffer"}.get(found.hazard, "a")
     text = (
         f"{first.who}: arrive on {kind} barrier {places.after(one.pc, two.pc)}; {second.who}: sync on it before {there}"
@@ -255,9 +255,9 @@ def _phase_help(found: Conflict, witness: Witness | None) -> str:
     one, two = first.access, second.access
     there = places.near(two.pc, one.pc)
     following = witness.next_barrier(one.cta, one.warp, one.interval) if witness else None
-    taken = witness.sync_of(following, two.warp) if witness and following else None
-    if following is not None and taken is not None and _is_behind(places, taken.pc, two.pc):
-        where = places.named(taken.pc, two.pc)
+    taken = witness.matching_sync(following, two.warp) if witness and following else None
+    if following is not None and taken is not None and _comes_later(places, taken.pc, two.pc):
+        where = places.line_text(taken.pc, two.pc)
         return f"wait for {operation(places, following)} before {there}, not only {'on ' * (where[0] != '`')}{where}"
     kind = {"write-after-read": "an empty-buffer", "read-after-write": "a full-buffer"}.get(found.hazard, "an")
     return (
@@ -276,14 +276,14 @@ def phase_lanes_help(found: Conflict, witness: Witness | None) -> str:
     """What lets one lane arrive, or wait, for all of its warp."""
     places, (one, two) = found.places, (found.first.access, found.second.access)
     gives = witness.next_barrier(one.cta, one.warp, one.interval) if witness else None
-    if gives is not None and gives.kind == "arrive_on" and not gives.lanes & _made_by(found, 1):
+    if gives is not None and gives.kind == "arrive_on" and not gives.lanes & _accessing_lanes(found, 1):
         line = places.near(gives.pc, two.pc)
         return (
             f"add {meeting(places, 'make (1)')} before {line}, where {lanes_text(gives.lanes)} of {found.first.who} "
             "arrives for it"
         )
     takes = witness.last_barrier(two.cta, two.warp, two.interval) if witness else None
-    if takes is not None and takes.kind == "await" and not takes.lanes & _made_by(found, 2):
+    if takes is not None and takes.kind == "await" and not takes.lanes & _accessing_lanes(found, 2):
         line = places.near(takes.pc, one.pc)
         who = f"{lanes_text(takes.lanes)} of {found.second.who}"
         return f"add {meeting(places, 'make (2)')} behind {line}, where {who} waits for all, or let each lane wait"
@@ -297,7 +297,7 @@ def meeting(places: Places, do: str) -> str:
     return f"`cuda.syncwarp()`{others}"
 
 
-def _made_by(found: Conflict, number: int) -> int:
+def _accessing_lanes(found: Conflict, number: int) -> int:
     """The lanes that made (1) or (2), as far as the finding has them."""
     raw = found.raw
     if number == 2:
@@ -305,13 +305,13 @@ def _made_by(found: Conflict, number: int) -> int:
     return (2 << raw.detail["other_last"]) - (1 << raw.detail["other_lane"])
 
 
-def _is_behind(places: Places, pc: int, other: int) -> bool:
+def _comes_later(places: Places, pc: int, other: int) -> bool:
     """Whether an instruction stands behind another one: by lines, or on one line in the order of the program."""
     line, beside = places.line(pc), places.line(other)
     return line > beside or (line == beside and pc > other)
 
 
-def _by_calls(found: Conflict) -> str:
+def _pattern_calls_help(found: Conflict) -> str:
     """The calls of transfer patterns that would order the two: those that are missing, or come too early."""
     places, one, two = found.places, found.first.access.pc, found.second.access.pc
     gives, waits = CALLS[found.first.role]
@@ -322,8 +322,8 @@ def _by_calls(found: Conflict) -> str:
         return give if waits in made else f"{give}; {wait}"
     if waits not in made:
         return wait
-    early = [pc for pc in made[gives] if not _is_behind(places, pc, one)]
-    late = [pc for pc in made[waits] if _is_behind(places, pc, two)]
+    early = [pc for pc in made[gives] if not _comes_later(places, pc, one)]
+    late = [pc for pc in made[waits] if _comes_later(places, pc, two)]
     if early:
         give += f", not before it {_on(places, early[-1], one)}"
     if late:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.checkers.conflict import ACCESSES
 from wsemu.evidence.places import lanes_text
-from wsemu.evidence.readings import around, numbered, reading
+from wsemu.evidence.readings import around, format_steps, reading
 from wsemu.evidence.schedule import Access
 from wsemu.model.finding import Finding
 from wsemu.model.isa import ATOMIC
@@ -76,7 +76,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         notes=[f"{more}the load may give the old value, whatever barrier or fence is between the two"],
         help=f"load {array} without `ptx.ld_nc`, or write to another array",
         count=raw.count,
-        schedule=numbered(steps),
+        schedule=format_steps(steps),
         schedule_steps=len(steps),
         steps=steps,
     )
@@ -88,10 +88,10 @@ def _schedule(load: Access, store: Access, witness: Witness) -> list[Step]:
     first, second = sorted(found)
     if second == len(witness.events):
         return []
-    named = {n: witness.places.accessed(found[n].pc, found[n].address) for n in (first, second)}
+    named = {n: witness.places.access_text(found[n].pc, found[n].address) for n in (first, second)}
     actors = {(access.cta, access.warp) for access in (load, store)}
 
-    def wanted(event: Event) -> bool:
+    def is_actor_event(event: Event) -> bool:
         return (event.cta, event.warp) in actors
 
-    return witness.as_run(first, second, named, wanted)
+    return witness.as_run(first, second, named, is_actor_event)

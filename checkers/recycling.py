@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence.places import CALLS
-from wsemu.evidence.readings import numbered, reading
+from wsemu.evidence.readings import format_steps, reading
 from wsemu.evidence.schedule import Access
 from wsemu.model.data import dataclass
 from wsemu.model.finding import Finding, with_role
@@ -83,7 +83,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     )
     return Finding(
         code=raw.code,
-        message=f"barrier {pair.barrier}{places.in_cta(raw.cta)}: {verb} of generation {g + 1} can be counted into "
+        message=f"barrier {pair.barrier}{places.cta_text(raw.cta)}: {verb} of generation {g + 1} can be counted into "
         f"generation {g}: {_missing(pair, places)}",
         sites=[
             places.site(raw.pc, f"(2) {pair.second_who} {verb}s, generation {g + 1}", cta=raw.cta, warp=raw.warp),
@@ -96,7 +96,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         notes=[late, then] if then else [late],
         help=_help(pair, places),
         count=raw.count,
-        schedule=numbered(steps),
+        schedule=format_steps(steps),
         schedule_steps=len(steps),
         steps=steps,
     )  # fmt: skip
@@ -128,8 +128,8 @@ def _schedule(pair: Pair, witness: Witness, places: Places) -> tuple[list[Step],
     at_first, at_second = (witness.endings.get((a.cta, a.warp, a.interval)) for a in (first, second))
     if at_first is None or at_second is None:
         return [], ""
-    before = _needed(pair, witness, at_second)
-    counted = None if witness.asynchronous else witness.counted([*before, at_second, at_first])
+    before = _required_operations(pair, witness, at_second)
+    counted = None if witness.asynchronous else witness.count_in_order([*before, at_second, at_first])
     warps = (first.warp, second.warp)
     if counted is None:  # counts differ, or another warp is held up: no more than the run itself
         return witness.as_run(at_first, at_second, {}, lambda e: e.warp in warps), ""
@@ -152,7 +152,7 @@ def _schedule(pair: Pair, witness: Witness, places: Places) -> tuple[list[Step],
     return steps, then
 
 
-def _needed(pair: Pair, witness: Witness, end: int) -> list[int]:
+def _required_operations(pair: Pair, witness: Witness, end: int) -> list[int]:
     """Where the barrier operations are that must come before (2), with (1) late: first those that happen before one of
     the two or complete the generation of (1), or else all that need not wait for (1)."""
     first, second, g = pair.first, pair.second, pair.generation
@@ -162,7 +162,7 @@ def _needed(pair: Pair, witness: Witness, end: int) -> list[int]:
     needed += [(e.cta, e.warp, e.interval) for e in (witness.events[n] for n in there)]
     before = sorted({*there, *witness.before(*needed)} & {*free})
     for choice in (before, free):
-        counted = witness.counted([*choice, end])
+        counted = witness.count_in_order([*choice, end])
         if counted is not None and counted[end].generation == g:
             return choice
     return before

@@ -88,7 +88,7 @@ def _is_traced(raw: RawFinding) -> bool:
     return getattr(module_of(CHECKER_OF[raw.code]), "TRACED", False)
 
 
-def traced(findings: list[RawFinding], places: Places) -> frozenset[int] | None:
+def instructions_to_trace(findings: list[RawFinding], places: Places) -> frozenset[int] | None:
     """The instructions whose executions a trace should hold; None where no finding asks for a trace."""
     asking = [raw for raw in findings if _is_traced(raw)]
     asked = {pc for raw in asking for pc in (raw.pc, raw.other_pc) if pc >= 0}
@@ -98,7 +98,7 @@ def traced(findings: list[RawFinding], places: Places) -> frozenset[int] | None:
     return frozenset(asked) if asking else None
 
 
-def folded(findings: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
+def drop_duplicates(findings: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
     """Without those that others report already: one cause is one finding."""
     for checker in dict.fromkeys(CHECKER_OF[raw.code] for raw in findings):
         fold = getattr(module_of(checker), "fold", None)
@@ -106,7 +106,7 @@ def folded(findings: list[RawFinding], places: Places, trace: Trace | None) -> l
     return findings
 
 
-def in_order(findings: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
+def sort_by_rank(findings: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
     """As they are shown: each code keeps its places, and has its findings there by rank."""
     ranks = {id(raw): _rank(raw, places, trace) for raw in findings}
     findings = sorted(findings, key=lambda raw: min(ranks[id(raw)], 0))

@@ -36,17 +36,17 @@ def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of an operation that only the mbarrier's own CTA may execute."""
     name, noun = words.mbarrier(raw, places), words.noun(places, raw.pc)
     if raw.detail["goal"] >= 0:
-        return _of_copy(raw, places, name, noun)
+        return _explain_copy(raw, places, name, noun)
     return words.finding(
         raw, places, f"{words.with_article(noun)} on {name} of another CTA, of rank {raw.detail['rank']}",
         f"{words.who(raw, places)} {words.does(places, raw.pc)} it",
         ["an H100 raises an illegal instruction (M20); the launch was stopped here"],
         "let that CTA do it itself; others may arrive there without a token, and name bytes: "
-        f"{words.spelled(places, raw.pc, 'mbarrier.arrive.shared::cluster')}",
+        f"{words.spell_instruction(places, raw.pc, 'mbarrier.arrive.shared::cluster')}",
     )  # fmt: skip
 
 
-def _of_copy(raw: RawFinding, places: Places, name: str, noun: str) -> Finding:
+def _explain_copy(raw: RawFinding, places: Places, name: str, noun: str) -> Finding:
     """The finding of a copy that credits an mbarrier elsewhere."""
     rank, goal = raw.detail["rank"], raw.detail["goal"]
     return words.finding(

@@ -35,7 +35,7 @@ CURES = {
 
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of two stores of one value that nothing orders."""
-    at = words.named(places, raw.detail["address"], raw.pc)
+    at = words.quote_element(places, raw.detail["address"], raw.pc)
     one, two = words.other(raw, places), places.who(raw.cta, raw.warp)
     who = f"lanes of {two}" if one == two else f"{one} and {two}"
     copy = words.noun(places, raw.pc) if words.operation(places, raw.pc) in PUTS else "store"

@@ -36,10 +36,10 @@ CURES = {
 
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of a register count, or of who executes it."""
-    return _repeated(raw, places) if raw.code == "setmaxnreg-repeated" else _misuse(raw, places)
+    return _explain_repeated(raw, places) if raw.code == "setmaxnreg-repeated" else _misuse(raw, places)
 
 
-def _repeated(raw: RawFinding, places: Places) -> Finding:
+def _explain_repeated(raw: RawFinding, places: Places) -> Finding:
     count = raw.detail["count"]
     return words.finding(
         raw, places,
@@ -60,7 +60,7 @@ def _misuse(raw: RawFinding, places: Places) -> Finding:
     elif d["what"] == 1:
         wrong = "fewer than" if more else "more than"
         message = f"{who} {asks}, {wrong} the {d['present']} that it has"
-        other = words.spelled(places, raw.pc, f"setmaxnreg.{'dec' if more else 'inc'}", str(d["count"]))
+        other = words.spell_instruction(places, raw.pc, f"setmaxnreg.{'dec' if more else 'inc'}", str(d["count"]))
         note = f"it has {d['present']} {_since(places, raw.pc, d['present'])}; PTX leaves this undefined"
         help_ = f"use {other}, if that is meant; or give a count {'above' if more else 'below'} that"
     elif d["what"] == 2:
@@ -86,8 +86,8 @@ def _misuse(raw: RawFinding, places: Places) -> Finding:
 
 def _since(places: Places, pc: int, present: int) -> str:
     """Where a warp got as many registers: `since line 8`."""
-    before = [other for other in words.executed(places, "setmaxnreg.inc", "setmaxnreg.dec")
-              if other != pc and _asked(places, other) == present]  # fmt: skip
+    before = [other for other in words.executed_instructions(places, "setmaxnreg.inc", "setmaxnreg.dec")
+              if other != pc and _requested_registers(places, other) == present]  # fmt: skip
     if present == places.program.registers or not before:
         return "since the launch"
     return f"since {places.near(before[0], pc)}"
@@ -137,12 +137,13 @@ def account(places: Places) -> str:
         return ""
     counts, beside = _counts(places), next(iter(waits.values()))
     texts = [
-        f"{places.near(pc, beside)} {'asks for' if _is(places, pc, 'inc') else 'keeps'} {_asked(places, pc)}"
+        f"{places.near(pc, beside)} {'asks for' if _is(places, pc, 'inc') else 'keeps'} "
+        f"{_requested_registers(places, pc)}"
         for pc in sorted(counts)
     ]
     warps, registers = len(places.outcome.warps), places.program.registers
     asking = sum(n for pc, n in counts.items() if pc in waits.values())
-    others = sum(_asked(places, pc) * n for pc, n in counts.items() if pc not in waits.values())
+    others = sum(_requested_registers(places, pc) * n for pc, n in counts.items() if pc not in waits.values())
     others += registers * (warps - sum(counts.values()))
     room = (registers * warps - others) // asking // 8 * 8
     fits = f": {room} there would fit" if registers < room and len(set(waits.values())) == 1 else ""
@@ -154,19 +155,21 @@ def givers(places: Places) -> list[Site]:
     if not budget(places).startswith("needs"):
         return []
     gives = [pc for pc in _counts(places) if _is(places, pc, "dec")]
-    return [places.site(pc, f"keeps {_asked(places, pc)} registers a thread", primary=False) for pc in gives]
+    return [
+        places.site(pc, f"keeps {_requested_registers(places, pc)} registers a thread", primary=False) for pc in gives
+    ]
 
 
 def remedy(places: Places, pc: int) -> str:
     """What lets warps go on that wait for registers."""
-    give = words.spelled(places, pc, "setmaxnreg.dec", "count")
+    give = words.spell_instruction(places, pc, "setmaxnreg.dec", "count")
     return (
         f"let other warpgroups give registers first, with {give}, before they wait or end, or ask for fewer: the "
         "counts of all warpgroups together must not be more than at the launch"
     )
 
 
-def _asked(places: Places, pc: int) -> int:
+def _requested_registers(places: Places, pc: int) -> int:
     return int(places.program.code[pc, 6])
 
 

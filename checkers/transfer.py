@@ -72,11 +72,11 @@ def examine(run: Run, places: Places) -> list[Finding]:
         return _explain(run, places, wrong)
     strays = any(kind == "store" and not _into_destination(run, places, pc) for pc, kind, _ in accesses)
     if not (wrong.size or stored != np.count_nonzero(wanted) or strays):
-        return _by_bytes(run, places) if any(size < 4 for *_, size in accesses) else []
+        return _check_bytes(run, places) if any(size < 4 for *_, size in accesses) else []
     return _explain(run, places, wrong)
 
 
-def _by_bytes(run: Run, places: Places) -> list[Finding]:
+def _check_bytes(run: Run, places: Places) -> list[Finding]:
     """Accesses of less than a word: three more runs number each byte of the source, one byte of the number each."""
     for plane in range(3):
         again = run.again(plane, places.outcome.arch)
@@ -117,11 +117,11 @@ def _explain(run: Run, places: Places, wrong: np.ndarray) -> list[Finding]:
     missing = np.flatnonzero(wanted & (times == 0))
     misplaced = np.setdiff1d(wrong[wanted[wrong]], missing)
     if missing.size or misplaced.size:
-        findings.append(_missed(run, places, missing, misplaced))
+        findings.append(_missed_finding(run, places, missing, misplaced))
     if again:
-        findings.append(_duplicated(run, places, again, int(((times > 1) & wanted).sum())))
+        findings.append(_duplicated_finding(run, places, again, int(((times > 1) & wanted).sum())))
     if spilled:
-        findings.append(_spilled(run, places, spilled))
+        findings.append(_spilled_finding(run, places, spilled))
     return findings
 
 
@@ -155,7 +155,7 @@ def _bytes(count: int) -> str:
     return f"{count:,} byte{'s' * (count != 1)}"
 
 
-def _missed(run: Run, places: Places, missing: np.ndarray, misplaced: np.ndarray) -> Finding:
+def _missed_finding(run: Run, places: Places, missing: np.ndarray, misplaced: np.ndarray) -> Finding:
     job = run.job
     total = sum(size for _, _, size in job.moves)
     notes = []
@@ -194,7 +194,7 @@ def _origin(run: Run, byte: int) -> str:
     return f"byte {came} of the source, where byte {expected} belongs"
 
 
-def _duplicated(run: Run, places: Places, again: Sequence[tuple[Stored, int]], count: int) -> Finding:
+def _duplicated_finding(run: Run, places: Places, again: Sequence[tuple[Stored, int]], count: int) -> Finding:
     store, byte = again[0]
     label = f"stored again by {_who(store)}"
     return Finding(
@@ -207,7 +207,7 @@ def _duplicated(run: Run, places: Places, again: Sequence[tuple[Stored, int]], c
     )
 
 
-def _spilled(run: Run, places: Places, spilled: Sequence[Stored]) -> Finding:
+def _spilled_finding(run: Run, places: Places, spilled: Sequence[Stored]) -> Finding:
     store = spilled[0]
     at = _offset(run, places, store) - run.job.first_dst
     label = f"{_bytes(store.size)} stored by {_who(store)}, {at} bytes from where the destination begins"

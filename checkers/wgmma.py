@@ -37,7 +37,7 @@ CURES = {
 
 def explain(raw: RawFinding, places: Places) -> Finding:
     """The finding of registers, or of warps apart."""
-    explained = {"wgmma-register": _register, "wgmma-unfenced": _unfenced, "wgmma-divergence": _divergence}
+    explained = {"wgmma-register": _register, "wgmma-unfenced": _explain_unfenced, "wgmma-divergence": _divergence}
     return explained[raw.code](raw, places)
 
 
@@ -50,7 +50,7 @@ def fold(findings: list[RawFinding], places: Places, trace: Trace | None) -> lis
     return [raw for raw in findings if raw.code != "wgmma-register" or first[raw.detail["mark"]] == raw.pc]
 
 
-def _marked(places: Places, operation: str, mark: int) -> int:
+def _first_marked(places: Places, operation: str, mark: int) -> int:
     """The first instruction with a mark."""
     code = places.program.code
     return next(pc for pc in range(len(code)) if code[pc, 0] == OPCODE[operation] and int(code[pc, 6]) & mark)
@@ -58,7 +58,7 @@ def _marked(places: Places, operation: str, mark: int) -> int:
 
 def _register(raw: RawFinding, places: Places) -> Finding:
     who = words.who(raw, places)
-    source = _marked(places, "wgmma.track", raw.detail["mark"]) - 1
+    source = _first_marked(places, "wgmma.track", raw.detail["mark"]) - 1
     raw = replace(raw, other_pc=source, other_warp=raw.warp)
     return words.finding(
         raw, places, "registers of a `wgmma` are used while it is under way", f"{who} uses its registers",
@@ -68,7 +68,7 @@ def _register(raw: RawFinding, places: Places) -> Finding:
     )  # fmt: skip
 
 
-def _unfenced(raw: RawFinding, places: Places) -> Finding:
+def _explain_unfenced(raw: RawFinding, places: Places) -> Finding:
     return words.finding(
         raw, places, "a `wgmma` uses registers that no `wgmma.fence` has ordered since they were used last",
         f"by {words.who(raw, places)}",

@@ -80,7 +80,7 @@ def with_article(words: str) -> str:
     return f"{'an' if words[:1] in 'aeiou8' else 'a'} {words}"
 
 
-def spelled(places: Places, pc: int, instruction: str, arguments: str = "") -> str:
+def spell_instruction(places: Places, pc: int, instruction: str, arguments: str = "") -> str:
     """Return an instruction as the file of another one would name it: `ptx.fence_proxy_async()`, `__syncwarp()` or
     `fence.proxy.async`."""
     if places.span(pc).file.endswith(CUDA):
@@ -93,10 +93,10 @@ def spelled(places: Places, pc: int, instruction: str, arguments: str = "") -> s
 
 def mbarrier(raw: RawFinding, places: Places) -> str:
     """The mbarrier of a finding, as the user's array and index: `full[1]`."""
-    return named(places, raw.detail["address"], raw.pc)
+    return quote_element(places, raw.detail["address"], raw.pc)
 
 
-def named(places: Places, address: int, pc: int) -> str:
+def quote_element(places: Places, address: int, pc: int) -> str:
     return f"`{places.element(address, pc)}`"
 
 
@@ -139,7 +139,7 @@ def lacking(bytes_: int, arrivals: int) -> str:
     return ", and ".join([*texts, *([f"{amount(-bytes_)} too many have come"] if bytes_ < 0 else [])])
 
 
-def executed(places: Places, *operations: str) -> list[int]:
+def executed_instructions(places: Places, *operations: str) -> list[int]:
     """The instructions of a program with these operations that were executed."""
     counts = places.outcome.executions
     return [
@@ -198,11 +198,11 @@ def origin_notes(places: Places, address: int, pc: int, shown: Iterable[int] = (
     texts, lines_ = [], {*shown}
     if places.line(init) not in lines_ and effects_of(operation(places, pc)).event != "init":
         texts.append(f"is initialized {_at(places, init, pc)}, with {amount(count, 'arrival')} a phase")
-    expects = [p for p in executed(places, *_EXPECTING) if _expects(places, p, address)]
+    expects = [p for p in executed_instructions(places, *_EXPECTING) if _expects(places, p, address)]
     expects = [p for p in expects if places.line(p) not in lines_]
     if expects:
         texts.append(f"expects bytes on {lines(places, expects, pc)}")
-    return [f"{named(places, address, pc)} {' and '.join(texts)}"] if texts else []
+    return [f"{quote_element(places, address, pc)} {' and '.join(texts)}"] if texts else []
 
 
 def _at(places: Places, pc: int, other: int) -> str:

@@ -70,10 +70,10 @@ class CudaDMAHalo(Transfer):
         super().__post_init__()
         rules.integers(self, "element_bytes", "tile_x", "tile_y", "radius", "src_pitch")
         rules.flag(self, "corners")
-        rules.one_of(self, "element_bytes", _ELEMENT_BYTES)
+        rules.check_choice(self, "element_bytes", _ELEMENT_BYTES)
         for name in ("tile_x", "tile_y"):
             rules.multiple(self, name, 1)
-        rules.one_of(self, "radius", range(1, _MOST_RADIUS + 1))
+        rules.check_choice(self, "radius", range(1, _MOST_RADIUS + 1))
         rules.stride(self, "src_pitch", self.alignment)
         for name, elements in (("radius", self.radius), ("tile_x", self.tile_x)):
             if elements * self.element_bytes % self.alignment:

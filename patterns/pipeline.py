@@ -53,7 +53,7 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         rules.integers(self, "stages", "producers", "consumers")
-        rules.one_of(self, "engine", rules.ENGINES)
+        rules.check_choice(self, "engine", rules.ENGINES)
         for name in ("stages", "producers", "consumers"):
             if not 1 <= getattr(self, name) <= rules.MOST_THREADS:
                 raise UsageError(f"{name} is {getattr(self, name)}: give 1 to {rules.MOST_THREADS}")

@@ -44,7 +44,7 @@ def stride(pattern: object, name: str, alignment: int) -> None:
         raise UsageError(f"{name} is {value}: give a multiple of alignment, {alignment} bytes, such as {near}")
 
 
-def one_of(pattern: object, name: str, choices: Iterable[Any]) -> None:
+def check_choice(pattern: object, name: str, choices: Iterable[Any]) -> None:
     """One of a few values."""
     value = getattr(pattern, name)
     if value not in tuple(choices):

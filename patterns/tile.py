@@ -41,7 +41,7 @@ class CudaDMATile(Transfer):
         object.__setattr__(self, "engine", "bulk")
         super().__post_init__()
         rules.integers(self, "rows", "row_bytes")
-        rules.one_of(self, "swizzle", SWIZZLES)
+        rules.check_choice(self, "swizzle", SWIZZLES)
         rules.multiple(self, "row_bytes", rules.BULK)
         if not 1 <= self.rows <= MOST_ROWS:
             raise UsageError(f"rows is {self.rows}: give 1 to {MOST_ROWS}")

@@ -188,16 +188,16 @@ class Transfer(CudaDMA):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        rules.one_of(self, "engine", rules.ENGINES)
+        rules.check_choice(self, "engine", rules.ENGINES)
         if self.bulk:
             object.__setattr__(self, "alignment", rules.BULK)
             object.__setattr__(self, "bytes_per_thread", 0)
         rules.integers(self, "alignment", "bytes_per_thread")
-        rules.one_of(self, "alignment", ptx.ACCESS_WIDTHS)
+        rules.check_choice(self, "alignment", ptx.ACCESS_WIDTHS)
         if self.bytes_per_thread:
             rules.multiple(self, "bytes_per_thread", self.alignment, "the alignment")
-        rules.one_of(self, "load", ptx.LOAD_QUALIFIERS)
-        rules.one_of(self, "store", ptx.STORE_QUALIFIERS)
+        rules.check_choice(self, "load", ptx.LOAD_QUALIFIERS)
+        rules.check_choice(self, "store", ptx.STORE_QUALIFIERS)
         object.__setattr__(self, "bytes_per_thread", self.register_bytes)
         if self.asynchronous:
             self._check_engine()

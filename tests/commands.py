@@ -27,7 +27,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from wsemu.cli import main
-from wsemu.frontend.python.source import _of_code
+from wsemu.frontend.python.source import _code_source
 from wsemu.host import takeover  # noqa: F401 - its hook is there before they are first put back
 from wsemu.launch import hooks
 from wsemu.machine.build import COMPILING
@@ -148,7 +148,7 @@ def _restored(argv: list[str], environment: dict[str, str]) -> Iterator[None]:
 def _forget_sources() -> None:
     """What is known of files by their names: `program.py` of another folder is another file."""
     linecache.clearcache()
-    _of_code.cache_clear()
+    _code_source.cache_clear()
 
 
 def _forget_modules(before: Mapping[str, object]) -> None:

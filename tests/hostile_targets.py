@@ -13,7 +13,7 @@ from unittest import mock
 from tests.malformed import Input, as_json, mutated
 from tests.malformed_launches import ARGUMENTS, FILES, LINKS, SEEDS, changed_argument, launch_tree, lay_out
 from wsemu.app import ptx_launch
-from wsemu.app.launch_file import LaunchFile, linked, ptx_of
+from wsemu.app.launch_file import LaunchFile, linked_files, ptx_file
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.errors import KernelError, UsageError
 
@@ -79,17 +79,17 @@ def launch(data: bytes) -> None:
     with _confined():
         read = LaunchFile.read(file)
         ptx_launch.Options.read(read.options(file, {}).words())
-        module = load_ptx(ptx_of(file, read), *linked(file, read))
+        module = load_ptx(ptx_file(file, read), *linked_files(file, read))
         for number, (name, text) in enumerate(read.set.items()):
             ptx_launch.setting(f"{name}={text}", number, file.parent)
-        ptx_launch.arguments_of(read.args, file.parent)
+        ptx_launch.parse_arguments(read.args, file.parent)
         assert isinstance(module.name, str)
 
 
 def argument(data: bytes) -> None:
     """Read the arguments of a launch, a line each."""
     with _confined():
-        ptx_launch.arguments_of(data.decode("utf-8", "replace").split("\n"), _here[-1])
+        ptx_launch.parse_arguments(data.decode("utf-8", "replace").split("\n"), _here[-1])
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {"launch": launch, "argument": argument}

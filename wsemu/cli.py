@@ -24,9 +24,9 @@ def main() -> None:
     try:
         _command()
     except KeyboardInterrupt:
-        sys.exit(_interrupted())
+        sys.exit(_report_interrupt())
     except Exception as error:
-        code = _unexpected(error)
+        code = _report_unexpected_error(error)
         _drop_output()
         sys.exit(code)
 
@@ -71,7 +71,7 @@ def _check(name: str, file: str, *arguments: str) -> int:
         return 1
 
 
-def _interrupted() -> int:
+def _report_interrupt() -> int:
     """Say that a command was interrupted where it does not say more itself, such as while it loads."""
     with contextlib.suppress(Exception):
         print("interrupted", file=sys.stderr)
@@ -79,12 +79,12 @@ def _interrupted() -> int:
     return 130
 
 
-def _unexpected(error: Exception) -> int:
+def _report_unexpected_error(error: Exception) -> int:
     """Say what went wrong, also where a program has changed Python itself."""
     try:
         from wsemu.app import commands
 
-        return commands.unexpected(error)
+        return commands.report_unexpected_error(error)
     except Exception:
         os.write(2, b"internal error: nothing works any more: did the program change Python itself?\n")
         return 4

@@ -151,7 +151,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
     stack = early_config.stash[_TAKEN] = ExitStack()
     stack.enter_context(takeover.numba_cuda())
-    stack.enter_context(takeover.inherited())
+    stack.enter_context(takeover.propagating_to_subprocesses())
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -162,11 +162,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     names = ", ".join(f"{name}=..." for name in OPTIONS)
     config.addinivalue_line("markers", f"wsemu({names}): settings for the launches of a test")
-    given = {name: value for name in OPTIONS if (value := _given(config, name)) is not None}
-    config.stash[_CHOSEN] = _chosen(config, given) if given or _has_table(config.rootpath) else None
+    given = {name: value for name in OPTIONS if (value := _option_or_ini(config, name)) is not None}
+    config.stash[_CHOSEN] = _resolve_settings(config, given) if given or _has_table(config.rootpath) else None
 
 
-def _given(config: pytest.Config, name: str) -> Any:
+def _option_or_ini(config: pytest.Config, name: str) -> Any:
     """What the command line says of a setting, else pytest's configuration; None: nothing."""
     value = config.getoption(f"wsemu_{name}")
     try:
@@ -187,9 +187,9 @@ def _has_table(folder: Path) -> bool:
     return False
 
 
-def _chosen(config: pytest.Config, given: Mapping[str, Any]) -> _Chosen | None:
+def _resolve_settings(config: pytest.Config, given: Mapping[str, Any]) -> _Chosen | None:
     """What the project's pyproject.toml and these options say; pytest.UsageError where that is wrong."""
-    from wsemu.app.config import checked
+    from wsemu.app.config import parse_table
     from wsemu.app.pyproject import find
     from wsemu.model.errors import UsageError
 
@@ -197,14 +197,14 @@ def _chosen(config: pytest.Config, given: Mapping[str, Any]) -> _Chosen | None:
         path, table = find(config.rootpath / "pyproject.toml")
         if path is None and not given:
             return None
-        checked(table, f"{path}: [tool.wsemu]")
-        table = {**table, **_hyphenated(given)}
-        return _Chosen(path, table, checked(table, "wsemu's options of pytest:").settings(path))
+        parse_table(table, f"{path}: [tool.wsemu]")
+        table = {**table, **_hyphenate_names(given)}
+        return _Chosen(path, table, parse_table(table, "wsemu's options of pytest:").settings(path))
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
 
 
-def _hyphenated(given: Mapping[str, Any]) -> dict[str, Any]:
+def _hyphenate_names(given: Mapping[str, Any]) -> dict[str, Any]:
     """Names as in `[tool.wsemu]`, and lists."""
     return {
         name.replace("_", "-"): list(value) if isinstance(value, (tuple, set, frozenset)) else value
@@ -212,7 +212,7 @@ def _hyphenated(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _marked(item: pytest.Item) -> dict[str, Any]:
+def _marker_settings(item: pytest.Item) -> dict[str, Any]:
     """What the markers of a test say, the closest one first."""
     from wsemu.model.errors import UsageError
 
@@ -225,17 +225,17 @@ def _marked(item: pytest.Item) -> dict[str, Any]:
     return said
 
 
-def _settings_of(item: pytest.Item) -> Settings | None:
+def _test_settings(item: pytest.Item) -> Settings | None:
     """What holds for the launches of a test; None where nothing was said."""
     chosen = item.config.stash.get(_CHOSEN, None)
     if item.get_closest_marker("wsemu") is None:
         return chosen.settings if chosen else None
-    from wsemu.app.config import checked
+    from wsemu.app.config import parse_table
     from wsemu.model.errors import UsageError
 
     path, table = (chosen.path, chosen.table) if chosen else (None, {})
     try:
-        return checked({**table, **_hyphenated(_marked(item))}, "the marker wsemu:").settings(path)
+        return parse_table({**table, **_hyphenate_names(_marker_settings(item))}, "the marker wsemu:").settings(path)
     except UsageError as error:
         message = str(error)
     pytest.fail(message, pytrace=False)
@@ -250,7 +250,7 @@ def _trial() -> Any:
     return trials.running[-1] if trials is not None and trials.running else None
 
 
-def _in_force(item: pytest.Item) -> AbstractContextManager[object]:
+def _using_settings(item: pytest.Item) -> AbstractContextManager[object]:
     """The settings of a test hold inside."""
     chosen = item.stash.get(_SETTINGS, None)
     if chosen is None:
@@ -266,23 +266,23 @@ def _in_force(item: pytest.Item) -> AbstractContextManager[object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
-    item.stash[_SETTINGS] = _settings_of(item)
+    item.stash[_SETTINGS] = _test_settings(item)
     recording = sys.modules.get("wsemu.host.recorder")
     if recording is not None:  # streams of another test are those of another program
         recording.recorder.reset()
-    with _in_force(item):
+    with _using_settings(item):
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    with _in_force(item):
+    with _using_settings(item):
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
-    with _in_force(item):
+    with _using_settings(item):
         return (yield)
 
 
@@ -342,7 +342,7 @@ def pytest_runtest_makereport(
     report = yield
     if call.when == "call" and trial is None:
         item.stash[_PASSED] = report.passed
-    kept = [line for error in ours if (line := _kept(error, item))]
+    kept = [line for error in ours if (line := _example_text(error, item))]
     report.sections.extend(("wsemu: keep this example", line) for line in kept)
     return report
 
@@ -367,7 +367,7 @@ def _failures(raised: pytest.ExceptionInfo[BaseException] | None) -> list[Any]:
     return [error for error in leaves(raised.value) if isinstance(error, errors.CheckFailed)]
 
 
-def _kept(error: BaseException, item: pytest.Item) -> str:
+def _example_text(error: BaseException, item: pytest.Item) -> str:
     """`@example(...)` for the parameters with which a test of Hypothesis failed."""
     from wsemu.campaign.falsified import decorator, given_names, parameters
 

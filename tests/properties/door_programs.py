@@ -392,7 +392,7 @@ def numba_door(program: Program) -> Door:
     except (NumbaError, CoreError) as error:
         return Door((), "", (), str(error), True)
     code = wsemu.load_ptx(made.ptx).only()
-    return _through(lambda arguments: wsemu.check(code, 1, THREADS, offline.passed(arguments)), given)
+    return _through(lambda arguments: wsemu.check(code, 1, THREADS, offline.pack_arguments(arguments)), given)
 
 
 class Compared(NamedTuple):

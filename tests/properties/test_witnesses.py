@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu.evidence.readings import numbered
+from wsemu.evidence.readings import format_steps
 from wsemu.launch.hooks import starting
 from wsemu.launch.replay.run import follow
 from wsemu.model.bound import Bound
@@ -52,7 +52,10 @@ def replayed(make: Callable[[int], wsemu.Report], seed: int) -> Counter[str]:
     codes: Counter[str] = Counter()
     for finding in report.errors:
         replay = follow(bound[0], finding.code, finding.steps)
-        assert replay.end == "fault" or numbered(replay.steps) == numbered(finding.steps), (seed, finding.message)
+        assert replay.end == "fault" or format_steps(replay.steps) == format_steps(finding.steps), (
+            seed,
+            finding.message,
+        )
         codes[finding.code] += 1
     return codes
 

@@ -11,7 +11,7 @@ import wsemu
 from wsemu import UsageError, cuda, ptx
 from wsemu.model.arch import ARCHS, DEFAULT, LATEST, Arch, Multiprocessor, arch_of, number_of
 from wsemu.model.launch_shape import configure
-from wsemu.model.residency import held
+from wsemu.model.residency import ctas_per_multiprocessor
 
 if TYPE_CHECKING:
     from wsemu.model.settings import Engine
@@ -72,4 +72,4 @@ def test_a_new_row_is_all_that_an_architecture_needs(later: str, engine: Engine)
         wsemu.check(summed, 2, 32, (np.zeros(32, np.float32),), arch=later, cluster=2)
     with pytest.raises(wsemu.KernelError, match="need sm_90 or later, and this launch is for sm_87"):
         wsemu.check(elected, 1, 32, (np.zeros(32, np.float32),), arch=later)
-    assert held(later, 512, 0) == (3, "threads")
+    assert ctas_per_multiprocessor(later, 512, 0) == (3, "threads")

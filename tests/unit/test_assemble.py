@@ -15,7 +15,7 @@ from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Phi, 
 from wsemu.model.isa import FIELDS, LANES, NAMES, OPERATIONS, ROW, SEGMENT_SHIFT, SIZE
 from wsemu.model.program import Parameter, Program, Span
 from wsemu.reference import run as reference
-from wsemu.reference.arithmetic import semantics, unsigned
+from wsemu.reference.arithmetic import semantics, to_unsigned
 
 OUT = 3 << SEGMENT_SHIFT
 
@@ -622,4 +622,4 @@ def test_long_programs_assemble_in_linear_time() -> None:
     program = assemble(straight_line(20_000))
     assert len(program.code) > 20_000
     assert time.perf_counter() - start < 10
-    assert unsigned(-1, 8) == 255
+    assert to_unsigned(-1, 8) == 255

@@ -12,7 +12,7 @@ import pytest
 import wsemu
 from tests.commands import wsemu as command
 from tests.unit.ptx_instructions import module, statements
-from wsemu.frontend.ptx.availability import Requirement, needs_of, target_of
+from wsemu.frontend.ptx.availability import Requirement, instruction_requirement, parse_target
 from wsemu.frontend.ptx.parser import parse_file
 from wsemu.frontend.ptx.syntax import Block, Instruction
 
@@ -43,7 +43,7 @@ def instructions(block: Block) -> list[Instruction]:
 
 
 def has(target: str, need: Requirement) -> bool:
-    found = target_of(target)
+    found = parse_target(target)
     assert found is not None
     return found.has(need)
 
@@ -56,7 +56,7 @@ def test_the_table_has_what_ptxas_answers():
             continue
         body = parse_file(module([text], "sm_100a", "9.0"), "k.ptx").functions["k"].body
         assert body is not None
-        needs = [needs_of(instruction) for instruction in instructions(body)]
+        needs = [instruction_requirement(instruction) for instruction in instructions(body)]
         found = [t for t in TARGETS if all(has(t, need) for need in needs)]
         first = max(need.version for need in needs)
         if found != targets or max(first, FIRST) != max(version, FIRST):

@@ -389,9 +389,9 @@ def test_output_that_cannot_be_written(tmp_path, where, code, words):
 def test_an_error_outside_of_a_program_is_told(capsys):
     with pytest.raises(ValueError, match="odd") as raised:
         raise ValueError("odd \x1b[2J")
-    assert commands.unexpected(raised.value) == 4
+    assert commands.report_unexpected_error(raised.value) == 4
     assert re.match(r"internal error: ValueError: odd .\[2J \(test_cli\.py:\d+\)\n", capsys.readouterr().err)
-    assert commands.unexpected(FileNotFoundError(2, "No such file or directory", "gone")) == 2
+    assert commands.report_unexpected_error(FileNotFoundError(2, "No such file or directory", "gone")) == 2
     assert capsys.readouterr().err == "error: `gone`: No such file or directory\n"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wsemu.app import pyproject
-from wsemu.app.chosen import Chosen, configured
+from wsemu.app.chosen import Chosen, resolve_settings
 from wsemu.app.config import Configuration, Suppress
 from wsemu.launch.hooks import observers
 from wsemu.model import settings
@@ -92,7 +92,7 @@ def reports(file: Path) -> list[Report]:
     found: list[Report] = []
     observers.append(found.append)
     try:
-        with settings.using(configured(file, {})[1]):
+        with settings.using(resolve_settings(file, {})[1]):
             runpy.run_path(str(file), run_name="__main__")
     finally:
         observers.remove(found.append)
@@ -124,7 +124,7 @@ def test_the_keys_are_those_of_the_pytest_plugin():
 
 
 def test_every_key_counts(program):
-    chosen, held = configured(program(VALID), {})
+    chosen, held = resolve_settings(program(VALID), {})
     assert (held.arch, held.fma, held.budget, held.lockstep) == ("sm_80", False, 1_000_000, True)
     assert held.checkers == {"race", "bank-conflict"}
     assert held.fail_on == {"uncoalesced"}
@@ -136,12 +136,12 @@ def test_every_key_counts(program):
 
 
 def test_the_defaults_are_those_of_a_launch(program):
-    assert configured(program(""), {})[1] == settings.Settings()
+    assert resolve_settings(program(""), {})[1] == settings.Settings()
 
 
 def test_the_command_line_goes_first(program):
     given = {"arch": "sm_90", "only": ["deadlock"], "limit": 0}
-    chosen, held = configured(program(VALID), given)
+    chosen, held = resolve_settings(program(VALID), given)
     assert held.checkers == {"deadlock"}
     assert (held.arch, chosen.limit, held.fma) == ("sm_90", 0, False)
 
@@ -151,9 +151,9 @@ def test_the_nearest_file_with_the_table_counts(tmp_path):
     inner.mkdir(parents=True)
     (tmp_path / "pyproject.toml").write_text('[tool.wsemu]\narch = "sm_70"\n')
     (inner.parent / "pyproject.toml").write_text("[project]\nname = 'no table'\n")
-    assert configured(inner / "program.py", {})[1].arch == "sm_70"
+    assert resolve_settings(inner / "program.py", {})[1].arch == "sm_70"
     (inner / "pyproject.toml").write_text("[tool.wsemu]\n")
-    assert configured(inner / "program.py", {})[1].arch == "sm_90"
+    assert resolve_settings(inner / "program.py", {})[1].arch == "sm_90"
 
 
 ENTRY = '[[tool.wsemu.suppress]]\ncode = "race"\nfile = "a.py"\nreason = "known"\n'
@@ -192,7 +192,7 @@ WRONG = {
 @pytest.mark.parametrize("table", WRONG, ids=lambda table: table[:40])
 def test_a_wrong_file_has_a_message(program, table):
     with pytest.raises(UsageError) as caught:
-        configured(program(table), {})
+        resolve_settings(program(table), {})
     assert WRONG[table] in str(caught.value)
     assert str(caught.value).startswith(("pyproject.toml", "nothing left"))
 
@@ -201,10 +201,10 @@ def test_a_file_that_cannot_be_read_has_a_message(program, tmp_path):
     file = program("")
     (tmp_path / "pyproject.toml").write_bytes(b"[tool.wsemu]\n# \xff\n")
     with pytest.raises(UsageError, match=r"pyproject\.toml is not UTF-8: byte 15"):
-        configured(file, {})
+        resolve_settings(file, {})
     (tmp_path / "pyproject.toml").write_bytes(b"#" * (pyproject.LARGEST + 1))
     with pytest.raises(UsageError, match="has 1,048,577 bytes: wsemu reads at most 1,048,576"):
-        configured(file, {})
+        resolve_settings(file, {})
 
 
 def mutated(text: bytes, chance: random.Random) -> bytes:
@@ -244,7 +244,7 @@ def test_a_mutated_file_has_a_message_or_counts(program, tmp_path, seed):
     file = program("")
     (tmp_path / "pyproject.toml").write_bytes(mutated(VALID.encode(), random.Random(seed)))
     try:
-        configured(file, {})
+        resolve_settings(file, {})
     except UsageError as error:
         message = str(error)
         assert message.isprintable()
@@ -259,7 +259,7 @@ def test_most_mutated_files_are_wrong(program, tmp_path):
         file = program("")
         (tmp_path / "pyproject.toml").write_bytes(mutated(VALID.encode(), random.Random(seed)))
         try:
-            configured(file, {})
+            resolve_settings(file, {})
         except UsageError:
             wrong += 1
     assert wrong > 80
@@ -380,4 +380,4 @@ def test_every_field_of_a_suppression_is_documented():
 def test_without_a_table_the_defaults_of_the_model_hold(tmp_path):
     defaults = Configuration()
     chosen = Chosen(*(getattr(defaults, name) for name in Chosen._fields))
-    assert configured(tmp_path / "program.py", {}) == (chosen, defaults.settings())
+    assert resolve_settings(tmp_path / "program.py", {}) == (chosen, defaults.settings())

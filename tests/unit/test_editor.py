@@ -127,7 +127,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edit: Any) -> None:
         finally:
             from_editor.close()
 
-    monkeypatch.setattr(editor, "on_standard_streams", lambda: editor.Adapter(to_us, from_us))
+    monkeypatch.setattr(editor, "standard_stream_adapter", lambda: editor.Adapter(to_us, from_us))
     player = threading.Thread(target=play)
     player.start()
     done = wsemu("debug", "--dap", file)
@@ -242,10 +242,10 @@ def test_an_editor_that_goes_away_leaves_the_program_to_itself(tmp_path: Path, m
 
 
 def test_breakpoints_are_of_a_file_or_of_all() -> None:
-    points = Breakpoints.of_lines([3])
-    points.in_file("/a.py", [Breakpoint(5, "/a.py"), Breakpoint(4, "/a.py", "x > 1")])
+    points = Breakpoints.at_lines([3])
+    points.replace_in_file("/a.py", [Breakpoint(5, "/a.py"), Breakpoint(4, "/a.py", "x > 1")])
     assert str(points) == "3, 4 if x > 1, 5"
-    points.in_file("/a.py", [])
+    points.replace_in_file("/a.py", [])
     assert str(points) == "3"
 
 

@@ -252,9 +252,9 @@ def test_a_result_file_keeps_what_it_is_given(tmp_path: Path) -> None:
         results.add(Batch(0, 20), OUTCOME)
     with Results(tmp_path / "deep" / "results.sqlite") as results:
         assert results.begin("test.py::test", 0, "other source")
-        assert results.known() == {}
+        assert results.known_outcomes() == {}
         results.begin("test.py::test", 0, "source")
-        assert list(results.known().items()) == [(Batch(0, 20), OUTCOME), (Batch(20, 20), Outcome(20))]
+        assert list(results.known_outcomes().items()) == [(Batch(0, 20), OUTCOME), (Batch(20, 20), Outcome(20))]
 
 
 def test_what_is_no_result_file_is_refused(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ DAMAGED = st.text() | st.builds(
 def test_a_damaged_row_is_refused(text: str, damaged: Results) -> None:
     damaged._execute("UPDATE batch SET failure = ?", (text,))
     with pytest.raises(UsageError, match="is damaged: remove it"):
-        damaged.known()
+        damaged.known_outcomes()
 
 
 @pytest.fixture(scope="module")
@@ -304,8 +304,8 @@ def test_batches_cover_the_examples_and_their_seeds_differ() -> None:
     campaign = Campaign.of("a/test_x.py::test", 95, 20, 0)
     batches = [*campaign.batches()]
     assert batches == [Batch(0, 20), Batch(20, 20), Batch(40, 20), Batch(60, 20), Batch(80, 15)]
-    seeds = {campaign.seed_of(batch) for batch in batches}
-    others = {Campaign.of("a/test_x.py::test", 95, 20, 1).seed_of(batch) for batch in batches}
+    seeds = {campaign.batch_seed(batch) for batch in batches}
+    others = {Campaign.of("a/test_x.py::test", 95, 20, 1).batch_seed(batch) for batch in batches}
     assert len(seeds | others) == 10
 
 

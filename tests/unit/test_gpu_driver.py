@@ -86,7 +86,7 @@ def answered(monkeypatch):
     """Let a driver answer, in this process."""
 
     def answer(made: Driver) -> Driver:
-        driver._loaded.cache_clear()
+        driver._load_module.cache_clear()
         monkeypatch.setattr(driver, "_library", lambda: made)
         monkeypatch.setattr(crosschecks, "require_driver", lambda: None)
         monkeypatch.setattr(
@@ -95,7 +95,7 @@ def answered(monkeypatch):
         return made
 
     yield answer
-    driver._loaded.cache_clear()
+    driver._load_module.cache_clear()
 
 
 def words(address: int, count: int) -> Any:

@@ -220,21 +220,21 @@ def test_a_completing_warp_that_lives_is_no_exit() -> None:
 
 def test_a_sync_of_all_lanes_orders_them() -> None:
     run = Run()
-    assert not run.order().lanes_before((0, 0), 1, 3, 3, lane=4)
-    assert run.order().lanes_before((0, 0), 1, 4, 4, lane=4)
+    assert not run.order().lanes_happen_before((0, 0), 1, 3, 3, lane=4)
+    assert run.order().lanes_happen_before((0, 0), 1, 4, 4, lane=4)
     run.warp(0, FULL)
-    assert run.order().lanes_before((0, 0), 1, 0, 31, lane=4)
-    assert not run.order().lanes_before((0, 0), 2, 3, 3, lane=4)
+    assert run.order().lanes_happen_before((0, 0), 1, 0, 31, lane=4)
+    assert not run.order().lanes_happen_before((0, 0), 2, 3, 3, lane=4)
 
 
 def test_only_members_are_ordered() -> None:
     run = Run()
     run.warp(0, 0x00FF)
     order = run.order()
-    assert order.lanes_before((0, 0), 1, 0, 7, lane=3)
-    assert not order.lanes_before((0, 0), 1, 0, 7, lane=8)
-    assert not order.lanes_before((0, 0), 1, 0, 8, lane=3)
-    assert not order.lanes_before((0, 1), 1, 0, 7, lane=3)  # another warp
+    assert order.lanes_happen_before((0, 0), 1, 0, 7, lane=3)
+    assert not order.lanes_happen_before((0, 0), 1, 0, 7, lane=8)
+    assert not order.lanes_happen_before((0, 0), 1, 0, 8, lane=3)
+    assert not order.lanes_happen_before((0, 1), 1, 0, 7, lane=3)  # another warp
 
 
 def test_lanes_know_what_the_others_knew() -> None:
@@ -242,30 +242,30 @@ def test_lanes_know_what_the_others_knew() -> None:
     run.warp(0, 0b0011)
     run.warp(0, 0b0110)
     order = run.order()
-    assert order.lanes_before((0, 0), 1, 0, 0, lane=2)
-    assert not order.lanes_before((0, 0), 2, 0, 0, lane=2)
-    assert not order.lanes_before((0, 0), 1, 2, 2, lane=0)
+    assert order.lanes_happen_before((0, 0), 1, 0, 0, lane=2)
+    assert not order.lanes_happen_before((0, 0), 2, 0, 0, lane=2)
+    assert not order.lanes_happen_before((0, 0), 1, 2, 2, lane=0)
 
 
 def test_a_released_sync_orders_all_lanes_and_an_arrive_none() -> None:
     run = Run()
     run.pass_on(0, 1)
-    assert run.order().lanes_before((0, 1), 1, 0, 31, lane=5)
-    assert not run.order().lanes_before((0, 0), 1, 4, 4, lane=5)
+    assert run.order().lanes_happen_before((0, 1), 1, 0, 31, lane=5)
+    assert not run.order().lanes_happen_before((0, 0), 1, 4, 4, lane=5)
 
 
 def test_all_lanes_of_a_smaller_warp_meet() -> None:
     order = HappensBefore(False)
-    order.consists_of((0, 0), 0xFFFF)
+    order.set_lanes((0, 0), 0xFFFF)
     order.apply(Event("warp", 0, 0, 1, 30, 0xFFFF))
-    assert order.lanes_before((0, 0), 1, 0, 31, lane=3)
+    assert order.lanes_happen_before((0, 0), 1, 0, 31, lane=3)
 
 
 def test_a_lane_that_an_operation_does_not_name_has_not_met_the_others() -> None:
     order = HappensBefore(False)
     order.apply(Event("warp", 0, 0, 1, 30, 0x7FFFFFFF))
-    assert order.lanes_before((0, 0), 1, 0, 30, lane=3)
-    assert not order.lanes_before((0, 0), 1, 31, 31, lane=3)
+    assert order.lanes_happen_before((0, 0), 1, 0, 30, lane=3)
+    assert not order.lanes_happen_before((0, 0), 1, 31, 31, lane=3)
 
 
 # -- atomics and fences -----------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ def interrupt(*_: object, **__: object) -> None:
 
 @pytest.mark.parametrize("options", [(), ("--all",)])
 def test_before_the_program_runs(monkeypatch, options):
-    monkeypatch.setattr("wsemu.app.chosen.configured", interrupt)
+    monkeypatch.setattr("wsemu.app.chosen.resolve_settings", interrupt)
     done = wsemu("check", *options, BROKEN)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 

@@ -128,9 +128,9 @@ def test_a_recorded_texture(tmp_path: Path) -> None:
     )
     wsemu.save_launch(tmp_path / "t.json", PTX, "add", 1, 32, [made, wsemu.Surface(x, channels=4), (x, np.int32(1))])
     texts = LaunchFile.read(tmp_path / "t.json").args
-    from wsemu.app.ptx_launch import arguments_of
+    from wsemu.app.ptx_launch import parse_arguments
 
-    again, surface, structure = arguments_of(text.replace("t.0.npy", str(tmp_path / "t.0.npy")) for text in texts)
+    again, surface, structure = parse_arguments(text.replace("t.0.npy", str(tmp_path / "t.0.npy")) for text in texts)
     assert [str(word) for word in again.held()[1:]] == [str(word) for word in made.held()[1:]]
     assert surface.array is again.array is structure[0]
 
@@ -353,13 +353,13 @@ def test_arrays_share_memory_in_a_launch_file_as_they_did(tmp_path: Path) -> Non
 
 
 def test_a_map_of_a_part_of_an_array_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wsemu.app.ptx_launch import arguments_of
+    from wsemu.app.ptx_launch import parse_arguments
 
     monkeypatch.chdir(tmp_path)
     part = np.zeros((8, 64), np.float32)[2::2, 16:48]
     map_ = wsemu.TensorMap(part, [2, 32])
     wsemu.save_launch("m.json", PTX, "add", 1, 32, [map_, np.uint32(1), part])
-    again, _, other = arguments_of(LaunchFile.read(Path("m.json")).args)
+    again, _, other = parse_arguments(LaunchFile.read(Path("m.json")).args)
     assert (again.fields, again.array.strides) == (map_.fields, part.strides)
     assert np.shares_memory(again.array, other)
 
@@ -376,8 +376,8 @@ def test_a_map_of_a_part_of_an_array_is_recorded(tmp_path: Path, monkeypatch: py
     ],
 )
 def test_what_is_wrong_with_a_part_of_memory_is_said(text: str, said: str) -> None:
-    from wsemu.app.ptx_launch import arguments_of
+    from wsemu.app.ptx_launch import parse_arguments
 
     with pytest.raises(UsageError) as caught:
-        arguments_of(["f32[32]:ones", text])
+        parse_arguments(["f32[32]:ones", text])
     assert said in str(caught.value)

@@ -146,10 +146,10 @@ def test_grid_is_an_int64() -> None:
 
 def test_indices_are_special_registers() -> None:
     b: Any = Emitted()
-    value = library.value_of(b, cuda.threadIdx.y)
+    value = library.marker_value(b, cuda.threadIdx.y)
     assert value == Scalar(int32, b.graph.specials["tid.y"])
-    assert library.value_of(b, cuda.warpsize) == Scalar(int32, None, 32)
-    assert library.value_of(b, math.pi) is None
+    assert library.marker_value(b, cuda.warpsize) == Scalar(int32, None, 32)
+    assert library.marker_value(b, math.pi) is None
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from wsemu.campaign.mutate import Bench, Failure, Mutant, Told
 from wsemu.campaign.mutate_command import Campaign
 from wsemu.campaign.mutate_report import Mutated
 from wsemu.campaign.mutate_results import Results
-from wsemu.campaign.mutate_trials import Called, given
+from wsemu.campaign.mutate_trials import Called, run_with_trials
 from wsemu.model.errors import UsageError
 from wsemu.repair.mutants import OF_KERNELS, of_kernels, of_program
 from wsemu.repair.text import Text
@@ -252,7 +252,7 @@ def test_an_interrupted_campaign_goes_on_where_it_was(tmp_path):
         second = Mutated("t", mutants(4))
         Campaign(second, range(4), results, lambda state: None).run(answers)
         results.begin("t", "other sources")
-        assert results.known() == {}
+        assert results.known_outcomes() == {}
     assert asked == [0, 1, 2, 2, 3]
     assert (second.resumed, second.exit_code) == (2, 0)
 
@@ -333,7 +333,7 @@ def test_what_cannot_be_mutated_is_said(tmp_path, options, said):
         assert (done.returncode, said in done.stderr + done.stdout) == (2, True)
         return
     with pytest.raises(UsageError, match=said):
-        given(str(tmp_path / options[-1]), lambda trials: None)
+        run_with_trials(str(tmp_path / options[-1]), lambda trials: None)
 
 
 def test_a_program_is_a_trial(tmp_path):
@@ -345,5 +345,5 @@ def test_a_program_is_a_trial(tmp_path):
         of = Bench(trials)
         ways.extend(of.judge(n).way for n in range(len(of.mutations)))
 
-    given(str(tmp_path / "program.py"), use)
+    run_with_trials(str(tmp_path / "program.py"), use)
     assert {"check", "survives"} <= {*ways}

@@ -116,7 +116,7 @@ def test_an_installed_takeover_is_removed() -> None:
         from numba import cuda as taken
 
         assert taken.__name__ == "wsemu.cuda"
-        with takeover.suspended():
+        with takeover.suspending_takeover():
             assert "numba.cuda" not in sys.modules or sys.modules["numba.cuda"].__name__ != "wsemu.cuda"
         from numba import cuda as again
 
@@ -246,7 +246,7 @@ def test_a_kernel_that_is_not_read_goes_the_second_way(monkeypatch: pytest.Monke
     monkeypatch.setattr(launching, "_second_way", lambda *_: way)
     assert launching.check(stepped, 1, 1, (np.zeros(4), 2)).verdict == "verified"
     assert way.arguments[0][0] == 1
-    assert takeover.suspended in hooks.aside
+    assert takeover.suspending_takeover in hooks.aside
 
 
 @cuda.jit("int64(int64)", device=True)

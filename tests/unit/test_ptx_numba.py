@@ -295,7 +295,7 @@ class Compiler:
 
     def kernel(self, launched: Launched) -> wsemu.PtxKernel:
         numba_cuda.prepare(launched.arguments)
-        types = tuple(numba_cuda.type_of(value) for value in launched.arguments)
+        types = tuple(numba_cuda.argument_type(value) for value in launched.arguments)
         key = (id(launched.kernel), types)
         if key not in self.made:
             launched.kernel.options.setdefault("lineinfo", True)
@@ -305,7 +305,7 @@ class Compiler:
     def differences(self, launched: Launched) -> dict[str, tuple[Any, Any]]:
         """What the PTX does otherwise on the twins: what it is -> (from Python source, from PTX)."""
         report = CHECK.examine(
-            self.kernel(launched), launched.configuration, offline.passed(launched.twins), launched.settings
+            self.kernel(launched), launched.configuration, offline.pack_arguments(launched.twins), launched.settings
         )
         found = described(launched.report), described(report)
         different = {what: (found[0][what], found[1][what]) for what in found[0] if found[0][what] != found[1][what]}

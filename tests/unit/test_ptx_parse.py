@@ -9,7 +9,7 @@ import re
 import pytest
 
 from wsemu.frontend.ptx import parse
-from wsemu.frontend.ptx.literals import bits_of, literal
+from wsemu.frontend.ptx.literals import literal, literal_bits
 from wsemu.frontend.ptx.parser import parse_file
 from wsemu.frontend.ptx.syntax import (
     Address,
@@ -217,7 +217,7 @@ def test_literals(text, value, bits):
 
 def test_literals_take_the_size_of_their_type():
     def bits(value: int, kind, size: int, *, is_float: bool) -> int:
-        return bits_of(Number(value, kind, 0), size, is_float=is_float)
+        return literal_bits(Number(value, kind, 0), size, is_float=is_float)
 
     assert bits(-1, 0, 16, is_float=False) == 0xFFFF
     assert bits(0x3FF0000000000000, 64, 32, is_float=True) == 0x3F800000

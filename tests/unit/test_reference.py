@@ -16,7 +16,7 @@ from wsemu.machine import run as execution
 from wsemu.model.isa import ADDRESS_OUT, ADDRESS_WRAPPED, LANES, OPERATIONS, SEGMENT_SHIFT
 from wsemu.model.program import Parameter, SharedArray, Span
 from wsemu.reference import run as reference
-from wsemu.reference.arithmetic import from_float, rounded, semantics, to_float
+from wsemu.reference.arithmetic import from_float, round_to_nearest, semantics, to_float
 from wsemu.reference.memory.atomics import atomics
 
 if TYPE_CHECKING:
@@ -516,7 +516,7 @@ def test_rounding_agrees_with_numpy() -> None:
         with np.errstate(over="ignore"):
             assert to_float(from_float(value, "f32"), "f32") == float(np.float32(value))
             assert to_float(from_float(value, "f16"), "f16") == float(np.float16(value))
-        assert rounded(Fraction(value), "f64") == value
+        assert round_to_nearest(Fraction(value), "f64") == value
 
 
 @pytest.mark.parametrize(("what", "old", "operand", "new"), [

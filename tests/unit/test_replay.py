@@ -19,7 +19,7 @@ from tests.properties.programs import check_interpreted, free, skeleton
 from tests.test_programs import BROKEN, FAIL, INCOMPLETE, ROOT, programs, run
 from wsemu import cuda, ptx
 from wsemu.cli import main
-from wsemu.evidence.readings import numbered
+from wsemu.evidence.readings import format_steps
 from wsemu.launch.hooks import observers, starting
 from wsemu.launch.replay.machine import ReplayError
 from wsemu.launch.replay.run import Replay, follow
@@ -80,8 +80,8 @@ def replayed(path: Path, engine: settings.Engine = "vm") -> list[tuple[Report, F
 @programs(FAIL + INCOMPLETE + BROKEN + DOCS)
 def test_every_witness_replays_to_the_same_text(path: Path) -> None:
     for _, finding, replay in replayed(path):
-        assert numbered(replay.steps) == numbered(finding.steps)
-        assert finding.schedule in ([], numbered(replay.steps))
+        assert format_steps(replay.steps) == format_steps(finding.steps)
+        assert finding.schedule in ([], format_steps(replay.steps))
 
 
 @programs(FAIL + BROKEN + DOCS)
@@ -150,7 +150,7 @@ def test_an_order_that_only_hardware_can_show_is_told() -> None:
 
 def test_a_swapped_generation_ends_in_a_deadlock() -> None:
     ((_, _, replay),) = replayed(ROOT / "tests/fail/barrier-recycling/three_warps.py")
-    assert numbered(replay.steps)[-2:] == [
+    assert format_steps(replay.steps)[-2:] == [
         "3 warp 2  arrive barrier 0 gen 0  :24  64/64 complete  (2)",
         "4 warp 1  sync   barrier 0 gen 1  :20  (1) late",
     ]
@@ -190,7 +190,7 @@ def test_schedules_of_random_programs_can_be_executed(family: Callable[[Any], An
             for finding in check_interpreted(family(random.Random(seed))).errors:
                 replay = follow(bound[0], finding.code, finding.steps)
                 codes.add(finding.code)
-                assert replay.end == "fault" or numbered(replay.steps) == numbered(finding.steps), seed
+                assert replay.end == "fault" or format_steps(replay.steps) == format_steps(finding.steps), seed
     finally:
         starting.remove(keep)
     assert {"race", "barrier-recycling", "deadlock"} <= codes

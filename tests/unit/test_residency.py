@@ -9,7 +9,7 @@ import wsemu
 from wsemu import cuda, ptx
 from wsemu.model.arch import ARCHS
 from wsemu.model.errors import UsageError
-from wsemu.model.residency import held
+from wsemu.model.residency import ctas_per_multiprocessor
 
 ENGINES = pytest.mark.parametrize("engine", ["vm", "reference"])
 
@@ -63,12 +63,12 @@ def waits_for_the_one_before(flags, x):
     ],
 )
 def test_what_a_multiprocessor_holds(arch, threads, shared, registers, wanted):
-    assert held(arch, threads, shared, registers) == wanted
+    assert ctas_per_multiprocessor(arch, threads, shared, registers) == wanted
 
 
 def test_each_architecture_holds_the_largest_cta():
     for arch, row in ARCHS.items():
-        assert held(arch, row.limits.threads, row.limits.shared)[0] >= 1
+        assert ctas_per_multiprocessor(arch, row.limits.threads, row.limits.shared)[0] >= 1
 
 
 @ENGINES

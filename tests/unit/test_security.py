@@ -389,15 +389,15 @@ def test_no_machine_code_is_taken_from_a_folder_of_another_user(kept: Path, monk
 
 def test_sources_of_other_machines_go_to_a_folder_that_nobody_guesses() -> None:
     bundle = spread.Bundle("sweep", "a.py", "f", (("a.py", b"A = 1\n"), ("p/b.py", b"B = 2\n")))
-    folder = Path(spread._unpacked(bundle) or "")
-    assert spread._unpacked(bundle) == str(folder)
+    folder = Path(spread._unpack_sources(bundle) or "")
+    assert spread._unpack_sources(bundle) == str(folder)
     assert (folder / "p" / "b.py").read_bytes() == b"B = 2\n"
     assert str(os.getpid()) not in folder.name
     assert bundle.digest not in folder.name
     if os.name == "posix":
         assert folder.stat().st_mode & 0o077 == 0
     with pytest.raises(UsageError, match="lies outside"):
-        spread._unpacked(spread.Bundle("sweep", "a.py", "f", (("../a.py", b""),)))
+        spread._unpack_sources(spread.Bundle("sweep", "a.py", "f", (("../a.py", b""),)))
 
 
 # -- text --------------------------------------------------------------------------------------------------------------

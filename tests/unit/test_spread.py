@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from wsemu.campaign import fuzz, spread, sweep_command
-from wsemu.campaign.watch import State, shown
+from wsemu.campaign.watch import State, showing_progress
 from wsemu.model.errors import UsageError
 
 PROGRAM = """
@@ -82,7 +82,7 @@ def bundle_of(kind, file, function):
     process = spread.Process(spread.Bundle(kind, file, function))
     hello = process.hello()
     process.end()
-    return spread.packed(spread.Bundle(kind, file, function), hello), hello
+    return spread.pack_sources(spread.Bundle(kind, file, function), hello), hello
 
 
 def test_answers_come_once_whoever_is_lost(program, monkeypatch):
@@ -125,7 +125,7 @@ def test_a_campaign_is_the_same_by_its_processes_and_by_an_executor(program, tmp
     here = fuzz.run(campaign, 1, tmp_path / "here.sqlite", Nobody())
     there = fuzz.run(campaign, 1, tmp_path / "there.sqlite", Nobody(), executor=ThreadPoolExecutor(2))
     assert here.outcomes == there.outcomes
-    assert here.done == 60
+    assert here.finished_examples == 60
 
 
 def test_sources_outside_of_the_working_folder_are_not_sent(tmp_path, monkeypatch):
@@ -133,9 +133,9 @@ def test_sources_outside_of_the_working_folder_are_not_sent(tmp_path, monkeypatc
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
     with pytest.raises(UsageError, match="outside of the working folder"):
-        spread.packed(spread.Bundle("sweep", "../fill_sizes.py", "run"), {"files": []})
+        spread.pack_sources(spread.Bundle("sweep", "../fill_sizes.py", "run"), {"files": []})
     with pytest.raises(UsageError, match="outside of the working folder"):
-        spread._unpacked(spread.Bundle("sweep", "x.py", "run", (("../x.py", b""),)))
+        spread._unpack_sources(spread.Bundle("sweep", "x.py", "run", (("../x.py", b""),)))
 
 
 @pytest.mark.parametrize("address", ["host:8786", "http://host"])
@@ -145,7 +145,7 @@ def test_an_address_is_that_of_a_scheduler(address):
 
 
 def test_progress_as_lines_of_json(capsys):
-    with shown("json") as show:
+    with showing_progress("json") as show:
         show(State("run", 1, 4, "sizes"))
         show(State("run", 4, 4, "sizes", {"failed": 1}))
     line = json.loads(capsys.readouterr().err.splitlines()[-1])

@@ -15,7 +15,7 @@ from wsemu.campaign import sweep_command
 from wsemu.campaign.sizes import Reading, edges, read, smaller
 from wsemu.campaign.sweep import Sweep, attempt, of
 from wsemu.campaign.sweep_report import document, plain, ranges
-from wsemu.campaign.user_file import imported
+from wsemu.campaign.user_file import import_file
 from wsemu.launch.running import bind_launch
 from wsemu.model.launch_shape import configure
 from wsemu.model.settings import Settings
@@ -236,7 +236,7 @@ def test_the_command_writes_json(program, capsys):
     assert sweep_command.command("fill_program.py::run", ["n=1,33"], {}, json_format=True) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["smallest"] == {"n": 33}
-    assert found == document(Sweep(imported(program).run, {"n": (1, 33)}).run())
+    assert found == document(Sweep(import_file(program).run, {"n": (1, 33)}).run())
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ class Breakpoints:
     points: dict[tuple[str, int], Breakpoint] = field(default_factory=dict)
 
     @classmethod
-    def of_lines(cls, lines: Iterable[int]) -> Breakpoints:
+    def at_lines(cls, lines: Iterable[int]) -> Breakpoints:
         """One for each line, of whatever file."""
         return cls({("", line): Breakpoint(line) for line in lines})
 
@@ -54,7 +54,7 @@ class Breakpoints:
         """None at this line, of whatever file."""
         self.points.pop(("", line), None)
 
-    def in_file(self, file: str, points: Iterable[Breakpoint]) -> None:
+    def replace_in_file(self, file: str, points: Iterable[Breakpoint]) -> None:
         """Those of a file, in the place of all that it had."""
         self.points = {key: point for key, point in self.points.items() if key[0] != file}
         for point in points:
@@ -71,7 +71,7 @@ class Breakpoints:
         return ", ".join(map(str, sorted(self.points.values(), key=lambda point: point.line))) or "none"
 
 
-def evaluated(text: str, variables: dict[str, Any]) -> Any:
+def evaluate(text: str, variables: dict[str, Any]) -> Any:
     """The value of an expression of the variables; raises whatever is wrong with it."""
     ast.parse(text.strip(), mode="eval")
     return eval(text.strip(), {"np": np}, variables)  # the user's own words, in the user's own process
@@ -80,12 +80,12 @@ def evaluated(text: str, variables: dict[str, Any]) -> Any:
 def holds(condition: str, variables: dict[str, Any]) -> bool:
     """Whether a condition holds; one that cannot be evaluated does, so that the user sees it."""
     try:
-        return bool(evaluated(condition, variables))
+        return bool(evaluate(condition, variables))
     except Exception:
         return True
 
 
-def filled_in(text: str, variables: dict[str, Any]) -> str:
+def fill_in_values(text: str, variables: dict[str, Any]) -> str:
     """Text with the values of the expressions that it has in braces."""
     return _FIELD.sub(lambda found: answer(found[1], variables), text)
 
@@ -93,12 +93,12 @@ def filled_in(text: str, variables: dict[str, Any]) -> str:
 def answer(text: str, variables: dict[str, Any]) -> str:
     """The value of an expression as text, or what is wrong with it."""
     try:
-        return shown(evaluated(text, variables))
+        return format_value(evaluate(text, variables))
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as text."""
     return np.array_repr(value) if isinstance(value, np.ndarray) else str(value)
 

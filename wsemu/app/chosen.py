@@ -26,15 +26,15 @@ class Chosen(NamedTuple):
     save_witness: str = ""
 
 
-def configured(program: Path, given: Mapping[str, Any]) -> tuple[Chosen, Settings]:
+def resolve_settings(program: Path, given: Mapping[str, Any]) -> tuple[Chosen, Settings]:
     """What holds for a program: `given` by the command line (keys as in the file), else by the nearest pyproject.toml
     that has the table, else the defaults.  UsageError names the file, the key and what it may be."""
     path, table = find(program)
     if not table and not given:
         return Chosen(), Settings()
-    from wsemu.app.config import checked
+    from wsemu.app.config import parse_table
 
     if path is not None:
-        checked(table, f"{path.name}: [tool.wsemu]")
-    model = checked({**table, **given}, "")
+        parse_table(table, f"{path.name}: [tool.wsemu]")
+    model = parse_table({**table, **given}, "")
     return Chosen(*(getattr(model, name) for name in Chosen._fields)), model.settings(path)

@@ -43,7 +43,7 @@ def check(
     `launch` are options of the launch of a PTX file.
     With `module` FILE is the name of a module, as for `python -m`.
     """
-    from wsemu.app.chosen import configured
+    from wsemu.app.chosen import resolve_settings
     from wsemu.app.targets import find_targets
     from wsemu.report.sink import sink
 
@@ -53,7 +53,7 @@ def check(
         if module:
             file = source_of_module(name)
         targets = find_targets(file, arguments, launch)
-        chosen, settings = configured(file, given)
+        chosen, settings = resolve_settings(file, given)
     except UsageError as error:
         with sink(str(given.get("format", "text"))) as printer:
             printer.error(error)
@@ -162,7 +162,7 @@ def doctor() -> int:
     return FAILED if bad else 0
 
 
-def unexpected(error: Exception) -> int:
+def report_unexpected_error(error: Exception) -> int:
     """Say on standard error why a command could not go on, the fault of wsemu or of the system; returns the
     exit code."""
     import sys

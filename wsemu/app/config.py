@@ -31,7 +31,7 @@ from wsemu.model.codes import checkers_named, finding_codes
 from wsemu.model.errors import UsageError
 from wsemu.model.settings import MAX_EFFORT, Engine, Managed, Pageable, Settings, Sums
 from wsemu.model.suppression import Suppression
-from wsemu.model.wrong_value import wanted
+from wsemu.model.wrong_value import expected_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Format = Literal["text", "json", "github", "sarif"]
 
 
-def _hyphenated(name: str) -> str:
+def _hyphenate(name: str) -> str:
     return name.replace("_", "-")
 
 
@@ -50,7 +50,7 @@ class _Table(BaseModel):
         extra="forbid",
         frozen=True,
         strict=True,
-        alias_generator=_hyphenated,
+        alias_generator=_hyphenate,
         validate_by_name=True,
         defer_build=True,  # most programs have no configuration
     )
@@ -72,13 +72,13 @@ class Suppress(_Table):
 
     @field_validator("code")
     @classmethod
-    def _known(cls, code: str) -> str:
+    def _check_code(cls, code: str) -> str:
         finding_codes([code])
         return code
 
     @field_validator("reason")
     @classmethod
-    def _said(cls, reason: str) -> str:
+    def _check_reason(cls, reason: str) -> str:
         if not reason.strip():
             raise ValueError("say why the finding is accepted")
         return reason.strip()
@@ -199,7 +199,7 @@ def _suppressions(entries: Sequence[Suppress], written: Path) -> Iterator[Suppre
         )
 
 
-def checked(table: Mapping[str, Any], where: str) -> Configuration:
+def parse_table(table: Mapping[str, Any], where: str) -> Configuration:
     """The model of a table; UsageError starts with `where` and names the first key that is wrong, as an option where
     it was given as one, with nothing in `where`."""
     if not table:
@@ -221,24 +221,24 @@ def _explanation(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
         near = difflib.get_close_matches(key.replace("_", "-"), keys, 1, 0.5)
         remedy = f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(keys)}"
-        return f"{entry}has no key {_quoted(key)}: {remedy}"
+        return f"{entry}has no key {_quote(key)}: {remedy}"
     if error["type"] == "missing":
         return f"{entry}lacks `{key}`: its keys are {', '.join(keys)}"
     if error["type"] == "value_error":
         return f"{entry}`{key}`: {error['ctx']['error']}"
     value = error["input"]
-    given = _quoted(value) if isinstance(value, (str, int, float)) else kind(value)
+    given = _quote(value) if isinstance(value, (str, int, float)) else kind(value)
     is_table = error["type"] == "model_type"
     item = f" has an item {given}" if len(path) > (3 if entry else 1) else f" is {given}"
-    return f"{entry}`{key}`{item}: give {'a table `[[tool.wsemu.suppress]]`' if is_table else wanted(error)}"
+    return f"{entry}`{key}`{item}: give {'a table `[[tool.wsemu.suppress]]`' if is_table else expected_text(error)}"
 
 
 @functools.cache
 def _names(model: type[_Table]) -> Sequence[str]:
-    return [_hyphenated(name) for name in model.model_fields]
+    return [_hyphenate(name) for name in model.model_fields]
 
 
-def _quoted(value: Any) -> str:
+def _quote(value: Any) -> str:
     """A value as text, short and on one line."""
     text = ascii(value).replace("'", '"') if isinstance(value, str) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app import editor, program
-from wsemu.app.chosen import configured
+from wsemu.app.chosen import resolve_settings
 from wsemu.app.debugger import Debugger
 from wsemu.app.exit_codes import USAGE
 from wsemu.app.targets import find_target
@@ -29,22 +29,22 @@ def run(
     printer = Printer()
     try:
         target = find_target(file, arguments, launch)
-        chosen, known = configured(file, given)
+        chosen, known = resolve_settings(file, given)
     except UsageError as error:
         printer.error(error)
         return USAGE
-    adapter = editor.on_standard_streams() if options.get("dap") else None
+    adapter = editor.standard_stream_adapter() if options.get("dap") else None
     lines = frozenset(options["breakpoints"])
     number = options["launch"]
     counted = [0]
 
-    def wanted(kernel: Any) -> bool:
+    def is_selected(kernel: Any) -> bool:
         if not known.wants(kernel.__name__) or (adapter is not None and adapter.left):
             return False
         counted[0] += 1
         return number is None or counted[0] == number
 
-    debugger = Debugger(wanted, options["cta"], options["thread"], lines, "c" if lines else "s")
+    debugger = Debugger(is_selected, options["cta"], options["thread"], lines, "c" if lines else "s")
     with contextlib.ExitStack() as stack:
         if adapter is not None:
             stack.enter_context(adapter.running(debugger))
@@ -54,5 +54,5 @@ def run(
             target.file, target.arguments, known, quiet=True, printer=printer, limit=chosen.limit, as_ptx=target.is_ptx
         )
     if adapter is not None:
-        adapter.ended(code)
+        adapter.report_end(code)
     return code

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from wsemu.app.breakpoints import Breakpoint, Breakpoints, answer, filled_in, holds, shown
+from wsemu.app.breakpoints import Breakpoint, Breakpoints, answer, fill_in_values, format_value, holds
 from wsemu.frontend.python.compile import argument_type, compile_kernel
 from wsemu.launch.binding import bind
 from wsemu.launch.code import Code
@@ -106,7 +106,7 @@ class Session:
                 reference.run(
                     self.program, self.configuration.grid, self.configuration.block, rows, segments,
                     dynamic_shared=self.configuration.dynamic_shared, budget=settings.current().budget,
-                    races=False, recycling=False, initialised=False, read_only=False, stopped=self.stopped,
+                    races=False, recycling=False, initialised=False, read_only=False, stopped=self.handle_stop,
                 )  # fmt: skip
             except Restart:
                 continue
@@ -116,7 +116,7 @@ class Session:
             return
 
     # -- the engine's side --------------------------------------------------------------------------------------------
-    def stopped(self, run: WarpRun, fields: list[int], lanes: int) -> None:
+    def handle_stop(self, run: WarpRun, fields: list[int], lanes: int) -> None:
         """A stop shows a value; with the last one it is a stop of each lane."""
         warp, lane = divmod(self.thread, LANES)
         if run.cta.number != self.cta or run.warp.number != warp or not lanes >> lane & 1:
@@ -132,7 +132,7 @@ class Session:
         spans = self.program.spans
         span, calls = spans[self.program.span_of[pc]], self.program.stack_of[pc]
         point = self.breakpoints.at(span)
-        if point is None and not stop.breaks and not self._waited_for(len(calls)):
+        if point is None and not stop.breaks and not self._should_pause(len(calls)):
             return
         bits = iter([value[0] & (1 << 64) - 1 for value in self.values])
         memory = _Memory(run)
@@ -141,10 +141,10 @@ class Session:
         broken = stop.breaks or self._breaks(point, here)
         if broken and (not self.hits or self.hits[-1] < self.count):
             self.hits.append(self.count)
-        if self._waited_for(here.depth) or (broken and self.waits != "replay"):
+        if self._should_pause(here.depth) or (broken and self.waits != "replay"):
             self.talk(here)
 
-    def _waited_for(self, depth: int) -> bool:
+    def _should_pause(self, depth: int) -> bool:
         """Whether this is a stop without a breakpoint, too."""
         match self.waits:
             case "replay":
@@ -159,7 +159,7 @@ class Session:
         if point is None or (point.condition and not holds(point.condition, here.variables)):
             return False
         if point.log and self.waits != "replay":
-            self.write(filled_in(point.log, here.variables))
+            self.write(fill_in_values(point.log, here.variables))
         return not point.log
 
     # -- the user's side ----------------------------------------------------------------------------------------------
@@ -173,10 +173,10 @@ class Session:
             except EOFError:
                 raise Quit from None
             name, rest = (words[0], words[1] if len(words) > 1 else "") if words else ("n", "")
-            if self._goes_on(name, rest, here):
+            if self._execute_command(name, rest, here):
                 return
 
-    def _goes_on(self, name: str, rest: str, here: Here) -> bool:
+    def _execute_command(self, name: str, rest: str, here: Here) -> bool:
         """Execute a command; whether the thread goes on then."""
         match name:
             case "n" | "next" | "s" | "step" | "o" | "out" | "c" | "continue":
@@ -190,7 +190,7 @@ class Session:
                 self.write(answer(rest, here.variables))
             case "vars" | "locals":
                 for variable, value in here.variables.items():
-                    self.write(f"{variable} = {shown(value)}")
+                    self.write(f"{variable} = {format_value(value)}")
             case "thread":
                 self.go_to(rest)
             case "w" | "where":
@@ -300,12 +300,12 @@ def _value(how: Shown, bits: Iterator[int], memory: _Memory) -> Any:
             return tuple(_value(item, bits, memory) for item in how.what)
         case "array":
             address = next(bits)
-            shape, strides = ([_signed(next(bits)) for _ in range(how.dimensions)] for _ in range(2))
+            shape, strides = ([_to_signed(next(bits)) for _ in range(how.dimensions)] for _ in range(2))
             return memory.array(address, how.what, shape, strides)
     return how.what
 
 
-def _signed(bits: int) -> int:
+def _to_signed(bits: int) -> int:
     return bits - (1 << 64) if bits >> 63 else bits
 
 
@@ -316,7 +316,7 @@ def _float(bits: int) -> float:
 def _number(dtype: np.dtype[Any], bits: int) -> Any:
     if dtype.kind == "f":
         return dtype.type(_float(bits))
-    return dtype.type(bits if dtype.kind == "u" else _signed(bits))
+    return dtype.type(bits if dtype.kind == "u" else _to_signed(bits))
 
 
 def _axes(index: int, extents: tuple[int, int, int]) -> str:
@@ -356,7 +356,7 @@ class Debugger:
     points: Breakpoints = field(init=False)
 
     def __post_init__(self) -> None:
-        self.points = Breakpoints.of_lines(self.breakpoints)
+        self.points = Breakpoints.at_lines(self.breakpoints)
 
     def __call__(
         self, kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], run: Callable[[], Any]
@@ -386,7 +386,7 @@ class Debugger:
                 entry._replace(array=entry.array.copy()) if entry.live else entry
                 for entry in made.program.constant_arrays
             ]
-            rows, memory, _ = bind(replace(made.program, constant_arrays=named), _copied(arguments), names)
+            rows, memory, _ = bind(replace(made.program, constant_arrays=named), _copy_arguments(arguments), names)
             return rows, memory.segments
 
         self.session(
@@ -396,10 +396,10 @@ class Debugger:
         ).run()  # fmt: skip
 
 
-def _copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
+def _copy_arguments(arguments: Sequence[Any]) -> tuple[Any, ...]:
     """The arguments with copies of their arrays; what two of them share they share no longer."""
     return tuple(
         np.array(value, order="K") if isinstance(value, np.ndarray)
-        else _copied(value) if type(value) is tuple else value
+        else _copy_arguments(value) if type(value) is tuple else value
         for value in arguments
     )  # fmt: skip

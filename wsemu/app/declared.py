@@ -53,16 +53,16 @@ class _Commands(TyperGroup):
         formatter.write(front_page.page())
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        with _cleaned():
+        with _reporting_aborts():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
-        with _cleaned():
+        with _reporting_aborts():
             return super().invoke(ctx)
 
 
 @contextlib.contextmanager
-def _cleaned() -> Iterator[None]:
+def _reporting_aborts() -> Iterator[None]:
     """What ends a command early, told in wsemu's words."""
     try:
         yield
@@ -74,22 +74,22 @@ def _cleaned() -> Iterator[None]:
         if isinstance(getattr(error, "message", None), str) and not is_help:
             from wsemu.report.diagnostic import clean
 
-            error.message = clean(_by_us(error))  # type: ignore[attr-defined]
+            error.message = clean(_reworded_message(error))  # type: ignore[attr-defined]
             error.show = functools.partial(_show, error)  # type: ignore[attr-defined]
         raise
 
 
-def _by_us(error: Any) -> str:
+def _reworded_message(error: Any) -> str:
     """The message of a wrong option; newer versions of typer hand on Pydantic's words."""
     listed = getattr(error.__cause__, "errors", None)
     if listed is None:
         return str(error.message)
-    from wsemu.model.wrong_value import wanted
+    from wsemu.model.wrong_value import expected_text
 
     first = listed()[0]
     if first["type"] == "value_error":  # of a choice: it says which ones there are
         return str(first["ctx"]["error"])
-    return f"give {wanted(first)}"
+    return f"give {expected_text(first)}"
 
 
 def _has(command: Any, option: str) -> bool:

@@ -45,10 +45,10 @@ def examine(program: Path | None = None) -> Iterator[Item]:
     yield Item("good", "system", f"{platform.platform()}, {os.cpu_count()} processors")
     yield from _packages()
     for look in (_vm, _cache, _blocks, _gpu, lambda: _configuration(program), _terminal):
-        yield _looked(look)
+        yield _run_probe(look)
 
 
-def _looked(look: Callable[[], Item]) -> Item:
+def _run_probe(look: Callable[[], Item]) -> Item:
     """What a look found; what it stumbles over is what is to be known."""
     try:
         return look()
@@ -142,14 +142,14 @@ def _gpu() -> Item:
 
 def _configuration(program: Path | None) -> Item:
     """The pyproject.toml that counts, and whether it is right."""
-    from wsemu.app.chosen import configured
+    from wsemu.app.chosen import resolve_settings
     from wsemu.app.pyproject import FILE, find
     from wsemu.model.errors import UsageError
 
     start = program or Path.cwd() / FILE
     try:
         path, table = find(start)
-        configured(start, {})
+        resolve_settings(start, {})
     except UsageError as error:
         return Item("bad", "configuration", str(error))
     if path is None:

@@ -37,7 +37,7 @@ def split(words: list[str]) -> tuple[list[str], list[str]]:
     """Return the options and the files: what follows `--` is files, and so is each word before it that is neither an
     option nor the value of one."""
     at = words.index("--") if "--" in words else len(words)
-    options, files, valued = list[str](), list[str](), _valued()
+    options, files, valued = list[str](), list[str](), _options_with_values()
     rest = iter(words[:at])
     for word in rest:
         if word.startswith("-"):
@@ -47,7 +47,7 @@ def split(words: list[str]) -> tuple[list[str], list[str]]:
     return options, files + words[at + 1 :]
 
 
-def _valued() -> frozenset[str]:
+def _options_with_values() -> frozenset[str]:
     """Return the options that take a value, of this command and of `wsemu check`."""
     from wsemu.app import command_line  # noqa: F401 - declares the commands
     from wsemu.app.declared import options_with_values
@@ -84,7 +84,7 @@ def main(words: list[str]) -> int:
     """Check each file; return the worst exit code."""
     options, names = split(words)
     own = {flag: flag in options for flag in _FLAGS}
-    sarif = _taken(options, "--sarif")
+    sarif = _pop_option(options, "--sarif")
     options = [option for option in options if option not in _FLAGS]
     if sarif is not None:
         options += ["--format", "sarif"]
@@ -99,7 +99,7 @@ def main(words: list[str]) -> int:
         code, text = run(options, file, captured=sarif is not None)
         codes.append(0 if own["--allow-incomplete"] and code == 3 else code)
         if sarif is not None:
-            codes += _added(runs, text, file)
+            codes += _add_runs(runs, text, file)
     if sarif is not None:
         document = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": runs}
         Path(sarif).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
@@ -125,10 +125,10 @@ def _mistakes(found: dict[str, list[str]], checked: list[str], *, allowed: bool)
         yield USAGE
 
 
-def _added(runs: list[dict[str, Any]], text: str, file: str) -> Iterator[int]:
+def _add_runs(runs: list[dict[str, Any]], text: str, file: str) -> Iterator[int]:
     """Add the runs of a SARIF log; yield an exit code if it is none."""
     try:
-        runs += [_named(made, file) for made in json.loads(text)["runs"]]
+        runs += [_name_run(made, file) for made in json.loads(text)["runs"]]
     except (ValueError, KeyError, TypeError):
         yield INTERNAL
 
@@ -142,7 +142,7 @@ def is_output(file: str, files: list[str]) -> bool:
     return False
 
 
-def _taken(options: list[str], name: str) -> str | None:
+def _pop_option(options: list[str], name: str) -> str | None:
     """Return the value of an option, and take both out; None without it."""
     for at, option in enumerate(options):
         if option == name:
@@ -155,7 +155,7 @@ def _taken(options: list[str], name: str) -> str | None:
     return None
 
 
-def _named(run: dict[str, Any], file: str) -> dict[str, Any]:
+def _name_run(run: dict[str, Any], file: str) -> dict[str, Any]:
     """A run under a name of its own: GitHub takes one of each name."""
     return {**run, "automationDetails": {"id": f"wsemu/{Path(file).as_posix()}/"}}
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from wsemu.app.breakpoints import Breakpoint, Breakpoints, answer, evaluated, shown, statement_lines
+from wsemu.app.breakpoints import Breakpoint, Breakpoints, answer, evaluate, format_value, statement_lines
 from wsemu.app.debugger import Here, Quit, Session
 from wsemu.model.data import dataclass, field
 
@@ -130,10 +130,10 @@ class Adapter:
                 Breakpoint(line, os.path.realpath(file), one.get("condition") or "", one.get("logMessage") or "")
             )
             told.append({"verified": True, "line": line - 1 + self.first})
-        self.points.in_file(os.path.realpath(file), points)
+        self.points.replace_in_file(os.path.realpath(file), points)
         return {"breakpoints": told}
 
-    def _configured(self, given: Message) -> None:
+    def _handle_configuration_done(self, given: Message) -> None:
         self.configured.set()
 
     def _threads(self, given: Message) -> Message:
@@ -152,7 +152,8 @@ class Adapter:
 
     AT_ONCE: ClassVar[dict[str, Callable[[Adapter, Message], Message | None]]] = {
         "initialize": _initialize, "launch": _launch, "attach": _launch, "setBreakpoints": _breakpoints,
-        "setExceptionBreakpoints": _nothing, "setFunctionBreakpoints": _nothing, "configurationDone": _configured,
+        "setExceptionBreakpoints": _nothing, "setFunctionBreakpoints": _nothing,
+        "configurationDone": _handle_configuration_done,
         "threads": _threads, "pause": _pause, "disconnect": _leave, "terminate": _leave,
     }  # fmt: skip
 
@@ -169,7 +170,7 @@ class Adapter:
         with contextlib.redirect_stdout(_Output(self, "stdout")), contextlib.redirect_stderr(_Output(self, "stderr")):
             yield
 
-    def ended(self, code: int) -> None:
+    def report_end(self, code: int) -> None:
         """The program is over."""
         self.event("exited", exitCode=code)
         self.event("terminated")
@@ -209,7 +210,7 @@ def _message(stream: BinaryIO) -> Message | None:
     return found if isinstance(found, dict) else {}
 
 
-def on_standard_streams() -> Adapter:
+def standard_stream_adapter() -> Adapter:
     """An adapter on standard input and output; what else is written there goes to standard error."""
     outgoing = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -226,14 +227,14 @@ class EditorSession(Session):
     held: list[Any] = field(default_factory=list)
     """values with parts, by the number under which the editor asks for these, from 2"""
 
-    def stopped(self, run: WarpRun, fields: list[int], lanes: int) -> None:
+    def handle_stop(self, run: WarpRun, fields: list[int], lanes: int) -> None:
         """The same, unless the editor has left, or asks for a pause."""
         assert self.adapter is not None
         if self.adapter.left:
             raise Quit
         if self.adapter.pausing and self.waits == "c":
             self.waits = "s"
-        Session.stopped(self, run, fields, lanes)
+        Session.handle_stop(self, run, fields, lanes)
 
     def talk(self, here: Here) -> None:
         """Answer the editor until it lets the thread go on."""
@@ -248,10 +249,10 @@ class EditorSession(Session):
             request = adapter.requests.get()
             if request["command"] == "disconnect":
                 raise Quit
-            if self._answered(adapter, request, here):
+            if self._answer_request(adapter, request, here):
                 return
 
-    def _answered(self, adapter: Adapter, request: Message, here: Here) -> bool:
+    def _answer_request(self, adapter: Adapter, request: Message, here: Here) -> bool:
         """Answer one request; whether the thread goes on."""
         name, given = request["command"], request.get("arguments") or {}
         if name in STEPS:
@@ -279,11 +280,11 @@ class EditorSession(Session):
             self.go_to(text.partition("thread")[2])
             return
         try:
-            value = evaluated(text, here.variables)
+            value = evaluate(text, here.variables)
         except Exception:
             adapter.answer(request, error=answer(text, here.variables))
             return
-        adapter.answer(request, {key: part for key, part in self._shown("", value).items() if key != "name"})
+        adapter.answer(request, {key: part for key, part in self._variable_message("", value).items() if key != "name"})
 
     def _frames(self, given: Message, here: Here) -> Message:
         assert self.adapter is not None
@@ -307,17 +308,17 @@ class EditorSession(Session):
     def _variables(self, given: Message, here: Here) -> Message:
         number = given["variablesReference"]
         if number == 1:
-            return {"variables": [self._shown(name, value) for name, value in here.variables.items()]}
+            return {"variables": [self._variable_message(name, value) for name, value in here.variables.items()]}
         held = self.held[number - 2] if 2 <= number < 2 + len(self.held) else ()
-        parts = [self._shown(f"[{n}]", part) for n, part in zip(range(MOST), held, strict=False)]
+        parts = [self._variable_message(f"[{n}]", part) for n, part in zip(range(MOST), held, strict=False)]
         return {"variables": parts}
 
-    def _shown(self, name: str, value: Any) -> Message:
+    def _variable_message(self, name: str, value: Any) -> Message:
         number = 0
         if isinstance(value, tuple) or (isinstance(value, np.ndarray) and value.ndim):
             self.held.append(value)
             number = len(self.held) + 1
-        text = shown(value)
+        text = format_value(value)
         kind = f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
         return {"name": name, "value": text, "result": text, "type": kind, "variablesReference": number}
 

@@ -27,7 +27,7 @@ _MOST_FRAMES = 6
 """of the program's own that are shown of an exception"""
 
 
-def stopped(exit_: SystemExit, launches: Launches) -> int:
+def handle_system_exit(exit_: SystemExit, launches: Launches) -> int:
     """The program called `sys.exit`."""
     if exit_.code is None or exit_.code == 0:
         return 0
@@ -53,18 +53,18 @@ def _code_of_failure(launches: Launches) -> int:
     return FAILED if launches.verdicts else USAGE
 
 
-def refused(error: WsemuError, launches: Launches, target: Target) -> int:
+def handle_refusal(error: WsemuError, launches: Launches, target: Target) -> int:
     """A launch that could not be checked, or a check in the program that failed."""
     if isinstance(error, CheckFailed):
         launches.printer.text(f"the program stopped at a failed check of `{error.report.kernel}`", "error")
         return FAILED
-    launches.printer.error(error if isinstance(error, KernelError) and error.span else _placed(error, target))
+    launches.printer.error(error if isinstance(error, KernelError) and error.span else _locate_error(error, target))
     if launches.count("failed"):
         return FAILED
     return INCOMPLETE if isinstance(error, UnsupportedError) else USAGE
 
 
-def _placed(error: WsemuError, target: Target) -> WsemuError:
+def _locate_error(error: WsemuError, target: Target) -> WsemuError:
     """The error with the innermost place of the user's that led to it."""
     frame = next((f for f in reversed(_frames(error, target)) if not _is_hidden(f)), None)
     if frame is None or frame.lineno is None:
@@ -77,7 +77,7 @@ def _placed(error: WsemuError, target: Target) -> WsemuError:
     return KernelError(str(error), span)
 
 
-def raised(error: BaseException, launches: Launches, target: Target) -> int:
+def handle_exception(error: BaseException, launches: Launches, target: Target) -> int:
     """The program raised, or wsemu did: the innermost frame of either says which."""
     printer = launches.printer
     frames = [frame for frame in _frames(error, target) if frame.filename != remembered.__file__]

@@ -64,7 +64,7 @@ class Fixes:
         """For each kernel an edit that cures all of its launches, and breaks no other one; one edit of each file."""
         files: set[str] = set()
         for reports in self.reports.values():
-            cure = _of_all(reports)
+            cure = _cure_for_all(reports)
             if cure is not None and cure.file not in files:
                 files.add(cure.file)
                 yield cure
@@ -79,10 +79,10 @@ class Fixes:
             now, encoding = _read(path)
             if now.replace("\r\n", "\n") != "".join(linecache.getlines(cure.file)):
                 printer.text(f"`{name}` has changed since it ran: it is as it was", "warning")
-            elif not _agreed(f"edit `{name}`: {cure.says}{cure.caution}? [y/N] "):
+            elif not _ask_user(f"edit `{name}`: {cure.says}{cure.caution}? [y/N] "):
                 printer.text(f"`{name}` is as it was")
             else:
-                path.write_bytes(_applied(cure, now).encode(encoding))
+                path.write_bytes(_apply_cure(cure, now).encode(encoding))
                 printer.text(f"edited `{name}`: {cure.says}")
 
 
@@ -93,7 +93,7 @@ def _read(path: Path) -> tuple[str, str]:
     return data.decode(encoding), encoding
 
 
-def _applied(cure: Cure, text: str) -> str:
+def _apply_cure(cure: Cure, text: str) -> str:
     """The text with the edits; lines that come end as the first one does."""
     if "\r\n" not in text:
         return cure.applied(text)
@@ -103,7 +103,7 @@ def _applied(cure: Cure, text: str) -> str:
     return cure.model_copy(update={"edits": edits}).applied(text)
 
 
-def _of_all(reports: list[Report]) -> Cure | None:
+def _cure_for_all(reports: list[Report]) -> Cure | None:
     """The first edit that cures some launches of a kernel, and breaks none that came before them or after."""
     first, *others = reports
 
@@ -117,7 +117,7 @@ def _of_all(reports: list[Report]) -> Cure | None:
     return found
 
 
-def _agreed(question: str) -> bool:
+def _ask_user(question: str) -> bool:
     """Whether the user says yes; no, where there is nobody to ask."""
     print(question, end="", file=sys.stderr, flush=True)
     try:

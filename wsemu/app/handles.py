@@ -43,7 +43,7 @@ _OPTIONS: dict[str, dict[str, Parse]] = {
 }
 
 
-def options_of(kind: str) -> tuple[str, ...]:
+def option_names(kind: str) -> tuple[str, ...]:
     """The names of the options of `tex` or `surf`."""
     return tuple(_OPTIONS[kind])
 
@@ -59,7 +59,7 @@ def handle(kind: str, array: npt.NDArray[Any], options: Mapping[str, str], text:
     return (Texture if kind == "tex" else Surface)(array, **given)
 
 
-def written(value: Surface, array: str) -> str:
+def format_handle(value: Surface, array: str) -> str:
     """The text of a texture or surface, whose array is written as `array`."""
     options = [f"channels={value.channels}"] * (value.channels > 1) + ["layered=true"] * value.layered
     if not isinstance(value, Texture):

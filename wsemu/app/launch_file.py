@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import ValidationError
 
-from wsemu.app.handles import written
+from wsemu.app.handles import format_handle
 from wsemu.app.program_file import Target
-from wsemu.app.ptx_launch import REPEATED, TYPES, Options, arguments_of, setting
+from wsemu.app.ptx_launch import REPEATED, TYPES, Options, parse_arguments, setting
 from wsemu.launch.check import check
 from wsemu.launch.ptx.launch_form import LaunchForm
 from wsemu.launch.ptx.module import load_ptx
@@ -32,7 +32,7 @@ from wsemu.model.errors import UsageError
 from wsemu.model.own_files import find_below, read_regular
 from wsemu.model.tensor_map import FILLS, INTERLEAVES, SWIZZLES, TensorMap
 from wsemu.model.texture import Surface
-from wsemu.model.wrong_value import said
+from wsemu.model.wrong_value import error_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ class LaunchFile(LaunchForm):
         except ValidationError as error:
             wrong = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")  # a slip of the pen first
             keys = [field.alias or name for name, field in cls.model_fields.items()]
-            raise UsageError(f"`{path}`{said(wrong[0], keys[1:])}") from None
+            raise UsageError(f"`{path}`{error_text(wrong[0], keys[1:])}") from None
 
     def options(self, path: Path, given: Mapping[str, Any]) -> Options:
         """The options of the launch; those that are given go before those of the file."""
@@ -68,18 +68,18 @@ class LaunchFile(LaunchForm):
             "entry": self.entry, "grid": ",".join(map(str, self.grid)), "block": ",".join(map(str, self.block)),
             "dynamic_shared": str(self.dynamic_shared), "arg": self.args, "cluster": ",".join(map(str, self.cluster)),
             "set": tuple(f"{name}={text}" for name, text in self.set.items()),
-            "link": () if "link" in given else tuple(map(str, linked(path, self))),
+            "link": () if "link" in given else tuple(map(str, linked_files(path, self))),
         }  # fmt: skip
         folders = {f"{name}_folder": str(path.parent) for name in ("arg", "set") if name not in given}
         return Options(**own | folders | {name: tuple(v) if name in REPEATED else v for name, v in given.items()})
 
 
-def linked(path: Path, launch: LaunchFile) -> list[Path]:
+def linked_files(path: Path, launch: LaunchFile) -> list[Path]:
     """Return the PTX files that a launch file is linked with; UsageError for one that is not below its folder."""
     return [find_below(path.parent, file, f"`link` of `{path}`") for file in launch.link]
 
 
-def ptx_of(path: Path, launch: LaunchFile) -> Path:
+def ptx_file(path: Path, launch: LaunchFile) -> Path:
     """Return the PTX file that a launch file names; UsageError for one that is not below its folder."""
     if not launch.ptx:
         raise UsageError(
@@ -92,7 +92,7 @@ def launches(path: Path) -> list[Target]:
     """Return what a launch file describes, or all of a folder."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     read = ((file, LaunchFile.read(file)) for file in files)
-    return [Target(ptx_of(file, launch), launch.options(file, {}).words(), True) for file, launch in read]
+    return [Target(ptx_file(file, launch), launch.options(file, {}).words(), True) for file, launch in read]
 
 
 def check_like(file: str | Path, ptx: str | Path | None = None, **options: Any) -> Report:
@@ -100,13 +100,13 @@ def check_like(file: str | Path, ptx: str | Path | None = None, **options: Any) 
     of `wsemu.check`.  Raise UsageError for an invalid file."""
     path = Path(file)
     launch = LaunchFile.read(path)
-    module = load_ptx(Path(ptx) if ptx else ptx_of(path, launch), *linked(path, launch))
+    module = load_ptx(Path(ptx) if ptx else ptx_file(path, launch), *linked_files(path, launch))
     values = (f"{name}={text}" for name, text in launch.set.items())
     module.set(dict(setting(text, number, path.parent) for number, text in enumerate(values)))
     kernel = module[launch.entry] if launch.entry else module.only()
     if not (block := launch.block or kernel.block):
         raise UsageError(f'`{path}` says no block, nor does `{kernel.__name__}`: add `"block": [256]`')
-    arguments = arguments_of(launch.args, path.parent)
+    arguments = parse_arguments(launch.args, path.parent)
     given: dict[str, Any] = {"dynamic_shared": launch.dynamic_shared, "cluster": launch.cluster or None, **options}
     return check(kernel, launch.grid, block, arguments, **given)
 
@@ -137,7 +137,7 @@ def save_launch(
     else:
         beside.write_text(ptx, encoding="utf-8")
     names = iter(range(1 << 30))
-    texts = _texts(_typed(args, beside, entry), path, names)
+    texts = _texts(_type_arguments(args, beside, entry), path, names)
     extents = [[int(n) for n in (x if isinstance(x, (tuple, list)) else (x,))] for x in (grid, block, cluster or ())]
     launch: dict[str, Any] = {
         "ptx": beside.name, "entry": entry, "grid": extents[0], "block": extents[1], "dynamic_shared": dynamic_shared,
@@ -154,7 +154,7 @@ def save_launch(
 _SCALARS = {numpy: ptx for ptx, numpy in reversed(TYPES.items())}
 
 
-def _typed(args: Sequence[Any], file: Path, entry: str) -> list[Any]:
+def _type_arguments(args: Sequence[Any], file: Path, entry: str) -> list[Any]:
     """Arguments, Python's numbers among them with the types of the kernel's parameters."""
     if not any(isinstance(value, (int, float)) and not isinstance(value, np.generic) for value in args):
         return [*args]
@@ -176,11 +176,11 @@ def _number(value: Any, type_: str) -> Any:
 def _texts(values: Sequence[Any], path: Path, names: Iterator[int]) -> list[str]:
     """Arguments as text; arrays go to files."""
     ways = [(str(number), value) for number, value in enumerate(values)]
-    arrays = _arrays([found for way, value in ways for found in _held(value, way)], path, names)
-    return [_written(value, way, path, arrays) for way, value in ways]
+    arrays = _arrays([found for way, value in ways for found in _arrays_with_paths(value, way)], path, names)
+    return [_format_argument(value, way, path, arrays) for way, value in ways]
 
 
-def _held(value: Any, way: str) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+def _arrays_with_paths(value: Any, way: str) -> Iterator[tuple[str, npt.NDArray[Any]]]:
     """The arrays in an argument, and the way to each."""
     if isinstance(value, (TensorMap, Surface)):
         yield way, value.array
@@ -188,7 +188,7 @@ def _held(value: Any, way: str) -> Iterator[tuple[str, npt.NDArray[Any]]]:
         yield way, value
     elif isinstance(value, (tuple, list)):
         for n, part in enumerate(value):
-            yield from _held(part, f"{way}.{n}")
+            yield from _arrays_with_paths(part, f"{way}.{n}")
 
 
 def _arrays(held: Sequence[tuple[str, npt.NDArray[Any]]], path: Path, names: Iterator[int]) -> dict[str, str]:
@@ -204,11 +204,11 @@ def _arrays(held: Sequence[tuple[str, npt.NDArray[Any]]], path: Path, names: Ite
     order = {way: n for n, (way, _) in enumerate(held)}
     texts: dict[str, str] = {}
     for low, high, members in sorted(groups, key=lambda group: min(order[way] for way, _ in group[2])):
-        texts |= _shared(sorted(members, key=lambda member: order[member[0]]), low, high, path, names)
+        texts |= _format_shared_arrays(sorted(members, key=lambda member: order[member[0]]), low, high, path, names)
     return texts
 
 
-def _shared(
+def _format_shared_arrays(
     members: Sequence[tuple[str, npt.NDArray[Any]]], low: int, high: int, path: Path, names: Iterator[int]
 ) -> dict[str, str]:
     """The texts of arrays in one stretch of memory, of which the first one has the file."""
@@ -236,16 +236,16 @@ def _view(array: npt.NDArray[Any], low: int, memory: str, path: Path) -> str:
     return f"view({memory}, {_SCALARS[array.dtype.name]}[{shape}], offset={offset}, strides={[*array.strides]})"
 
 
-def _written(value: Any, way: str, path: Path, arrays: Mapping[str, str]) -> str:
+def _format_argument(value: Any, way: str, path: Path, arrays: Mapping[str, str]) -> str:
     """An argument, or a field of one, as text."""
     if isinstance(value, TensorMap):
         return _tensor_map(value, arrays[way], path)
     if isinstance(value, Surface):
-        return written(value, arrays[way])
+        return format_handle(value, arrays[way])
     if isinstance(value, np.ndarray):
         return arrays[way]
     if isinstance(value, (tuple, list)):
-        inside = ", ".join(_written(part, f"{way}.{n}", path, arrays) for n, part in enumerate(value))
+        inside = ", ".join(_format_argument(part, f"{way}.{n}", path, arrays) for n, part in enumerate(value))
         return f"{{{inside}}}" if isinstance(value, tuple) else f"[{inside}]"
     if value is None:
         return "null"

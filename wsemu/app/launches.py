@@ -64,7 +64,7 @@ class Launches:
     """suppressions that accept nothing in a launch, and what is to be said of them"""
 
     @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
+    def observing_launches(self) -> Iterator[None]:
         """Told of launches meanwhile."""
         with (
             hooked(observers, self.observe),
@@ -82,7 +82,7 @@ class Launches:
         self.advance.begin()
 
     @property
-    def so_far(self) -> str:
+    def progress_text(self) -> str:
         """`in `sgemv` (12 of 4,000 CTAs), after 3 launches`"""
         where = f"in `{self.running}`{self.advance}, " if self.running else ""
         return f"{where}after {plural(len(self.verdicts), 'launch', 'es')}"
@@ -148,7 +148,7 @@ class Launches:
         self.told.add(what)
         return not known
 
-    def swallowed(self, ending: BaseException | None) -> WsemuError | None:
+    def first_swallowed_error(self, ending: BaseException | None) -> WsemuError | None:
         """What a launch raised and the program caught, so that nobody has seen it; what a GPU refuses, too, it may
         catch."""
         known = (UnsupportedError, MistypedError)

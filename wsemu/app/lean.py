@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app import program
-from wsemu.app.chosen import configured
+from wsemu.app.chosen import resolve_settings
 from wsemu.app.exit_codes import INTERRUPTED, USAGE
 from wsemu.app.targets import find_target
 from wsemu.launch.hooks import hooked, keeping
@@ -106,7 +106,7 @@ def run(file: Path, arguments: Sequence[str], given: Mapping[str, Any], launch: 
     printer = _Quiet()
     try:
         target = find_target(file, arguments, launch)
-        _, settings = configured(file, given)
+        _, settings = resolve_settings(file, given)
     except UsageError as error:
         printer.error(error)
         return USAGE

@@ -125,7 +125,7 @@ def _exit_code(code: int, launches: Launches) -> int:
         return FAILED
     if code == 0:
         return 0
-    found = endings.stopped(SystemExit(code), launches)
+    found = endings.handle_system_exit(SystemExit(code), launches)
     return FAILED if found in (0, USAGE, INCOMPLETE) and launches.verdicts and not launches.missing else found
 
 

@@ -79,9 +79,12 @@ def run(
         return USAGE
     passed_over.clear()
     launches = Launches(printer, limit, quiet, saver, fixes=fixes, advance=Advance(progress))
-    with launches.watched(), hooked(around, _at_breakpoints) if quiet and not around else contextlib.nullcontext():
+    with (
+        launches.observing_launches(),
+        hooked(around, _run_with_breakpoints) if quiet and not around else contextlib.nullcontext(),
+    ):
         code, ending = _ran(Target(file, arguments, as_ptx), settings, launches, time_limit, module)
-    hidden = launches.swallowed(ending)
+    hidden = launches.first_swallowed_error(ending)
     if hidden is not None:
         printer.error(hidden)
         printer.text("the program caught this error of a launch and went on", "warning")
@@ -108,29 +111,29 @@ def _ran(
         with (
             _settings.using(settings),
             takeover.numba_cuda(),
-            takeover.inherited(),
+            takeover.propagating_to_subprocesses(),
             _as_main(file, target.arguments, module),
             _within(time_limit),
         ):
             _execute(target, module)
     except TimeUp:
-        printer.text(f"the time limit of {time_limit:g} s is reached {launches.so_far}", "warning")
+        printer.text(f"the time limit of {time_limit:g} s is reached {launches.progress_text}", "warning")
         return launches.exit_code or INCOMPLETE, None
     except KeyboardInterrupt:
-        printer.text(f"interrupted {launches.so_far}", "warning")
+        printer.text(f"interrupted {launches.progress_text}", "warning")
         return INTERRUPTED, None
     except SystemExit as exit_:
-        return _endings().stopped(exit_, launches), None
+        return _endings().handle_system_exit(exit_, launches), None
     except Enough:
         raise
     except BrokenPipeError as error:
         if error.errno is not None:  # of the pipe that all is written to; else raised by the program
             raise
-        return _endings().raised(error, launches, target), None
+        return _endings().handle_exception(error, launches, target), None
     except WsemuError as error:
-        return _endings().refused(error, launches, target), error
+        return _endings().handle_refusal(error, launches, target), error
     except BaseException as error:  # what a program raises need be no Exception
-        return _endings().raised(error, launches, target), None
+        return _endings().handle_exception(error, launches, target), None
     return 0, None
 
 
@@ -149,13 +152,13 @@ def _run_as_it_is(
     chosen = selection or native_program.Selection()
     try:
         limits(settings.arch)
-        with launches.watched(), _settings.using(settings), _within(time_limit):
+        with launches.observing_launches(), _settings.using(settings), _within(time_limit):
             ending = native_program.run(command, launches, chosen, settings.kernels)
     except TimeUp:
-        printer.text(f"the time limit of {time_limit:g} s is reached {launches.so_far}", "warning")
+        printer.text(f"the time limit of {time_limit:g} s is reached {launches.progress_text}", "warning")
         ending = launches.exit_code or INCOMPLETE
     except KeyboardInterrupt:
-        printer.text(f"interrupted {launches.so_far}", "warning")
+        printer.text(f"interrupted {launches.progress_text}", "warning")
         ending = INTERRUPTED
     except UsageError as error:
         printer.error(error)
@@ -190,7 +193,7 @@ def _execute(target: Target, module: str) -> None:
         runpy.run_path(str(target.file), run_name="__main__")
 
 
-def _at_breakpoints(
+def _run_with_breakpoints(
     kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], run: Callable[[], Report]
 ) -> Report:
     """A launch of `wsemu run`: the debugger steps in where the kernel calls `breakpoint()`."""
@@ -213,14 +216,14 @@ def _nothing(file: Path, settings: _settings.Settings) -> str:
 def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any], launch: Mapping[str, Any]) -> int:
     """Run `file` on the emulator, then its launches on a GPU with the `options` of `crosscheck.compare`; returns the
     exit code of `wsemu crosscheck`."""
-    from wsemu.app.chosen import configured
+    from wsemu.app.chosen import resolve_settings
     from wsemu.app.targets import find_target
     from wsemu.launch.crosscheck import Recorder, compare
 
     recorder, printer = Recorder(), Printer()
     try:
         target = find_target(file, arguments, launch)
-        chosen, settings = configured(file, {})
+        chosen, settings = resolve_settings(file, {})
     except UsageError as error:
         printer.error(error)
         return USAGE

@@ -151,7 +151,7 @@ def run(file: Path, words: Sequence[str]) -> None:
         launch = kernel[grid, threads, 0, dynamic, _extent(options.cluster, "cluster")]
     else:
         launch = kernel[grid, threads, 0, dynamic]
-    arguments = arguments_of(options.arg, Path(options.arg_folder) if options.arg_folder else None)
+    arguments = parse_arguments(options.arg, Path(options.arg_folder) if options.arg_folder else None)
     launch(*arguments)
     if options.out:
         _save(Path(options.out), kernel, arguments)
@@ -192,7 +192,7 @@ def _bytes(text: str) -> int:
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-def arguments_of(texts: Iterable[str], folder: Path | None = None) -> list[Any]:
+def parse_arguments(texts: Iterable[str], folder: Path | None = None) -> list[Any]:
     """Parse the arguments of a launch, in which `same:0` is an array of another one, with files below `folder`."""
     made = Arrays(folder)
     return [argument(text, number, made, str(number)) for number, text in enumerate(texts)]
@@ -235,11 +235,11 @@ def _argument(text: str, number: int, made: Arrays, way: str) -> Any:
         except ValueError:
             raise UsageError(f"`--arg {text}`: give the bytes as pairs of hexadecimal digits") from None
     if text.endswith(".npy") and not _ARGUMENT.match(text.removesuffix(".npy")):
-        return _loaded(text, text, made)
+        return _load_array(text, text, made)
     match = _ARGUMENT.match(text)
     if match is None or (match["value"] is None and match["shape"] is None):
         if text.endswith(".npy"):
-            return _loaded(text, text, made)
+            return _load_array(text, text, made)
         raise UsageError(f"`--arg {text}` is not understood: {_GRAMMAR}")
     dtype = _dtype(match["type"], text)
     if match["shape"] is None:
@@ -290,7 +290,7 @@ def _array(
 ) -> npt.NDArray[Any]:
     name, _, rest = fill.strip().partition(":")
     if fill.endswith(".npy"):
-        return _matching(_loaded(fill.strip(), text, made), dtype, shape, text)
+        return _matching(_load_array(fill.strip(), text, made), dtype, shape, text)
     if name == "random":
         if rest and not rest.isdecimal():
             raise UsageError(f"`--arg {text}`: the seed `{rest}` is no number; write `random` or `random:5`")
@@ -319,7 +319,7 @@ def _random(dtype: np.dtype[Any], shape: tuple[int, ...], seed: int) -> npt.NDAr
     return generator.integers(0, 2 if dtype.kind == "b" else RANDOM, shape).astype(dtype)
 
 
-def _loaded(path: str, text: str, made: Arrays) -> npt.NDArray[Any]:
+def _load_array(path: str, text: str, made: Arrays) -> npt.NDArray[Any]:
     """Read an array from a file, which a launch file names relative to its folder, and below it."""
     try:
         return read_array(path if made.folder is None else find_below(made.folder, path, "it"), LARGEST)
@@ -420,13 +420,13 @@ def _tensor_map(text: str, number: int, made: Arrays, way: str) -> TensorMap:
 
 def _handle(text: str, number: int, made: Arrays, way: str) -> Surface:
     """`tex(...)` or `surf(...)`: an array, then options."""
-    from wsemu.app.handles import EXAMPLES, handle, options_of
+    from wsemu.app.handles import EXAMPLES, handle, option_names
 
     kind, _, inside = text.partition("(")
     if not text.endswith(")"):
         raise UsageError(f"`--arg {text}` lacks `)` at its end: {EXAMPLES[kind]}")
     first, *others = _parts(text, inside[:-1])
-    options = dict(_option(part, options_of(kind), text, EXAMPLES[kind]) for part in others)
+    options = dict(_option(part, option_names(kind), text, EXAMPLES[kind]) for part in others)
     array = argument(first, number, made, way)
     if not isinstance(array, np.ndarray):
         raise UsageError(f"`--arg {text}`: it is of an array: {EXAMPLES[kind]}")

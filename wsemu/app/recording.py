@@ -65,7 +65,7 @@ def record_launch(
     does not provide by name: `entry`, `block`, `dynamic_shared` in bytes, `cluster`.  Raise UsageError if something is
     missing.
     """
-    found = _made(made)
+    found = _describe_compiled(made)
     if hasattr(grid, "shmem_size"):
         block, dynamic_shared, cluster = block or grid.block, dynamic_shared or grid.shmem_size, cluster or grid.cluster
         grid = grid.grid
@@ -91,14 +91,14 @@ def _extents(grid: Any) -> tuple[int, ...]:
 # -- compilers ---------------------------------------------------------------------------------------------------------
 
 
-def _made(made: Any) -> _Made:
+def _describe_compiled(made: Any) -> _Made:
     """What an object of a compiler has; UsageError where it has no PTX."""
     if isinstance(made, Path) or (isinstance(made, str) and "\n" not in made):
         return _Made(Path(made).read_text(encoding="utf-8"))
     if isinstance(made, str):
         return _Made(made)
     if isinstance(getattr(made, "asm", None), Mapping) and "ptx" in made.asm:
-        return _by_triton(made)
+        return _describe_triton(made)
     if getattr(made, "code_type", None) == "ptx":
         return _Made(_text(made.code))
     if getattr(made, "__ptx__", None):
@@ -115,7 +115,7 @@ def _text(ptx: Any) -> str:
     return ptx.decode() if isinstance(ptx, (bytes, bytearray)) else str(ptx)
 
 
-def _by_triton(made: Any) -> _Made:
+def _describe_triton(made: Any) -> _Made:
     told = made.metadata
     count = int(getattr(told, "num_ctas", 1))
     shape = tuple(getattr(told, "cluster_dims", None) or (count, 1, 1))
@@ -138,7 +138,7 @@ def _values(
     made: _Made, parameters: Sequence[Any], args: Sequence[Any] | Mapping[str, Any], ctas: int
 ) -> list[Any]:  # fmt: skip
     """An argument for each parameter: behind them is memory that the compiler's own runtime passes, or none."""
-    given = _in_order(made, args)
+    given = _order_arguments(made, args)
     if len(given) > len(parameters):
         raise UsageError(f"{len(given)} arguments for {len(parameters)} parameters: leave out constants")
     hidden = made.signature is not None
@@ -151,7 +151,7 @@ def _values(
     return values + behind
 
 
-def _in_order(made: _Made, args: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
+def _order_arguments(made: _Made, args: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
     """The arguments that are parameters."""
     signature = made.signature
     if signature is None:
@@ -185,14 +185,14 @@ def _flat(value: Any, type_: Any, maps: Iterator[Mapping[str, Any]]) -> list[Any
     if told is None:
         flags = [value.padding == "nan", bool(getattr(value, "round_f32_to_tf32", False))]
         return [value.base, *shape, *strides, *flags, *shape, *strides]
-    return [_described(value, told, shape, strides), *shape, *strides]
+    return [_describe_tensor_map(value, told, shape, strides), *shape, *strides]
 
 
 _DESCRIBED = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32_ftz", "f64", "bf16")
 """types of elements, as PTX counts them"""
 
 
-def _described(value: Any, told: Mapping[str, Any], shape: list[int], strides: list[int]) -> TensorMap:
+def _describe_tensor_map(value: Any, told: Mapping[str, Any], shape: list[int], strides: list[int]) -> TensorMap:
     """The tensor map of a descriptor, as Triton's runtime makes it."""
     if told.get("is_im2col"):
         raise UsageError("a descriptor of im2col mode, which is not modelled: give a tiled one")

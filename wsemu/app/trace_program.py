@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app import program
-from wsemu.app.chosen import configured
+from wsemu.app.chosen import resolve_settings
 from wsemu.app.exit_codes import USAGE
 from wsemu.app.targets import find_target
 from wsemu.launch.hooks import hooked, traceable
@@ -89,7 +89,7 @@ def run(
         if wanted.output is not None and wanted.output.suffix not in OUTPUTS:
             raise UsageError(f"`{wanted.output}` is neither {' nor '.join(OUTPUTS)}: its name says what to write")
         target = find_target(file, arguments, launch)
-        _, settings = configured(file, given)
+        _, settings = resolve_settings(file, given)
     except UsageError as error:
         printer.error(error)
         return USAGE

@@ -182,27 +182,27 @@ _WIDE = {("st_bulk", "bytes"), *((name, "token") for name in FORMS)}
 
 # -- types -----------------------------------------------------------------------------------------------------------
 def _check_array(name: str, given: dict[str, Any], parameter: str) -> None:
-    kind, index = given[parameter], given[_index_of(given, parameter)]
+    kind, index = given[parameter], given[_given_index(given, parameter)]
     of_mbarriers = parameter == "bar"
     allowed = (types.uint64, types.int64) if of_mbarriers else ()
     if not isinstance(kind, types.Array) or not isinstance(kind.dtype, (types.Number, types.Boolean)):
         raise errors.TypingError(f"ptx.{name}: {kind}: give an array of numbers")
     if of_mbarriers and kind.dtype not in allowed:
         raise errors.TypingError(f"ptx.{name}: {kind}: mbarriers are elements of a shared array of uint64")
-    if _index_of(given, parameter).endswith("_offset"):
+    if _given_index(given, parameter).endswith("_offset"):
         return
     count = len(index) if isinstance(index, types.BaseTuple) else 1
     if count != kind.ndim:
         raise errors.TypingError(f"ptx.{name}: {kind.ndim} dimensions and {count} indices: give one for each")
 
 
-def _index_of(given: dict[str, Any], parameter: str) -> str:
+def _given_index(given: dict[str, Any], parameter: str) -> str:
     return next(index for index in _ARRAYS[parameter] if index in given)
 
 
 def _check_number(name: str, parameter: str, kind: Any) -> None:
     """UsageError for what an instruction cannot have: of its own errors Numba keeps silent, and tries again."""
-    what, value = names.called(name, parameter), literal(kind)
+    what, value = names.operand_text(name, parameter), literal(kind)
     if not isinstance(kind, types.Integer):
         raise errors.TypingError(f"{what} is {kind}: give an integer")
     if value is None:
@@ -215,7 +215,7 @@ def _check_number(name: str, parameter: str, kind: Any) -> None:
         return
     allowed = names.ALLOWED.get(name, {}).get(parameter)
     if allowed is not None and value not in allowed:
-        raise UsageError(f"{what} is {value}: {names.wanted(allowed)}")
+        raise UsageError(f"{what} is {value}: {names.operand_range_text(allowed)}")
 
 
 def _check(name: str, given: dict[str, Any]) -> None:
@@ -312,7 +312,7 @@ class _Statement:
         return f"{comma or ''}{text}"
 
     def address(self, parameter: str) -> str:
-        index = _index_of(self.given, parameter)
+        index = _given_index(self.given, parameter)
         array = self.context, self.builder, self.given[parameter], self.values[parameter]
         kind, value = types.unliteral(self.given[index]), self.values[index]
         if index.endswith("_offset"):
@@ -391,7 +391,7 @@ def make(name: str) -> Any:
     order = list(signature.parameters)[1:]
     result = _RESULTS[FORMS[name].returns][0]
 
-    def typed(typingctx: Any, *arguments: Any, **named: Any) -> Any:
+    def infer_type(typingctx: Any, *arguments: Any, **named: Any) -> Any:
         given = dict.fromkeys(order, types.none) | signature.bind(typingctx, *arguments, **named).arguments
         del given["typingctx"]
         given = {parameter: types.none if kind is None else kind for parameter, kind in given.items()}
@@ -402,6 +402,6 @@ def make(name: str) -> Any:
 
         return result(*(given[parameter] for parameter in order)), codegen
 
-    typed.__signature__ = signature  # type: ignore[attr-defined]
-    typed.__name__ = name
-    return intrinsic(typed)
+    infer_type.__signature__ = signature  # type: ignore[attr-defined]
+    infer_type.__name__ = name
+    return intrinsic(infer_type)

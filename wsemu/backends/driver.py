@@ -76,13 +76,13 @@ def _library() -> Any:
     except OSError as error:
         raise UsageError(f"no CUDA driver here ({error}): run this on a machine with an NVIDIA GPU") from error
     context = ctypes.c_void_p()
-    _done(cuda, cuda.cuInit(0), "cuInit")
-    _done(cuda, cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), "cuDevicePrimaryCtxRetain")
-    _done(cuda, cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent")
+    _check_driver_error(cuda, cuda.cuInit(0), "cuInit")
+    _check_driver_error(cuda, cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), "cuDevicePrimaryCtxRetain")
+    _check_driver_error(cuda, cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent")
     return cuda
 
 
-def _done(cuda: Any, error: int, what: str, said: str = "") -> None:
+def _check_driver_error(cuda: Any, error: int, what: str, said: str = "") -> None:
     """UsageError where the driver refuses something."""
     if error:
         name = ctypes.c_char_p()
@@ -93,22 +93,22 @@ def _done(cuda: Any, error: int, what: str, said: str = "") -> None:
 
 def _call(name: str, *arguments: Any) -> None:
     cuda = _library()
-    _done(cuda, getattr(cuda, name)(*arguments), name)
+    _check_driver_error(cuda, getattr(cuda, name)(*arguments), name)
 
 
 def _function(entry: Entry) -> ctypes.c_void_p:
     """An entry of a text, compiled by the driver."""
-    return (_loaded.__wrapped__ if entry.stores else _loaded)(entry.text, entry.name)
+    return (_load_module.__wrapped__ if entry.stores else _load_module)(entry.text, entry.name)
 
 
 @functools.lru_cache(maxsize=64)
-def _loaded(text: str, name: str) -> ctypes.c_void_p:
+def _load_module(text: str, name: str) -> ctypes.c_void_p:
     cuda, module, found = _library(), ctypes.c_void_p(), ctypes.c_void_p()
     log = ctypes.create_string_buffer(_LOG_ROOM)
     options = (ctypes.c_int * 2)(_LOG, _LOG_SIZE)
     values = (ctypes.c_void_p * 2)(ctypes.addressof(log), _LOG_ROOM)
     error = cuda.cuModuleLoadDataEx(ctypes.byref(module), text.encode() + b"\0", 2, options, values)
-    _done(cuda, error, f"`{name}` is not compiled", " ".join(log.value.decode(errors="replace").split()))
+    _check_driver_error(cuda, error, f"`{name}` is not compiled", " ".join(log.value.decode(errors="replace").split()))
     _call("cuModuleGetFunction", ctypes.byref(found), module, name.encode())
     return found
 
@@ -157,7 +157,7 @@ class _Memory:
         self.held.append((address, array, held))
         return address + first - low
 
-    def bytes_of(self, packed: Any) -> bytes:
+    def pack_parameter(self, packed: Any) -> bytes:
         """A parameter: what is packed, with the addresses of what it leads to."""
         data = bytearray(packed.data)
         for at, _, array in packed.arrays:
@@ -166,7 +166,7 @@ class _Memory:
             encoded = self.map(map_)
             data[at : at + len(encoded)] = encoded
         for at, _, block in packed.blocks:
-            data[at : at + POINTER] = self.room(self.bytes_of(block.packed)).to_bytes(POINTER, "little")
+            data[at : at + POINTER] = self.room(self.pack_parameter(block.packed)).to_bytes(POINTER, "little")
         return bytes(data)
 
     def map(self, map_: TensorMap) -> bytes:
@@ -187,7 +187,7 @@ class _Memory:
 
 
 # -- launches ----------------------------------------------------------------------------------------------------------
-def compile_for(entry: Entry) -> None:
+def ensure_compiled(entry: Entry) -> None:
     """Compile a kernel, if that was not done."""
     _function(entry)
 
@@ -199,11 +199,11 @@ def launch(entry: Entry, configuration: LaunchConfiguration, arguments: Sequence
     try:
         values = [
             memory.address(value).to_bytes(POINTER, "little") if isinstance(value, np.ndarray)
-            else memory.bytes_of(value) for value in arguments
+            else memory.pack_parameter(value) for value in arguments
         ]  # fmt: skip
-        buffers = [_aligned(value) for value in values]
+        buffers = [_align_parameter(value) for value in values]
         places = (ctypes.c_void_p * max(len(buffers), 1))(*(address for _, address in buffers))
-        config = _configured(entry, configuration, found)
+        config = _make_launch_config(entry, configuration, found)
         _call("cuLaunchKernelEx", ctypes.byref(config), found, places, None)
         _call("cuCtxSynchronize")
         memory.back()
@@ -211,7 +211,7 @@ def launch(entry: Entry, configuration: LaunchConfiguration, arguments: Sequence
         memory.free()
 
 
-def _aligned(data: bytes) -> tuple[Any, int]:
+def _align_parameter(data: bytes) -> tuple[Any, int]:
     """A parameter in memory that is kept, and where: aligned as a tensor map has to be."""
     alignment = 2 * MAP_ALIGNMENT
     buffer = ctypes.create_string_buffer(len(data) + alignment)
@@ -220,7 +220,7 @@ def _aligned(data: bytes) -> tuple[Any, int]:
     return buffer, address
 
 
-def _configured(entry: Entry, configuration: LaunchConfiguration, found: ctypes.c_void_p) -> _Config:
+def _make_launch_config(entry: Entry, configuration: LaunchConfiguration, found: ctypes.c_void_p) -> _Config:
     shared, cluster = configuration.dynamic_shared, configuration.cluster
     if shared:
         _call("cuFuncSetAttribute", found, _SHARED, shared)

@@ -53,7 +53,7 @@ class GpuResult:
     """What a launch left."""
 
     arrays: dict[int, npt.NDArray[Any]] = field(default_factory=dict)
-    """number among the arrays of the arguments (`arrays_of`) -> the array after the first run"""
+    """number among the arrays of the arguments (`find_arrays`) -> the array after the first run"""
     unequal: int = 0
     """runs whose arrays differed from the first one's"""
     seconds: float = 0.0
@@ -63,7 +63,7 @@ class GpuResult:
     hung: bool = False
 
 
-def copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
+def copy_arguments(arguments: Sequence[Any]) -> tuple[Any, ...]:
     """Arguments with arrays of their own, of the same layout."""
     return tuple(
         np.array(a, order="K") if isinstance(a, np.ndarray) else a.copied() if hasattr(a, "copied") else a
@@ -71,7 +71,7 @@ def copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
     )
 
 
-def arrays_of(arguments: Sequence[Any]) -> list[tuple[int, str, npt.NDArray[Any]]]:
+def find_arrays(arguments: Sequence[Any]) -> list[tuple[int, str, npt.NDArray[Any]]]:
     """The arrays of arguments, each with the number of its argument, and the way to it in that one: `[0]`."""
     found: list[tuple[int, str, npt.NDArray[Any]]] = []
     for k, value in enumerate(arguments):
@@ -98,7 +98,7 @@ def run(launches: Sequence[GpuLaunch], limit: float, children: int = 1) -> list[
 def _one_by_one(launches: Sequence[GpuLaunch], limit: float) -> list[GpuResult]:
     results: list[GpuResult] = []
     while len(results) < len(launches):
-        results += _in_child(launches[len(results) :], limit)
+        results += _run_in_child(launches[len(results) :], limit)
     return results
 
 
@@ -149,7 +149,7 @@ class _Child:
         self.pipe.close()
 
 
-def _in_child(launches: Sequence[GpuLaunch], limit: float) -> list[GpuResult]:
+def _run_in_child(launches: Sequence[GpuLaunch], limit: float) -> list[GpuResult]:
     """The results up to the first launch that ended the child, that one included."""
 
     def work(pipe: Connection) -> None:
@@ -180,20 +180,20 @@ def _launch(launch: GpuLaunch, begins: Callable[[], None]) -> GpuResult:
     result = GpuResult()
     c = launch.configuration
     if isinstance(launch.kernel, driver.Entry):
-        driver.compile_for(launch.kernel)
+        driver.ensure_compiled(launch.kernel)
     else:
-        numba_cuda.compile_for(launch.kernel, c.threads, launch.arguments)
+        numba_cuda.ensure_compiled(launch.kernel, c.threads, launch.arguments)
     begins()
     started = time.perf_counter()
     for n in range(launch.times):
-        arguments = copied(launch.arguments)
+        arguments = copy_arguments(launch.arguments)
         if isinstance(launch.kernel, driver.Entry):
             driver.launch(launch.kernel, c, arguments)
         else:
             numba_cuda.launch(
                 launch.kernel, c.grid, c.block, arguments, dynamic_shared=c.dynamic_shared, cluster=c.cluster
             )
-        arrays = {k: a for k, (_, _, a) in enumerate(arrays_of(arguments))}
+        arrays = {k: a for k, (_, _, a) in enumerate(find_arrays(arguments))}
         if n == 0:
             result.arrays = arrays
         elif any(a.tobytes() != result.arrays[k].tobytes() for k, a in arrays.items()):

@@ -38,7 +38,7 @@ def _values(context: Any, builder: Any, value: Any, kind: Any, wanted: str) -> l
     return [context.cast(builder, item, types.unliteral(k), to) for item, k in zip(items, kinds, strict=True)]
 
 
-def _numbered(first: int, count: int) -> str:
+def _operand_list(first: int, count: int) -> str:
     return "{" + ", ".join(f"${first + n}" for n in range(count)) + "}"
 
 
@@ -61,11 +61,11 @@ def _multiplication(name: str) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         operands, constraints = [], [f"={_CONSTRAINT[wanted[2]]}"] * of_d
-        lists, first = [_numbered(0, of_d)], of_d
+        lists, first = [_operand_list(0, of_d)], of_d
         for value, kind, count, to in zip(args, signature.args, counts, wanted, strict=True):
             operands += _values(context, builder, value, kind, to)
             constraints += [_CONSTRAINT[to]] * count
-            lists.append(_numbered(first, count))
+            lists.append(_operand_list(first, count))
             first += count
         return _several(context, builder, f"{text} {', '.join(lists)};", constraints, results, operands)
 
@@ -94,7 +94,7 @@ def _check_array(name: str, kind: Any, index: Any) -> None:
 def _load(name: str) -> Any:
     n, trans = names.MOVES[name]
     results = types.UniTuple(types.uint32, n)
-    text = f"ldmatrix.sync.aligned.m8n8.x{n}{'.trans' * trans}.shared.b16 {_numbered(0, n)}, [${n}];"
+    text = f"ldmatrix.sync.aligned.m8n8.x{n}{'.trans' * trans}.shared.b16 {_operand_list(0, n)}, [${n}];"
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         address = _address(context, builder, signature, args)
@@ -109,7 +109,7 @@ def _load(name: str) -> Any:
 
 def _store(name: str) -> Any:
     n, trans = names.STORES[name]
-    text = f"stmatrix.sync.aligned.m8n8.x{n}{'.trans' * trans}.shared.b16 [$0], {_numbered(1, n)};"
+    text = f"stmatrix.sync.aligned.m8n8.x{n}{'.trans' * trans}.shared.b16 [$0], {_operand_list(1, n)};"
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         values = _values(context, builder, args[2], signature.args[2], "uint32")

@@ -108,7 +108,7 @@ class _Arguments:
         if isinstance(value, TensorMap):
             from wsemu.backends import tensor_maps
 
-            return tensor_maps.sent(value, retr)
+            return tensor_maps.lower_tensor_map_argument(value, retr)
         if not isinstance(type_, PatternType):
             return type_, value
         values = type_.values
@@ -133,10 +133,10 @@ def rebound(function: FunctionType) -> FunctionType:
     _rebound[id(function)] = function, made  # before its globals: functions may name each other
     space = made.__globals__
     space.update(__builtins__=__builtins__, __name__=function.__module__)
-    space.update({name: converted(v, name) for name, v in function.__globals__.items() if name in used})
+    space.update({name: convert_argument(v, name) for name, v in function.__globals__.items() if name in used})
     for cell, own in zip(made.__closure__ or (), function.__closure__ or (), strict=True):
         try:
-            cell.cell_contents = converted(own.cell_contents, "a variable")
+            cell.cell_contents = convert_argument(own.cell_contents, "a variable")
         except ValueError:  # not assigned yet
             continue
     return made
@@ -148,12 +148,12 @@ def _names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*inner)
 
 
-def converted(value: Any, name: str) -> Any:
+def convert_argument(value: Any, name: str) -> Any:
     """A host object as Numba-CUDA wants it."""
     if isinstance(value, ModuleType) and value.__name__ in _MODULES:
         return _MODULES[value.__name__]()
     if isinstance(value, (KernelFunction, ScalarType, type)) and cuda_names.cuda_fp8.has(value):
-        return getattr(importlib.import_module("numba.cuda._internal.cuda_fp8"), _name_of(value))
+        return getattr(importlib.import_module("numba.cuda._internal.cuda_fp8"), _type_name(value))
     if isinstance(value, ScalarType):
         return getattr(numba_cuda().types, value.number_name.replace("bool", "boolean"))
     if isinstance(value, KernelFunction):
@@ -167,7 +167,7 @@ def converted(value: Any, name: str) -> Any:
     if isinstance(value, DeviceArray):
         raise UsageError(f"`{name}` is a device array of the emulator, which a GPU cannot see: give it as an argument")
     if isinstance(value, tuple) and type(value) is tuple:
-        return tuple(converted(item, name) for item in value)
+        return tuple(convert_argument(item, name) for item in value)
     if _is_pattern(value):
         _bridge(value)
         return value
@@ -176,7 +176,7 @@ def converted(value: Any, name: str) -> Any:
     return value
 
 
-def _name_of(value: Any) -> str:
+def _type_name(value: Any) -> str:
     return str(value.number_name if isinstance(value, ScalarType) else value.__name__)
 
 
@@ -221,7 +221,7 @@ def _bridge(value: Any) -> None:
                 _bridge(item)
 
 
-def type_of(value: Any) -> Any:
+def argument_type(value: Any) -> Any:
     """Numba's type of a kernel's argument."""
     from numba.cuda.typing.typeof import typeof
 
@@ -269,20 +269,20 @@ def launch(
     """Compile a kernel for the GPU, run it, and wait for it; arrays are copied there and back."""
     numba_cuda()
     prepare(arguments)
-    with quiet(), _in_clusters(cluster):
-        configured(kernel, grid, block, dynamic_shared, stream)(*arguments)
+    with quiet(), _launching_in_clusters(cluster):
+        configure_kernel(kernel, grid, block, dynamic_shared, stream)(*arguments)
     numba_cuda().synchronize()
 
 
-def compile_for(kernel: Declared, threads: int, arguments: Iterable[Any]) -> None:
+def ensure_compiled(kernel: Declared, threads: int, arguments: Iterable[Any]) -> None:
     """Compile a kernel for CTAs of so many threads and for arguments like these, if that was not done."""
     given = tuple(arguments)
     prepare(given)
-    dispatcher(kernel, threads).compile(tuple(type_of(value) for value in given))
+    dispatcher(kernel, threads).compile(tuple(argument_type(value) for value in given))
 
 
 @contextlib.contextmanager
-def _in_clusters(cluster: tuple[int, int, int]) -> Iterator[None]:
+def _launching_in_clusters(cluster: tuple[int, int, int]) -> Iterator[None]:
     """Launches inside are in clusters of so many CTAs: Numba-CUDA says nothing of them to cuda.core, which makes its
     launches, and whose grid counts clusters then.  UsageError where cuda.core is too old for them."""
     if cluster == _ALONE:
@@ -294,11 +294,11 @@ def _in_clusters(cluster: tuple[int, int, int]) -> Iterator[None]:
     if plain is None:
         raise UsageError(f"this Numba-CUDA does not launch by cuda.core, as clusters need it: {_INSTALL}")
 
-    def clustered(*, grid: Any, **options: Any) -> Any:
+    def launch_config_in_clusters(*, grid: Any, **options: Any) -> Any:
         extents = (*(grid if isinstance(grid, tuple) else (grid,)), 1, 1)[:3]
         return plain(grid=tuple(n // c for n, c in zip(extents, cluster, strict=True)), cluster=cluster, **options)
 
-    launching.LaunchConfig = clustered
+    launching.LaunchConfig = launch_config_in_clusters
     try:
         yield
     finally:
@@ -315,7 +315,7 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def configured(kernel: Declared, grid: Any, block: Any, dynamic_shared: int = 0, stream: Any = 0) -> Any:
+def configure_kernel(kernel: Declared, grid: Any, block: Any, dynamic_shared: int = 0, stream: Any = 0) -> Any:
     """A kernel with its launch shape, for launches that do not wait; patterns among its arguments are `prepare`d."""
     threads = math.prod(block) if isinstance(block, tuple) else block
     made = dispatcher(kernel, threads)[grid, block, stream, dynamic_shared]

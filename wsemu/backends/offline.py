@@ -84,7 +84,7 @@ def _device() -> Iterator[None]:
         dispatcher.get_current_device, codegen.devices = kept
 
 
-def asked(name: str, *arguments: Any, **named: Any) -> Any:
+def call_for_sm_90(name: str, *arguments: Any, **named: Any) -> Any:
     """What a function of `numba.cuda` returns, for an sm_90 where it asks for the device."""
     import numba.cuda
 
@@ -101,10 +101,14 @@ def compile_kernel(
     """Compile a kernel for the types of `arguments`, as a launch on an sm_90 would; `lineinfo` adds the source's lines
     to the PTX."""
     numba_cuda.prepare(arguments)
-    return compile_for(kernel, tuple(numba_cuda.type_of(value) for value in arguments), lto=lto, lineinfo=lineinfo)
+    return compile_signature(
+        kernel, tuple(numba_cuda.argument_type(value) for value in arguments), lto=lto, lineinfo=lineinfo
+    )
 
 
-def compile_for(kernel: Declared, signature: tuple[Any, ...], *, lto: bool = True, lineinfo: bool = False) -> Compiled:
+def compile_signature(
+    kernel: Declared, signature: tuple[Any, ...], *, lto: bool = True, lineinfo: bool = False
+) -> Compiled:
     """The same for Numba's types of the arguments."""
     from numba.cuda.dispatcher import _Kernel
 
@@ -117,12 +121,12 @@ def compile_for(kernel: Declared, signature: tuple[Any, ...], *, lto: bool = Tru
         made = _Kernel(dispatcher.py_func, signature, lto=lto, **options)
         library = made._codelibrary
         text = library.get_asm_str()
-        linked = tuple(_linked(one, lineinfo) for one in sorted(library._linking_files, key=str))
+        linked = tuple(_linked_ptx(one, lineinfo) for one in sorted(library._linking_files, key=str))
     found = {str(name): str(type_) for name, type_ in made._type_annotation.typemap.items()}
     return Compiled(text, found, library, tuple(part for part in linked if part))
 
 
-def _linked(given: Any, lineinfo: bool) -> str:
+def _linked_ptx(given: Any, lineinfo: bool) -> str:
     """The PTX of code that a kernel is linked with; UnsupportedError for machine code."""
     from numba.cuda.cudadrv.linkable_code import CUSource, LinkableCode, PTXSource
     from numba.cuda.memory_management.nrt import NRT_LIBRARY
@@ -133,31 +137,31 @@ def _linked(given: Any, lineinfo: bool) -> str:
     if isinstance(code, PTXSource):
         return code.data if isinstance(code.data, str) else bytes(code.data).decode()
     if isinstance(code, CUSource):
-        return _of_cuda(code.data, code.name, lineinfo)
+        return _compile_cuda_source(code.data, code.name, lineinfo)
     raise UnsupportedError(f"linked code of kind `{type(code).__name__}`", remedy="link its PTX or its CUDA C++ source")
 
 
-def _of_cuda(source: str | bytes, name: str, lineinfo: bool) -> str:
+def _compile_cuda_source(source: str | bytes, name: str, lineinfo: bool) -> str:
     """The PTX of CUDA C++, by NVRTC; UsageError with what it says of a mistake there.
 
     Numba-CUDA's own call of it asks the driver which PTX it takes, and there may be none.
     """
     from cuda.bindings import nvrtc
 
-    def done(result: tuple[Any, ...]) -> Any:
+    def check_nvrtc(result: tuple[Any, ...]) -> Any:
         return result[1] if len(result) > 1 else None
 
     data = source.encode() if isinstance(source, str) else source
-    program = done(nvrtc.nvrtcCreateProgram(data, name.encode(), 0, [], []))
+    program = check_nvrtc(nvrtc.nvrtcCreateProgram(data, name.encode(), 0, [], []))
     options = [b"--gpu-architecture=sm_90", b"--relocatable-device-code=true", *([b"--generate-line-info"] * lineinfo)]
     include = _headers()
     options += [f"--include-path={include}".encode()] if include else []
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        log = bytearray(done(nvrtc.nvrtcGetProgramLogSize(program)))
+        log = bytearray(check_nvrtc(nvrtc.nvrtcGetProgramLogSize(program)))
         nvrtc.nvrtcGetProgramLog(program, log)
         raise UsageError(f"the CUDA C++ that is linked does not compile: {log.decode(errors='replace').strip()}")
-    text = bytearray(done(nvrtc.nvrtcGetPTXSize(program)))
+    text = bytearray(check_nvrtc(nvrtc.nvrtcGetPTXSize(program)))
     nvrtc.nvrtcGetPTX(program, text)
     return text.decode().rstrip("\0")
 
@@ -170,20 +174,20 @@ def _headers() -> str | None:
     return found
 
 
-def passed(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def pack_arguments(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """What a launch passes for the parameters of the PTX, for `wsemu.load_ptx(compiled.ptx).only()`.
 
     Numba-CUDA makes several parameters of an array: memory and parent, which are 0 on the GPU, the number of elements,
     the bytes of one, the address, and the extents and strides of the axes (its `_Kernel._prepare_args`).
     """
     numba_cuda.prepare(arguments)
-    return tuple(part for value in arguments for _, part in _parts(value, numba_cuda.type_of(value)))
+    return tuple(part for value in arguments for _, part in _parts(value, numba_cuda.argument_type(value)))
 
 
 def parameter_names(arguments: tuple[Any, ...], names: Sequence[str]) -> tuple[str, ...]:
     """What to call the parameters of the PTX, from the names of the kernel's."""
     pairs = zip(names, arguments, strict=True)
-    return tuple(f"{name}{part}" for name, value in pairs for part, _ in _parts(value, numba_cuda.type_of(value)))
+    return tuple(f"{name}{part}" for name, value in pairs for part, _ in _parts(value, numba_cuda.argument_type(value)))
 
 
 def _parts(value: Any, type_: Any, name: str = "") -> Iterator[tuple[str, Any]]:

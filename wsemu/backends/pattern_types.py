@@ -60,20 +60,20 @@ class PatternType(types.Type):  # type: ignore[misc]
         """Whether no field is left to run time."""
         return all(isinstance(type_, PatternType) and type_.is_known for _, type_ in self.values)
 
-    def known(self) -> Any:
+    def host_object(self) -> Any:
         """A host object with the fields that are known, for properties that need no others."""
         made: Any = object.__new__(self.cls)
         for name, type_ in self.fields.items():
             if isinstance(type_, types.Literal):
                 object.__setattr__(made, name, type_.literal_value)
             elif isinstance(type_, PatternType):
-                object.__setattr__(made, name, type_.known())
+                object.__setattr__(made, name, type_.host_object())
         return made
 
     def known_attribute(self, name: str) -> Any:
         """The literal type of a property that follows from known fields, else None."""
         try:
-            return types.literal(getattr(self.known(), name))
+            return types.literal(getattr(self.host_object(), name))
         except Exception:  # a field that is not known, or a value that is no literal
             return None
 
@@ -104,7 +104,7 @@ def bridge(cls: type, rebind: Rebind, device: Callable[[FunctionType], Any]) -> 
         if isinstance(item, property) and isinstance(item.fget, FunctionType):
             made.properties[name] = device(item.fget)
         elif isinstance(item, FunctionType) and not name.startswith("_"):
-            overload_method(made, name)(_named(rebind(item)))
+            overload_method(made, name)(_constant_overload(rebind(item)))
     return made
 
 
@@ -123,7 +123,7 @@ def _enter_values(cls: type, made: type[PatternType]) -> None:
             super().__init__(manager, type_, type_.values)
 
     @typeof_impl.register(cls)
-    def type_of(value: Any, context: Any) -> Any:
+    def infer_type(value: Any, context: Any) -> Any:
         parts = dataclasses.fields(cls)
         return made(tuple(member(part, getattr(value, part.name), context) for part in parts))
 
@@ -173,9 +173,9 @@ def _enter_construction(cls: type, made: type[PatternType]) -> None:
         def generic(self) -> Any:
             def typer(*args: Any, **kwargs: Any) -> Any:
                 bound = signature.bind(*args, **kwargs)
-                typer.pysig = _by_position(bound.arguments)  # type: ignore[attr-defined]
+                typer.pysig = _positional_signature(bound.arguments)  # type: ignore[attr-defined]
                 bound.apply_defaults()
-                return made(tuple(_kept(bound.arguments[part.name]) for part in dataclasses.fields(cls)))
+                return made(tuple(_field_type(bound.arguments[part.name]) for part in dataclasses.fields(cls)))
 
             return typer
 
@@ -220,7 +220,7 @@ def _class_method(cls: type, name: str) -> Any:
 
         def generic(self) -> Any:
             def typer(*args: Any, **kwargs: Any) -> Any:
-                typer.pysig = _by_position([*(f"at{n}" for n in range(len(args))), *kwargs])  # type: ignore[attr-defined]
+                typer.pysig = _positional_signature([*(f"at{n}" for n in range(len(args))), *kwargs])  # type: ignore[attr-defined]
                 given = [_known_value(type_) for type_ in (*args, *kwargs.values())]
                 named = dict(zip(kwargs, given[len(args) :], strict=True))
                 return typeof(getattr(cls, name)(*given[: len(args)], **named), Purpose.constant)
@@ -239,16 +239,16 @@ def _known_value(type_: Any) -> Any:
     if isinstance(type_, types.Literal):
         return type_.literal_value
     if isinstance(type_, PatternType) and type_.is_known:
-        return type_.known()
+        return type_.host_object()
     raise TypingError(f"an argument of type {type_} is not known when the kernel is compiled: call the class itself")
 
 
-def _by_position(names: Iterable[str]) -> inspect.Signature:
+def _positional_signature(names: Iterable[str]) -> inspect.Signature:
     """A signature of just these parameters: Numba folds no keyword-only ones, nor leaves one out in the middle."""
     return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
 
 
-def _kept(value: Any) -> Any:
+def _field_type(value: Any) -> Any:
     """The type of a field that is given a value of this type; integers are kept as int64."""
     if isinstance(value, types.Omitted):
         value = value.value
@@ -259,7 +259,7 @@ def _kept(value: Any) -> Any:
     return types.int64 if isinstance(value, types.Integer) else value
 
 
-def _named(function: FunctionType) -> Any:
+def _constant_overload(function: FunctionType) -> Any:
     """A function of the same parameters that returns `function`: what Numba's `overload` takes."""
     parameters = [str(p.replace(annotation=p.empty)) for p in inspect.signature(function).parameters.values()]
     space: dict[str, Any] = {"function": function}

@@ -39,7 +39,7 @@ class Model(models.PrimitiveModel):  # type: ignore[misc]
 
 
 @typeof_impl.register(TensorMap)
-def type_of(value: TensorMap, context: Any) -> TensorMapType:
+def infer_type(value: TensorMap, context: Any) -> TensorMapType:
     return TensorMapType(value.fields.rank)
 
 
@@ -71,7 +71,7 @@ class _OnDevice:
             self._device.copy_to_host(self._host)
 
 
-def sent(value: TensorMap, retrieve: list[Any]) -> tuple[Any, int]:
+def lower_tensor_map_argument(value: TensorMap, retrieve: list[Any]) -> tuple[Any, int]:
     """The type and value that Numba-CUDA passes for a map; what is in `retrieve` is called after the launch."""
     from numba import cuda
 

@@ -69,9 +69,9 @@ class Campaign:
 
     def request(self, batch: Batch) -> dict[str, int]:
         """What a process is asked for a batch."""
-        return {"seed": self.seed_of(batch), "examples": batch.size}
+        return {"seed": self.batch_seed(batch), "examples": batch.size}
 
-    def seed_of(self, batch: Batch) -> int:
+    def batch_seed(self, batch: Batch) -> int:
         """The same for batches of any size that begin at the same example."""
         return int.from_bytes(hashlib.sha256(f"{self.seed} {batch.first}".encode()).digest()[:8])
 
@@ -89,7 +89,7 @@ class Progress:
     interrupted: bool = False
 
     @property
-    def done(self) -> int:
+    def finished_examples(self) -> int:
         """Examples, those of batches that failed early too."""
         return sum(batch.size for batch in self.outcomes)
 
@@ -130,7 +130,7 @@ def _dead(campaign: Campaign, batch: Batch, why: str) -> Outcome:
     """Of a batch at which processes die."""
     title = f"the process that ran the test died ({why})"
     last = batch.first + batch.size - 1
-    text = f"{title}\nexamples {batch.first} to {last}, @seed({campaign.seed_of(batch)})"
+    text = f"{title}\nexamples {batch.first} to {last}, @seed({campaign.batch_seed(batch)})"
     return Outcome(0, Failure(title, "", text))
 
 
@@ -144,14 +144,14 @@ class _Crew:
         self.processes: list[Process] = []
         self.stopping = False
         self._lock = threading.Lock()
-        first = self._started()
+        first = self._start_process()
         try:
             self.source = first.hello()["source"]
         except Died as died:
             raise UsageError(f"`{campaign.file}` cannot be imported: the process that does ended ({died})") from None
         self._idle = [first]
 
-    def _started(self) -> Process:
+    def _start_process(self) -> Process:
         with self._lock:
             if self.stopping:
                 raise Died("stopped")
@@ -168,7 +168,7 @@ class _Crew:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-        process = self._started()
+        process = self._start_process()
         try:
             same = process.hello()["source"] == self.source
         except Died as died:
@@ -225,8 +225,10 @@ def run(
         with Results(file or campaign.results) as results:
             progress.changed = results.begin(campaign.name, campaign.seed, crew.source, fresh=fresh)
             wanted = {*campaign.batches()}
-            progress.outcomes = {batch: outcome for batch, outcome in results.known().items() if batch in wanted}
-            progress.resumed = progress.done
+            progress.outcomes = {
+                batch: outcome for batch, outcome in results.known_outcomes().items() if batch in wanted
+            }
+            progress.resumed = progress.finished_examples
             watcher.show(progress)
             left = [batch for batch in campaign.batches() if batch not in progress.outcomes]
             for batch, outcome in _outcomes(crew, left, jobs) if executor is None else _afar(crew, left, executor):
@@ -256,7 +258,9 @@ def _afar(crew: _Crew, left: list[Batch], executor: Executor) -> Iterator[tuple[
     """The same from an Executor, whose processes must have the sources of the first of ours."""
     campaign, hello = crew.campaign, crew.processes[0].hello()
     requests = {batch: campaign.request(batch) for batch in left}
-    for batch, answer in spread.answers(executor, spread.packed(campaign.bundle, hello), requests, hello["stamp"]):
+    for batch, answer in spread.answers(
+        executor, spread.pack_sources(campaign.bundle, hello), requests, hello["stamp"]
+    ):
         dead = _dead(campaign, batch, answer["died"]) if "died" in answer else None
         yield batch, dead or _outcome(answer)
 
@@ -284,7 +288,7 @@ def command(
 ) -> int:  # fmt: skip
     """`wsemu fuzz`: run the campaign of `test` (`options` are those of `Campaign.of`), tell what came of it, and return
     the exit code; `on` is the address of a cluster that runs it, `progress` as of
-    `watch.shown`, `time_limit` in seconds."""
+    `watch.showing_progress`, `time_limit` in seconds."""
     from wsemu.campaign import progress as report
     from wsemu.campaign.user_file import exists
     from wsemu.report.terminal import Printer

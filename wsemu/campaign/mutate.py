@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from wsemu.frontend.python.source import edited
+from wsemu.frontend.python.source import editing_source
 from wsemu.launch.attempts import program_digest
 from wsemu.launch.compiled import nothing_compiled
 from wsemu.launch.hooks import starting, traceable
@@ -80,7 +80,7 @@ class Trial(Protocol):
         """Run it; None where it passes."""
 
 
-def failure_of(error: BaseException) -> Failure:
+def describe_failure(error: BaseException) -> Failure:
     """What an exception of a trial says."""
     if isinstance(error, CheckFailed):
         return Failure("check", ", ".join(dict.fromkeys(f.code for f in error.report.errors)) or error.report.verdict)
@@ -306,12 +306,12 @@ class Bench:
     def judge(self, number: int) -> Told:
         """What comes of a mutant: trials run until one of them tells."""
         mutation = self.mutations[number]
-        with self._changed(mutation) as compiles:
+        with self._applying_mutation(mutation) as compiles:
             if not compiles:
                 return Told("error", "it is no Python")
-            concerned = self._concerned(mutation)
+            concerned = self._trials_to_run(mutation)
             for name in concerned:
-                failed = self._tried(name)
+                failed = self._kill_reason(name)
                 if failed is not None:
                     return Told(failed.way, failed.why, name)
             if not concerned:
@@ -320,7 +320,7 @@ class Bench:
                 launches = [self._deep(name) for name in concerned]
         return self._survivor(mutation, concerned, launches)
 
-    def _concerned(self, mutation: Mutation) -> list[str]:
+    def _trials_to_run(self, mutation: Mutation) -> list[str]:
         """The trials that launch what is changed, quick ones first."""
         function = self.texts[str(mutation.file)].innermost(mutation.line)
         place = str(mutation.file), function.lineno if function is not None else 0
@@ -328,12 +328,12 @@ class Bench:
         return sorted(names, key=lambda name: self.known[name].seconds)
 
     @contextlib.contextmanager
-    def _changed(self, mutation: Mutation) -> Iterator[bool]:
+    def _applying_mutation(self, mutation: Mutation) -> Iterator[bool]:
         """Inside, kernels read as the mutant does."""
         text = self.texts[str(mutation.file)]
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(edited(text.file, text.tree, mutation.applied(text.source)))
+                stack.enter_context(editing_source(text.file, text.tree, mutation.applied(text.source)))
             except (SyntaxError, ValueError):
                 yield False
                 return
@@ -347,7 +347,7 @@ class Bench:
         with within(_SECONDS + _PATIENCE * usual):
             yield
 
-    def _tried(self, name: str) -> Failure | None:
+    def _kill_reason(self, name: str) -> Failure | None:
         """Why a trial tells of the mutant that is in force."""
         watch = _Watch(self.known[name].launches)
         failed: Failure | None = None
@@ -388,7 +388,7 @@ class Bench:
             for number, (a, b) in enumerate(zip(before, now, strict=True), 1):
                 which = f"`{a.kernel}`" if len(now) == 1 else f"launch {number:,} (`{a.kernel}`)"
                 pairs.append(_Pair(a, b, which if len(names) == 1 else f"{which} in {name}"))
-        return explained(mutation, pairs)
+        return compare_survivor(mutation, pairs)
 
 
 class _Pair(NamedTuple):
@@ -399,7 +399,7 @@ class _Pair(NamedTuple):
     which: str
 
 
-def explained(mutation: Mutation, pairs: Sequence[_Pair]) -> Told:
+def compare_survivor(mutation: Mutation, pairs: Sequence[_Pair]) -> Told:
     """What of a survivor is the same, and what is not, by its launches without it and with it."""
     count = f"{len(pairs):,} launch{'es' * (len(pairs) != 1)}"
     if all(a.program == b.program for a, b, _ in pairs):

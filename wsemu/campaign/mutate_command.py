@@ -19,7 +19,7 @@ from wsemu.campaign import mutate_report, spread
 from wsemu.campaign.mutate import Mutant, Told
 from wsemu.campaign.mutate_report import Mutated
 from wsemu.campaign.mutate_results import Results
-from wsemu.campaign.watch import State, shown
+from wsemu.campaign.watch import State, showing_progress
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.repair.mutants import OF_KERNELS
 from wsemu.report.terminal import Printer
@@ -43,7 +43,7 @@ def command(
         if unknown is not None:
             raise UsageError(f"no kind of mutants `{unknown}`: there are {', '.join(OF_KERNELS)}")
         chosen = json.dumps([[*kinds], [*kernels]])
-        with shown(progress) as each, _opened(test, chosen) as (hello, mutants, bundle):
+        with showing_progress(progress) as each, _opening_test(test, chosen) as (hello, mutants, bundle):
             wanted = [*range(0, len(mutants), sample)]
             mutated = Mutated(test, mutants)
             with Results(file or results_file(test)) as results:
@@ -82,7 +82,7 @@ class Campaign:
     def run(self, answers: Callable[[Sequence[int]], Iterator[tuple[int, Told]]]) -> None:
         """Try them; returns early on KeyboardInterrupt and at the time limit."""
         mutated, names = self.mutated, [mutant.name for mutant in self.mutated.mutants]
-        known = self.results.known()
+        known = self.results.known_outcomes()
         mutated.told = {n: known[names[n]] for n in self.wanted if names[n] in known}
         mutated.resumed = len(mutated.told)
         try:
@@ -104,7 +104,7 @@ class Campaign:
 
 
 @contextlib.contextmanager
-def _opened(test: str, chosen: str) -> Iterator[tuple[dict[str, Any], list[Mutant], spread.Bundle]]:
+def _opening_test(test: str, chosen: str) -> Iterator[tuple[dict[str, Any], list[Mutant], spread.Bundle]]:
     """What a process that has the tests open says of itself, and the mutants."""
     file, _, name = test.partition("::")
     bundle = spread.Bundle("mutate", file, name, options=chosen)

@@ -46,7 +46,7 @@ class Results(Database):
         row = (self._campaign, name, json.dumps(asdict(told)))
         self._execute("INSERT OR REPLACE INTO mutant VALUES (?, ?, ?)", row)
 
-    def known(self) -> dict[str, Told]:
+    def known_outcomes(self) -> dict[str, Told]:
         """The mutants of the campaign that were tried, by their names."""
         rows = self._execute("SELECT name, told FROM mutant WHERE campaign = ?", (self._campaign,))
         try:

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsemu.campaign.mutate import Failure, failure_of
-from wsemu.campaign.user_file import imported
+from wsemu.campaign.mutate import Failure, describe_failure
+from wsemu.campaign.user_file import import_file
 from wsemu.model.errors import UsageError, WsemuError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HELP = "give FILE::test, such as tests/test_copy.py::test_rows, or a program"
 
 
-def given(target: str, use: Callable[[Sequence[Trial]], None]) -> None:
+def run_with_trials(target: str, use: Callable[[Sequence[Trial]], None]) -> None:
     """Call `use` with the trials of `FILE::test`, `FILE::function` or `FILE`, which can be run as long as it does not
     return.  UsageError where there are none."""
     file, _, name = target.partition("::")
@@ -34,9 +34,9 @@ def given(target: str, use: Callable[[Sequence[Trial]], None]) -> None:
     if path.suffix != ".py":
         raise UsageError(f"`{file}` is no Python file: mutants are of kernels in Python")
     if is_test(path, name):
-        in_pytest(target, use)
+        run_in_pytest(target, use)
     elif name:
-        use([_called(path, name)])
+        use([_load_function(path, name)])
     else:
         use([Program(path)])
 
@@ -68,10 +68,10 @@ class Called:
         return None
 
 
-def _called(file: Path, name: str) -> Called:
+def _load_function(file: Path, name: str) -> Called:
     """The function of a file."""
     try:
-        module = imported(file)
+        module = import_file(file)
     except WsemuError as error:
         raise UsageError(f"`{file}` cannot be imported: {error}") from None
     except (Exception, SystemExit) as error:
@@ -108,7 +108,7 @@ class Program:
 def _failure(error: BaseException) -> Failure | None:
     if isinstance(error, SystemExit):
         return Failure("test", f"exit code {error.code}") if error.code else None
-    return failure_of(error)
+    return describe_failure(error)
 
 
 # -- pytest ------------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class Item:
         if failed is None:
             return None
         if self.raised is not None:
-            return failure_of(self.raised)
+            return describe_failure(self.raised)
         return Failure("test", str(failed.longrepr).partition("\n")[0])
 
 
@@ -162,7 +162,7 @@ class _Session:
         return True
 
 
-def in_pytest(target: str, use: Callable[[Sequence[Trial]], None]) -> None:
+def run_in_pytest(target: str, use: Callable[[Sequence[Trial]], None]) -> None:
     """Call `use` with tests inside a session of pytest's."""
     import pytest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from wsemu.campaign.watch import State, shown
+from wsemu.campaign.watch import State, showing_progress
 from wsemu.report.diagnostic import plural
 
 if TYPE_CHECKING:
@@ -45,17 +45,17 @@ class Bar:
             return
         failures = len(progress.kinds())
         text = plural(failures, "failure") if failures else ""
-        self._bar.update(self._task, description="fuzzing", completed=progress.done, failures=text)
+        self._bar.update(self._task, description="fuzzing", completed=progress.finished_examples, failures=text)
 
 
 @contextlib.contextmanager
 def watcher(printer: Printer, total: int, how: str) -> Iterator[Bar | Lines]:
-    """Who shows how far a campaign is: see `watch.shown`."""
+    """Who shows how far a campaign is: see `watch.showing_progress`."""
     if how == "bar":
         with Bar(printer, total) as bar:
             yield bar
     else:
-        with shown(how) as show:
+        with showing_progress(how) as show:
             yield Lines(show)
 
 
@@ -67,7 +67,7 @@ class Lines:
 
     def show(self, progress: Progress) -> None:
         campaign, failed = progress.campaign, {"failed": len(progress.kinds())}
-        self._show(State(campaign.name, progress.done, campaign.examples, "examples", failed))
+        self._show(State(campaign.name, progress.finished_examples, campaign.examples, "examples", failed))
 
 
 def tell(printer: Printer, progress: Progress, file: Path, witnesses: Mapping[tuple[str, str], Path]) -> None:
@@ -82,10 +82,10 @@ def tell(printer: Printer, progress: Progress, file: Path, witnesses: Mapping[tu
     if progress.resumed:
         printer.text(f"{progress.resumed:,} examples were known from before")
     if progress.interrupted:
-        extent = f"{progress.done:,} of {campaign.examples:,} examples"
+        extent = f"{progress.finished_examples:,} of {campaign.examples:,} examples"
         printer.text(f"interrupted after {extent}: the same command goes on from there", "warning")
     said = plural(len(groups), "failure") if groups else "no failure"
-    examples = f"{progress.done:,} example{'s' * (progress.done != 1)}"
+    examples = f"{progress.finished_examples:,} example{'s' * (progress.finished_examples != 1)}"
     style = "error" if groups else "good" if not progress.interrupted else "warning"
     printer.text(f"{campaign.name}  {said} in {examples}, seed {campaign.seed}", style)  # type: ignore[arg-type]
     printer.text(f"results: {file}")
@@ -98,9 +98,9 @@ def _failure_lines(found: list[tuple[Batch, Failure]], test: str, witness: Path 
         lines.append(f" = note: raised in {failure.place}")
     if failure.parameters:
         lines += [" = minimal parameters:"]
-        lines += [f"     {name} = {_indented(value)}" for name, value in failure.parameters.items()]
+        lines += [f"     {name} = {_indent(value)}" for name, value in failure.parameters.items()]
     if failure.example:
-        lines += [f" = keep it, above `def {test.rpartition('::')[2]}`:", f"     {_indented(failure.example)}"]
+        lines += [f" = keep it, above `def {test.rpartition('::')[2]}`:", f"     {_indent(failure.example)}"]
     if witness is not None:
         lines.append(f" = witness: {witness}, for `wsemu.replay(file, kernel, arguments)`")
     if len(found) > 1:
@@ -108,5 +108,5 @@ def _failure_lines(found: list[tuple[Batch, Failure]], test: str, witness: Path 
     return lines
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return text.replace("\n", "\n     ")

@@ -89,7 +89,7 @@ class Results(Database):
         row = (self._campaign, batch.first, batch.size, outcome.examples, text)
         self._execute("INSERT OR REPLACE INTO batch VALUES (?, ?, ?, ?, ?)", row)
 
-    def known(self) -> dict[Batch, Outcome]:
+    def known_outcomes(self) -> dict[Batch, Outcome]:
         """The batches of the campaign, in their order."""
         query = "SELECT first, size, examples, failure FROM batch WHERE campaign = ? ORDER BY first, size"
         try:

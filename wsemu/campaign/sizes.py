@@ -85,7 +85,7 @@ def edges(reading: Reading, most: int) -> list[int]:
     return sorted(n for n in {0, 1, *PRIMES, *near} if 0 <= n <= most)
 
 
-def thinned(sizes: Iterable[int], reading: Reading, most: int) -> list[int]:
+def limit_sizes(sizes: Iterable[int], reading: Reading, most: int) -> list[int]:
     """At most so many of these sizes: those next to what was read first, small ones before large ones."""
     wanted = sorted(set(sizes))
     near = {n + step for n in reading.compared | reading.tiles | reading.depths for step in (-1, 0, 1)}

@@ -148,7 +148,7 @@ def serve(bundle: Bundle, request: dict[str, Any]) -> dict[str, Any]:
             process = _idle[bundle.digest].pop() if _idle[bundle.digest] else None
         try:
             if process is None:
-                process = Process(bundle, _unpacked(bundle))
+                process = Process(bundle, _unpack_sources(bundle))
                 with _lock:
                     _started.append(process)
             stamp = process.hello()["stamp"]
@@ -173,7 +173,7 @@ def dismiss() -> None:
         process.end()
 
 
-def _unpacked(bundle: Bundle) -> str | None:
+def _unpack_sources(bundle: Bundle) -> str | None:
     """The folder that the sources of a bundle lie in; None: the working folder."""
     if not bundle.files:
         return None
@@ -202,7 +202,7 @@ def _write(bundle: Bundle, folder: Path) -> None:
 
 
 # -- who asks ----------------------------------------------------------------------------------------------------------
-def packed(bundle: Bundle, hello: Mapping[str, Any]) -> Bundle:
+def pack_sources(bundle: Bundle, hello: Mapping[str, Any]) -> Bundle:
     """The bundle for another machine: with the sources that a process of this one has loaded."""
     here = os.path.realpath(os.getcwd())
     file = os.path.relpath(os.path.realpath(bundle.file), here)

@@ -22,7 +22,7 @@ import time
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal
 
-from wsemu.campaign.sizes import Reading, edges, read, smaller, thinned
+from wsemu.campaign.sizes import Reading, edges, limit_sizes, read, smaller
 from wsemu.launch.hooks import observers, starting
 from wsemu.launch.result import CheckFailed, Report
 from wsemu.model.data import dataclass, field
@@ -163,7 +163,7 @@ class Sweep:
         self, function: Callable[..., Any], given: Mapping[str, EllipsisType | Iterable[int]], most: int = MOST
     ) -> None:
         self.function, self.most = function, most
-        self.given = {name: _chosen(name, sizes) for name, sizes in given.items()}
+        self.given = {name: _check_sizes(name, sizes) for name, sizes in given.items()}
         _check_names(function, self.given)
         functools.update_wrapper(self, function)
         left = [p for name, p in inspect.signature(function).parameters.items() if name not in self.given]
@@ -294,7 +294,7 @@ class _Run:
                 self._keep(self._one(wanted))
 
     def _lists(self) -> list[list[int]]:
-        chosen = thinned(edges(self.reading, self.what.most), self.reading, OF_EACH)
+        chosen = limit_sizes(edges(self.reading, self.what.most), self.reading, OF_EACH)
         return [chosen if sizes is ... else list(sizes) for sizes in self.what.given.values()]
 
     def _all(self) -> None:
@@ -398,7 +398,7 @@ def _smallest_first(wanted: Iterable[Sizes]) -> list[Sizes]:
     return sorted(wanted, key=_weight)
 
 
-def _chosen(name: str, sizes: EllipsisType | Iterable[int]) -> Any:
+def _check_sizes(name: str, sizes: EllipsisType | Iterable[int]) -> Any:
     """Sizes that are given, as a tuple; `...` stays."""
     if sizes is ...:
         return ...

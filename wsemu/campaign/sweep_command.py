@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.campaign import spread, sweep_report
 from wsemu.campaign.sweep import Sweep, Tried, of
-from wsemu.campaign.user_file import imported
-from wsemu.campaign.watch import State, shown
+from wsemu.campaign.user_file import import_file
+from wsemu.campaign.watch import State, showing_progress
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.report.terminal import Printer
 
@@ -32,16 +32,21 @@ def command(
 ) -> int:  # fmt: skip
     """Sweep a function, with these `--size`s, and tell what came of it; `options` are those of `Sweep.run`, `jobs`
     processes, or the cluster at `on`, try the sizes."""
-    from wsemu.app.chosen import configured
+    from wsemu.app.chosen import resolve_settings
     from wsemu.host import takeover
     from wsemu.model.settings import using
 
     printer = Printer()
     try:
         file, name = _split(test)
-        _, settings = configured(file, {})
-        with using(settings), takeover.numba_cuda(), _executor(jobs, on) as executor, shown(progress) as each:
-            sweep = loaded(file, name, given, most)
+        _, settings = resolve_settings(file, {})
+        with (
+            using(settings),
+            takeover.numba_cuda(),
+            _executor(jobs, on) as executor,
+            showing_progress(progress) as each,
+        ):
+            sweep = load_sweep(file, name, given, most)
             attempts = None if executor is None else _Afar(executor, file, name, tuple(sweep.given), bool(on))
             swept = sweep.run(**options, each=lambda swept, total: each(_state(swept, total)), attempts=attempts)
     except WsemuError as error:
@@ -88,7 +93,7 @@ class _Afar:
         finally:
             process.end()
         self.stamp = hello["stamp"]
-        self.bundle = spread.packed(bundle, hello) if sent else bundle
+        self.bundle = spread.pack_sources(bundle, hello) if sent else bundle
 
     def __call__(self, wanted: Sequence[Sizes]) -> Iterator[Tried]:
         requests = {sizes: dict(zip(self.parameters, sizes, strict=True)) for sizes in wanted}
@@ -106,12 +111,12 @@ def _split(test: str) -> tuple[Path, str]:
     return Path(file), name
 
 
-def loaded(file: Path, name: str, given: Sequence[str] = (), most: int | None = None) -> Sweep:
+def load_sweep(file: Path, name: str, given: Sequence[str] = (), most: int | None = None) -> Sweep:
     """The sweep of a function in a file, with the sizes of options in place of its own."""
     if not file.is_file():
         raise UsageError(f"`{file}` does not exist: give FILE::function")
     try:
-        module = imported(file)
+        module = import_file(file)
     except WsemuError:
         raise
     except (Exception, SystemExit) as error:

@@ -26,7 +26,7 @@ def tell(printer: Printer, swept: Swept) -> None:
             printer.report(Report.model_validate_json(smallest.report))
         printer.text(f"smallest that fails: {swept.text(smallest.sizes)}: {smallest.why}", "error")
         printer.text("")
-    _held(printer, swept)
+    _print_passing_values(printer, swept)
     for came in ("fails", "incomplete", "refused"):
         _others(printer, swept, came)
     for limit in swept.limits:
@@ -77,7 +77,7 @@ def _sizes(swept: Swept, tried: Tried) -> dict[str, int]:
     return dict(zip(swept.parameters, tried.sizes, strict=True))
 
 
-def _held(printer: Printer, swept: Swept) -> None:
+def _print_passing_values(printer: Printer, swept: Swept) -> None:
     """Which values of each parameter hold with all sizes of the others that were tried, and which with some."""
     others = [*swept.of("fails"), *swept.of("incomplete")]
     for n, name in enumerate(swept.parameters):

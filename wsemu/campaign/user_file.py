@@ -21,7 +21,7 @@ def exists(file: Path) -> None:
         raise UsageError(f"`{file}` does not exist: give FILE::function, such as tests/test_copy.py::test_any_stride")
 
 
-def imported(file: Path) -> ModuleType:
+def import_file(file: Path) -> ModuleType:
     """The module of a file, with its folder and the working folder to import from, as pytest has them."""
     sys.path[:0] = [os.path.dirname(os.path.realpath(file)), os.getcwd()]
     spec = importlib.util.spec_from_file_location(file.stem, file)
@@ -35,10 +35,10 @@ def imported(file: Path) -> ModuleType:
 
 def sources() -> str:
     """A digest of the modules that are loaded from below the working folder, and of what else decides a result."""
-    return digest_of(versions(), files())
+    return digest_files(versions(), files())
 
 
-def digest_of(of: str, names: list[str]) -> str:
+def digest_files(of: str, names: list[str]) -> str:
     """A digest of files, relative to the working folder, and of what else counts."""
     digest = hashlib.sha256(of.encode())
     here = os.path.realpath(os.getcwd())

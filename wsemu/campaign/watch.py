@@ -30,7 +30,7 @@ class State(NamedTuple):
 
 
 @contextlib.contextmanager
-def shown(how: str) -> Iterator[Callable[[State], None]]:
+def showing_progress(how: str) -> Iterator[Callable[[State], None]]:
     """What to call whenever a step is done: `json` writes lines, `none` nothing, anything else a bar where standard
     output is a terminal."""
     if how == "json":

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from wsemu.campaign.falsified import decorator, given_names, leaves, parameters
-from wsemu.campaign.user_file import digest_of, exists, files, imported, sources, versions
+from wsemu.campaign.user_file import digest_files, exists, files, import_file, sources, versions
 from wsemu.launch.result import CheckFailed
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.own import is_own
@@ -48,7 +48,7 @@ def load(file: Path, name: str) -> Any:
     """The test function of Hypothesis in a file; UsageError says what is wrong with it."""
     exists(file)
     try:
-        module = imported(file)
+        module = import_file(file)
     except WsemuError as error:
         raise UsageError(f"`{file}` cannot be imported: {error}") from None
     except (Exception, SystemExit) as error:
@@ -74,7 +74,7 @@ def _hello() -> dict[str, Any]:
     ours = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), os.pardir)) + os.sep
     own = [name for name in files() if not os.path.realpath(name).startswith(ours)]
     vm = hashlib.sha256(b"".join(name.encode() + text for name, text in cache.all_sources().items())).hexdigest()
-    return {"source": sources(), "stamp": digest_of(f"{versions()} {vm}", own), "files": own}
+    return {"source": sources(), "stamp": digest_files(f"{versions()} {vm}", own), "files": own}
 
 
 # -- a batch ---------------------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class Batches:
         _freeze_constants()
         self.test, self.ran = test, 0
         self.names = given_names(test)
-        test.hypothesis.inner_test = self._counted(test.hypothesis.inner_test)
+        test.hypothesis.inner_test = self._count_examples(test.hypothesis.inner_test)
         self.settings = settings(
             test._hypothesis_internal_use_settings,
             database=None,
@@ -103,7 +103,7 @@ class Batches:
             verbosity=Verbosity.normal,
         )
 
-    def _counted(self, inner: Callable[..., Any]) -> Callable[..., Any]:
+    def _count_examples(self, inner: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(inner)
         def run(*args: Any, **kwargs: Any) -> Any:
             self.ran += 1
@@ -226,9 +226,9 @@ class _Sizes:
     """A sweep, made ready to try sizes."""
 
     def __init__(self, file: Path, name: str) -> None:
-        from wsemu.campaign.sweep_command import loaded
+        from wsemu.campaign.sweep_command import load_sweep
 
-        self._function = loaded(file, name).function
+        self._function = load_sweep(file, name).function
 
     def run(self, **sizes: int) -> dict[str, Any]:
         from dataclasses import asdict
@@ -254,7 +254,7 @@ class _Mutants:
 
 def main(file: str, name: str, kind: str = "fuzz", options: str = "") -> None:
     """Serve until there are no more requests."""
-    from wsemu.app.chosen import configured
+    from wsemu.app.chosen import resolve_settings
     from wsemu.host import takeover
     from wsemu.model.settings import using
 
@@ -271,7 +271,7 @@ def main(file: str, name: str, kind: str = "fuzz", options: str = "") -> None:
             answer(served.run(**requests.get()))
 
     try:
-        _, settings = configured(Path(file), {})
+        _, settings = resolve_settings(Path(file), {})
         with using(settings), takeover.numba_cuda() if kind != "fuzz" else contextlib.nullcontext():
             if kind == "mutate":
                 _open(file, name, options, serve)
@@ -284,10 +284,10 @@ def main(file: str, name: str, kind: str = "fuzz", options: str = "") -> None:
 def _open(file: str, name: str, options: str, serve: Callable[[_Mutants], None]) -> None:
     """Serve with the tests open."""
     from wsemu.campaign.mutate import Bench
-    from wsemu.campaign.mutate_trials import given
+    from wsemu.campaign.mutate_trials import run_with_trials
 
     kinds, kernels = json.loads(options)
-    given(f"{file}::{name}" if name else file, lambda trials: serve(_Mutants(Bench(trials, kinds, kernels))))
+    run_with_trials(f"{file}::{name}" if name else file, lambda trials: serve(_Mutants(Bench(trials, kinds, kernels))))
 
 
 def _batches(file: Path, name: str) -> Batches:

@@ -96,7 +96,7 @@ def _picture(places: Places, pc: int, pattern: Pattern) -> BankPicture:
                 bank = word % model.banks
                 cells.append(Cell(lane, bank, word, wanted[bank]))
     first = (pattern.segment << SEGMENT_SHIFT) + pattern.offsets[cells[0].lane]
-    text = f"{places.verb(pc)} {places.accessed(pc, first)}"
+    text = f"{places.verb(pc)} {places.access_text(pc, first)}"
     _, ideal = wavefronts(offsets, size, service, model)
     return BankPicture(
         text, span.file, span.line, pattern.cta, pattern.cost, ideal, count.executions, model.banks, tuple(cells)

@@ -99,13 +99,13 @@ class Places:
     derived: dict[str, Any] = field(default_factory=dict)
     """what several checkers work out of the launch as a whole, worked out once"""
 
-    def in_one_loop(self, one: int, two: int) -> bool:
+    def share_a_loop(self, one: int, two: int) -> bool:
         """Whether control can go from an instruction to another one and back."""
         if self._loops is None:
             self._loops = loop_numbers(self.program)
         return self._loops[one] >= 0 and self._loops[one] == self._loops[two]
 
-    def steered(self) -> bool:
+    def depends_on_races(self) -> bool:
         """Whether what racing accesses load or leave may decide what the launch does: where warps go, what
         they access."""
         if self._steered is None:
@@ -187,9 +187,9 @@ class Places:
 
     def who(self, cta: int, warp: int, role: str = "") -> str:
         """`warp 1`, with its role where that is known and its CTA where there is more than one."""
-        return with_role(f"warp {warp}", role) + self.in_cta(cta)
+        return with_role(f"warp {warp}", role) + self.cta_text(cta)
 
-    def in_cta(self, cta: int) -> str:
+    def cta_text(self, cta: int) -> str:
         """` of CTA (3, 0, 0)`, or nothing in a launch of one CTA."""
         return "" if self.grid == (1, 1, 1) else f" of CTA {self.cta(cta)}"
 
@@ -248,9 +248,9 @@ class Places:
         frames = find_frames(self.program, pc)
         outer = reversed(frames[frames.index(self.span(pc)) + 1 :])
         calls = [Site.at(span, label, primary=False) for span in outer if not is_own(span.file)]
-        return [*self.wrapped(pc), *calls]
+        return [*self.asm_sites(pc), *calls]
 
-    def wrapped(self, pc: int) -> list[Site]:
+    def asm_sites(self, pc: int) -> list[Site]:
         """Return the sites of an instruction inside the call that is shown for it, innermost last."""
         frames = find_frames(self.program, pc)
         inside = frames[: frames.index(self.span(pc))]
@@ -290,7 +290,7 @@ class Places:
         span, beside = self.span(pc), self.span(other)
         return f"line {span.line}" if span.file == beside.file else f"{short(span.file)}:{span.line}"
 
-    def named(self, pc: int, other: int) -> str:
+    def line_text(self, pc: int, other: int) -> str:
         """`line 24`; but on the line of the instruction `other` what tells the two apart: the call of a pattern that it
         belongs to, or its own words."""
         if self.near(pc, other) != f"line {self.line(other)}":
@@ -305,10 +305,10 @@ class Places:
         end = (statement and statement.end_lineno) or self.line(pc)
         return f"after {text.removesuffix(str(self.line(pc)))}{end}"
 
-    def in_branch(self, pc: int, other: int) -> bool:
+    def is_in_other_branch(self, pc: int, other: int) -> bool:
         """Whether an instruction is in a branch that does not hold another one, as far as the source tells."""
         span, beside = self.span(pc), self.span(other)
-        return span.file == beside.file and self.source(pc).in_branch(span, beside)
+        return span.file == beside.file and self.source(pc).is_in_other_branch(span, beside)
 
     def leaves(self, pc: int, other: int) -> bool:
         """Whether lanes return behind an instruction, in a branch that does not hold another one."""
@@ -374,7 +374,7 @@ class Places:
         name = NAMES[int(self.program.code[pc, 0])]
         return CP_ASYNC.get(name, 16) if OPERATIONS[name].kind == "async" else access_shape(name)[1]
 
-    def accessed(self, pc: int, address: int) -> str:
+    def access_text(self, pc: int, address: int) -> str:
         """What an access names, as the source has it: `tile[s, lane]`; or the element at an address of it."""
         if self.verb(pc) == "async":  # it names two arrays
             return self.element(address, pc)
@@ -420,7 +420,7 @@ class Places:
         for shared in self.program.shared:
             if shared.name == name:
                 size = int(np.prod(shared.shape, dtype=np.int64)) * shared.dtype.itemsize
-                return self.in_own(address) - (SHARED << SEGMENT_SHIFT) - shared.offset, size
+                return self.own_shared_address(address) - (SHARED << SEGMENT_SHIFT) - shared.offset, size
         return None
 
     @property
@@ -428,12 +428,12 @@ class Places:
         """What CTAs are in that are alive at once."""
         return "grid" if self.program.cooperative else "cluster"
 
-    def cluster_of(self, cta: int) -> int:
+    def cluster_index(self, cta: int) -> int:
         """The cluster that a CTA is in, by linear index; its own index where there are none; 0 where the whole grid is
         alive at once."""
         return Grouping(self.grid, self.outcome.group).of(cta)[0]
 
-    def in_own(self, address: int) -> int:
+    def own_shared_address(self, address: int) -> int:
         """An address in shared memory as its CTA has it, without the CTA's rank in its cluster."""
         if (address >> SEGMENT_SHIFT) & 0xFFFF != SHARED:
             return address
@@ -444,7 +444,7 @@ class Places:
         wrong = mistake(address)
         if wrong is not None:
             return f"byte {wrong[1]:,} of the heap"
-        address = self.in_own(address)
+        address = self.own_shared_address(address)
         initialized = self._mbarriers()
         if address in initialized:
             if name := self.names.mbarrier(address, initialized):
@@ -466,19 +466,26 @@ class Places:
     def _mbarriers(self) -> dict[int, tuple[int, int]]:
         """Return the mbarriers that ran last by their addresses in their CTA: initialization and count."""
         known = self.outcome.mbarriers
-        return known if self.outcome.window >= SEGMENT_SHIFT else {self.in_own(at): made for at, made in known.items()}
+        return (
+            known
+            if self.outcome.window >= SEGMENT_SHIFT
+            else {self.own_shared_address(at): made for at, made in known.items()}
+        )
 
     def initialization(self, address: int) -> tuple[int, int] | None:
         """Return the instruction that initialized an mbarrier, and the count that it gave; None if that is unknown."""
-        return self._mbarriers().get(self.in_own(address))
+        return self._mbarriers().get(self.own_shared_address(address))
 
     def may_use(self, pc: int, address: int) -> bool:
         """Return whether an operation may be on an mbarrier: its array is unknown, or is that of the mbarrier."""
-        found, name = self.names.find_object(pc), self.names.mbarrier(self.in_own(address), self._mbarriers())
+        found, name = (
+            self.names.find_object(pc),
+            self.names.mbarrier(self.own_shared_address(address), self._mbarriers()),
+        )
         if found is not None and name:
             return self.names.last_part(found.text) == self.names.last_part(name)
         named = self.program.array_of[pc]
-        return named in (None, self._plain_element(self.in_own(address), pc).partition("[")[0])
+        return named in (None, self._plain_element(self.own_shared_address(address), pc).partition("[")[0])
 
     def _plain_element(self, address: int, pc: int) -> str:
         """Return an address as an element of the array that PTX or Python has there."""
@@ -502,7 +509,7 @@ class Places:
                 return f"{name}[{offset // np.dtype(element).itemsize}]"
         return f"byte {offset} of {self.space(segment)} memory"
 
-    def in_local(self, address: int, lane: int) -> tuple[str, int, int]:
+    def local_variable_at(self, address: int, lane: int) -> tuple[str, int, int]:
         """Return the variable of local memory that an address was computed from (empty if unknown), how many bytes the
         address is from its start in the lane's memory, and the lane whose memory it reaches."""
         number, offset = divmod(address & (1 << SEGMENT_SHIFT) - 1, 1 << LOCAL_SHIFT)
@@ -528,7 +535,7 @@ class Places:
             return f"{OF_GROUPS[address]} phase {number}"
         return f"{self.element(address, pc)} {f'phase {number}' if number >= 0 else 'new'}"
 
-    def freed(self, address: int) -> str:
+    def freed_allocation(self, address: int) -> str:
         """Return the name of the freed allocation that an address is in; empty if it is in none."""
         near = self.memory.nearest(address) if self.memory is not None else None
         if near is None or not near[0].freed or not 0 <= near[1] < near[0].bytes:
@@ -539,7 +546,7 @@ class Places:
         """What an address outside of all memory is nearest to, `x`, and where it is then; nothing where that is
         not known."""
         room = 1 << SEGMENT_SHIFT
-        address = self.in_own(address)
+        address = self.own_shared_address(address)
         if self.memory is not None and self.memory.nearest(address) is not None:
             return self._beyond_allocation(address)
         segment, offset = divmod(address + room // 2, room)  # before an array, too

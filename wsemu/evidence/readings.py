@@ -33,7 +33,7 @@ def reading(places: Places, trace: Trace, ctas: Iterable[int]) -> Witness:
 def around(places: Places, *ctas: int) -> Iterable[int]:
     """The CTAs whose operations a schedule of an operation in each of some CTAs has: theirs; where racing accesses
     decide what warps do, those that ran in between, too."""
-    return range(min(ctas), max(ctas) + 1) if places.steered() else ctas
+    return range(min(ctas), max(ctas) + 1) if places.depends_on_races() else ctas
 
 
 def culprit(raw: RawFinding, places: Places) -> Step:
@@ -43,13 +43,13 @@ def culprit(raw: RawFinding, places: Places) -> Step:
     if places.verb(raw.pc) == "barrier":
         place = {name: raw.detail.get(name) for name in ("barrier", "generation")}
     elif "address" in raw.detail:
-        place = {"what": places.accessed(raw.pc, raw.detail["address"])}
+        place = {"what": places.access_text(raw.pc, raw.detail["address"])}
     elif "index" in raw.detail and places.counts_bytes(raw.pc):
         place = {"what": f"byte {raw.detail['index']} of {places.program.array_of[raw.pc]}"}
     return places.step(raw.pc, raw.cta, raw.warp, does, mark="(1)", **place)
 
 
-def numbered(steps: list[Step]) -> list[str]:
+def format_steps(steps: list[Step]) -> list[str]:
     """The lines of a schedule, numbered and aligned: those of its steps that are shown."""
     shown = [step for step in steps if step.shown]
     ctas = len({step.cta for step in shown}) > 1

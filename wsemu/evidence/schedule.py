@@ -73,12 +73,12 @@ class Witness:
     def __init__(self, places: Places, trace: Trace, ctas: Collection[int]) -> None:
         self.places = places
         self.trace = trace
-        clusters = {places.cluster_of(cta) for cta in ctas}
+        clusters = {places.cluster_index(cta) for cta in ctas}
         several = places.outcome.group != (1, 1, 1)
         self.events = [
             event
             for event in trace.events
-            if event.cta in ctas or (several and places.cluster_of(event.cta) in clusters)
+            if event.cta in ctas or (several and places.cluster_index(event.cta) in clusters)
         ]
         self.complete = trace.complete
         self.asynchronous = any(event.kind in (*OF_PHASES, "copy", "landed") for event in self.events)
@@ -156,14 +156,14 @@ class Witness:
 
     def next_to(self, address: int, pc: int, after: int, warps: Iterable[int] | None = None) -> int | None:
         """Where an access of some warps, or of any, first touches a byte after a place in the trace."""
-        for n in self._of_instruction.get(pc, [])[bisect_right(self._of_instruction.get(pc, []), after) :]:
+        for n in self._steps_by_instruction.get(pc, [])[bisect_right(self._steps_by_instruction.get(pc, []), after) :]:
             event = self.events[n]
             if (warps is None or event.warp in warps) and self.reaches(event, address):
                 return n
         return None
 
     @functools.cached_property
-    def _of_instruction(self) -> dict[int, list[int]]:
+    def _steps_by_instruction(self) -> dict[int, list[int]]:
         found: defaultdict[int, list[int]] = defaultdict(list)
         for n, event in enumerate(self.events):
             if event.kind in ("access", "copy"):
@@ -229,10 +229,10 @@ class Witness:
 
     def role(self, cta: int, warp: int) -> str:
         """What a warp is for, from the calls of transfer patterns that it made."""
-        return self.places.role(self._called.get((cta, warp), ()))
+        return self.places.role(self._barrier_calls.get((cta, warp), ()))
 
     @functools.cached_property
-    def _called(self) -> dict[tuple[int, int], set[int]]:
+    def _barrier_calls(self) -> dict[tuple[int, int], set[int]]:
         """(CTA, warp) -> its barrier instructions."""
         found: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
         for n in self.barriers:
@@ -246,7 +246,7 @@ class Witness:
         return [n for n, event in enumerate(self.events) if event.kind in ("arrive", "sync")]
 
     @functools.cached_property
-    def by_parts(self) -> bool:
+    def has_partial_barriers(self) -> bool:
         """Whether a part of a warp executes a barrier operation."""
         return any(self.events[n].lanes != ALL_LANES for n in self.barriers)
 
@@ -261,12 +261,12 @@ class Witness:
         """What the warps of a CTA knew of each other."""
         if cta not in self._clocks:
             silent = relaxed(self.places.program) if self.asynchronous else frozenset()
-            clusters = self.places.cluster_of
+            clusters = self.places.cluster_index
             order = PhaseOrder(False, self.uncounted, silent, clusters) if self.asynchronous else None
             self._clocks[cta] = Clocks(self.events, cta, order or HappensBefore(False, self.uncounted))
         return self._clocks[cta]
 
-    def known(self, cta: int, warp: int, interval: int) -> Knowledge:
+    def clock_at(self, cta: int, warp: int, interval: int) -> Knowledge:
         """What a warp knew of the others of its CTA in an interval."""
         return self.clocks(cta).of(warp, interval) | {warp: interval}
 
@@ -302,7 +302,7 @@ class Witness:
                 return event
         return None
 
-    def sync_of(self, event: Event, warp: int) -> Event | None:
+    def matching_sync(self, event: Event, warp: int) -> Event | None:
         """The sync of a warp in the generation that an operation takes part in; its wait for that phase."""
         return self._syncs.get((event.cta, event.place, event.generation, warp))
 
@@ -337,7 +337,7 @@ class Witness:
         """Where the barrier operations, and exits, are that happen before one of some operations, (CTA, warp,
         interval) each."""
         knowledge = [
-            (cta, {**self.known(cta, warp, interval), warp: interval - 1}) for cta, warp, interval in operations
+            (cta, {**self.clock_at(cta, warp, interval), warp: interval - 1}) for cta, warp, interval in operations
         ]
         last: Counter[tuple[int, int]] = Counter()
         for cta, known in knowledge:
@@ -346,7 +346,9 @@ class Witness:
         events = ((n, self.events[n]) for n in self._orders)
         return [n for n, event in events if event.interval <= last[event.cta, event.warp]]
 
-    def counted(self, positions: Iterable[int], going: Iterable[tuple[int, int]] = ()) -> dict[int, Counted] | None:
+    def count_in_order(
+        self, positions: Iterable[int], going: Iterable[tuple[int, int]] = ()
+    ) -> dict[int, Counted] | None:
         """Barrier operations executed in this order, whatever their generations were in the run; None where that
         cannot be: a warp goes on that waits, or counts differ.  The warps `going`, (CTA, warp), must not wait then."""
         barriers: defaultdict[tuple[int, int], _Open] = defaultdict(_Open)
@@ -357,7 +359,7 @@ class Witness:
             if not self._is_barrier(n):
                 continue
             key, warp = (event.cta, event.place), (event.cta, event.warp)
-            barrier, count = barriers[key], self.expected(event.cta, event.place, event.generation)
+            barrier, count = barriers[key], self.expected_threads(event.cta, event.place, event.generation)
             if warp in waits or (barrier.arrived and count and barrier.expected not in (0, count)):
                 return None
             barrier.arrived += LANES
@@ -370,12 +372,12 @@ class Witness:
                 waits = {warp: place for warp, place in waits.items() if place != key}
         return None if any(warp in waits for warp in going) else found
 
-    def expected(self, cta: int, barrier: int, generation: int) -> int:
+    def expected_threads(self, cta: int, barrier: int, generation: int) -> int:
         """Threads of a generation that completes in the run; 0 where that is not known."""
-        return self._expected.get((cta, barrier, generation), 0)
+        return self._expected_by_generation.get((cta, barrier, generation), 0)
 
     @functools.cached_property
-    def _expected(self) -> dict[tuple[int, int, int], int]:
+    def _expected_by_generation(self) -> dict[tuple[int, int, int], int]:
         arrived: Counter[tuple[int, int, int]] = Counter()
         complete = set()
         for event in self.events:
@@ -389,7 +391,7 @@ class Witness:
     def steps(self, positions: list[int], wanted: Callable[[Event], bool], accesses: dict[int, str]) -> list[Step]:
         """A schedule of these barrier operations and accesses, perhaps with other accesses among them; the last ones
         that are wanted are shown."""
-        counted = self.counted(sorted(positions)) or {}
+        counted = self.count_in_order(sorted(positions)) or {}
         told = {n for n in positions if self._is_told(n) and wanted(self.events[n])}
         telling = sorted(told | set(accesses))[-_MOST_STEPS:]
         steps = []
@@ -402,7 +404,7 @@ class Witness:
                 steps.append(self.step(event, n, self._does(event), what=what, shown=shown))
             elif not self._is_barrier(n):
                 when = self.iteration(n) if shown else ""
-                what = accesses.get(n) or self.places.accessed(event.pc, event.place)
+                what = accesses.get(n) or self.places.access_text(event.pc, event.place)
                 steps.append(self.step(event, n, self._does(event), what=what, when=when, shown=shown))
             else:
                 count = counted.get(n, Counted(event.generation, 0, 0))
@@ -429,7 +431,7 @@ class Witness:
         """Where all operations are up to one, as a schedule of the run itself: barriers and exits, and accesses too
         where those that race decide what warps do."""
         before = self._orders[: bisect_right(self._orders, last)]
-        if self.places.steered():
+        if self.places.depends_on_races():
             before = sorted([*before, *(n for n in range(last + 1) if self._is_access(n))])
         return before
 

@@ -40,7 +40,7 @@ def refine(program: Program) -> None:
     for number, span in enumerate(program.spans):
         numbers.setdefault((span, program.inner_spans.get(number, ())), number)
 
-    def number_of(span: Span, inner: tuple[int, ...] = ()) -> int:
+    def span_number(span: Span, inner: tuple[int, ...] = ()) -> int:
         if (span, inner) not in numbers:
             numbers[span, inner] = len(program.spans)
             program.spans.append(span)
@@ -53,9 +53,10 @@ def refine(program: Program) -> None:
         if name is not None and span.file.endswith(CUDA):
             found = _expression(span, name, OPERATIONS[NAMES[int(program.code[pc, 0])]].kind)
             if found is not None:
-                program.span_of[pc] = number_of(found, program.inner_spans.get(program.span_of[pc], ()))
+                program.span_of[pc] = span_number(found, program.inner_spans.get(program.span_of[pc], ()))
     program.shared[:] = [
-        array._replace(span=number_of(_declaration(program.spans[array.span], array.name))) for array in program.shared
+        array._replace(span=span_number(_declaration(program.spans[array.span], array.name)))
+        for array in program.shared
     ]
 
 

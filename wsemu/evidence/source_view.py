@@ -171,7 +171,7 @@ class SourceView:
     def counts_bytes(self, span: Span) -> bool:
         """Whether an access gives a distance in bytes in place of an index: `ptx.ld_bytes`, `ptx.st_bytes`, and PTX."""
         node = self.node(span)
-        return self.has_addresses or (isinstance(node, ast.Call) and _called(node) in ("ld_bytes", "st_bytes"))
+        return self.has_addresses or (isinstance(node, ast.Call) and _callee_name(node) in ("ld_bytes", "st_bytes"))
 
     def byte_offset(self, span: Span) -> tuple[str, str]:
         """The array that `ptx.ld_bytes` or `ptx.st_bytes` names at a span, and the offset; two empty ones elsewhere."""
@@ -200,7 +200,7 @@ class SourceView:
         branches = dict(self._branches(other))
         return any(branches.get(node, branch) != branch for node, branch in self._branches(span))
 
-    def in_branch(self, span: Span, other: Span) -> bool:
+    def is_in_other_branch(self, span: Span, other: Span) -> bool:
         """Whether a place is in a branch that does not hold another place."""
         return not {*self._branches(span)} <= {*self._branches(other)}
 
@@ -225,7 +225,7 @@ class SourceView:
                 yield node, below in node.body
             below = node
 
-    def in_loop(self, span: Span, other: Span) -> bool:
+    def share_a_loop(self, span: Span, other: Span) -> bool:
         """Whether two places are in one loop."""
         around = {node for node in self.ancestors(span) if isinstance(node, (ast.For, ast.While))}
         return any(node in around for node in self.ancestors(other))
@@ -284,9 +284,9 @@ class SourceView:
             left, right = self._constant(node.left, where), self._constant(node.right, where)
             operation = _ARITHMETIC.get(type(node.op))
             return None if left is None or right is None or operation is None else operation(left, right)
-        return self._named(node.id, where) if isinstance(node, ast.Name) else None
+        return self._constant_value(node.id, where) if isinstance(node, ast.Name) else None
 
-    def _named(self, name: str, where: ast.AST) -> int | None:
+    def _constant_value(self, name: str, where: ast.AST) -> int | None:
         """The value of a name that the function around `where`, or else the module, sets once at its top level."""
         scope = where
         while not isinstance(scope, (*_FUNCTIONS, ast.Module)):
@@ -364,7 +364,7 @@ def _sets(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, (ast.Store, ast.Del))
 
 
-def _called(call: ast.Call) -> str:
+def _callee_name(call: ast.Call) -> str:
     name: str = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     return name
 
@@ -372,11 +372,11 @@ def _called(call: ast.Call) -> str:
 def _takes_index(call: ast.Call) -> bool:
     """Whether the first arguments of a call are an array and an index: `cuda.atomic.add(hist, bin, 1)`, `ptx.ld_v4(x,
     i)`; not the offset in bytes of `ptx.ld_bytes`, nor what a pattern transfers."""
-    name = _called(call)
-    return isinstance(call.args[0], ast.Name) and (_of_ptx(name) or name in dir(cuda.atomic) or name in _CACHED)
+    name = _callee_name(call)
+    return isinstance(call.args[0], ast.Name) and (_is_ptx_access(name) or name in dir(cuda.atomic) or name in _CACHED)
 
 
-def _of_ptx(name: str) -> bool:
+def _is_ptx_access(name: str) -> bool:
     """Whether it is an access of `wsemu.ptx` by an index."""
     if not name.startswith(("ld_", "st_")) or name.endswith("_bytes"):
         return False

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 _COMMENT = re.compile(r"(?:#|//)\s*wsemu:\s*ignore\b\s*(?:\[([^\]]*)\])?:?\s*(.*)$")
 
 
-def accepted(
+def apply_suppressions(
     findings: list[Finding], places: Places, settings: Settings
 ) -> tuple[list[Finding], list[Suppressed], list[Unused]]:
     """The findings that stay, those that a suppression accepts, and the suppressions of what ran that are of no use."""
-    commented, void = _commented(places.program.spans)
+    commented, void = _comment_suppressions(places.program.spans)
     known = [*commented, *settings.suppressions]
     if not known:
         return findings, [], void
@@ -53,8 +53,8 @@ def accepted(
     if places.outcome.status != "done":  # what the rest of the launch would show is not known
         return kept, left_out, void
     used = {(entry.file, entry.line) for entry in left_out}
-    idle = [s for s in known if s.written not in used and _was_looked_for(s, places, settings)]
-    return kept, left_out, [*void, *(_unused(s) for s in idle)]
+    idle = [s for s in known if s.written not in used and _was_checked(s, places, settings)]
+    return kept, left_out, [*void, *(_unused_suppression(s) for s in idle)]
 
 
 def accept_at_lines(finding: Finding, settings: Settings) -> Suppressed | None:
@@ -72,10 +72,12 @@ def accept_at_lines(finding: Finding, settings: Settings) -> Suppressed | None:
 
 def accepts(suppression: Suppression, finding: Finding, kernel: str) -> bool:
     """Whether a finding of a launch of `kernel` is one that the user accepts."""
-    return finding.code in suppression.codes and any(_is_at(suppression, site, kernel) for site in finding.places)
+    return finding.code in suppression.codes and any(
+        _matches_site(suppression, site, kernel) for site in finding.places
+    )
 
 
-def _is_at(suppression: Suppression, site: Site, kernel: str) -> bool:
+def _matches_site(suppression: Suppression, site: Site, kernel: str) -> bool:
     if not (site.primary or site.warp is not None):  # a declaration, a call: it is not where the finding is
         return False
     line, array, function = suppression.line, suppression.array, suppression.function
@@ -83,25 +85,25 @@ def _is_at(suppression: Suppression, site: Site, kernel: str) -> bool:
         _matches(site.file, suppression.file)
         and (line is None or site.line <= line <= site.end_line)
         and (array is None or site.array == array)
-        and (function is None or function in (kernel, _function_at(site.file, site.line).name))
+        and (function is None or function in (kernel, _enclosing_function(site.file, site.line).name))
     )
 
 
-def _unused(suppression: Suppression) -> Unused:
+def _unused_suppression(suppression: Suppression) -> Unused:
     codes = ", ".join(sorted(suppression.codes))
     file, line = suppression.written
     return Unused(file=file, line=line, message=f"the suppression of {codes} matches nothing: remove it")
 
 
-def _was_looked_for(suppression: Suppression, places: Places, settings: Settings) -> bool:
+def _was_checked(suppression: Suppression, places: Places, settings: Settings) -> bool:
     """Whether a launch could have had a finding that this suppression accepts."""
     if not {CHECKER_OF[code] for code in suppression.codes} <= settings.checkers:
         return False
     if suppression.kind == "source":
-        return True  # `_commented` gives only those of functions that ran
+        return True  # `_comment_suppressions` gives only those of functions that ran
     spans = [span for span in places.program.spans if _matches(span.file, suppression.file)]
     if suppression.function not in (None, places.program.name):
-        spans = [span for span in spans if _function_at(span.file, span.line).name == suppression.function]
+        spans = [span for span in spans if _enclosing_function(span.file, span.line).name == suppression.function]
     if suppression.line is not None:
         return any(span.line <= suppression.line <= span.end_line for span in spans)
     return bool(spans)
@@ -124,7 +126,7 @@ class _Function(NamedTuple):
     last: int
 
 
-def _commented(spans: Iterable[Span]) -> tuple[list[Suppression], list[Unused]]:
+def _comment_suppressions(spans: Iterable[Span]) -> tuple[list[Suppression], list[Unused]]:
     """The comments in the functions that these spans lie in, and those that do not count."""
     found: list[Suppression] = []
     void: list[Unused] = []
@@ -133,7 +135,7 @@ def _commented(spans: Iterable[Span]) -> tuple[list[Suppression], list[Unused]]:
         lines.setdefault(span.file, set()).add(span.line)
     for file in sorted(lines):
         for comment in _comments(_text(file)):
-            _, first, last = _function_at(file, comment.line)
+            _, first, last = _enclosing_function(file, comment.line)
             if not any(first <= line <= last for line in lines[file]):
                 continue
             place = file, comment.line
@@ -181,7 +183,7 @@ def _functions(text: str) -> tuple[_Function, ...]:
     return tuple(_Function(node.name, node.lineno, node.end_lineno or node.lineno) for node in nodes)
 
 
-def _function_at(file: str, line: int) -> _Function:
+def _enclosing_function(file: str, line: int) -> _Function:
     """The innermost function around a line; without a name and a line where there is none."""
     around = [f for f in _functions(_text(file)) if f.first <= line <= f.last]
     return max(around, key=lambda f: f.first, default=_Function("", line, line))

@@ -37,7 +37,7 @@ def find_unreached(places: Places) -> Unreached | None:
     found: list[int] = program.derived["synchronization"]
     if outcome.status != "done" or all(outcome.executions[pc] for pc in found):
         return None
-    missed = [*_missed(places, found)]
+    missed = [*_missed_instructions(places, found)]
     if not missed:
         return None
     copies = Counter(_place(places, pc) for pc in found)
@@ -49,7 +49,7 @@ def find_unreached(places: Places) -> Unreached | None:
     return Unreached(instructions=len(missed), of=len(found), places=listed[:MAX_PLACES])
 
 
-def _missed(places: Places, found: list[int]) -> Iterator[int]:
+def _missed_instructions(places: Places, found: list[int]) -> Iterator[int]:
     """Yield the instructions that no warp executed, but for the retry of a wait whose first try succeeded."""
     executions, before = places.outcome.executions, -1
     for pc in found:

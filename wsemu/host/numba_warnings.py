@@ -30,7 +30,7 @@ FEW = 128
 def watching() -> Iterator[None]:
     """Warn meanwhile."""
     pairs: tuple[tuple[list[Any], Any], ...] = (
-        (hooks.declaring, of_options), (hooks.configuring, of_grid), (hooks.passing, of_arguments),
+        (hooks.declaring, warn_of_options), (hooks.configuring, warn_of_grid), (hooks.passing, warn_of_arguments),
     )  # fmt: skip
     with contextlib.ExitStack() as stack:
         for place, watch in pairs:
@@ -38,7 +38,7 @@ def watching() -> Iterator[None]:
         yield
 
 
-def of_options(options: dict[str, Any]) -> None:
+def warn_of_options(options: dict[str, Any]) -> None:
     """`jit` with a debugger's code and optimization, or with both kinds of line information."""
     debug = options.get("debug")
     debug = config.CUDA_DEBUGINFO_DEFAULT if debug is None else debug
@@ -59,7 +59,7 @@ def of_options(options: dict[str, Any]) -> None:
         )
 
 
-def of_grid(configuration: LaunchConfiguration) -> None:
+def warn_of_grid(configuration: LaunchConfiguration) -> None:
     """A grid of few CTAs, where `CUDA_LOW_OCCUPANCY_WARNINGS` is set."""
     if config.CUDA_LOW_OCCUPANCY_WARNINGS and not config.DISABLE_PERFORMANCE_WARNINGS:
         size = math.prod(configuration.grid)
@@ -67,7 +67,7 @@ def of_grid(configuration: LaunchConfiguration) -> None:
             _performance(f"Grid size {size} will likely result in GPU under-utilization due to low occupancy.")
 
 
-def of_arguments(arguments: Sequence[Any]) -> None:
+def warn_of_arguments(arguments: Sequence[Any]) -> None:
     """Arrays of the host among the arguments, where `CUDA_WARN_ON_IMPLICIT_COPY` is set."""
     if config.CUDA_WARN_ON_IMPLICIT_COPY and not config.DISABLE_PERFORMANCE_WARNINGS:
         for value in arguments:

@@ -41,7 +41,7 @@ class Reduce:
         start = arr.dtype.type(init)
         if arr.size == 0:
             return start
-        whole, rest = self._kernels_for(arr.dtype)
+        whole, rest = self._find_kernels(arr.dtype)
         ctas, left = min(arr.size // THREADS, CTAS), arr.size % THREADS
         parts = device_array(ctas + (left > 0), arr.dtype)
         if ctas:
@@ -55,7 +55,7 @@ class Reduce:
         res[:1].copy_to_device(parts[:1])
         return None
 
-    def _kernels_for(self, dtype: np.dtype[Any]) -> tuple[Kernel, Kernel]:
+    def _find_kernels(self, dtype: np.dtype[Any]) -> tuple[Kernel, Kernel]:
         if dtype not in self._kernels:
             self._kernels[dtype] = _kernels(self._functor, dtype)
         return self._kernels[dtype]

@@ -29,7 +29,7 @@ NAMES = ("numba.cuda", "numba_cuda.numba.cuda", "numba_cuda_mlir.cuda")
 _MLIR = "numba_cuda_mlir"
 
 
-def _of_host(*names: str) -> Callable[[], dict[str, Any]]:
+def _lazy_host_names(*names: str) -> Callable[[], dict[str, Any]]:
     def make() -> dict[str, Any]:
         from wsemu.host import driver as host
 
@@ -60,14 +60,14 @@ def _fp8() -> dict[str, Any]:
     return {name: getattr(cuda_fp8, name) for name in dir(cuda_fp8)}
 
 
-_ERRORS = _of_host("CudaSupportError", "CudaAPIError", "CudaDriverError")
+_ERRORS = _lazy_host_names("CudaSupportError", "CudaAPIError", "CudaDriverError")
 
 
 def _errors() -> dict[str, Any]:
     """Numba's errors, and what Numba-CUDA adds."""
     of_numba = vars(importlib.import_module("numba.core.errors"))
     found = {name: value for name, value in of_numba.items() if not name.startswith("__")}
-    return {**found, **_ERRORS(), **_of_host("KernelRuntimeError")()}
+    return {**found, **_ERRORS(), **_lazy_host_names("KernelRuntimeError")()}
 
 
 def _compiler() -> dict[str, Any]:
@@ -83,7 +83,7 @@ _PARTS: dict[str, Callable[[], Any]] = {
     "cg": lambda: cuda.cg,
     "random": lambda: importlib.import_module("wsemu.host.xoroshiro"),
     "types": _types,
-    "args": _of_host("In", "Out", "InOut", "wrap_arg"),
+    "args": _lazy_host_names("In", "Out", "InOut", "wrap_arg"),
     "api": lambda: cuda,
     "decorators": lambda: {"jit": cuda.jit, "declare_device": cuda.declare_device},
     "vectorizers": lambda: vars(importlib.import_module("wsemu.host.vectorize")),
@@ -190,7 +190,7 @@ def _split(name: str) -> tuple[str, str | None]:
     return name, None
 
 
-def _taken(name: str) -> bool:
+def _is_replaced(name: str) -> bool:
     return name in (*NAMES, _MLIR) or _split(name)[1] is not None
 
 
@@ -237,7 +237,7 @@ def remove() -> None:
 
 
 @contextlib.contextmanager
-def inherited() -> Iterator[None]:
+def propagating_to_subprocesses() -> Iterator[None]:
     """Inside the `with` block, Python processes that are started have `wsemu.cuda` for `numba.cuda`, too."""
     kept = {name: os.environ.get(name) for name in ("WSEMU_NUMBA", "PYTHONPATH")}
     places = [place for place in (kept["PYTHONPATH"] or "").split(os.pathsep) if place and place != START]
@@ -253,11 +253,11 @@ def inherited() -> Iterator[None]:
 
 
 _own: dict[str, ModuleType] = {}
-"""Numba-CUDA's modules that `suspended` has imported"""
+"""Numba-CUDA's modules that `suspending_takeover` has imported"""
 
 
 @contextlib.contextmanager
-def suspended() -> Iterator[None]:
+def suspending_takeover() -> Iterator[None]:
     """Inside the `with` block imports of Numba-CUDA get Numba-CUDA."""
     hooks = [finder for finder in sys.meta_path if isinstance(finder, _Hook)]
     if not hooks:
@@ -284,12 +284,12 @@ def _swap(hooks: Iterable[_Hook], modules: dict[str, ModuleType]) -> dict[str, M
     return found
 
 
-aside.append(suspended)
+aside.append(suspending_takeover)
 
 
 def _take_out() -> dict[str, ModuleType]:
     """Remove the modules in question from `sys.modules`, and from the packages that hold them."""
-    found = {name: module for name, module in sys.modules.items() if _taken(name)}
+    found = {name: module for name, module in sys.modules.items() if _is_replaced(name)}
     for name in found:
         del sys.modules[name]
         parent, _, child = name.rpartition(".")

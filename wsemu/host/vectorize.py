@@ -106,7 +106,7 @@ def _host(value: Any) -> Array:
     return np.asarray(value)
 
 
-def _given(result: Array, out: Any, operands: Sequence[Any]) -> Any:
+def _deliver_result(result: Array, out: Any, operands: Sequence[Any]) -> Any:
     """A result as the caller gets it: in `out`, on the device if an operand is there, else on the host."""
     if out is not None:
         np.copyto(out, result.reshape(np.shape(out)), casting="unsafe")
@@ -129,10 +129,10 @@ class Vectorized(_Function):
     def add(self, signature: Any) -> None:
         """One more signature; without a result its type is what the function returns for those types."""
         for one in signatures.parse(signature, self.__name__):
-            result = self._returned(one.arguments) if one.result is None else one.result
+            result = self._return_type(one.arguments) if one.result is None else one.result
             self._signatures.append(one._replace(result=result))
 
-    def _returned(self, types: tuple[Any, ...]) -> Any:
+    def _return_type(self, types: tuple[Any, ...]) -> Any:
         names = ", ".join(f"x{n}" for n in range(len(types)))
         space: dict[str, Any] = {"function": self._function}
         text = f"def returns({names}):\n    result = function({names})\n"
@@ -147,7 +147,7 @@ class Vectorized(_Function):
             f"{''.join(_dtype(t).char for t in one.arguments)}->{_dtype(one.result).char}" for one in self._signatures
         ]
 
-    def _chosen(self, operands: Sequence[Any], arrays: Sequence[Array]) -> signatures.Declared:
+    def _select_signature(self, operands: Sequence[Any], arrays: Sequence[Array]) -> signatures.Declared:
         """The signature for these operands: that of their dtypes; numbers leave the choice to the arrays if none is."""
         exact = self._fitting(lambda n, wanted: arrays[n].dtype == wanted)
         found = exact or self._fitting(lambda n, wanted: _is_number(operands[n]) or arrays[n].dtype == wanted)
@@ -163,7 +163,7 @@ class Vectorized(_Function):
         if len(operands) != self.nin or len(rest) > 1:
             raise UsageError(f"`{self.__name__}` takes {self.nin} operands and an output, not {len(args)} arguments")
         arrays = [_host(value) for value in operands]
-        chosen = self._chosen(operands, arrays)
+        chosen = self._select_signature(operands, arrays)
         shape = np.broadcast_shapes(*(array.shape for array in arrays))
         flat = [
             np.ascontiguousarray(np.broadcast_to(array.astype(_dtype(type_), copy=False), shape)).reshape(-1)
@@ -172,7 +172,7 @@ class Vectorized(_Function):
         made = device_array(math.prod(shape), _dtype(chosen.result))
         operands_text = ", ".join(f"x{n + 1}[i]" for n in range(self.nin))
         self._launch(f"x0[i] = function({operands_text})", made.size, [made, *flat], stream)
-        return _given(made.reshape(shape), rest[0] if rest else out, operands)
+        return _deliver_result(made.reshape(shape), rest[0] if rest else out, operands)
 
     def reduce(self, array: Any, axis: int = 0, stream: object = 0) -> Any:
         """The items of a 1-D array combined by the function of two: halves with halves, until one is left."""
@@ -207,7 +207,7 @@ class Generalized(_Function):
                 f"`{self.__name__}` takes {self.nin} inputs, and {self.nout} outputs, not {len(args)} arguments"
             )
         arrays = [_host(value) for value in operands]
-        chosen = self._chosen(arrays)
+        chosen = self._select_signature(arrays)
         sizes, shapes = self._sizes(arrays)
         loop = max(shapes, key=math.prod)
         for n, one in enumerate(shapes, 1):
@@ -227,12 +227,12 @@ class Generalized(_Function):
         self._launch(f"function({arguments})", count, [*flat, *made], stream)
         given = list(rest) or [out] * self.nout
         results = [
-            _given(array.reshape((*loop, *(sizes[name] for name in names))), to, operands)
+            _deliver_result(array.reshape((*loop, *(sizes[name] for name in names))), to, operands)
             for array, names, to in zip(made, self._outputs, given, strict=True)
         ]
         return results[0] if self.nout == 1 else tuple(results)
 
-    def _chosen(self, arrays: Sequence[Array]) -> signatures.Declared:
+    def _select_signature(self, arrays: Sequence[Array]) -> signatures.Declared:
         """The signature for these operands: that of their dtypes, else the first whose types cast safely to them, as
         Numba-CUDA has it."""
         found = self._fitting(lambda n, wanted: arrays[n].dtype == wanted)

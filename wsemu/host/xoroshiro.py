@@ -26,7 +26,7 @@ _TWO_PI_32, _TWO_PI_64 = np.float32(2 * math.pi), np.float64(2 * math.pi)
 # -- in kernels ------------------------------------------------------------------------------------------------------
 
 
-def _rotated(x: Any, bits: Any) -> Any:
+def _rotate_left(x: Any, bits: Any) -> Any:
     return (x << bits) | (x >> (64 - bits))
 
 
@@ -35,8 +35,8 @@ def xoroshiro128p_next(states: Any, index: Any) -> Any:
     s0 = states[index]["s0"]
     s1 = states[index]["s1"]
     mixed = s0 ^ s1
-    states[index]["s0"] = _rotated(s0, 55) ^ mixed ^ (mixed << 14)
-    states[index]["s1"] = _rotated(mixed, 36)
+    states[index]["s0"] = _rotate_left(s0, 55) ^ mixed ^ (mixed << 14)
+    states[index]["s1"] = _rotate_left(mixed, 36)
     return s0 + s1
 
 
@@ -83,19 +83,19 @@ def init_xoroshiro128p_states(states: States, seed: int, subsequence_start: int 
     """Set the states of all generators; the first one starts `subsequence_start` times 2**64 numbers on."""
     if states.size == 0:
         return
-    first = _scrambled(int(seed))
+    first = _splitmix_step(int(seed))
     jump = _jump_matrix()
     words = np.array([[first, first]], np.uint64)
     power, start = jump, int(subsequence_start)
     while start:
-        words = _applied(power, words) if start & 1 else words
-        power, start = _applied(power, power), start >> 1
+        words = _apply_matrix(power, words) if start & 1 else words
+        power, start = _apply_matrix(power, power), start >> 1
     while len(words) < states.size:  # twice as many, each as far on from its original as there were
-        words, jump = np.concatenate([words, _applied(jump, words)]), _applied(jump, jump)
+        words, jump = np.concatenate([words, _apply_matrix(jump, words)]), _apply_matrix(jump, jump)
     states["s0"], states["s1"] = words[: states.size, 0], words[: states.size, 1]
 
 
-def _scrambled(seed: int) -> int:
+def _splitmix_step(seed: int) -> int:
     """A step of splitmix64."""
     mask = (1 << 64) - 1
     z = (seed + 0x9E3779B97F4A7C15) & mask
@@ -104,7 +104,7 @@ def _scrambled(seed: int) -> int:
     return z ^ (z >> 31)
 
 
-def _applied(matrix: Words, words: Words) -> Words:
+def _apply_matrix(matrix: Words, words: Words) -> Words:
     """What becomes of states."""
     result = np.zeros_like(words)
     for bit in range(128):

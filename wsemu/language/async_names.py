@@ -289,12 +289,12 @@ ALLOWED: Final[dict[str, dict[str, range]]] = {
 _CALLED = {"bytes": "number of bytes", "n": "number of groups"}
 
 
-def called(name: str, parameter: str) -> str:
+def operand_text(name: str, parameter: str) -> str:
     """How messages call an operand."""
     return f"the {_CALLED.get(parameter, parameter)} of `ptx.{name}`"
 
 
-def wanted(allowed: range) -> str:
+def operand_range_text(allowed: range) -> str:
     """What to give for an operand."""
     step = f", a multiple of {allowed.step}" if allowed.step > 1 else ""
     return f"give {allowed[0]} to {allowed[-1]}{step}"

@@ -166,13 +166,15 @@ cuda_fp8 = Namespace("cuda.fp8", "Floats of 8 bits.", {
 """`numba.cuda._internal.cuda_fp8`"""
 
 
-def _said(operation: str) -> str:
+def _libdevice_operation_name(operation: str) -> str:
     """An operation of the table of libdevice, as its name."""
     return operation.lstrip("=@").partition(":")[0].removeprefix("math.")
 
 
 _LIBDEVICE = {
-    f"{name}({f.parameters})": f"{_said(f.operation)} of {', '.join(f.operands)}, as {f.result.replace(' ', ' and ')}."
+    f"{name}({f.parameters})": (
+        f"{_libdevice_operation_name(f.operation)} of {', '.join(f.operands)}, as {f.result.replace(' ', ' and ')}."
+    )
     for name, f in libdevice_table.TABLE.items()
 }
 GRID_GROUP = Namespace("cuda.cg.GridGroup", "The group of all threads of the grid.", functions("cuda", "cg.GridGroup", {

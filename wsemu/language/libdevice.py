@@ -63,7 +63,7 @@ def _binary() -> None:
     TABLE["fast_fdividef"] = Function(("float32",) * 2, "float32", "div.f32")
 
 
-def _rounded() -> None:
+def _add_rounded_operations() -> None:
     """Operations that the compiler rounds as written."""
     for letter, type_, f in (("f", "float32", "f32"), ("d", "float64", "f64")):
         for name in ("add", "sub", "mul", "div"):
@@ -162,7 +162,7 @@ def _parts() -> None:
 
 _unary()
 _binary()
-_rounded()
+_add_rounded_operations()
 _integers()
 _conversions()
 _parts()

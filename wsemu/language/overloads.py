@@ -25,10 +25,10 @@ def register(function: Any, chooser: Callable[..., Any]) -> None:
 def of(function: Any) -> list[Callable[..., Any]]:
     """What chooses a meaning of a function by Numba's types of its arguments; none for most functions."""
     own = OWN.get(id(function))
-    return (own[1] if own else []) + _of_numba(function)
+    return (own[1] if own else []) + _numba_overloads(function)
 
 
-def _of_numba(function: Any) -> list[Callable[..., Any]]:
+def _numba_overloads(function: Any) -> list[Callable[..., Any]]:
     """Those in Numba's registry: of programs alone, not Numba's own."""
     global _seen
     templates = sys.modules.get("numba.core.typing.templates")

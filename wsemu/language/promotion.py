@@ -206,13 +206,13 @@ def number_type(obj: Any) -> NumberType | None:
         return obj
     if isinstance(obj, type):
         return _PYTHON.get(obj) or (
-            _of_dtype(np.dtype(obj)) if issubclass(obj, np.generic) and obj in _SCALARS else None
+            _number_type_of(np.dtype(obj)) if issubclass(obj, np.generic) and obj in _SCALARS else None
         )
     if isinstance(obj, np.dtype):
-        return _of_dtype(obj)
+        return _number_type_of(obj)
     if isinstance(obj, str):
         if obj.startswith(("datetime64[", "timedelta64[")):
-            return _of_dtype(np.dtype(obj))
+            return _number_type_of(np.dtype(obj))
         if obj.startswith("fp8_"):
             return next((type_ for type_ in EIGHTS if type_.name == obj), None)
         return bfloat16 if obj == "bfloat16" else NUMBERS.get({"bool_": "bool", "boolean": "bool"}.get(obj, obj))
@@ -227,7 +227,7 @@ _SCALARS = frozenset(np.dtype(c).type for c in "?bhilqBHILQefdFD")
 
 
 @functools.lru_cache(maxsize=256)
-def _of_dtype(dtype: np.dtype[Any]) -> NumberType | None:
+def _number_type_of(dtype: np.dtype[Any]) -> NumberType | None:
     if dtype == RAW or dtype.name == "bfloat16":
         return bfloat16
     if dtype.kind in "mM" and dtype.isnative:
@@ -239,6 +239,6 @@ RAW = np.dtype("V2")
 """the dtype of an array of bfloat16, which NumPy does not have; that of the package ml_dtypes will do, too"""
 
 
-def dtype_of(type_: NumberType) -> np.dtype[Any]:
+def element_dtype(type_: NumberType) -> np.dtype[Any]:
     """The NumPy dtype of elements of this type."""
     return RAW if type_ is bfloat16 else np.dtype(type_.name)

@@ -85,12 +85,12 @@ def fit(declared: Sequence[Declared], arguments: Sequence[Any], name: str, names
     """The arguments of a launch of the kernel `name`, its numbers converted; MistypedError where no signature
     fits."""
     fitting = [one for one in declared if not _misfit(one, arguments, names)]
-    chosen = best(fitting, [_number_of(value) for value in arguments])
+    chosen = best(fitting, [_number_type_of(value) for value in arguments])
     if chosen is None:
         why = _misfit(declared[0], arguments, names)
         others = f" (nor one of {len(declared) - 1} more)" if len(declared) > 1 else ""
         raise MistypedError(f"`{name}` is declared as {declared[0]}{others}: {why}")
-    return tuple(_converted(value, type_) for value, type_ in zip(arguments, chosen.arguments, strict=True))
+    return tuple(_convert_value(value, type_) for value, type_ in zip(arguments, chosen.arguments, strict=True))
 
 
 def _misfit(one: Declared, arguments: Sequence[Any], names: Sequence[str]) -> str:
@@ -106,18 +106,18 @@ def _misfit_argument(type_: Any, value: Any, name: str) -> str:
     parts = items(type_)
     if parts is not None:
         if not isinstance(value, tuple) or len(value) != len(parts):
-            return f"`{name}` is {_described(value)}, not a tuple of {len(parts)}"
+            return f"`{name}` is {_describe_value(value)}, not a tuple of {len(parts)}"
         whys = (_misfit_argument(t, v, f"{name}[{n}]") for n, (t, v) in enumerate(zip(parts, value, strict=True)))
         return next(filter(None, whys), "")
     if not hasattr(type_, "ndim"):
         why = _misfit_number(type_, value)
-        return f"`{name}` is {_described(value)}{why}" if why else ""
+        return f"`{name}` is {_describe_value(value)}{why}" if why else ""
     if not hasattr(value, "__array_interface__") or isinstance(value, np.generic):
-        return f"`{name}` is {_described(value)}, not an array"
+        return f"`{name}` is {_describe_value(value)}, not an array"
     array = np.asarray(value)
     wanted = number_type(type_.dtype)
     if array.ndim != type_.ndim or (wanted is not None and not _holds(array.dtype, wanted)):
-        return f"`{name}` is {_described(array)}: make it one of {type_.dtype} with {type_.ndim} dimensions"
+        return f"`{name}` is {_describe_value(array)}: make it one of {type_.dtype} with {type_.ndim} dimensions"
     if not getattr(array.flags, {"C": "c_contiguous", "F": "f_contiguous"}.get(type_.layout, ""), True):
         return f"`{name}` is not contiguous in the declared order {type_.layout}: copy it, or declare it with `[:]`"
     return ""
@@ -134,7 +134,7 @@ def _holds(dtype: np.dtype[Any], wanted: NumberType) -> bool:
 
 def _misfit_number(type_: Any, value: Any) -> str:
     """Why a value does not become a number of a declared type; empty where it does, or where the type is no number."""
-    wanted, given = number(type_), _number_of(value)
+    wanted, given = number(type_), _number_type_of(value)
     if wanted is None:
         return ""
     if given is None:
@@ -146,23 +146,23 @@ def _misfit_number(type_: Any, value: Any) -> str:
     return ""
 
 
-def _number_of(value: Any) -> NumberType | None:
+def _number_type_of(value: Any) -> NumberType | None:
     """The type of a number as an argument."""
     if isinstance(value, np.generic):
         return number_type(value.dtype)
     return number_type(type(value)) if isinstance(value, (bool, int, float, complex)) else None
 
 
-def _described(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} with {value.ndim} dimensions"
     return f"{value!r} of type {type(value).__name__}"
 
 
-def _converted(value: Any, type_: Any) -> Any:
+def _convert_value(value: Any, type_: Any) -> Any:
     parts = items(type_)
     if parts is not None:
-        made = map(_converted, value, parts)
+        made = map(_convert_value, value, parts)
         return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
     wanted = number(type_)
     if wanted is None:

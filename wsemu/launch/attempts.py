@@ -271,13 +271,13 @@ class Launched:
     def attempt(self, texts: dict[str, tuple[Any, str]], look: Callable[[Report], Any]) -> Attempted | None:
         """The launch with other source, inside `again`: file -> its tree as it is, and the text; `look` is shown the
         report while that is what can be read.  None where it does not compile, cannot run, or is no better."""
-        from wsemu.frontend.python.source import edited
+        from wsemu.frontend.python.source import editing_source
 
         with contextlib.ExitStack() as stack:
             try:
                 for file, (tree, text) in texts.items():
                     source = "".join(linecache.getlines(file))
-                    assigned = stack.enter_context(edited(file, tree, text))
+                    assigned = stack.enter_context(editing_source(file, tree, text))
                     if assigned:
                         stack.enter_context(self._rebound(Text(file, source, tree), assigned))
                 return self._attempt(look)
@@ -286,11 +286,11 @@ class Launched:
 
     def _rebound(self, text: Text, assigned: Sequence[tuple[ast.Assign, ast.Assign]]) -> AbstractContextManager[None]:
         """Other values at the top of the kernel's own file."""
-        from wsemu.frontend.python.source import source_of
+        from wsemu.frontend.python.source import find_source
         from wsemu.launch.constants import rebound
 
         function = getattr(self.kernel, "py_func", self.kernel)
-        if source_of(function).file != text.file:
+        if find_source(function).file != text.file:
             raise ValueError("another module's values")
         return rebound(function.__globals__, text, assigned)
 

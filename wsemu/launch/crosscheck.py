@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from wsemu.backends import driver, gpu_process
-from wsemu.backends.gpu_process import arrays_of, copied
+from wsemu.backends.gpu_process import copy_arguments, find_arrays
 from wsemu.launch.check import examine
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import as_declared, compiled
@@ -150,14 +150,14 @@ def crosscheck(
 def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> Emulated:
     """Run a launch on the emulator; arguments, and device arrays that the kernel names, are left as they are."""
     given = as_declared(kernel, arguments)
-    before = copied(given)
+    before = copy_arguments(given)
     program, _, _ = compiled(kernel, given, settings.current().fma)
     named = [array.array for array in program.constant_arrays if array.live]
-    kept = [(a, np.array(a, order="K")) for _, _, a in arrays_of((*given, *named))]
+    kept = [(a, np.array(a, order="K")) for _, _, a in find_arrays((*given, *named))]
     blank = [(a.written, a.written.nothing, a.written.marks) for a, _ in kept if isinstance(a, DeviceArray) and a.blank]
     try:  # in place: arrays may share memory with each other and with those that the kernel names
         report = examine(kernel, configuration, given, settings.current())
-        after = copied(given)
+        after = copy_arguments(given)
     finally:
         for array, data in kept:
             if array.flags.writeable:
@@ -236,7 +236,7 @@ def _judge(emulated: Emulated, result: Any, launches: int, ulps: int) -> CrossRe
     program, names, _ = compiled(emulated.kernel, emulated.before, settings.current().fma)
     allowed = ulps if calls_library(program) else 0
     compared, differing, first = 0, 0, []
-    left = arrays_of(emulated.after)
+    left = find_arrays(emulated.after)
     for number, gpu in result.arrays.items():
         k, way, ours = left[number]
         compared += ours.size
@@ -316,8 +316,8 @@ class Recorder:
 
     def __call__(self, kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], run: Any) -> Report:
         """Run a launch, and keep its arguments before and after."""
-        before = copied(as_declared(kernel, arguments))
+        before = copy_arguments(as_declared(kernel, arguments))
         report: Report = run()
         given = as_declared(kernel, arguments) if isinstance(kernel, Code) else arguments
-        self.emulated.append(Emulated(kernel, configuration, before, copied(given), report))
+        self.emulated.append(Emulated(kernel, configuration, before, copy_arguments(given), report))
         return report

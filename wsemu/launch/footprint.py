@@ -126,7 +126,7 @@ class Footprint:
         trace = self._tracer(pcs)
         self._complete = trace.complete
         if self._complete:
-            self._dependents = Dependents(program, places.cluster_of)
+            self._dependents = Dependents(program, places.cluster_index)
             self._found = _list_accesses(places, trace, self._segments, self._dependents)
         del self._tracer
 

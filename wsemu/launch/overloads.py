@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.language.promotion import dtype_of, number_type
+from wsemu.language.promotion import element_dtype, number_type
 from wsemu.model import settings
 from wsemu.model.arch import ARCHS, limits
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.launch_shape import configure
-from wsemu.model.residency import held
+from wsemu.model.residency import ctas_per_multiprocessor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,9 @@ class Overload:
         once; `dynsmemsize` is a CTA's dynamic shared memory in bytes."""
         chosen = settings.current()
         shape, program = configure(1, blockdim, 0, dynsmemsize), self._program()
-        each, _ = held(chosen.arch, shape.threads, program.shared_bytes + dynsmemsize, program.registers)
+        each, _ = ctas_per_multiprocessor(
+            chosen.arch, shape.threads, program.shared_bytes + dynsmemsize, program.registers
+        )
         return each * (chosen.sms or ARCHS[chosen.arch].multiprocessor.most)
 
     def compile(self) -> None:
@@ -184,7 +186,7 @@ def _example(type_: Any) -> Any:
         return next(iter(type_.instance_class))
     element = type_.dtype if hasattr(type_, "ndim") else type_
     found = number_type(element)
-    dtype = getattr(element, "dtype", None) or np.dtype(str(element)) if found is None else dtype_of(found)
+    dtype = getattr(element, "dtype", None) or np.dtype(str(element)) if found is None else element_dtype(found)
     if not hasattr(type_, "ndim"):
         return dtype.type(1)
     return _array(type_, np.dtype(dtype))

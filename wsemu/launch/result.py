@@ -76,7 +76,7 @@ class Report(Record):
     _whole: Report | None = None
     """the report that this one has the errors of, where it has warnings, too"""
 
-    def _checked(self) -> None:
+    def _check_fields(self) -> None:
         if (self.verdict == "failed") != bool(self.errors) and not self.left_out:
             raise ValueError(f"verdict {self.verdict!r} with {len(self.errors)} errors")
 
@@ -101,17 +101,19 @@ class Report(Record):
         seconds = budget if budget is not None or launched is None else launched.settings.fix_budget
         if self._trials is None or budget is not None:
             if launched is None or not seconds:
-                self._trials = Trials(groups=causes.by_edge(self.findings))
+                self._trials = Trials(groups=causes.group_by_edge(self.findings))
             else:
                 from wsemu.repair.trials import tried
 
                 self._trials = tried(self, launched, seconds)
-        trials, findings = self._trials.in_order(self.findings)
+        trials, findings = self._trials.sort_by_group(self.findings)
         return self.model_copy(update={"trials": trials, "findings": findings})
 
     def unhelped(self) -> Report:
         """Return this report as it is shown if the search for edits was interrupted: without any."""
-        trials, findings = Trials(groups=causes.by_edge(self.findings), stopped=INTERRUPTED).in_order(self.findings)
+        trials, findings = Trials(groups=causes.group_by_edge(self.findings), stopped=INTERRUPTED).sort_by_group(
+            self.findings
+        )
         return self.model_copy(update={"trials": trials, "findings": findings})
 
     def of_errors(self) -> Report:
@@ -123,7 +125,7 @@ class Report(Record):
     def _errors_alone(self) -> Report:
         """This report as it is shown, without its warnings and the edits that cure nothing else."""
         kept = [number for number, finding in enumerate(self.findings) if finding.severity == "error"]
-        trials = self.trials.of_findings(kept) if self.trials is not None else None
+        trials = self.trials.select_findings(kept) if self.trials is not None else None
         return self.model_copy(update={"findings": self.errors, "trials": trials})
 
     def cures(self, *, expected: dict[str, Any] | None = None, budget: float | None = None) -> list[Cure]:

@@ -86,8 +86,8 @@ def _bound(
     needed = together(program, configuration, chosen.sms)
     if needed is not None and not needed.fits:
         raise UsageError(
-            f"`{program.name}` {needed}, a whole {needed.of}: {needed.held(configuration.arch)}; launch fewer CTAs, or "
-            "smaller ones"
+            f"`{program.name}` {needed}, a whole {needed.of}: {needed.occupancy_text(configuration.arch)}; launch "
+            "fewer CTAs, or smaller ones"
         )
     if configuration.arch != LATEST or configuration.arch_chosen:  # by itself it stands for later ones, too
         from wsemu.model.introduced import check_instructions

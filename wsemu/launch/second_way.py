@@ -69,7 +69,7 @@ def open_to(kernel: Any, arguments: Sequence[Any], error: UnsupportedError) -> W
         programs = _made.setdefault(kernel.py_func, {})
         key: tuple[Any, ...] = tuple(map(type, given)) if given else ()
         try:
-            key = (*key, *(str(numba_cuda.type_of(value)) for value in given))
+            key = (*key, *(str(numba_cuda.argument_type(value)) for value in given))
             if key not in programs:
                 made = offline.compile_kernel(kernel, given, lineinfo=True)
                 programs[key] = _named(kernel, (made.ptx, *made.linked), given, error)
@@ -81,7 +81,7 @@ def open_to(kernel: Any, arguments: Sequence[Any], error: UnsupportedError) -> W
         if isinstance(made_or_why, str):
             error.remedy = f"{error.remedy}; {made_or_why}".lstrip("; ")
             return None
-        return Way(made_or_why, offline.passed(given))
+        return Way(made_or_why, offline.pack_arguments(given))
 
 
 def ask_compiled(kernel: Any, types: Sequence[Any], get: Callable[[Any], Any]) -> Any:
@@ -93,7 +93,7 @@ def ask_compiled(kernel: Any, types: Sequence[Any], get: Callable[[Any], Any]) -
         from wsemu.backends import offline
 
         try:
-            return get(offline.compile_for(kernel, tuple(types)))
+            return get(offline.compile_signature(kernel, tuple(types)))
         except Exception as refused:  # whatever Numba raises, also for want of a compiler
             raise UsageError(f"Numba-CUDA refuses it: {_first_line(refused)}") from None
 
@@ -111,7 +111,7 @@ def asking(name: str) -> Any:
             from wsemu.backends import offline
 
             try:
-                return offline.asked(name, getattr(pyfunc, "py_func", pyfunc), *arguments, **named)
+                return offline.call_for_sm_90(name, getattr(pyfunc, "py_func", pyfunc), *arguments, **named)
             except Exception as refused:
                 raise UsageError(f"`cuda.{name}`, of Numba-CUDA: {_first_line(refused)}") from refused
 

@@ -336,7 +336,7 @@ class _Clock:
 
     def _text(self, position: int, step: Step) -> str:
         if step.kind in ("access", "atomic"):
-            text = self.places.accessed(step.pc, self.witness.events[position].place)
+            text = self.places.access_text(step.pc, self.witness.events[position].place)
             named = self.places.program.array_of[step.pc]
             if named and not self.places.source(step.pc).access(self.places.span(step.pc)):
                 text = text if text.startswith(f"{named}[") else named  # its first lane may lie outside

@@ -265,7 +265,7 @@ def _follow_slowly(
         )  # fmt: skip
     except UnsupportedError:
         return None
-    followed = undefined.followed()
+    followed = undefined.find_followed()
     settled = bool(until) and until <= followed.reached.keys()
     cut = ended.status == "budget" and outcome.status == "done" and not settled
     return followed._replace(cut=cut, complete=ended.status == outcome.status == "done", most=most)

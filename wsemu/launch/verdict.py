@@ -19,7 +19,7 @@ import numpy as np
 
 from wsemu.checkers import registry
 from wsemu.evidence.places import Places, lanes_text
-from wsemu.evidence.suppressions import accepted
+from wsemu.evidence.suppressions import apply_suppressions
 from wsemu.evidence.unreached import find_unreached, unreached_note
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
@@ -194,7 +194,7 @@ def judge(
         doubts = doubts._replace(undefined=_load_doubts(places, find_unordered_load()))
     verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
     unreached = find_unreached(places)
-    return Report.made(
+    return Report.build(
         kernel=program.name,
         grid=configuration.grid,
         block=configuration.block,
@@ -261,7 +261,7 @@ def _found(
     if wanted:
         places.keep_sources()
     trace = _trace(wanted, places, trace_of)
-    folded = registry.folded(wanted, places, trace)
+    folded = registry.drop_duplicates(wanted, places, trace)
     findings = _explained(folded, places, trace)
     untold = _count_overflow(places, wanted, settings)
     examined, costliest = registry.examine(places, settings, trace_of)
@@ -271,13 +271,13 @@ def _found(
     certain = _certain(wanted, places, settings) if findings and not steered else ()
     findings = [_finished(finding, certain, settings) for finding in findings]
     findings.sort(key=lambda finding: finding.severity != "error")
-    findings, suppressed, unused = accepted(findings, places, settings)
+    findings, suppressed, unused = apply_suppressions(findings, places, settings)
     if len(folded) < len(wanted) and any(entry.finding.code == "race" for entry in suppressed):
         # accepted is the race: the bytes that it leaves unwritten are another matter
         reads = [raw for raw in wanted if raw.code == "uninitialized-read"]
         apart = [_finished(finding, certain, settings) for finding in _explained(reads, places, trace)]
         kept = [finding for finding in findings if finding.code != "uninitialized-read"]
-        findings, more_suppressed, _ = accepted([*apart, *kept], places, settings)
+        findings, more_suppressed, _ = apply_suppressions([*apart, *kept], places, settings)
         suppressed = [*(entry for entry in suppressed if entry.finding.code != "uninitialized-read"), *more_suppressed]
     return _Findings(findings, suppressed, unused, costliest, untold)
 
@@ -350,7 +350,7 @@ def _in_all_orders(
     orders more than it sees."""
     kept = [finding for finding in found.kept if not (decided.proven and finding.code == "race")]
     told = [finding for finding in decided.findings if CHECKER_OF[finding.code] in settings.checkers]
-    more, suppressed, _ = accepted([_promoted_to(finding, settings) for finding in told], places, settings)
+    more, suppressed, _ = apply_suppressions([_promoted_to(finding, settings) for finding in told], places, settings)
     found = found._replace(kept=[*more, *kept], suppressed=[*found.suppressed, *suppressed])
     if found.failed:
         return found, doubts._replace(stopped=[], orders=[], steered={}, asserted=[])
@@ -410,7 +410,7 @@ def _explained(wanted: list[RawFinding], places: Places, trace: Trace | None) ->
             raw.count,
             registry.severity(raw, places),
         )
-        for raw in registry.in_order(wanted, places, trace)
+        for raw in registry.sort_by_rank(wanted, places, trace)
     ]
 
 
@@ -439,11 +439,11 @@ def _weight(raw: RawFinding) -> int:
 
 def _trace(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> Trace | None:
     """The events behind the findings that need them: of the CTA that all are about, where there is one."""
-    asked = registry.traced(wanted, places)
+    asked = registry.instructions_to_trace(wanted, places)
     if asked is None:
         return None
     ctas = {cta for raw in wanted for cta in (raw.cta, raw.detail.get("other_cta", raw.cta))}
-    alone = len(ctas) == 1 and places.outcome.group == (1, 1, 1) and not places.steered()
+    alone = len(ctas) == 1 and places.outcome.group == (1, 1, 1) and not places.depends_on_races()
     return trace_of(asked, ctas.pop() if alone else None)
 
 
@@ -624,7 +624,7 @@ def _with_assertions(found: _Findings, failing: list[RawFinding], places: Places
     told = [_promoted_to(registry.explain(raw, places, None), settings) for raw in _by_source(failing, places)]
     note = "it fails in the initial run, in which each CTA runs to its end before the next one begins"
     told = [f.model_copy(update={"holds_in": "some schedules", "notes": [*f.notes, note]}) for f in told]
-    more, suppressed, _ = accepted(told, places, settings)
+    more, suppressed, _ = apply_suppressions(told, places, settings)
     return found._replace(kept=[*more, *found.kept], suppressed=[*found.suppressed, *suppressed])
 
 
@@ -661,7 +661,7 @@ def _without_atomics(
 
     if not fences_may_order(places.program):
         return wanted, []
-    program, cluster_of = places.program, places.cluster_of
+    program, cluster_of = places.program, places.cluster_index
     after = frozenset(raw.pc for raw in wanted if raw.code == "race" and raw.detail["other_kind"] == ATOMIC)
     looked_at = strong(program) if lanes else frozenset()
     operations = enumerate(NAMES[op] for op in program.code[:, 0].tolist())
@@ -699,7 +699,7 @@ def _without_loads(wanted: list[RawFinding], places: Places, trace_of: Tracer) -
     from wsemu.proof.outstanding import too_much
 
     trace = trace_of(frozenset())
-    loose = [id(raw) for raw in asking if not too_much(trace, raw, places.program, places.cluster_of)]
+    loose = [id(raw) for raw in asking if not too_much(trace, raw, places.program, places.cluster_index)]
     reasons = [
         f"{places.where(raw.pc)}: {places.element(raw.detail['address'], raw.pc)} gets {raw.detail['value']:,} "
         f"{'bytes' if raw.detail['what'] == AT_ONCE[0] else 'arrivals'} in a phase, and holds {MOST_COUNT:,} at once: "
@@ -990,7 +990,7 @@ def count(program: Program, outcome: Outcome) -> Counters:
         if kind != "atomic":
             costs[f"global_{kind}_sectors"] += access.sectors
             costs[f"ideal_global_{kind}_sectors"] += access.ideal_sectors
-    return Counters.made(
+    return Counters.build(
         warp_instructions=outcome.warp_instructions,
         thread_operations=outcome.thread_operations,
         accesses=sum(access.lanes for pc, access in outcome.accesses.items() if program.array_of[pc] not in own),

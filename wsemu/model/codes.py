@@ -294,7 +294,7 @@ for _code, _entry in _CODES.items():
     _assign(_code, _entry)
 
 
-def _hyphenated(name: object) -> str:
+def _hyphenate(name: object) -> str:
     """A name as it is written here; of what is no string, nothing that is known."""
     return name.replace("_", "-") if isinstance(name, str) else ""
 
@@ -314,7 +314,7 @@ def checkers_named(names: Iterable[str]) -> frozenset[str]:
     """The checkers that these names or finding codes mean; UsageError for another name."""
     chosen = set()
     for name in names:
-        checker = CHECKER_OF.get(name, _hyphenated(name))
+        checker = CHECKER_OF.get(name, _hyphenate(name))
         if checker not in CHECKERS:
             raise UsageError(f"no checker {name!r}: {_choice(checker, CHECKERS)}")
         chosen.add(checker)
@@ -325,7 +325,7 @@ def finding_codes(names: Iterable[str]) -> frozenset[str]:
     """The finding codes that these codes or checkers mean; UsageError for another name."""
     chosen: set[str] = set()
     for name in names:
-        code = _hyphenated(name)
+        code = _hyphenate(name)
         if code not in CODES and code not in CHECKERS:
             raise UsageError(f"no finding code {name!r}: {_choice(code, CODES, 8)}")
         chosen.update((code,) if code in CODES else CHECKERS[code])

@@ -176,7 +176,7 @@ class Trials(Record):
     stopped: str = ""
     """why the search ended before all edits were tried, or empty"""
 
-    def in_order(self, findings: list[Finding]) -> tuple[Self, list[Finding]]:
+    def sort_by_group(self, findings: list[Finding]) -> tuple[Self, list[Finding]]:
         """The same of findings in the order of their groups, and these."""
         order = [n for group in self.groups for n in group]
         place = {n: k for k, n in enumerate(order)}
@@ -184,7 +184,7 @@ class Trials(Record):
         groups = [[place[n] for n in group] for group in self.groups]
         return self.model_copy(update={"cures": cures, "groups": groups}), [findings[n] for n in order]
 
-    def of_findings(self, kept: list[int]) -> Self:
+    def select_findings(self, kept: list[int]) -> Self:
         """Return what was tried for some of the findings alone, which are counted from 0 again."""
         place = {number: k for k, number in enumerate(kept)}
         mine = ((cure, [place[n] for n in cure.findings if n in place]) for cure in self.cures)

@@ -157,7 +157,7 @@ class DeviceMemory:
         size = _check_size(size)
         if arena:
             window = self._arena(arena)
-            return self._enter_in_arena(window, self._place_in(window, size), size, name, written=False)
+            return self._enter_in_arena(window, self._find_room(window, size), size, name, written=False)
         address = self._free_window() << SEGMENT_SHIFT
         return self._enter(address, np.zeros(size, np.uint8), name, written=False)
 
@@ -408,7 +408,7 @@ class DeviceMemory:
             raise UsageError(f"arena={address:#x}: no arena is there: `add_arena` first")
         return window
 
-    def _place_in(self, window: Window, size: int) -> int:
+    def _find_room(self, window: Window, size: int) -> int:
         """Return an address in an arena, after all allocations if there is room, else between those that live."""
         number = next(n for n, one in self._windows.items() if one is window)
         base = number << SEGMENT_SHIFT

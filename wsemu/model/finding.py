@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from wsemu.model.codes import CODES
-from wsemu.model.record import Padded, Record, derived
+from wsemu.model.record import Padded, Record, derive_default
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ def _severity(code: str) -> Severity:
     return CODES[code].severity
 
 
-def _known(code: str) -> str:
+def _check_code(code: str) -> str:
     if code not in CODES:
         raise ValueError(f"unknown finding code {code!r}: one of {', '.join(CODES)}")
     return code
@@ -60,7 +60,7 @@ class Site(Record):
     line: int
     column: int
     end_column: int
-    end_line: int = derived(lambda data: data["line"])
+    end_line: int = derive_default(lambda data: data["line"])
     cta: Index | None = None
     warp: int | None = None
     role: str = ""
@@ -135,10 +135,10 @@ class Finding(Record):
     A launch may have thousands, so an explanation is computed when it is first read.
     """
 
-    code: Annotated[str, AfterValidator(_known)]
+    code: Annotated[str, AfterValidator(_check_code)]
     message: str
     """title: lowercase, no full stop, understandable alone"""
-    severity: Severity = derived(lambda data: _severity(data["code"]))
+    severity: Severity = derive_default(lambda data: _severity(data["code"]))
     sites: list[Site] = []
     notes: list[str] = []
     help: str | None = None
@@ -306,7 +306,7 @@ class Residency(Record):
         """`needs 24 CTAs at once`."""
         return f"needs {self.ctas:,} CTAs at once"
 
-    def held(self, arch: str) -> str:
+    def occupancy_text(self, arch: str) -> str:
         """`a multiprocessor of sm_90 holds 2 of them (shared memory), a GPU of 132 holds 264`."""
         most = "" if self.known else ", the largest there is,"
         where = f"a multiprocessor of {arch} holds {self.each} of them ({self.limited_by})"

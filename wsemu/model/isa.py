@@ -162,14 +162,14 @@ def _define(
     """Enter every name of `names` for every substitution of `over`; `{op}` in `meaning` is the bare name."""
     for substitution in over:
 
-        def filled(text: str, **more: str) -> str:
+        def fill_template(text: str, **more: str) -> str:
             return text.format(**substitution, **more) if "{" in text else text  # noqa: B023 - called at once
 
-        types = filled(result), tuple(filled(operands).split())
+        types = fill_template(result), tuple(fill_template(operands).split())
         for name in names.split():
-            full = filled(name)
-            said = filled(meaning, op=name.split(".")[0])
-            OPERATIONS[full] = Operation(full, kind, *types, said, filled(group))
+            full = fill_template(name)
+            said = fill_template(meaning, op=name.split(".")[0])
+            OPERATIONS[full] = Operation(full, kind, *types, said, fill_template(group))
 
 
 _B = tuple({"b": f"b{n}", "n": str(n)} for n in (8, 16, 32, 64))

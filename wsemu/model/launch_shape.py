@@ -95,10 +95,10 @@ def configure(
         )
     if cluster is None:
         return LaunchConfiguration(dimensions, threads, size, arch, arch_chosen=chosen)
-    return clustered(LaunchConfiguration(dimensions, threads, size, arch, arch_chosen=chosen), cluster)
+    return with_cluster(LaunchConfiguration(dimensions, threads, size, arch, arch_chosen=chosen), cluster)
 
 
-def clustered(configuration: LaunchConfiguration, cluster: Any) -> LaunchConfiguration:
+def with_cluster(configuration: LaunchConfiguration, cluster: Any) -> LaunchConfiguration:
     """A launch in clusters of so many CTAs; UsageError where there can be none."""
     shape = _dimensions(cluster, "cluster")
     size, arch = shape[0] * shape[1] * shape[2], configuration.arch

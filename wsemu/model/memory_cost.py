@@ -58,13 +58,18 @@ def _loop(offsets: Offsets, size: int, model: CostModel) -> tuple[int, int]:
 def passes(offsets: Offsets, size: int, service: int, model: CostModel) -> list[Offsets]:
     """The lanes that are served together; a pass without an active lane is none."""
     lanes = model.pass_lanes[_triple(size)]
-    if size > WORD and model.merges and service == AS_LOAD and (_paired(offsets, 1) or _paired(offsets, 2)):
+    if (
+        size > WORD
+        and model.merges
+        and service == AS_LOAD
+        and (_partners_match(offsets, 1) or _partners_match(offsets, 2))
+    ):
         lanes *= 2
     parts = [{n: at for n, at in offsets.items() if n // lanes == k} for k in range(LANES // lanes)]
     return [part for part in parts if part]
 
 
-def _paired(offsets: Offsets, distance: int) -> bool:
+def _partners_match(offsets: Offsets, distance: int) -> bool:
     """Every lane's partner is inactive or has the same address: their loads merge."""
     return all(offsets.get(lane ^ distance, offset) == offset for lane, offset in offsets.items())
 
@@ -124,7 +129,7 @@ def sectors(offsets: Offsets, size: int, model: CostModel) -> tuple[int, int]:
     """What one global access of `size` bytes a lane moves, and its ideal; arrays begin at 256-byte boundaries."""
     if not model.halves:
         moved = len({at // model.line for at in offsets.values()})
-        return _in_sectors(moved, model), _in_sectors(min(moved, -(-len(offsets) * size // model.line)), model)
+        return _sector_count(moved, model), _sector_count(min(moved, -(-len(offsets) * size // model.line)), model)
     cost = ideal = 0
     for half in range(2):
         part = {lane: at for lane, at in offsets.items() if lane // 16 == half}
@@ -133,7 +138,7 @@ def sectors(offsets: Offsets, size: int, model: CostModel) -> tuple[int, int]:
     return cost, min(cost, ideal)
 
 
-def _in_sectors(lines: int, model: CostModel) -> int:
+def _sector_count(lines: int, model: CostModel) -> int:
     return lines * model.line // SECTOR
 
 

@@ -1,7 +1,7 @@
 """`Record`: data that is JSON, with Pydantic's methods, and without Pydantic until one of them is called.
 
 To import Pydantic and to build its models takes longer than to check a small kernel, and a verified launch needs
-neither: its report is made of values that are right by construction (`Record.made`).  A record is therefore a plain
+neither: its report is made of values that are right by construction (`Record.build`).  A record is therefore a plain
 class; the Pydantic model with the same fields, its `model`, is made when one is constructed from outside, written or
 read.
 """
@@ -34,7 +34,7 @@ class Derived(NamedTuple):
     make: Callable[[dict[str, Any]], Any]
 
 
-def derived(make: Callable[[dict[str, Any]], Any]) -> Any:
+def derive_default(make: Callable[[dict[str, Any]], Any]) -> Any:
     """The default of a field, made of the values of those before it."""
     return Derived(make)
 
@@ -102,7 +102,7 @@ class _Plain:
         return _with(cls, data)
 
     @classmethod
-    def made(cls, **fields: Any) -> Self:
+    def build(cls, **fields: Any) -> Self:
         """What `model_construct` makes, in less time; all fields without a default are given."""
         record: Self = _blank(cls).again(**fields)
         return record
@@ -141,7 +141,7 @@ class _Plain:
             self.__dict__.setdefault(name, getattr(other, name))
         self.__dict__[_GIVEN] |= {*names}
 
-    def _checked(self) -> None:
+    def _check_fields(self) -> None:
         """ValueError where fields that are right one by one do not go together."""
 
     # -- compared and shown
@@ -230,11 +230,11 @@ if TYPE_CHECKING:
         """Data that is JSON and does not change."""
 
         @classmethod
-        def made(cls, **fields: Any) -> Self: ...
+        def build(cls, **fields: Any) -> Self: ...
         def again(self, **fields: Any) -> Self: ...
         def _complete(self) -> None: ...
         def _fill(self, other: Self, names: tuple[str, ...]) -> None: ...
-        def _checked(self) -> None: ...
+        def _check_fields(self) -> None: ...
 
 else:
 
@@ -289,11 +289,11 @@ def _made_model(cls: Any) -> type[BaseModel]:
         fields[name] = (eval(kind, {**names, **vars(sys.modules[module])}), default)
 
     def check(model: BaseModel) -> BaseModel:
-        cls._of(model)._checked()
+        cls._of(model)._check_fields()
         return model
 
     checks: dict[str, Any] = {}
-    if cls._checked is not Record._checked:
+    if cls._check_fields is not Record._check_fields:
         checks["_check"] = pydantic.model_validator(mode="after")(check)
     made: type[BaseModel] = pydantic.create_model(
         cls.__name__,

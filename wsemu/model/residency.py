@@ -21,7 +21,7 @@ _UNIT, _REGISTERS = 128, 8
 """bytes of shared memory, registers of a thread, that are given out at a time"""
 
 
-def held(arch: str, threads: int, shared: int, registers: int = 0) -> tuple[int, str]:
+def ctas_per_multiprocessor(arch: str, threads: int, shared: int, registers: int = 0) -> tuple[int, str]:
     """CTAs of so many threads, bytes of shared memory and registers a thread (0: unknown) that a multiprocessor holds
     at once, and what there is not more of."""
     has = ARCHS[arch].multiprocessor
@@ -40,7 +40,7 @@ def residency(program: Program, configuration: LaunchConfiguration, ctas: int, w
     multiprocessors, or 0 for those of the largest GPU of the architecture."""
     arch, most = configuration.arch, ARCHS[configuration.arch].multiprocessor.most
     shared = -(-program.shared_bytes // 16) * 16 + configuration.dynamic_shared
-    each, by = held(arch, configuration.threads, shared, program.registers)
+    each, by = ctas_per_multiprocessor(arch, configuration.threads, shared, program.registers)
     return Residency(
         ctas=ctas, of=what, each=each, limited_by=by, multiprocessors=sms or most, known=sms > 0
     )  # fmt: skip

@@ -187,13 +187,13 @@ def _refused_tile(fields: MapFields, innermost: str) -> str:
         )
     if fields.nan and not ELEMENT_TYPES[fields.type].floats:
         return f"its elements are {fields.type}: only floats can be filled with nan"
-    total = _counted(fields)
+    total = _count_box_bytes(fields)
     if total > MOST_BYTES:
         return f"the box has {total:,} bytes: at most {MOST_BYTES:,}, what a CTA has of shared memory"
     return ""
 
 
-def _counted(fields: MapFields) -> int:
+def _count_box_bytes(fields: MapFields) -> int:
     """Word 16: bytes of the box, element strides taken out, as the driver counts."""
     total = fields.size
     for box, step in zip(fields.box, fields.steps, strict=True):
@@ -226,7 +226,7 @@ def encode(fields: MapFields) -> bytes:
         words[13] |= fields.box[0] - 1 << 24
         for n, box in enumerate(fields.box[1:]):
             words[14] |= box - 1 << 8 * n
-        words[16] = _counted(fields) & 0xFFFFFFFF
+        words[16] = _count_box_bytes(fields) & 0xFFFFFFFF
     return struct.pack("<32I", *words)
 
 

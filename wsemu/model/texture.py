@@ -196,12 +196,14 @@ class Texture(Surface):
         self.normalized = bool(normalized)
         self.filter = _choice("filter", filter, ("point", "linear"))
         self.read = _choice("read", read, ("element", "normalized"))
-        given = [address] * 3 if isinstance(address, str) else _listed("address", address, "a word for each dimension")
+        given = (
+            [address] * 3 if isinstance(address, str) else _list_items("address", address, "a word for each dimension")
+        )
         if not 1 <= len(given) <= 3:
             raise UsageError(f"texture: `address` has {len(given)} words: give one for each dimension, three at most")
         modes = (*given, "clamp", "clamp", "clamp")[:3]
         self.modes = tuple([_choice("address", mode, MODES) for mode in modes])
-        self.border = tuple(_listed("border", border, "four channels, `(0, 0, 0, 0)`"))
+        self.border = tuple(_list_items("border", border, "four channels, `(0, 0, 0, 0)`"))
         name = self.array.dtype.name
         if self.read == "normalized" and _TYPES[name][1] is None:
             raise UsageError(f"texture of {name}: only integers of 8 and 16 bits are read as floats; leave out `read`")
@@ -243,7 +245,7 @@ class Texture(Surface):
         return [np.float32(v) if self._floats else np.uint32(int(v) & 0xFFFFFFFF) for v in values]
 
 
-def _listed(name: str, value: object, remedy: str) -> list[Any]:
+def _list_items(name: str, value: object, remedy: str) -> list[Any]:
     if not isinstance(value, (list, tuple, np.ndarray)):
         raise UsageError(f"texture: `{name}` is {value!r}: give {remedy}")
     return [*value]

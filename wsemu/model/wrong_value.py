@@ -30,7 +30,7 @@ _WANTED = {
 """type of an error -> what may stand there"""
 
 
-def wanted(error: ErrorDetails) -> str:
+def expected_text(error: ErrorDetails) -> str:
     """What may stand where a value is wrong."""
     type_, about = error["type"], error.get("ctx", {})
     if type_ == "literal_error":
@@ -50,7 +50,7 @@ def wanted(error: ErrorDetails) -> str:
     return _WANTED.get(type_, error["msg"])
 
 
-def said(error: ErrorDetails, keys: Collection[str]) -> str:
+def error_text(error: ErrorDetails, keys: Collection[str]) -> str:
     """What is wrong in a JSON file whose object has these keys, to be put behind the file's name: the path to the
     value, what stands there, and what may."""
     type_, path = error["type"], error["loc"]
@@ -72,8 +72,8 @@ def said(error: ErrorDetails, keys: Collection[str]) -> str:
         return f" lacks `{key}`: its keys are {', '.join(keys)}"
     if type_ in ("too_short", "too_long"):
         count = error["ctx"]["actual_length"]
-        return f": {_place(path)} has {count} item{'s' * (count != 1)}: give {wanted(error)}"
-    return f": {_place(path)} is {_short(error['input'])}: give {wanted(error)}"
+        return f": {_place(path)} has {count} item{'s' * (count != 1)}: give {expected_text(error)}"
+    return f": {_place(path)} is {_short(error['input'])}: give {expected_text(error)}"
 
 
 def _place(path: tuple[int | str, ...]) -> str:

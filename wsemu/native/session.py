@@ -18,7 +18,7 @@ from wsemu.model.data import replace
 from wsemu.model.device_memory import DeviceMemory
 from wsemu.model.errors import KernelError, UnsupportedError, WsemuError
 from wsemu.model.launch_shape import configure
-from wsemu.model.residency import held
+from wsemu.model.residency import ctas_per_multiprocessor
 from wsemu.native import device
 from wsemu.native.images import Images
 from wsemu.native.messages import (
@@ -181,7 +181,9 @@ class Session:
         if threads > self._arch.limits.threads or program.shared_bytes + dynamic > self._arch.limits.shared:
             return _reply(0, struct.pack("<i", 0))
         shared = -(-program.shared_bytes // 16) * 16 + dynamic
-        return _reply(0, struct.pack("<i", held(self._arch.name, threads, shared, program.registers)[0]))
+        return _reply(
+            0, struct.pack("<i", ctas_per_multiprocessor(self._arch.name, threads, shared, program.registers)[0])
+        )
 
     def _encode_map(self, data: bytes) -> bytes:
         f = TENSOR_MAP.unpack(data)

@@ -203,11 +203,11 @@ class HappensBefore:
         cta, warp, interval = epoch
         return interval <= self.clock(actor).get((cta, warp), 0)
 
-    def by_lanes(self, cta: int, lanes: int = ALL_LANES) -> bool:
+    def has_lane_clocks(self, cta: int, lanes: int = ALL_LANES) -> bool:
         """Whether the lanes of a CTA have clocks of their own, or will, if some lanes take part in a barrier now."""
         return cta in self._threads or (lanes != ALL_LANES and not self.lockstep)
 
-    def lane_before(self, actor: Actor, interval: int, lane: int, later: Actor, later_lane: int) -> bool:
+    def lane_happens_before(self, actor: Actor, interval: int, lane: int, later: Actor, later_lane: int) -> bool:
         """Whether what a lane of a warp did in an interval of it comes before what a lane of a warp of its CTA
         does now."""
         if actor == later and (lane == later_lane or interval <= self._lanes[actor].met):
@@ -218,9 +218,9 @@ class HappensBefore:
             return known is not None and interval <= known[lane]
         if actor != later:
             return self.before((*actor, interval), later)
-        return self.lanes_before(actor, interval, lane, lane, later_lane)
+        return self.lanes_happen_before(actor, interval, lane, lane, later_lane)
 
-    def lanes_before(self, actor: Actor, interval: int, first_lane: int, last_lane: int, lane: int) -> bool:
+    def lanes_happen_before(self, actor: Actor, interval: int, first_lane: int, last_lane: int, lane: int) -> bool:
         """Whether what lanes `first_lane` to `last_lane` of a warp did in an interval of it comes before what its lane
         `lane` does now."""
         lanes = self._lanes[actor]
@@ -243,7 +243,7 @@ class HappensBefore:
     def _give(self, event: Event) -> _Generation:
         generation = self._open[event.cta, event.place]
         actor = event.cta, event.warp
-        if self.by_lanes(event.cta, event.lanes):
+        if self.has_lane_clocks(event.cta, event.lanes):
             threads = self._threads.get(event.cta) or self._part(event.cta)
             threads.give(threads.given[event.place], event.warp, event.lanes, self.interval(actor))
         if not (self.whole and event.lanes != ALL_LANES):
@@ -295,7 +295,7 @@ class HappensBefore:
         self._meet(actor, event.place & ALL_LANES)
         self._begin_interval(actor)
 
-    def consists_of(self, actor: Actor, lanes: int) -> None:
+    def set_lanes(self, actor: Actor, lanes: int) -> None:
         """A warp has these lanes alone, from its start: the last one of a CTA may be smaller."""
         self._lanes[actor].all = lanes
 

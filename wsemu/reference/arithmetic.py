@@ -54,12 +54,12 @@ FORMATS = {
 }
 
 
-def unsigned(value: int, bits: int) -> Bits:
+def to_unsigned(value: int, bits: int) -> Bits:
     """The low `bits` bits."""
     return value & ((1 << bits) - 1)
 
 
-def signed(value: Bits, bits: int) -> int:
+def to_signed(value: Bits, bits: int) -> int:
     """The two's complement value of a bit pattern."""
     return value - (1 << bits) if value >> (bits - 1) else value
 
@@ -74,7 +74,7 @@ def from_float(value: float, type_: str) -> Bits:
     """The bit pattern of `value` rounded to nearest even."""
     code = "<" + FORMATS[type_].code
     if math.isfinite(value) and not _holds(value, code):
-        value = _rounded(*value.as_integer_ratio(), type_, math.copysign(1.0, value) < 0)
+        value = _round_fraction(*value.as_integer_ratio(), type_, math.copysign(1.0, value) < 0)
     return int.from_bytes(struct.pack(code, value), "little")
 
 
@@ -86,35 +86,35 @@ def _holds(value: float, code: str) -> bool:
         return False
 
 
-def rounded(value: Fraction, type_: str, negative_zero: bool = False) -> float:
+def round_to_nearest(value: Fraction, type_: str, negative_zero: bool = False) -> float:
     """`value` rounded to nearest even in a format, subnormals and overflow included."""
-    return _rounded(value.numerator, value.denominator, type_, negative_zero)
+    return _round_fraction(value.numerator, value.denominator, type_, negative_zero)
 
 
-def _rounded(numerator: int, below: int, type_: str, negative_zero: bool) -> float:
+def _round_fraction(numerator: int, below: int, type_: str, negative_zero: bool) -> float:
     """The same of a fraction that need not be reduced; its denominator is positive."""
     f = FORMATS[type_]
     if numerator == 0:
         return -0.0 if negative_zero else 0.0
     above = abs(numerator)
     exponent = above.bit_length() - below.bit_length()
-    if _scaled(below, exponent) > _scaled(above, -exponent):
+    if _scale_by_power(below, exponent) > _scale_by_power(above, -exponent):
         exponent -= 1
     unit = max(exponent, f.least) - f.precision + 1
-    below = _scaled(below, unit)
-    steps, rest = divmod(_scaled(above, -unit), below)
+    below = _scale_by_power(below, unit)
+    steps, rest = divmod(_scale_by_power(above, -unit), below)
     steps += 2 * rest > below or (2 * rest == below and steps % 2)  # half to even
     overflows = steps.bit_length() + unit > f.greatest + 1
     result = math.inf if overflows else math.ldexp(steps, unit)
     return -result if numerator < 0 else result
 
 
-def _scaled(value: int, exponent: int) -> int:
+def _scale_by_power(value: int, exponent: int) -> int:
     """value * 2^exponent; the value where the exponent is negative, for then the other side of a fraction is scaled."""
     return value << exponent if exponent > 0 else value
 
 
-def directed(value: Fraction, type_: str, how: str) -> float:
+def round_directed(value: Fraction, type_: str, how: str) -> float:
     """A value other than 0 rounded toward zero (rz), down (rm) or up (rp)."""
     f = FORMATS[type_]
     size, negative = abs(value), value < 0
@@ -175,15 +175,15 @@ def _insert_field(a: Bits, into: Bits, position: Bits, length: Bits, bits: int) 
 
 def _index(index: Bits, extent: Bits, stride: Bits, base: Bits, bits: int, is_signed: bool) -> Bits:
     """The address of an element; see isa.ADDRESS_OUT and ADDRESS_WRAPPED."""
-    wanted = signed(index, bits) if is_signed else index
+    wanted = to_signed(index, bits) if is_signed else index
     place, flag = wanted, 0
     if wanted < 0:
-        place, flag = wanted + signed(extent, 64), ADDRESS_WRAPPED
-    if unsigned(place, 64) < extent:
-        return unsigned(base + place * stride, 64) | flag
+        place, flag = wanted + to_signed(extent, 64), ADDRESS_WRAPPED
+    if to_unsigned(place, 64) < extent:
+        return to_unsigned(base + place * stride, 64) | flag
     if base >= ADDRESS_OUT:  # an earlier dimension was outside already
         return base
-    told = max(-INDEX_BIAS, min(signed(unsigned(wanted, 64), 64), INDEX_BIAS - 1))
+    told = max(-INDEX_BIAS, min(to_signed(to_unsigned(wanted, 64), 64), INDEX_BIAS - 1))
     return ADDRESS_OUT | (told + INDEX_BIAS) << SEGMENT_SHIFT | 1 << (SEGMENT_SHIFT - 1)
 
 
@@ -215,12 +215,12 @@ def _typed_integers(s: str, n: int) -> None:
     t, is_signed = f"{s}{n}", s == "s"
 
     def value(x: Bits) -> int:
-        return signed(x, n) if is_signed else x
+        return to_signed(x, n) if is_signed else x
 
     def enter(name: str, result_bits: int, f: Callable[..., int]) -> None:
-        semantics[f"{name}.{t}"] = lambda *x: unsigned(f(*(value(v) for v in x)), result_bits)
+        semantics[f"{name}.{t}"] = lambda *x: to_unsigned(f(*(value(v) for v in x)), result_bits)
 
-    semantics[f"shr.{t}"] = lambda a, b: unsigned(value(a) >> min(b, n), n)
+    semantics[f"shr.{t}"] = lambda a, b: to_unsigned(value(a) >> min(b, n), n)
     enter("min", n, min)
     enter("max", n, max)
     enter("div", n, _div)
@@ -228,7 +228,7 @@ def _typed_integers(s: str, n: int) -> None:
     enter("mulhi", n, lambda a, b: a * b >> n)
     if n < 64:
         enter("mulwide", 2 * n, lambda a, b: a * b)
-        semantics[f"madwide.{t}"] = lambda a, b, c: unsigned(value(a) * value(b) + c, 2 * n)
+        semantics[f"madwide.{t}"] = lambda a, b, c: to_unsigned(value(a) * value(b) + c, 2 * n)
     if n >= 32:
         limit = -(1 << (n - 1)) if is_signed else 0
         enter("floordiv", n, _floor("div", limit))
@@ -238,14 +238,14 @@ def _typed_integers(s: str, n: int) -> None:
     for relation in ("lt", "le", "gt", "ge"):
         semantics[f"setp.{relation}.{t}"] = lambda a, b, r=COMPARE[relation]: r(value(a), value(b))
     for m in (8, 16, 32, 64):
-        semantics[f"cvt.b{m}.{t}"] = lambda a, m=m: unsigned(value(a), m)
+        semantics[f"cvt.b{m}.{t}"] = lambda a, m=m: to_unsigned(value(a), m)
     for f in ("f32", "f64"):
         semantics[f"cvt.rn.{f}.{t}"] = lambda a, f=f: from_float_exact(Fraction(value(a)), f)
 
 
 def from_float_exact(value: Fraction, type_: str) -> Bits:
     """The bit pattern of an exact number rounded to nearest even."""
-    return from_float(rounded(value, type_), type_)
+    return from_float(round_to_nearest(value, type_), type_)
 
 
 def _untyped_integers(n: int) -> None:
@@ -268,8 +268,8 @@ def _untyped_integers(n: int) -> None:
     if n >= 32:
         plain["varying"] = lambda a: a
     for name, f in plain.items():
-        semantics[f"{name}.{t}"] = lambda *x, f=f: unsigned(f(*x), n)
-    semantics[f"abs.s{n}"] = lambda a: unsigned(abs(signed(a, n)), n)
+        semantics[f"{name}.{t}"] = lambda *x, f=f: to_unsigned(f(*x), n)
+    semantics[f"abs.s{n}"] = lambda a: to_unsigned(abs(to_signed(a, n)), n)
     semantics[f"setp.eq.{t}"] = lambda a, b: a == b
     semantics[f"setp.ne.{t}"] = lambda a, b: a != b
     if n >= 32:
@@ -299,7 +299,7 @@ def _fma(a: float, b: float, c: float, type_: str) -> float:
     product, below = a_above * b_above, a_below * b_below
     exact = product * c_below + c_above * below
     both_negative = math.copysign(1.0, a) * math.copysign(1.0, b) < 0 and math.copysign(1.0, c) < 0
-    return _rounded(exact, below * c_below, type_, both_negative and product == 0)
+    return _round_fraction(exact, below * c_below, type_, both_negative and product == 0)
 
 
 def _zero(how: str, *signs: float) -> float:
@@ -313,12 +313,12 @@ def _directed_fma(a: float, b: float, c: float, type_: str, how: str) -> float:
     if not all(math.isfinite(x) for x in (a, b, c)):
         return _fma(a, b, c, type_)
     exact = Fraction(a) * Fraction(b) + Fraction(c)
-    return directed(exact, type_, how) if exact else _zero(how, math.copysign(1.0, a) * math.copysign(1.0, b), c)
+    return round_directed(exact, type_, how) if exact else _zero(how, math.copysign(1.0, a) * math.copysign(1.0, b), c)
 
 
 def _directed_quotient(a: float, b: float, type_: str, how: str) -> float:
     if a and b and math.isfinite(a) and math.isfinite(b):
-        return directed(Fraction(a) / Fraction(b), type_, how)
+        return round_directed(Fraction(a) / Fraction(b), type_, how)
     return _quotient(a, b)
 
 
@@ -331,7 +331,7 @@ def _directed_root(a: float, type_: str, how: str) -> float:
     scaled = int(Fraction(a) * 2**shift)  # exact
     root = math.isqrt(scaled)
     sticky = root * root != scaled
-    return directed(Fraction(2 * root + sticky, 2) / Fraction(2) ** (shift // 2), type_, how)
+    return round_directed(Fraction(2 * root + sticky, 2) / Fraction(2) ** (shift // 2), type_, how)
 
 
 def _lesser(a: float, b: float) -> float:
@@ -396,8 +396,8 @@ def _to_integer(a: float, how: str, s: str, n: int, source: str) -> Bits:
         return 1 << (n - 1) if source == "f64" or n == 64 else 0
     least, most = (-(1 << (n - 1)), (1 << (n - 1)) - 1) if s == "s" else (0, (1 << n) - 1)
     if math.isinf(a):
-        return unsigned(most if a > 0 else least, n)
-    return unsigned(max(least, min(ROUND[how](a), most)), n)
+        return to_unsigned(most if a > 0 else least, n)
+    return to_unsigned(max(least, min(ROUND[how](a), most)), n)
 
 
 def _floats(f: str) -> None:
@@ -435,10 +435,10 @@ def _floats(f: str) -> None:
     semantics[f"selp.{f}"] = lambda a, b, c: a if c else b
     for relation, holds in COMPARE.items():
         semantics[f"setp.{relation}.{f}"] = lambda a, b, h=holds: (
-            not _unordered(value(a), value(b)) and h(value(a), value(b))
+            not _is_unordered(value(a), value(b)) and h(value(a), value(b))
         )
         semantics[f"setp.{relation}u.{f}"] = lambda a, b, h=holds: (
-            _unordered(value(a), value(b)) or h(value(a), value(b))
+            _is_unordered(value(a), value(b)) or h(value(a), value(b))
         )
     for how in ROUND:
         semantics[f"cvt.{how}.{f}.{f}"] = lambda a, h=how: _to_bits(_integral(value(a), h), f, [a])
@@ -446,8 +446,8 @@ def _floats(f: str) -> None:
             for s in "su":
                 semantics[f"cvt.{how}.{s}{n}.{f}"] = lambda a, h=how, s=s, n=n: _to_integer(value(a), h, s, n, f)
     for other in FORMATS:
-        semantics[f"cvt.{other}.{f}"] = lambda a, other=other: _converted(a, f, other)
-        semantics[f"cvt.{f}.{other}"] = lambda a, other=other: _converted(a, other, f)
+        semantics[f"cvt.{other}.{f}"] = lambda a, other=other: _convert_bits(a, f, other)
+        semantics[f"cvt.{f}.{other}"] = lambda a, other=other: _convert_bits(a, other, f)
 
 
 _THROUGH = {
@@ -471,7 +471,7 @@ _NANS = {("f32", "f16"): 0x7FFF, ("f16", "f32"): 0x7FFFFFFF, ("f64", "f16"): 0x7
 """(from, to) -> nan that results, as the H200 has it; those of f64 keep their sign"""
 
 
-def _converted(a: Bits, source: str, to: str) -> Bits:
+def _convert_bits(a: Bits, source: str, to: str) -> Bits:
     value = to_float(a, source)
     if math.isnan(value) and (source, to) in _NANS:
         sign = a >> 63 << (FORMATS[to].bits - 1) if source == "f64" else 0
@@ -484,7 +484,7 @@ def _flush(a: Bits) -> Bits:
     return a if a & 0x7F800000 else a & 0x80000000
 
 
-def _unordered(a: float, b: float) -> bool:
+def _is_unordered(a: float, b: float) -> bool:
     return math.isnan(a) or math.isnan(b)
 
 
@@ -513,7 +513,7 @@ def _pow_special(a: float, b: float) -> float:
     return -math.inf if a < 0 and odd else math.inf
 
 
-def _of_c(name: str, count: int) -> Callable[..., float]:
+def _c_function(name: str, count: int) -> Callable[..., float]:
     """A function of the C library on `count` doubles: Python has algorithms of its own for these, whose last
     bits differ."""
     function = getattr(ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None), name)
@@ -553,7 +553,7 @@ LIBRARY: dict[str, Callable[..., float]] = {
         for name in ["log", "log2", "log10"]
     },
     "log1p": _with(math.log1p, lambda a: -math.inf if a == -1 else math.nan),
-    **{name: _of_c(name, count) for name, count in {"hypot": 2, "lgamma": 1, "tgamma": 1}.items()},
+    **{name: _c_function(name, count) for name, count in {"hypot": 2, "lgamma": 1, "tgamma": 1}.items()},
     "rsqrt": lambda a: _quotient(1.0, a if a == 0 else _square_root(a)),
     "pow": _with(math.pow, _pow_special),
     "fmod": _fmod,

@@ -16,7 +16,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from wsemu.model.isa import OPERATIONS, SIZE
-from wsemu.reference.arithmetic import semantics, signed
+from wsemu.reference.arithmetic import semantics, to_signed
 
 Masks = Sequence[int]
 Rule = Callable[[Sequence[int], Masks, int], int]
@@ -46,7 +46,7 @@ def _all_bits(values: Sequence[int], masks: Masks, bits: int) -> int:
     return (1 << bits) - 1 if any(masks) else 0
 
 
-def _moved(name: str, controls: tuple[int, ...]) -> Rule:
+def _move_rule(name: str, controls: tuple[int, ...]) -> Rule:
     """Return the rule of an operation that moves bits: it moves those of the masks the same way."""
     meaning = (lambda mask: mask) if name.startswith("not.") else semantics[name]
 
@@ -63,25 +63,25 @@ def _upward(mask: int, bits: int) -> int:
     return -(mask & -mask) & (1 << bits) - 1
 
 
-def _added(values: Sequence[int], masks: Masks, bits: int) -> int:
+def _undefined_in_sum(values: Sequence[int], masks: Masks, bits: int) -> int:
     """Return the undefined bits of a sum: those of the summands, and those that another carry changes."""
     (a, b), (of_a, of_b) = values, masks
     carries = (a & ~of_a) + (b & ~of_b) ^ (a | of_a) + (b | of_b)
     return (of_a | of_b | carries) & (1 << bits) - 1
 
 
-def _subtracted(values: Sequence[int], masks: Masks, bits: int) -> int:
+def _undefined_in_difference(values: Sequence[int], masks: Masks, bits: int) -> int:
     """Return the undefined bits of a difference, as of a sum."""
     (a, b), (of_a, of_b) = values, masks
     borrows = (a & ~of_a) - (b | of_b) ^ (a | of_a) - (b & ~of_b)
     return (of_a | of_b | borrows) & (1 << bits) - 1
 
 
-def _negated(values: Sequence[int], masks: Masks, bits: int) -> int:
-    return _subtracted((0, values[0]), (0, masks[0]), bits)
+def _undefined_in_negation(values: Sequence[int], masks: Masks, bits: int) -> int:
+    return _undefined_in_difference((0, values[0]), (0, masks[0]), bits)
 
 
-def _multiplied(values: Sequence[int], masks: Masks, bits: int) -> int:
+def _undefined_in_product(values: Sequence[int], masks: Masks, bits: int) -> int:
     """Return the undefined bits of a product, and of one with a summand."""
     (a, b), (of_a, of_b) = values[:2], masks[:2]
     rest = 0
@@ -94,7 +94,7 @@ def _multiplied(values: Sequence[int], masks: Masks, bits: int) -> int:
 
 def _high_of_product(values: Sequence[int], masks: Masks, bits: int) -> int:
     """Return all bits of the upper half of a product if a bit of the product may differ: not if a factor is 0."""
-    return _all_bits(values, (_multiplied(values, masks, 2 * bits),), bits)
+    return _all_bits(values, (_undefined_in_product(values, masks, 2 * bits),), bits)
 
 
 def _both(values: Sequence[int], masks: Masks, bits: int) -> int:
@@ -115,13 +115,13 @@ def _and_not(values: Sequence[int], masks: Masks, bits: int) -> int:
     return _both((values[0], not values[1]), masks, bits)
 
 
-def _selected(values: Sequence[int], masks: Masks, bits: int) -> int:
+def _undefined_in_selection(values: Sequence[int], masks: Masks, bits: int) -> int:
     if masks[2]:
         return masks[0] | masks[1] | int(values[0]) ^ int(values[1])
     return masks[0] if values[2] else masks[1]
 
 
-def _compared(name: str) -> Rule:
+def _comparison_rule(name: str) -> Rule:
     """Return the rule of a comparison of integers: equality by bits that differ for sure, order by ranges."""
     _, how, type_ = name.split(".")
     bits, is_signed = int(type_[1:]), type_[0] == "s"
@@ -150,7 +150,7 @@ def value_range(value: int, mask: int, bits: int, *, is_signed: bool) -> tuple[i
     sign = mask & 1 << bits - 1
     rest = mask ^ sign
     low, high = value & ~rest, value | rest
-    return signed(low | sign, bits), signed(high & ~sign, bits)
+    return to_signed(low | sign, bits), to_signed(high & ~sign, bits)
 
 
 def _extreme(name: str) -> Rule:
@@ -174,12 +174,12 @@ def _extreme(name: str) -> Rule:
 def _unless_nan(rule: Rule) -> Rule:
     """Return a rule on the sign of a float, which a nan may not have: its bits are then those of any nan."""
 
-    def guarded(values: Sequence[int], masks: Masks, bits: int) -> int:
+    def guard_rule(values: Sequence[int], masks: Masks, bits: int) -> int:
         exponent = ((1 << bits - 1) - 1) & -(1 << _FRACTION[bits])
         may_be_nan = (values[0] | masks[0]) & exponent == exponent
         return _all_bits(values, masks, bits) if may_be_nan else rule(values, masks, bits)
 
-    return guarded
+    return guard_rule
 
 
 _FRACTION = {16: 10, 32: 23, 64: 52}
@@ -192,14 +192,14 @@ def _with_sign(values: Sequence[int], masks: Masks, bits: int) -> int:
 
 
 _BITWISE: dict[str, Rule] = {
-    "and": _both, "or": _either, "xor": _differing, "andn": _and_not, "selp": _selected, "add": _added,
-    "sub": _subtracted, "neg": _negated, "mulhi": _high_of_product,
-    **dict.fromkeys(("mul", "mad", "mulwide", "madwide"), _multiplied),
+    "and": _both, "or": _either, "xor": _differing, "andn": _and_not, "selp": _undefined_in_selection,
+    "add": _undefined_in_sum, "sub": _undefined_in_difference, "neg": _undefined_in_negation, "mulhi": _high_of_product,
+    **dict.fromkeys(("mul", "mad", "mulwide", "madwide"), _undefined_in_product),
 }  # fmt: skip
 _OF_FLOATS: dict[str, Rule] = {
     "neg": _unless_nan(lambda values, masks, bits: masks[0]),
     "abs": _unless_nan(lambda values, masks, bits: masks[0] & (1 << bits - 1) - 1),
-    "copysign": _with_sign, "selp": _selected,
+    "copysign": _with_sign, "selp": _undefined_in_selection,
 }  # fmt: skip
 
 
@@ -211,9 +211,9 @@ def _rule_of(name: str) -> Rule:
     if any(type_[0] == "f" for type_ in (*operands, OPERATIONS[name].result)):
         return _OF_FLOATS.get(what, _all_bits) if len(rest) == 1 else _all_bits
     if what in _MOVED or (what == "cvt" and len(rest) == 2):
-        return _moved(name, _MOVED.get(what, ()))
+        return _move_rule(name, _MOVED.get(what, ()))
     if what == "setp":
-        return _compared(name)
+        return _comparison_rule(name)
     if what in ("min", "max"):
         return _extreme(name)
     return _BITWISE.get(what, _all_bits)

@@ -100,7 +100,7 @@ class OrderedCta(Cta):
         """A copy is for states to come back to, which nobody looks at."""
         return {**vars(self), "look": None}
 
-    def go_on(self, warp: int = -1, lane: int = -1) -> str:
+    def run_until_stuck(self, warp: int = -1, lane: int = -1) -> str:
         """Run all warps until none can go on, one of them with a lane that is let go: `done`, `stands`, or why not."""
         try:
             if warp >= 0:
@@ -163,7 +163,7 @@ class OrderedRun:
     def findings(self, cta: int) -> list[RawFinding]:
         return [*self.ctas[cta].launch.found.values()]
 
-    def executed(self) -> int:
+    def executed_instructions(self) -> int:
         return sum(cta.launch.outcome.warp_instructions for cta in self.ctas)
 
     def save(self, cta: int) -> Saved:
@@ -171,7 +171,7 @@ class OrderedRun:
         return Saved(self.ctas[cta])
 
     def load(self, cta: int, saved: Saved) -> None:
-        self.ctas[cta] = saved.made()
+        self.ctas[cta] = saved.restore()
 
     def asks(self, cta: int) -> list[tuple[int, int, int]]:
         """(warp, instruction, lanes) of those that stand before ordered accesses."""
@@ -200,7 +200,7 @@ class OrderedRun:
         parted, known = 0, list[Any]()
         if own.launch.program.asynchronous:  # what knows of what depends on what it has done, which is told besides
             known = [_objects(own)]
-        elif order.by_lanes(cta):  # no two are held for one state
+        elif order.has_lane_clocks(cta):  # no two are held for one state
             self.parted += 1
             parted = self.parted
         else:
@@ -224,7 +224,7 @@ class Saved:
     def __init__(self, cta: OrderedCta) -> None:
         packed = io.BytesIO()
         pickler = pickle.Pickler(packed, pickle.HIGHEST_PROTOCOL)
-        pickler.dispatch_table = {Launch: _without_what_is_kept}
+        pickler.dispatch_table = {Launch: _drop_kept_state}
         pickler.dump(cta)
         self._packed = packed.getbuffer()
         self._kept = {name: getattr(cta.launch, name) for name in _KEPT}
@@ -232,13 +232,13 @@ class Saved:
     def __len__(self) -> int:
         return len(self._packed)
 
-    def made(self) -> OrderedCta:
+    def restore(self) -> OrderedCta:
         cta: OrderedCta = pickle.loads(self._packed)
         vars(cta.launch).update(self._kept)
         return cta
 
 
-def _without_what_is_kept(launch: Launch) -> tuple[Any, ...]:
+def _drop_kept_state(launch: Launch) -> tuple[Any, ...]:
     state = {name: value for name, value in vars(launch).items() if name not in _KEPT}
     return Launch.__new__, (Launch,), state
 

@@ -32,7 +32,7 @@ from wsemu.model.outcome import (
 )
 from wsemu.reference.agents.copy import Issued, report_outliving
 from wsemu.reference.agents.outstanding import Groups
-from wsemu.reference.arithmetic import from_float, unsigned
+from wsemu.reference.arithmetic import from_float, to_unsigned
 from wsemu.reference.asynchronous import FAMILIES
 from wsemu.reference.matrix.warpgroup import Part
 from wsemu.reference.matrix.wgmma import GroupRegisters
@@ -182,7 +182,11 @@ class Launch:
         self.initialised = options.initialised
         blank = {n for n in options.uninitialized if self.initialised or _is_allocated(segments[n - FIRST_ARRAY][1])}
         self.arrays = [
-            Segment(memoryview(data.data).cast("B"), writable, _written(data, writable) if number in blank else None)
+            Segment(
+                memoryview(data.data).cast("B"),
+                writable,
+                _initialized_marks(data, writable) if number in blank else None,
+            )
             for number, (data, writable) in enumerate(segments, FIRST_ARRAY)
         ]
         self.fixed: Rows = {row: (type_, value) for row, type_, value in program.constants}
@@ -222,7 +226,7 @@ class Launch:
         """What marks the bytes of a stretch of memory that nobody has written yet, if that is looked for."""
         return bytearray(size) if self.initialised else None
 
-    def name_of(self, pc: int) -> str:
+    def operation_name(self, pc: int) -> str:
         """Operation of the instruction at pc."""
         return NAMES[self.code[pc][0]]
 
@@ -255,18 +259,18 @@ class Launch:
             "cluster_ctarank": self.grouping.of(cta)[1],
             "cluster_nctarank": self.grouping.members,
             "window": self.window,
-            "shared": self.shared_of(cta),
-            "dynamic": self.shared_of(cta) + self.dynamic_offset,
+            "shared": self.shared_address(cta),
+            "dynamic": self.shared_address(cta) + self.dynamic_offset,
             "dynamic_bytes": self.dynamic_shared,
             "local": (LOCAL << SEGMENT_SHIFT) + thread % LANES * self.program.local_bytes,
         }[name]
 
-    def shared_of(self, cta: int) -> int:
+    def shared_address(self, cta: int) -> int:
         """Address of a CTA's shared memory."""
         return (SHARED << SEGMENT_SHIFT) + (self.grouping.of(cta)[1] << self.window)
 
 
-def _written(data: Bytes, writable: object) -> bytearray:
+def _initialized_marks(data: Bytes, writable: object) -> bytearray:
     """Return what marks the bytes of an array that are written when a launch begins, of which some are not."""
     known = writable.written if isinstance(writable, Allocated) else None
     return bytearray(len(data)) if known is None else bytearray(known.tobytes())
@@ -276,9 +280,9 @@ def _is_allocated(writable: object) -> bool:
     return isinstance(writable, Allocated)
 
 
-def encoded(type_: str, value: int | float | bool) -> int:
+def encode_register(type_: str, value: int | float | bool) -> int:
     """A value as the bit pattern of a register."""
-    return from_float(float(value), type_) if type_[0] == "f" else unsigned(int(value), 8 * SIZE[type_])
+    return from_float(float(value), type_) if type_[0] == "f" else to_unsigned(int(value), 8 * SIZE[type_])
 
 
 class CtaGroup:
@@ -324,12 +328,12 @@ class CtaGroup:
                 for cta in self.ctas:
                     able |= cta.run_warps()
                 if not able and not any(cta.goes_past_standing() for cta in self.ctas):
-                    return self._stuck().stopped("deadlock")
+                    return self._first_waiting_cta().save_state("deadlock")
         except BudgetError:
-            return cta.stopped("budget")
+            return cta.save_state("budget")
         except StopError as stop:
             self.launch.outcome.fault_pc, self.launch.outcome.fault_warp = stop.pc, stop.warp
-            return cta.stopped(stop.status)
+            return cta.save_state(stop.status)
         for cta in self.ctas:
             cta.end()
         self.mbarriers.report_left()
@@ -338,7 +342,7 @@ class CtaGroup:
         self.launch.watch.end_group(self.number)
         return "done"
 
-    def _stuck(self) -> Cta:
+    def _first_waiting_cta(self) -> Cta:
         """The first CTA that waits, for others than the rest of its cluster or of the grid if there is one."""
         waiting = [cta for cta in self.ctas if cta.live_warps]
         alone = (cta for cta in waiting if not all(cta.meets(warp) for warp in cta.warps if warp.alive))
@@ -386,12 +390,12 @@ class Cta:
         alive = (1 << min(LANES, launch.threads - first)) - 1
         size = launch.program.local_bytes * LANES
         warp = Warp(number, alive, {}, {0: -1}, Segment(bytearray(size), written=launch.unwritten(size)))
-        launch.watch.order.consists_of((self.number, number), alive)
+        launch.watch.order.set_lanes((self.number, number), alive)
         for row, (type_, value) in launch.fixed.items():
             if type_ == "p":
                 warp.predicates[row] = -1 if value else 0
             else:
-                warp.registers[row] = [encoded(type_, value)] * LANES
+                warp.registers[row] = [encode_register(type_, value)] * LANES
         for name, row in launch.program.specials.items():
             warp.registers[row] = [launch.special(name, self.number, first + lane) for lane in range(LANES)]
         if launch.undefined is not None:
@@ -427,7 +431,7 @@ class Cta:
 
     def meets(self, warp: Warp) -> bool:
         """Whether some of a warp stands at the barrier of the cluster."""
-        return any(self.launch.name_of(group.pc - 1) == "cluster.wait" for group in warp.parked)
+        return any(self.launch.operation_name(group.pc - 1) == "cluster.wait" for group in warp.parked)
 
     def end(self) -> None:
         """Judge what is left when it ends."""
@@ -436,7 +440,7 @@ class Cta:
             if family.end:
                 family.end(self)
 
-    def stopped(self, status: Status) -> Status:
+    def save_state(self, status: Status) -> Status:
         """Leave the CTA's state in the outcome."""
         outcome = self.launch.outcome
         outcome.cta = self.number

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @functools.lru_cache(maxsize=4096)
-def lanes_of(mask: int) -> tuple[int, ...]:
+def list_lanes(mask: int) -> tuple[int, ...]:
     """The lanes of a mask, lowest first."""
     return tuple(lane for lane in range(LANES) if mask >> lane & 1)
 
@@ -45,7 +45,7 @@ def chain(region: Region | None) -> Iterator[Region]:
         region = region.outer
 
 
-def united(groups: list[Group]) -> list[Group]:
+def merge_groups(groups: list[Group]) -> list[Group]:
     """Groups that go on from one place in one region as one group."""
     found: list[Group] = []
     for group in groups:

@@ -33,7 +33,7 @@ from wsemu.model.matrix import MOVES, WGMMA, vector_counts
 from wsemu.model.undefined import Arisen, Followed, Reach, Sink, Source
 from wsemu.reference.definedness import undefined_result, width
 from wsemu.reference.matrix import multiply
-from wsemu.reference.state import lanes_of
+from wsemu.reference.state import list_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ class Undefined:
             row: (1 << width(type_)) - 1 | self._source(Source("register", row)) for row, type_, _ in program.undefined
         }
 
-    def followed(self) -> Followed:
+    def find_followed(self) -> Followed:
         """Return what the launch showed of each source."""
         return self._followed
 
@@ -129,7 +129,7 @@ class Undefined:
         if any(row in held for row, _ in sources):
             rows = [held.get(row) for row, _ in sources]
             same = len(sources) == 2 and sources[0] == sources[1]
-            for lane in lanes_of(lanes):
+            for lane in list_lanes(lanes):
                 of_lane = [row[lane] if row else 0 for row in rows]
                 if any(of_lane):
                     values = [run.read(row, type_, lane) for row, type_ in sources]
@@ -154,7 +154,7 @@ class Undefined:
             shadows: dict[int, Shadow] = {}
             for lane, (segment, number, offset) in places.items():
                 place = (segment, number, offset + k * element)
-                shadow = self._held(run, place, element, lane, fields[7] >> k * element)
+                shadow = self._read_shadow(run, place, element, lane, fields[7] >> k * element)
                 if shadow:
                     shadows[lane] = shadow
             self._put(run, fields[2] + k * ROW, lanes, shadows)
@@ -183,7 +183,7 @@ class Undefined:
         kept: dict[int, Shadow] = {}
         for lane, place in places.items():
             given = [row[lane] for row in operands if row[lane]]
-            old = 0 if stores else self._held(run, place, size, lane)
+            old = 0 if stores else self._read_shadow(run, place, size, lane)
             if given and stores:
                 kept[lane] = given[0]
             elif mixed := (*given, *([old] if old and not loads and what != "exch" else [])):
@@ -205,7 +205,7 @@ class Undefined:
         if found:
             self._reach(run, "copy", {lane: _sources(found)})
 
-    def _held(self, run: WarpRun, place: Place, size: int, lane: int, unused: int = 0) -> Shadow:
+    def _read_shadow(self, run: WarpRun, place: Place, size: int, lane: int, unused: int = 0) -> Shadow:
         """Return the undefined bits that a lane reads; nothing has written some of these bytes, others are copies."""
         segment, number, offset = place
         written = segment.written
@@ -230,7 +230,7 @@ class Undefined:
         if number >= FIRST_ARRAY:
             self._reach(run, "store", {lane: shadow})
             return
-        for source in self._named((shadow,)):
+        for source in self._name_sources((shadow,)):
             self._followed.copied.setdefault(source, run.group.pc)
         for q in range(size):
             if byte := shadow >> 8 * q & 0xFF if 8 * q < 64 else 0:
@@ -282,7 +282,7 @@ class Undefined:
         mask = 0
         for shadow in held.values():
             mask |= shadow & _MASK
-        for lane in lanes_of(there) if mask and mode in ("and", "or") else ():
+        for lane in list_lanes(there) if mask and mode in ("and", "or") else ():
             value, own = run.read(fields[3], "b32", lane), held.get(lane, 0)
             mask &= ~(~(value | own) if mode == "and" else value & ~own)
         if mask and mode not in ("and", "or", "xor"):
@@ -296,7 +296,7 @@ class Undefined:
 
     def _same_for_all(self, run: WarpRun, row: int, lanes: int, mask: int, of: Iterable[Shadow]) -> None:
         shadow = mask | _sources(of) if mask else 0
-        self._put(run, row, lanes, dict.fromkeys(lanes_of(lanes), shadow) if shadow else {})
+        self._put(run, row, lanes, dict.fromkeys(list_lanes(lanes), shadow) if shadow else {})
 
     # -- matrices -----------------------------------------------------------------------------------------------------
     def multiply(self, run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
@@ -327,14 +327,14 @@ class Undefined:
         whole = (1 << LANES) - 1 | _sources(given) if given else 0
         for k in range(to):
             added = self._shadows(run, fields[5] + k * ROW, lanes)
-            used = {lane: added.get(lane, 0) if run.read(fields[6], "p", lane) else 0 for lane in lanes_of(lanes)}
+            used = {lane: added.get(lane, 0) if run.read(fields[6], "p", lane) else 0 for lane in list_lanes(lanes)}
             self._put(run, fields[2] + k * ROW, lanes, {lane: one | whole for lane, one in used.items() if one | whole})
 
     # -- tables -------------------------------------------------------------------------------------------------------
     def _shadows(self, run: WarpRun, row: int, lanes: int) -> dict[int, Shadow]:
         """Return the lanes, of some, of which a register has undefined bits."""
         held = run.warp.undefined.get(row)
-        return {lane: held[lane] for lane in lanes_of(lanes) if held[lane]} if held else {}
+        return {lane: held[lane] for lane in list_lanes(lanes) if held[lane]} if held else {}
 
     def _put(self, run: WarpRun, row: int, lanes: int, shadows: Mapping[int, Shadow]) -> None:
         """Enter what lanes write to a register; lanes without an entry write defined values."""
@@ -344,7 +344,7 @@ class Undefined:
             if not shadows:
                 return
             held = table[row] = [0] * LANES
-        for lane in lanes_of(lanes):
+        for lane in list_lanes(lanes):
             held[lane] = shadows.get(lane, 0)
         if not any(held):
             del table[row]
@@ -361,7 +361,7 @@ class Undefined:
                 self._followed.arisen[source] = Arisen(run.cta.number, run.warp.number, lane, address, size)
         return 1 << 64 + number
 
-    def _named(self, shadows: Iterable[Shadow]) -> Iterable[Source]:
+    def _name_sources(self, shadows: Iterable[Shadow]) -> Iterable[Source]:
         """Return the sources of values."""
         for source in _each(_sources(shadows)):
             yield self._sources[source.bit_length() - 65]
@@ -370,7 +370,7 @@ class Undefined:
         """Note the first thing that values of each source reach."""
         reached = self._followed.reached
         for lane, shadow in shadows.items():
-            for source in self._named((shadow,)):
+            for source in self._name_sources((shadow,)):
                 if source.kind == "register":
                     self.places.add((run.group.pc, run.cta.number, run.warp.number))
                 if source not in reached:

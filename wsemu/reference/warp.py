@@ -12,7 +12,7 @@ from wsemu.reference.arithmetic import semantics
 from wsemu.reference.asynchronous import STANDING, execute
 from wsemu.reference.matrix import multiply
 from wsemu.reference.memory.bounds import atomic, load, store
-from wsemu.reference.state import Group, Region, Warp, chain, lanes_of, united
+from wsemu.reference.state import Group, Region, Warp, chain, list_lanes, merge_groups
 from wsemu.reference.sync import cluster_barrier, mbarrier
 from wsemu.reference.sync.named_barrier import StopError, check_operands, count_warp, operands, warp_exits
 from wsemu.reference.warp_operations import exchange, names_absent
@@ -74,7 +74,7 @@ class WarpRun:
         if operation.kind == "control":
             getattr(self, f"_{name}")(fields, lanes)
             if not warp.ready:
-                self._gathered()
+                self._resolve_parked()
             return self.launch.lengths[warp.ready[-1].pc] if warp.ready else 0
         if operation.kind == "barrier":
             self._barrier(name, fields, lanes)
@@ -119,13 +119,13 @@ class WarpRun:
     def write_lanes(self, row: int, type_: str, lanes: int, values: Sequence[int]) -> None:
         """Some lanes of a register or predicate, of which all 32 are given."""
         if type_ == "p":
-            true = sum(1 << lane for lane in lanes_of(lanes) if values[lane])
+            true = sum(1 << lane for lane in list_lanes(lanes) if values[lane])
             self.warp.predicates[row] = self.warp.predicates.get(row, 0) & ~lanes | true
         elif lanes == ALL_LANES:
             self.warp.registers[row] = list(values)
         else:
             held = self.warp.registers.setdefault(row, [0] * LANES)
-            for lane in lanes_of(lanes):
+            for lane in list_lanes(lanes):
                 held[lane] = values[lane]
 
     # -- control --------------------------------------------------------------------------------------------------
@@ -211,8 +211,8 @@ class WarpRun:
     def _count(self, pc: int, lanes: int) -> None:
         fields = self.launch.code[pc]
         if fields[7] and lanes != self.warp.alive:  # B12; the hardware counts the warp as in B3
-            self._diverged(pc, lanes)
-        count_warp(self, self.launch.name_of(pc), fields, pc, lanes)
+            self._report_divergence(pc, lanes)
+        count_warp(self, self.launch.operation_name(pc), fields, pc, lanes)
 
     def _stand(self, lanes: int) -> None:
         """A part of a warp waits at an operation, behind which its group is already, while the others run."""
@@ -223,9 +223,9 @@ class WarpRun:
         warp.ready.pop()
         warp.parked.append(group)
         if not warp.ready:
-            self._gathered()
+            self._resolve_parked()
 
-    def _gathered(self) -> None:
+    def _resolve_parked(self) -> None:
         """No lanes can run, and some stand at operations.  Lanes at warp-wide operations that miss none of those at
         barriers go first; then the warp is counted, if all its lanes stand at barriers.  Else some wait at a barrier
         for others, and these for them: nothing here runs again."""
@@ -243,7 +243,7 @@ class WarpRun:
         held = self._held_back(at_barriers, self._behind(standing))
         free = [group for group in warp.parked if group not in held]
         if free:
-            self._exchange_apart(free)
+            self._exchange_divergent(free)
         elif standing:
             return  # others may let these go on
         elif len(held) == len(at_barriers):
@@ -262,7 +262,7 @@ class WarpRun:
         return bool(warp.ready) or (warp.waits < 0 and any(self._may_go(group) for group in self._standing()))
 
     def _may_go(self, group: Group) -> bool:
-        return STANDING[self.launch.name_of(group.pc - 1)].may_go(self, group)
+        return STANDING[self.launch.operation_name(group.pc - 1)].may_go(self, group)
 
     def _release(self) -> bool:
         """Let all go on that may, the lowest lanes first."""
@@ -271,9 +271,9 @@ class WarpRun:
         going.sort(key=lambda group: group.lanes & -group.lanes)
         for group in going:
             self.group = Group(group.pc - 1, group.lanes, group.region)
-            STANDING[self.launch.name_of(group.pc - 1)].go(self, group)
+            STANDING[self.launch.operation_name(group.pc - 1)].go(self, group)
         warp.parked = [group for group in warp.parked if group not in going]
-        warp.ready.extend(reversed(united(going)))
+        warp.ready.extend(reversed(merge_groups(going)))
         return bool(going)
 
     def _behind(self, standing: list[Group]) -> int:
@@ -304,7 +304,7 @@ class WarpRun:
     def _members(self, group: Group) -> int:
         """All lanes that those at a warp-wide operation name."""
         row, members = self.launch.code[group.pc - 1][5], 0
-        for lane in lanes_of(group.lanes):
+        for lane in list_lanes(group.lanes):
             members |= self.read(row, "b32", lane)
         return members
 
@@ -312,14 +312,14 @@ class WarpRun:
         """Lanes at barriers wait for others of the warp that wait for them; at an aligned one that is told at once."""
         aligned = [group for group in at_barriers if "aligned" in self._kind(group)]
         for group in aligned:
-            self._diverged(group.pc - 1, group.lanes)
+            self._report_divergence(group.pc - 1, group.lanes)
         if aligned:
             raise StopError("fault", aligned[-1].pc - 1, self.warp.number)
 
     def _kind(self, group: Group) -> str:
         """What a standing group is at: `warp`, or `arrive`, `sync`, with `aligned` before it where that is so; `stands`
         at what others let it go on from."""
-        name, fields = self.launch.name_of(group.pc - 1), self.launch.code[group.pc - 1]
+        name, fields = self.launch.operation_name(group.pc - 1), self.launch.code[group.pc - 1]
         if name in STANDING:
             return "stands"
         if OPERATIONS[name].kind in _WIDE:
@@ -342,18 +342,18 @@ class WarpRun:
             if not group.lanes & missing:
                 continue
             if kind == "warp":
-                members = self.read(self.launch.code[pc][5], "b32", lanes_of(group.lanes)[0])
+                members = self.read(self.launch.code[pc][5], "b32", list_lanes(group.lanes)[0])
                 if members & free:
                     self.cta.finding(
                         "barrier-divergence", pc, warp.number, group.lanes,
                         barrier=-1, alive=warp.alive, members=members,
                     )  # fmt: skip
             elif "aligned" in kind:
-                self._diverged(pc, group.lanes)
+                self._report_divergence(pc, group.lanes)
         warp.ready.append(Group(region.join + 1, free, region.outer))
         return True
 
-    def _exchange_apart(self, free: list[Group]) -> None:
+    def _exchange_divergent(self, free: list[Group]) -> None:
         """Let groups that stand at warp-wide operations execute these with the lanes that are there."""
         done: set[int] = set()
         for group in free:
@@ -361,11 +361,11 @@ class WarpRun:
                 done.add(group.pc)
                 self._exchange(group.pc - 1, sum(other.lanes for other in free if other.pc == group.pc))
         self.warp.parked = [group for group in self.warp.parked if group not in free]
-        self.warp.ready.extend(reversed(united(free)))
+        self.warp.ready.extend(reversed(merge_groups(free)))
 
     def _exchange(self, pc: int, lanes: int) -> None:
         self.group = Group(pc, lanes, None)
-        name = self.launch.name_of(pc)
+        name = self.launch.operation_name(pc)
         _EXECUTE[OPERATIONS[name].kind](self, name, self.launch.code[pc], lanes)
 
     def _count_all(self) -> None:
@@ -380,7 +380,7 @@ class WarpRun:
             warp.parked = []
         self._count(groups[0 if one else -1].pc - 1, sum(group.lanes for group in groups))
         if self._kind(first).endswith("arrive"):
-            warp.ready.extend(reversed(united(groups)))
+            warp.ready.extend(reversed(merge_groups(groups)))
 
     def _same(self, group: Group, other: Group) -> bool:
         """Whether two groups stand at the same kind of operation of the same barrier, with the same count."""
@@ -390,13 +390,13 @@ class WarpRun:
     def _compare(self, first: Group, *others: Group) -> None:
         """Lanes of one warp at different places can wait for one barrier only, all in the unaligned form (B12)."""
         if "aligned" in self._kind(first):
-            self._diverged(first.pc - 1, first.lanes)
+            self._report_divergence(first.pc - 1, first.lanes)
         for group in others:
             if "aligned" in self._kind(first) + self._kind(group) or not self._same(group, first):
-                self._diverged(group.pc - 1, group.lanes, first.pc - 1)
+                self._report_divergence(group.pc - 1, group.lanes, first.pc - 1)
                 raise StopError("fault", group.pc - 1, self.warp.number)
 
-    def _diverged(self, pc: int, lanes: int, other_pc: int = -1) -> None:
+    def _report_divergence(self, pc: int, lanes: int, other_pc: int = -1) -> None:
         """Report lanes at a barrier, while others of their warp may be at the one at `other_pc`."""
         warp = self.warp
         number, _ = operands(self, self.launch.code[pc], lanes)
@@ -414,7 +414,7 @@ def alu(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     meaning = semantics[name]
     sources = list(zip(fields[3:7], operation.operands, strict=False))
     rows = list(zip(*[run.values(row, type_) for row, type_ in sources], strict=True)) or [()] * LANES
-    distinct = {*rows} if lanes == ALL_LANES else {rows[lane] for lane in lanes_of(lanes)}  # often a few
+    distinct = {*rows} if lanes == ALL_LANES else {rows[lane] for lane in list_lanes(lanes)}  # often a few
     results = {given: meaning(*given) for given in distinct}
     values = [results.get(row, 0) for row in rows]
     run.write_lanes(fields[2], operation.result, lanes, values)
@@ -433,7 +433,7 @@ def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
             run.launch.stopped(run, fields, lanes)
     elif name == "show":
         values = run.values(fields[3], "b64")
-        run.launch.watch.executes(run, READ, {lane: values[lane] for lane in lanes_of(lanes)})
+        run.launch.watch.executes(run, READ, {lane: values[lane] for lane in list_lanes(lanes)})
     elif name == "fence.mbarrier_init" and run.launch.program.asynchronous:
         mbarrier.publish(run, lanes)
     elif name == "fence.proxy" and run.launch.program.asynchronous:

@@ -10,8 +10,8 @@ import operator
 from typing import TYPE_CHECKING
 
 from wsemu.model.isa import LANES, LOOSE
-from wsemu.reference.arithmetic import signed, unsigned
-from wsemu.reference.state import lanes_of
+from wsemu.reference.arithmetic import to_signed, to_unsigned
+from wsemu.reference.state import list_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,28 +24,28 @@ def exchange(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     if undefined is not None and name.split(".")[0] not in _EXCHANGE and name != "syncwarp":
         undefined.other(run, fields, lanes, compares=name == "alike.b64")
     if name == "activemask":
-        for lane in lanes_of(lanes):
+        for lane in list_lanes(lanes):
             run.write(fields[2], "b32", lane, lanes)
         return
     if name == "alike.b64":
-        alike = len({run.read(fields[3], "b64", lane) for lane in lanes_of(lanes)}) == 1
-        for lane in lanes_of(lanes):
+        alike = len({run.read(fields[3], "b64", lane) for lane in list_lanes(lanes)}) == 1
+        for lane in list_lanes(lanes):
             run.write(fields[2], "p", lane, alike)
         return
     groups: dict[int, int] = {}
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         members = run.read(fields[5], "b32", lane)
         groups[members] = groups.get(members, 0) | 1 << lane
     for members, group in groups.items():
         _exchange_among(run, name, fields, group, members)
     if name == "elect.sync":  # L1
-        for lane in lanes_of(lanes):
-            run.write(fields[2], "b32", lane, lanes_of(lanes)[0])
+        for lane in list_lanes(lanes):
+            run.write(fields[2], "b32", lane, list_lanes(lanes)[0])
 
 
 def names_absent(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
     """Whether the member mask of some lane names a live lane that is not there."""
-    masks = (run.read(fields[5], "b32", lane) for lane in lanes_of(lanes))
+    masks = (run.read(fields[5], "b32", lane) for lane in list_lanes(lanes))
     return name not in LOOSE and any(members & run.warp.alive & ~lanes for members in masks)
 
 
@@ -70,7 +70,7 @@ def shuffle(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, 
     missed = members & run.warp.alive & ~lanes  # which is reported already
     undefined: dict[int, int] = {}
     sources: dict[int, int] = {}
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         clamp, segment = fields[6] & 31, fields[6] >> 8 & 31
         source, inside = shuffle_source(mode, lane, run.read(fields[4], "b32", lane) & 31, clamp, segment)
         if not there >> source & 1:
@@ -92,9 +92,9 @@ def shuffle(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, 
 def match(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:
     if run.launch.undefined is not None:
         run.launch.undefined.match(run, fields, lanes, there)
-    values = {lane: run.read(fields[3], type_, lane) for lane in lanes_of(there)}
+    values = {lane: run.read(fields[3], type_, lane) for lane in list_lanes(there)}
     equal = len(set(values.values())) == 1
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         own = run.read(fields[3], type_, lane)
         if mode == "any":
             run.write(fields[2], "b32", lane, sum(1 << k for k, value in values.items() if value == own))
@@ -109,22 +109,22 @@ def vote(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, the
         run.launch.undefined.vote(run, mode, fields, lanes, there)
     votes = run.warp.predicates.get(fields[3], 0) & there
     answers = {"all": votes == there, "any": votes != 0, "uni": votes in (0, there), "ballot": votes}
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         run.write(fields[2], "b32" if mode == "ballot" else "p", lane, answers[mode])
 
 
 def reduction(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:
     if run.launch.undefined is not None:
         run.launch.undefined.reduction(run, mode, fields, there)
-    values = [run.read(fields[3], "b32", lane) for lane in lanes_of(there)]
+    values = [run.read(fields[3], "b32", lane) for lane in list_lanes(there)]
     if not values:  # a mask that names no lane of its own: `barrier-divergence` was reported
         return
     if type_[0] == "s":
-        total = {"min": min, "max": max}[mode](signed(value, 32) for value in values)
+        total = {"min": min, "max": max}[mode](to_signed(value, 32) for value in values)
     else:
         total = functools.reduce(_COMBINE[mode], values)
-    for lane in lanes_of(there):
-        run.write(fields[2], "b32", lane, unsigned(total, 32))
+    for lane in list_lanes(there):
+        run.write(fields[2], "b32", lane, to_unsigned(total, 32))
 
 
 _COMBINE: dict[str, Callable[[int, int], int]] = {

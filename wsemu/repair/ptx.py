@@ -351,11 +351,13 @@ def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trial
 
     stopped = on_its_way(run, seconds, try_edits)
     if stopped:
-        return Trials(groups=causes.by_edge(report.findings), stopped=stopped)
+        return Trials(groups=causes.group_by_edge(report.findings), stopped=stopped)
     best = ranked(run, run.launched.expected)
     best = run.confirmed(launched, best, seconds, lambda tried: launched.attempt_code(tried.source))
     cures = _described(run, best, launched.expected, text.path)
-    groups = causes.by_edit(report.findings, [cures[0].findings]) if cures else causes.by_edge(report.findings)
+    groups = (
+        causes.group_by_edit(report.findings, [cures[0].findings]) if cures else causes.group_by_edge(report.findings)
+    )
     return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.why(cures))
 
 

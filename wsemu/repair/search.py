@@ -549,10 +549,14 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
 
     stopped = on_its_way(run, seconds, try_edits)
     if stopped:
-        return Trials(groups=causes.by_edge(findings), stopped=stopped)
+        return Trials(groups=causes.group_by_edge(findings), stopped=stopped)
     best = run.confirmed(launched, ranked(run, run.launched.expected), seconds, attempt)
     cures = described(run, best, launched.expected)
-    groups = causes.by_edit(findings, [cures[0].findings], _replaced(cures[0])) if cures else causes.by_edge(findings)
+    groups = (
+        causes.group_by_edit(findings, [cures[0].findings], _replaced(cures[0]))
+        if cures
+        else causes.group_by_edge(findings)
+    )
     return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.why(cures))
 
 

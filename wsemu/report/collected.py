@@ -54,31 +54,31 @@ class Collector:
         self.launches.append(Launch(report, (), ran=False))
 
     def error(self, error: Exception) -> None:
-        self.messages.append(message_of(error))
+        self.messages.append(error_message(error))
 
     def text(self, text: str, style: Style = "") -> None:
-        self.messages.append(Message(LEVELS.get(style, "note"), cleaned(text)))
+        self.messages.append(Message(LEVELS.get(style, "note"), strip_controls(text)))
 
     def notice(self, text: str, file: str, line: int) -> None:
-        self.messages.append(Message("warning", cleaned(text), file, line))
+        self.messages.append(Message("warning", strip_controls(text), file, line))
 
     def finish(self, exit_code: int) -> None:
-        self.stream.write(dumped(self.document(self, exit_code)))
+        self.stream.write(dump_json(self.document(self, exit_code)))
         self.stream.flush()
 
 
-def message_of(error: Exception) -> Message:
+def error_message(error: Exception) -> Message:
     """An error in a launch or in a kernel's source."""
     level = "warning" if isinstance(error, UnsupportedError) else "error"
     if not isinstance(error, KernelError):
-        return Message(level, cleaned(str(error)))
+        return Message(level, strip_controls(str(error)))
     text = f"{error.message}; help: {error.remedy}" if error.remedy else error.message
     if error.span is None:
-        return Message(level, cleaned(text))
-    return Message(level, cleaned(text), error.span.file, error.span.line)
+        return Message(level, strip_controls(text))
+    return Message(level, strip_controls(text), error.span.file, error.span.line)
 
 
-def cleaned(text: str) -> str:
+def strip_controls(text: str) -> str:
     """`text` without control characters; its lines stay lines."""
     return "\n".join(clean(line.expandtabs(4)) for line in text.split("\n"))
 
@@ -86,7 +86,7 @@ def cleaned(text: str) -> str:
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\x7f"}
 
 
-def dumped(document: dict[str, Any]) -> str:
+def dump_json(document: dict[str, Any]) -> str:
     """Return JSON in ASCII, without a character that means something to a terminal or to HTML, and without commands of
     CI services."""
     return json.dumps(document, indent=2).translate(_ESCAPES).replace("##[", "#\\u0023[") + "\n"

@@ -34,7 +34,7 @@ def _table(file: str, costs: list[LineCost], all_lines: tuple[LineCost, ...]) ->
     head = ["line", "source", "executions", "wavefronts", "sectors"]
     rows = [tag("tr", *(tag("th", text, scope="col") for text in head))]
     before = None
-    for number in _shown(sorted(by_line), len(linecache.getlines(file))):
+    for number in _shown_lines(sorted(by_line), len(linecache.getlines(file))):
         if before is not None and number > before + 1:
             rows.append(tag("tr", tag("td", "...", class_="number"), tag("td", "", colspan=4)))
         rows.append(_row(file, number, by_line.get(number), most))
@@ -43,7 +43,7 @@ def _table(file: str, costs: list[LineCost], all_lines: tuple[LineCost, ...]) ->
     return tag("div", tag("table", caption, *rows, class_="heat"), class_="scroll", tabindex=0, aria_label="costs")
 
 
-def _shown(lines: list[int], last: int) -> list[int]:
+def _shown_lines(lines: list[int], last: int) -> list[int]:
     """The lines and those around them, up to the last one of the file."""
     around = {n for line in lines for n in range(max(line - _AROUND, 1), min(line + _AROUND, last) + 1)}
     return sorted({*lines, *around})

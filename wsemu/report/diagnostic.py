@@ -75,10 +75,10 @@ def cause_lines(report: Report, shown: Sequence[Finding], width: int, *, all_: b
             yield from finding_lines(report.findings[n], width, cures, more)
             yield []
     if shown and not trials.cures and (trials.tried or trials.stopped):
-        yield from _note("note", _in_vain(trials), 0, width)
+        yield from _note("note", _failed_trials_text(trials), 0, width)
 
 
-def _in_vain(trials: Trials) -> str:
+def _failed_trials_text(trials: Trials) -> str:
     """That no edit was a cure."""
     if trials.stopped == INTERRUPTED:
         return "the search for an edit that is a cure was interrupted"
@@ -153,7 +153,7 @@ def _more(more: Sequence[Finding], gutter: int, width: int) -> Iterator[Line]:
     yield [(f"{'':{gutter}} = ", "frame"), (f"{len(more)} more with the same cause:", "strong")]
     for finding in more:
         text = f"{'':{gutter + 5}}{finding}"
-        for line in wrapped(text, width, " " * (gutter + 9)):
+        for line in wrap_text(text, width, " " * (gutter + 9)):
             yield [(line, "")]
 
 
@@ -181,7 +181,7 @@ def summary_lines(report: Report, width: int) -> Iterator[Line]:
     if report.kernel == BETWEEN:
         launch = BETWEEN
     head = f"{launch}  {report.verdict}"
-    first, *rest = wrapped(head + _outcome(report), width, "  ")
+    first, *rest = wrap_text(head + _outcome(report), width, "  ")
     yield [(launch, "strong"), ("  ", ""), (report.verdict, style), (first[len(head) :], "")]
     figures = [] if report.kernel == BETWEEN else [f"  {', '.join(_figures(report))}"]
     for line in [*rest, *figures]:
@@ -237,7 +237,7 @@ def _extent(extent: tuple[int, int, int]) -> str:
 
 
 def _title(head: str, style: Style, message: str, width: int) -> Iterator[Line]:
-    first, *rest = wrapped(f"{head}: {message}", width, "  ")
+    first, *rest = wrap_text(f"{head}: {message}", width, "  ")
     yield [(first[: len(head)], style), (first[len(head) :], "strong")]
     for line in rest:
         yield [(line, "strong")]
@@ -247,12 +247,12 @@ def _note(label: str, text: str, gutter: int, width: int) -> Iterator[Line]:
     """` = note: text`, wrapped under its first word; lines of `text` stay lines."""
     head = f"{'':{gutter}} = {label}: "
     first, *rest = text.splitlines() or [""]
-    lines = wrapped(head + first, width, " " * len(head))
+    lines = wrap_text(head + first, width, " " * len(head))
     yield [(lines[0][: gutter + 3], "frame"), (f"{label}:", "strong"), (lines[0][len(head) - 1 :], "")]
     for line in lines[1:]:
         yield [(line, "")]
     for paragraph in rest:
-        for line in wrapped(" " * (gutter + 5) + paragraph.rstrip(), width, " " * len(head)):
+        for line in wrap_text(" " * (gutter + 5) + paragraph.rstrip(), width, " " * len(head)):
             yield [(line, "")]
 
 
@@ -263,11 +263,11 @@ def _schedule(finding: Finding, gutter: int, width: int) -> Iterator[Line]:
     yield [(f"{'':{gutter}} = ", "frame"), (f"schedule{extent}:", "strong")]
     indent = " " * (gutter + 5)
     for step in finding.schedule:
-        for line in wrapped(indent + step, width, indent + "      "):
+        for line in wrap_text(indent + step, width, indent + "      "):
             yield [(line, "")]
 
 
-def wrapped(text: str, width: int, indent: str) -> list[str]:
+def wrap_text(text: str, width: int, indent: str) -> list[str]:
     lines = textwrap.wrap(
         clean(text),
         max(width, len(indent) + 20),
@@ -315,7 +315,7 @@ def _excerpts(sites: list[Site], gutter: int, width: int) -> Iterator[Line]:
             if text != shown:  # two sites of a line share it
                 yield [(f"{site.line:>{gutter}} | ", "frame"), (text, "")]
             shown = text
-            yield from _marked(start, length, site, gutter, room)
+            yield from _mark_lines(start, length, site, gutter, room)
         elif site.text:
             yield [(f"{site.line:>{gutter}} | ", "frame"), (clean(site.text), _style(site))]
         before = site
@@ -364,8 +364,8 @@ def _window(source: str, site: Site, room: int) -> tuple[str, int, int]:
     last = _characters(source, site.end_column - 1) if site.end_line == site.line else len(source.rstrip())
     last = max(last, first + 1)
     shown = clean(source.expandtabs(4))
-    head = _shown(source[:first])
-    mark = max(_cells(_shown(source[:last])) - _cells(head), 1)
+    head = _clean_line(source[:first])
+    mark = max(_cells(_clean_line(source[:last])) - _cells(head), 1)
     if _cells(shown) <= room:
         return shown, _cells(head), mark
     cut = len(head) if _cells(head) + mark > room else 0
@@ -376,7 +376,7 @@ def _window(source: str, site: Site, room: int) -> tuple[str, int, int]:
     return text + "...", start, max(min(mark, room - start), 1)
 
 
-def _marked(start: int, length: int, site: Site, gutter: int, room: int) -> Iterator[Line]:
+def _mark_lines(start: int, length: int, site: Site, gutter: int, room: int) -> Iterator[Line]:
     """The marks with their label beside them, or under them where there is no room beside."""
     marks = " " * start + ("^" if site.primary else "-") * length
     text = clean(site.text)
@@ -400,7 +400,7 @@ def _characters(source: str, column: int) -> int:
     return len(source.encode(errors="replace")[:column].decode(errors="ignore"))
 
 
-def _shown(text: str) -> str:
+def _clean_line(text: str) -> str:
     return clean(text.expandtabs(4))
 
 

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 from wsemu.model.errors import inert
 from wsemu.report import diagnostic
-from wsemu.report.collected import LEVELS, cleaned, message_of
+from wsemu.report.collected import LEVELS, error_message, strip_controls
 from wsemu.report.terminal import WIDTH, plain
 
 if TYPE_CHECKING:
@@ -46,14 +46,14 @@ class Commands:
         """Its error says it all."""
 
     def error(self, error: Exception) -> None:
-        level, text, file, line = message_of(error)
+        level, text, file, line = error_message(error)
         self._command(level, text, _line(file, line) if file else {})
 
     def text(self, text: str, style: diagnostic.Style = "") -> None:
         if style in LEVELS:
             self._command(LEVELS[style], text)
             return
-        for line in inert(cleaned(text)).split("\n"):
+        for line in inert(strip_controls(text)).split("\n"):
             self._write(line)
 
     def notice(self, text: str, file: str, line: int) -> None:
@@ -63,9 +63,9 @@ class Commands:
         """Nothing is left to say."""
 
     def _command(self, level: str, text: str, place: dict[str, str] | None = None, title: str = "wsemu") -> None:
-        properties = {**(place or {}), "title": cleaned(title)}
+        properties = {**(place or {}), "title": strip_controls(title)}
         fields = ",".join(f"{name}={value.translate(_PROPERTY)}" for name, value in properties.items())
-        self._write(f"::{level} {fields}::{cleaned(text).translate(_DATA)}")
+        self._write(f"::{level} {fields}::{strip_controls(text).translate(_DATA)}")
 
     def _write(self, line: str) -> None:
         encoding = getattr(self.stream, "encoding", None) or "utf-8"
@@ -110,4 +110,4 @@ def _columns(site: Site) -> dict[str, str]:
 
 
 def _line(file: str, line: int) -> dict[str, str]:
-    return {"file": cleaned(diagnostic.display_path(file)).replace(os.sep, "/"), "line": str(line)}
+    return {"file": strip_controls(diagnostic.display_path(file)).replace(os.sep, "/"), "line": str(line)}

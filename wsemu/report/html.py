@@ -14,7 +14,7 @@ from wsemu.model.finding import MOST_SHOWN
 from wsemu.report.costs_html import bank_figures, heat
 from wsemu.report.diagnostic import finding_lines, summary_lines
 from wsemu.report.markup import Markup, join, script, style, tag
-from wsemu.report.timeline_svg import MOST_ARROWS, Window, in_words, legend, timeline_svg, tools, window
+from wsemu.report.timeline_svg import MOST_ARROWS, Window, describe_picture, legend, timeline_svg, tools, window
 from wsemu.report.zoom import POLICY, SCRIPT
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def page(timeline: Timeline, first: int | None = None) -> str:
         tag("h1", report.kernel, " ", _badge(report)),
         _summary(report, linked=True),
         _section("Time line", _timeline(timeline, window(timeline, first), linked=True)),
-        _section("Findings", *_shown(report, linked=True)),
+        _section("Findings", *_first_findings(report, linked=True)),
         _section("Costs by line", heat(timeline.lines)),
         _section("Bank conflicts", bank_figures(timeline.banks)),
         script(SCRIPT),
@@ -176,7 +176,7 @@ def page(timeline: Timeline, first: int | None = None) -> str:
 
 def report_fragment(report: Report) -> str:
     """A report in a notebook: verdict and findings."""
-    parts = [_summary(report, linked=False), *(_shown(report, linked=False) if report.findings else [])]
+    parts = [_summary(report, linked=False), *(_first_findings(report, linked=False) if report.findings else [])]
     return tag("div", style(SHEET), tag("p", tag("b", report.kernel), " ", _badge(report)), *parts, class_="wsemu")
 
 
@@ -200,10 +200,10 @@ def _badge(report: Report) -> Markup:
 
 
 def _summary(report: Report, *, linked: bool) -> Markup:
-    return _told(lambda columns: summary_lines(report, columns), "summary", linked=linked)
+    return _terminal_markup(lambda columns: summary_lines(report, columns), "summary", linked=linked)
 
 
-def _shown(report: Report, *, linked: bool) -> list[Markup]:
+def _first_findings(report: Report, *, linked: bool) -> list[Markup]:
     """The first findings, and how many there are more."""
     left = len(report.findings) - MOST_SHOWN
     rest = [tag("p", f"{left:,} findings not shown.", class_="muted")] if left > 0 else []
@@ -214,25 +214,25 @@ def _findings(findings: Iterable[Finding], *, linked: bool) -> Markup:
     """Their diagnostics; with names for links where there is one page of them."""
     shown = []
     for n, finding in enumerate(findings):
-        text = _told(functools.partial(_lettered, finding, letter(n)), finding.severity, linked=linked)
+        text = _terminal_markup(functools.partial(_label_lines, finding, letter(n)), finding.severity, linked=linked)
         name, label = f"finding-{letter(n)}" if linked else None, f"finding {letter(n)}, {finding.code}"
         shown.append(tag("article", text, id=name, aria_label=label, tabindex=-1 if linked else None))
     return join(shown) if shown else tag("p", "none", class_="muted")
 
 
-def _lettered(finding: Finding, label: str, columns: int) -> list[Line]:
+def _label_lines(finding: Finding, label: str, columns: int) -> list[Line]:
     first, *rest = finding_lines(finding, columns)
     return [[(f"{label} ", "strong"), *first], *rest]
 
 
-def _told(lines: Callable[[int], Iterable[Line]], class_: str, *, linked: bool) -> Markup:
+def _terminal_markup(lines: Callable[[int], Iterable[Line]], class_: str, *, linked: bool) -> Markup:
     """Text of a terminal: on a page once for a wide window and once for a narrow one, of which the style sheet shows
     one; in a notebook, which may be shown without its styles, once."""
     widths = ((COLUMNS, "wide "), (FEW_COLUMNS, "narrow ")) if linked else ((COLUMNS, ""),)
-    return join(tag("pre", _styled(lines(columns)), class_=f"{name}{class_}") for columns, name in widths)
+    return join(tag("pre", _styled_markup(lines(columns)), class_=f"{name}{class_}") for columns, name in widths)
 
 
-def _styled(lines: Iterable[Line]) -> Markup:
+def _styled_markup(lines: Iterable[Line]) -> Markup:
     """Lines of a diagnostic with their styles."""
     made = (join(tag("span", text, class_=f"t-{name}") if name else text for text, name in line) for line in lines)
     return join(part for line in made for part in (line, "\n"))
@@ -256,4 +256,4 @@ def _timeline(timeline: Timeline, part: Window, *, linked: bool) -> Markup:
         words.append(f"Only {MOST_ARROWS:,} arrows are drawn.")
     picture = timeline_svg(timeline, part, linked=linked)
     shown = [tools(), picture] if linked else [picture]
-    return join([tag("p", "  ".join(words), class_="muted"), *shown, legend(), in_words(timeline)])
+    return join([tag("p", "  ".join(words), class_="muted"), *shown, legend(), describe_picture(timeline)])

@@ -18,7 +18,7 @@ class Markup(str):
     __slots__ = ()
 
 
-def escaped(text: object) -> Markup:
+def escape_markup(text: object) -> Markup:
     """`text` as the contents of an element or an attribute; characters that a page cannot show are replaced."""
     if isinstance(text, Markup):
         return text
@@ -28,13 +28,13 @@ def escaped(text: object) -> Markup:
 
 def join(parts: Iterable[object]) -> Markup:
     """The parts one after another."""
-    return Markup("".join(escaped(part) for part in parts))
+    return Markup("".join(escape_markup(part) for part in parts))
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
     """An element.  Attributes that are None are left out; `class_` is `class`, `stroke_width` is `stroke-width`."""
     given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escaped(value)}"'
+        f' {key.rstrip("_").replace("_", "-")}="{escape_markup(value)}"'
         for key, value in attributes.items()
         if value is not None
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.evidence.readings import numbered
-from wsemu.report.diagnostic import finding_lines, wrapped
+from wsemu.evidence.readings import format_steps
+from wsemu.report.diagnostic import finding_lines, wrap_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,17 +20,17 @@ _ENDS = {"done": "the CTA comes to its end all the same", "trap": "it stops at s
 
 def replay_lines(finding: Finding, replay: Replay, width: int) -> Iterator[Line]:
     """The finding with the schedule as it was executed, then what came of it."""
-    executed = {"schedule": numbered(replay.steps), "schedule_steps": len(replay.steps)}
+    executed = {"schedule": format_steps(replay.steps), "schedule_steps": len(replay.steps)}
     yield from finding_lines(finding.model_copy(update=executed), width)
     yield []
     count = len(replay.steps)
     yield [(f"replayed {count} step{'s' * (count > 1)}", "strong"), (":", "")]
     for text in _outcome(finding, replay):
-        for line in wrapped(f"  {text}", width, "    "):
+        for line in wrap_text(f"  {text}", width, "    "):
             yield [(line, "")]
     if replay.path:
         yield [("  on the way:", "")]
-        for text in numbered(replay.path):
+        for text in format_steps(replay.path):
             yield [(f"    {text}", "")]
 
 
@@ -42,7 +42,7 @@ def _outcome(finding: Finding, replay: Replay) -> Iterator[str]:
         yield same if len(values) == 1 else f"the order decides what `{replay.element}` gives"
         return
     if any(step.lane is not None for step in replay.steps):
-        yield from _in_order_of_atomics(finding, replay)
+        yield from _atomic_order_lines(finding, replay)
         return
     swapped = finding.code == "barrier-recycling"
     if replay.end == "deadlock" and finding.code in replay.codes:
@@ -63,7 +63,7 @@ def _outcome(finding: Finding, replay: Replay) -> Iterator[str]:
         yield f"run on in order, {_ENDS.get(replay.end, f'it ends: {replay.end}')}, with generations swapped"
 
 
-def _in_order_of_atomics(finding: Finding, replay: Replay) -> Iterator[str]:
+def _atomic_order_lines(finding: Finding, replay: Replay) -> Iterator[str]:
     if replay.end == "deadlock":
         yield "in this order of atomics, the launch ends in a deadlock:"
         yield from (f"warp {w.warp} waits at line {w.line} for {w.place}" for w in replay.phases)

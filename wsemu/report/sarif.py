@@ -20,7 +20,7 @@ from wsemu.checkers.page import page as page_of
 from wsemu.model.codes import CODE_NUMBERS, CODES
 from wsemu.model.version import DOCS, __version__
 from wsemu.report import diagnostic
-from wsemu.report.collected import cleaned
+from wsemu.report.collected import strip_controls
 
 if TYPE_CHECKING:
     from wsemu.launch.result import Report
@@ -44,7 +44,7 @@ def document(collected: Collector, exit_code: int) -> Json:
             results.add(launch.report, entry.finding, entry)
     messages = [_notification(message) for message in collected.messages]
     undecided = (x.report for x in collected.launches if x.ran and x.report.verdict == "incomplete")
-    messages += [_undecided(report) for report in undecided]
+    messages += [_undecided_notice(report) for report in undecided]
     run = {
         "tool": {"driver": {"name": "wsemu", "version": __version__, "rules": results.rules()}},
         "columnKind": "unicodeCodePoints",
@@ -77,7 +77,7 @@ class _Results:
         self._found[key] = _result(report, finding)
         if suppressed is not None:
             kind = "inSource" if suppressed.kind == "source" else "external"
-            self._found[key]["suppressions"] = [{"kind": kind, "justification": cleaned(suppressed.reason)}]
+            self._found[key]["suppressions"] = [{"kind": kind, "justification": strip_controls(suppressed.reason)}]
 
     def rules(self) -> list[Json]:
         return [_rule(code) for code in self._codes()]
@@ -123,7 +123,7 @@ def _result(report: Report, finding: Finding) -> Json:
         ],
         "occurrenceCount": finding.count,
         "partialFingerprints": {"wsemu/v1": _fingerprint(report, finding)},
-        "properties": {"kernel": cleaned(report.kernel), "grid": list(report.grid), "block": list(report.block)},
+        "properties": {"kernel": strip_controls(report.kernel), "grid": list(report.grid), "block": list(report.block)},
     }
     if finding.holds_in:
         result["properties"]["holdsIn"] = finding.holds_in
@@ -148,7 +148,7 @@ def _cures(report: Report, finding: Finding) -> list[Cure]:
 def _fix(cure: Cure) -> Json:
     """An edit of one file."""
     replacements = [
-        {"deletedRegion": _replaced(change), "insertedContent": {"text": change.text}} for change in cure.changes
+        {"deletedRegion": _change_region(change), "insertedContent": {"text": change.text}} for change in cure.changes
     ]
     change = {"artifactLocation": _artifact(cure.file), "replacements": replacements}
     than = f", {cure.differs}" if cure.differs else ""
@@ -156,7 +156,7 @@ def _fix(cure: Cure) -> Json:
     return {"description": {"text": _text(says)}, "artifactChanges": [change]}
 
 
-def _replaced(change: Change) -> Json:
+def _change_region(change: Change) -> Json:
     """The region of a change: columns count characters, as everywhere in the log."""
 
     def column(line: int, column: int) -> int:
@@ -173,7 +173,7 @@ def _replaced(change: Change) -> Json:
 
 def _text(text: str) -> str:
     """The text of a message: `[name](place)` is a link there, and none comes from us."""
-    return cleaned(text).replace("](", "] (")
+    return strip_controls(text).replace("](", "] (")
 
 
 def _message(finding: Finding) -> str:
@@ -195,7 +195,7 @@ def _fingerprint(report: Report, finding: Finding) -> str:
 def _location(site: Site, kernel: str = "") -> Json:
     location: Json = {"physicalLocation": _physical(site.file, _region(site))}
     if kernel:
-        location["logicalLocations"] = [{"name": cleaned(kernel), "kind": "function"}]
+        location["logicalLocations"] = [{"name": strip_controls(kernel), "kind": "function"}]
     if site.text:
         location["message"] = {"text": _text(site.text)}
     return location
@@ -272,6 +272,6 @@ def _notification(message: Message) -> Json:
     return notification
 
 
-def _undecided(report: Report) -> Json:
+def _undecided_notice(report: Report) -> Json:
     why = "; ".join(report.notes) or ", ".join(report.reasons)
     return {"level": "warning", "message": {"text": _text(f"`{report.kernel}` is not decided: {why}")}}

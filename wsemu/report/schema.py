@@ -18,12 +18,14 @@ def schemas() -> dict[str, Json]:
     """Name of the file below `schemas/` of the documentation -> schema."""
     return {
         f"report-{FORMAT}.json": _report(),
-        "launch-1.json": _headed("launch-1.json", "a launch of a kernel in PTX, for `wsemu check`", _read(LaunchForm)),
-        "witness-1.json": _headed("witness-1.json", "a schedule of a finding, for `wsemu replay`", _of(Witness)),
+        "launch-1.json": _with_header(
+            "launch-1.json", "a launch of a kernel in PTX, for `wsemu check`", _read(LaunchForm)
+        ),
+        "witness-1.json": _with_header("witness-1.json", "a schedule of a finding, for `wsemu replay`", _of(Witness)),
     }
 
 
-def _headed(name: str, title: str, schema: Json) -> Json:
+def _with_header(name: str, title: str, schema: Json) -> Json:
     return {"$schema": DIALECT, "$id": f"{DOCS}schemas/{name}", **schema, "title": title}
 
 
@@ -68,4 +70,4 @@ def _report() -> Json:
         "additionalProperties": False,
         "$defs": {**definitions, "Report": report},
     }
-    return _headed(f"report-{FORMAT}.json", "what `wsemu check --format json` writes", document)
+    return _with_header(f"report-{FORMAT}.json", "what `wsemu check --format json` writes", document)

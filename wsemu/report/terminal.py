@@ -94,10 +94,10 @@ class Printer:
         """Lines of text of our own; those with a style are sentences, which are wrapped."""
         lines = [text] if style else text.split("\n")  # a newline in a sentence is in a name
         cleaned = (diagnostic.clean(line.expandtabs(4)) for line in lines)
-        self.lines([(part, style)] for line in cleaned for part in (self._wrapped(line) if style else [line]))
+        self.lines([(part, style)] for line in cleaned for part in (self._wrap_line(line) if style else [line]))
 
-    def _wrapped(self, line: str) -> list[str]:
-        return [line] if len(line) <= self.width else diagnostic.wrapped(line, self.width, "  ")
+    def _wrap_line(self, line: str) -> list[str]:
+        return [line] if len(line) <= self.width else diagnostic.wrap_text(line, self.width, "  ")
 
     def notice(self, text: str, file: str, line: int) -> None:
         """A warning about a line of a file."""

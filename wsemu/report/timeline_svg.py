@@ -95,7 +95,7 @@ class _Picture:
             row.append((x, mark))
         return rows
 
-    def drawn(self, at: int, until: int | None) -> bool:
+    def is_drawn(self, at: int, until: int | None) -> bool:
         return at < self.part.end and (until is None or until > self.part.first)
 
     # -- labels -------------------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class _Picture:
 
     def _generations(self) -> Iterator[Markup]:
         for generation in self.timeline.generations:
-            if self.drawn(generation.first, generation.until):
+            if self.is_drawn(generation.first, generation.until):
                 yield self._generation(generation)
 
     def _generation(self, generation: Generation) -> Markup:
@@ -159,12 +159,12 @@ class _Picture:
 
     def _stretches(self) -> Iterator[Markup]:
         for stretch in self.timeline.stretches():
-            if self.drawn(stretch.at, stretch.until):
+            if self.is_drawn(stretch.at, stretch.until):
                 x = self.x(stretch.at)
                 box = _box(x, self.warp_y[stretch.warp] + 4, self.x(stretch.until) - x, 20, "run")
-                yield tag("g", tag("title", self._listed(stretch)), box)
+                yield tag("g", tag("title", self._list_stretch(stretch)), box)
 
-    def _listed(self, stretch: Stretch) -> str:
+    def _list_stretch(self, stretch: Stretch) -> str:
         """What a stretch has, for who points at it."""
         counts: dict[str, int] = {}
         for step in stretch.steps:
@@ -178,7 +178,7 @@ class _Picture:
 
     def _operations(self) -> Iterator[Markup]:
         for step in self.timeline.steps:
-            if step.kind in (*GIVES, *WAITS, "stop") and self.drawn(step.at, step.until):
+            if step.kind in (*GIVES, *WAITS, "stop") and self.is_drawn(step.at, step.until):
                 yield self._operation(step)
 
     def _operation(self, step: Step) -> Markup:
@@ -204,7 +204,7 @@ class _Picture:
     def _copies(self) -> Iterator[Markup]:
         """Copies from their issue until someone knows that they are over."""
         for copy in self.timeline.copies:
-            if self.drawn(copy.at, copy.until):
+            if self.is_drawn(copy.at, copy.until):
                 x, y = self.x(copy.at), self.copy_y[copy.warp]
                 until = self.part.end if copy.until is None else copy.until
                 place = self.timeline.places[copy.pc]
@@ -298,7 +298,7 @@ def tools() -> Markup:
     return tag("p", *made, tag("output", ""), class_="tools", hidden="")
 
 
-def in_words(timeline: Timeline) -> Markup:
+def describe_picture(timeline: Timeline) -> Markup:
     """What the picture shows, for who does not see it: each warp, and each barrier or mbarrier."""
     head = tag("tr", *(tag("th", text, scope="col") for text in ("lane", "steps", "what it does", "how it ends")))
     rows = [*_warps_in_words(timeline), *_objects_in_words(timeline)]

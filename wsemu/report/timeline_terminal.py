@@ -77,7 +77,7 @@ def timeline_lines(timeline: Timeline, width: int, first: int | None = None) -> 
     margin = min(max(map(len, [*labels, "barrier 00", "warps 00-00"])), _LABEL) + 2
     columns = max(width - margin, 20)
     start, ends = _window(timeline, columns, first)
-    yield from _wrapped(_extent(timeline, start, ends[-1]), width, "  ", "strong")
+    yield from _wrap_line(_extent(timeline, start, ends[-1]), width, "  ", "strong")
     used: set[str] = set()
     for begin, end in zip([start, *ends], ends, strict=False) if timeline.length else ():
         yield []
@@ -237,7 +237,7 @@ def _legend(timeline: Timeline, used: set[str], width: int) -> Iterator[Line]:
         meanings.append("below: the barrier")
     if meanings:
         yield []
-    yield from _wrapped("; ".join(meanings), width, "")
+    yield from _wrap_line("; ".join(meanings), width, "")
 
 
 def _left_out(timeline: Timeline, start: int, end: int, width: int) -> Iterator[Line]:
@@ -249,7 +249,7 @@ def _left_out(timeline: Timeline, start: int, end: int, width: int) -> Iterator[
     if not timeline.complete:
         parts.append("the trace is full: later steps are left out")
     for part in parts:
-        yield from _wrapped(part, width, "", "warning")
+        yield from _wrap_line(part, width, "", "warning")
 
 
 def _findings(timeline: Timeline, start: int, end: int, width: int) -> Iterator[Line]:
@@ -258,23 +258,23 @@ def _findings(timeline: Timeline, start: int, end: int, width: int) -> Iterator[
     for number, finding in enumerate(findings[:MOST_SHOWN]):
         yield []
         head = f"{letter(number)} {finding.severity}[{finding.code}]: {finding.message}"
-        yield from _wrapped(head, width, "  ", finding.severity)
+        yield from _wrap_line(head, width, "  ", finding.severity)
         marks = [mark for mark in timeline.marks if mark.finding == number]
         for mark in marks:
             step = timeline.steps[mark.step]
             drawn = "" if start <= step.at < end else ", not drawn"
             place = timeline.places[step.pc]
             text = f"{mark.label} warp {step.warp}, step {step.at:,}{drawn}: {timeline.where(step)}"
-            yield from _wrapped(f"  {text}  {display_path(place.file)}:{place.line}", width, "     ")
+            yield from _wrap_line(f"  {text}  {display_path(place.file)}:{place.line}", width, "     ")
         if not marks and finding.sites:
             site = finding.sites[0]
-            yield from _wrapped(f"  {display_path(site.file)}:{site.line}", width, "     ")
+            yield from _wrap_line(f"  {display_path(site.file)}:{site.line}", width, "     ")
     if len(findings) > MOST_SHOWN:
         yield []
-        yield from _wrapped(f"{len(findings) - MOST_SHOWN:,} findings not shown", width, "", "warning")
+        yield from _wrap_line(f"{len(findings) - MOST_SHOWN:,} findings not shown", width, "", "warning")
 
 
-def _wrapped(text: str, width: int, indent: str, style: Style = "") -> Iterable[Line]:
+def _wrap_line(text: str, width: int, indent: str, style: Style = "") -> Iterable[Line]:
     lines = textwrap.wrap(
         clean(text), width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
         replace_whitespace=False,

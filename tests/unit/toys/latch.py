@@ -99,7 +99,7 @@ def happen(run: WarpRun, kind: EventKind, number: int, lanes: int, amount: int =
 def waits(cta: Cta) -> Iterator[ObjectWait]:
     for warp in cta.warps:
         for group in warp.parked:
-            if cta.launch.name_of(group.pc - 1) == WAIT:
+            if cta.launch.operation_name(group.pc - 1) == WAIT:
                 number = cta.launch.code[group.pc - 1][6]
                 arrived = cta.objects["latch"][number].arrived
                 yield ObjectWait(warp.number, group.lanes, group.pc - 1, "latch", number, arrived, COUNT)

@@ -48,13 +48,13 @@ def _outside(draw: Draw, of: int, least: int | None) -> int:
     return int(of * draw(st.integers(0, 8)) + draw(st.integers(1, of - 1)))
 
 
-def _no_int(draw: Draw, fields: Fields) -> tuple[Fields, str]:
+def _wrong_int(draw: Draw, fields: Fields) -> tuple[Fields, str]:
     name = draw(st.sampled_from([name for name, value in fields.items() if type(value) is int]))
     value = draw(st.sampled_from([32.0, "32", None, True]))
     return {name: value}, f"{name} is {value!r}, of type {type(value).__name__}: give an int"
 
 
-def _no_multiple(name: str, kind: str, of: int | str, least: int | None = 1) -> Fault:
+def _wrong_multiple(name: str, kind: str, of: int | str, least: int | None = 1) -> Fault:
     """`name` is no multiple of a number, or of the parameter that `of` names, or less than `least` times that."""
 
     def fault(draw: Draw, fields: Fields) -> tuple[Fields, str]:
@@ -65,7 +65,7 @@ def _no_multiple(name: str, kind: str, of: int | str, least: int | None = 1) -> 
     return fault
 
 
-def _none_of(name: str, values: list[Any], remedy: str) -> Fault:
+def _wrong_choice(name: str, values: list[Any], remedy: str) -> Fault:
     """`name` is one of some wrong values."""
 
     def fault(draw: Draw, fields: Fields) -> tuple[Fields, str]:
@@ -75,7 +75,7 @@ def _none_of(name: str, values: list[Any], remedy: str) -> Fault:
     return fault
 
 
-def _no_flag(name: str) -> Fault:
+def _wrong_flag(name: str) -> Fault:
     def fault(draw: Draw, fields: Fields) -> tuple[Fields, str]:
         value = draw(st.sampled_from([1, 0, None]))
         return {name: value}, f"{name} is {value!r}, of type {type(value).__name__}: give True or False"
@@ -125,51 +125,51 @@ def _unaligned_sides(draw: Draw, fields: Fields) -> tuple[Fields, str]:
 _POSITIVE = "a positive multiple of"
 _ALIGNED = "a multiple of alignment,"
 _COMMON = [
-    _no_int,
-    _none_of("dma_id", [-1, 8, 9, 100], "0 to 7, two of the 16 named barriers each"),
-    _no_multiple("dma_threads", _POSITIVE, WARP),
-    _no_multiple("compute_threads", _POSITIVE, WARP),
-    _no_multiple("first_dma_thread", "a multiple of", WARP, 0),
-    _no_multiple("first_compute_thread", "a multiple of", WARP, 0),
+    _wrong_int,
+    _wrong_choice("dma_id", [-1, 8, 9, 100], "0 to 7, two of the 16 named barriers each"),
+    _wrong_multiple("dma_threads", _POSITIVE, WARP),
+    _wrong_multiple("compute_threads", _POSITIVE, WARP),
+    _wrong_multiple("first_dma_thread", "a multiple of", WARP, 0),
+    _wrong_multiple("first_compute_thread", "a multiple of", WARP, 0),
     _too_many_dma_threads,
     _too_many_threads,
     _overlapping_roles,
-    _no_flag("specialized"),
-    _none_of("alignment", [-4, 0, 1, 2, 5, 12, 32], "one of 4, 8, 16"),
-    _no_multiple("bytes_per_thread", _POSITIVE, "alignment", 0),
-    _none_of("load", ["wb", "CG", " "], "one of '', 'ca', "),
-    _none_of("store", ["ca", "nc", " "], "one of '', 'wb', "),
+    _wrong_flag("specialized"),
+    _wrong_choice("alignment", [-4, 0, 1, 2, 5, 12, 32], "one of 4, 8, 16"),
+    _wrong_multiple("bytes_per_thread", _POSITIVE, "alignment", 0),
+    _wrong_choice("load", ["wb", "CG", " "], "one of '', 'ca', "),
+    _wrong_choice("store", ["ca", "nc", " "], "one of '', 'wb', "),
 ]
 _FAULTS: dict[Any, list[Fault]] = {
     CudaDMASequential: [
         *_COMMON,
-        _no_multiple("element_bytes", _POSITIVE, 4),
+        _wrong_multiple("element_bytes", _POSITIVE, 4),
     ],
     CudaDMAStrided: [
         *_COMMON,
-        _no_multiple("element_bytes", _POSITIVE, 4),
-        _no_multiple("elements", _POSITIVE, 1),
-        _no_multiple("src_stride", _ALIGNED, "alignment", None),
-        _no_multiple("dst_stride", _ALIGNED, "alignment", None),
+        _wrong_multiple("element_bytes", _POSITIVE, 4),
+        _wrong_multiple("elements", _POSITIVE, 1),
+        _wrong_multiple("src_stride", _ALIGNED, "alignment", None),
+        _wrong_multiple("dst_stride", _ALIGNED, "alignment", None),
         _overlapping_rows,
     ],
     CudaDMAIndirect: [
         *_COMMON,
-        _no_multiple("element_bytes", _POSITIVE, "alignment"),
-        _no_multiple("elements", _POSITIVE, 1),
-        _no_multiple("dense_stride", _ALIGNED, "alignment", None),
+        _wrong_multiple("element_bytes", _POSITIVE, "alignment"),
+        _wrong_multiple("elements", _POSITIVE, 1),
+        _wrong_multiple("dense_stride", _ALIGNED, "alignment", None),
         _overlapping_gather,
-        _no_flag("scatter"),
+        _wrong_flag("scatter"),
     ],
     CudaDMAHalo: [
         *_COMMON,
-        _none_of("element_bytes", [-4, 0, 1, 2, 12, 32], "one of 4, 8, 16"),
-        _no_multiple("tile_x", _POSITIVE, 1),
-        _no_multiple("tile_y", _POSITIVE, 1),
-        _none_of("radius", [-1, 0, 9, 16], "one of 1, 2, 3, "),
-        _no_multiple("src_pitch", _ALIGNED, "alignment", None),
+        _wrong_choice("element_bytes", [-4, 0, 1, 2, 12, 32], "one of 4, 8, 16"),
+        _wrong_multiple("tile_x", _POSITIVE, 1),
+        _wrong_multiple("tile_y", _POSITIVE, 1),
+        _wrong_choice("radius", [-1, 0, 9, 16], "one of 1, 2, 3, "),
+        _wrong_multiple("src_pitch", _ALIGNED, "alignment", None),
         _unaligned_sides,
-        _no_flag("corners"),
+        _wrong_flag("corners"),
     ],
 }
 
@@ -200,13 +200,13 @@ def _negative_index(draw: Draw, case: TransferCase) -> tuple[Fields, str]:
     return {"index": (value, *case.index[1:])}, f"index has {value}: give numbers of elements, from 0"
 
 
-def _no_index(draw: Draw, case: TransferCase) -> tuple[Fields, str]:
+def _missing_index(draw: Draw, case: TransferCase) -> tuple[Fields, str]:
     return {"index": None}, f"index is missing: give index=, {case.pattern.elements} numbers of elements"
 
 
 def _invalid(cls: Any) -> st.SearchStrategy[Invalid]:
     indexed = cls is CudaDMAIndirect
-    starts: list[Any] = [_unaligned_start, _too_large, *[_too_few_indices, _negative_index, _no_index] * indexed]
+    starts: list[Any] = [_unaligned_start, _too_large, *[_too_few_indices, _negative_index, _missing_index] * indexed]
 
     @st.composite
     def invalid(draw: Draw) -> Invalid:

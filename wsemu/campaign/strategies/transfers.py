@@ -46,7 +46,7 @@ def _ready() -> None:
     compiled(run.job.kernel, run.arguments(), fma=True)
 
 
-def _one_in(n: int) -> st.SearchStrategy[bool]:
+def _rarely_true(n: int) -> st.SearchStrategy[bool]:
     """Seldom true, and false where that will do."""
     return st.sampled_from([False] * (n - 1) + [True])
 
@@ -55,7 +55,7 @@ def _roles(draw: Draw, *, specialized: bool) -> Fields:
     """The threads of a pattern.  As many choices are made without specialization: fewer would count as simpler."""
     dma, compute = draw(st.integers(1, MOST_WARPS)), draw(st.integers(1, MOST_WARPS))
     gap = draw(st.integers(0, min(1, MOST_THREADS // WARP - dma - compute)))
-    dma_first, dma_id = draw(_one_in(8)), draw(st.integers(0, MOST_OBJECTS - 1))
+    dma_first, dma_id = draw(_rarely_true(8)), draw(st.integers(0, MOST_OBJECTS - 1))
     threads = {"dma_threads": WARP * dma, "compute_threads": WARP * (compute if specialized else dma)}
     if not specialized:
         return {"dma_id": 0, **threads, "first_dma_thread": 0, "specialized": False}
@@ -73,7 +73,7 @@ def _options(draw: Draw, *, scatter: bool = False, engine: str = "warps") -> Fie
         loads = ["", "ca", *["cg"] * (alignment == BULK)]
         return {"alignment": alignment, "engine": engine, "load": draw(st.sampled_from(loads))}
     fields = {"alignment": alignment, "bytes_per_thread": alignment * draw(st.integers(1, 8))}
-    if draw(_one_in(4)):
+    if draw(_rarely_true(4)):
         loads = [name for name in ptx.LOAD_QUALIFIERS if not (scatter and name == "nc")]
         fields["load"], fields["store"] = draw(st.sampled_from(loads)), draw(st.sampled_from([*ptx.STORE_QUALIFIERS]))
     return fields
@@ -90,7 +90,7 @@ def _gap(draw: Draw, alignment: int) -> int:
 
 def _source_stride(draw: Draw, tight: int, alignment: int) -> int:
     """Bytes from an element of the source to the next: now and then backwards, or so that elements overlap."""
-    if draw(_one_in(8)):
+    if draw(_rarely_true(8)):
         most = tight // alignment + MOST_GAP
         return int(alignment * draw(st.integers(-most, most)))
     return tight + _gap(draw, alignment)
@@ -100,7 +100,7 @@ def _sequential(draw: Draw, alignment: int) -> Fields:
     return {"element_bytes": 4 * draw(st.sampled_from(FLOATS))}
 
 
-def _strided(draw: Draw, alignment: int) -> Fields:
+def _draw_strided(draw: Draw, alignment: int) -> Fields:
     size, elements = 4 * draw(st.sampled_from(FLOATS)), draw(st.integers(1, MOST_ELEMENTS))
     tight = _up(size, alignment)
     return {
@@ -134,14 +134,14 @@ def _halo(draw: Draw, alignment: int) -> Fields:
 
 def indices(draw: Draw, elements: int, scatter: bool) -> tuple[int, ...]:
     """Indices of elements, with one more than are used now and then; those of a scatter differ."""
-    count = elements + draw(_one_in(8))
+    count = elements + draw(_rarely_true(8))
     numbers = st.sampled_from(range(2 * MOST_ELEMENTS))
     return tuple(draw(st.lists(numbers, min_size=count, max_size=count, unique=scatter)))
 
 
 _SIZES: dict[Any, Callable[[Draw, int], Fields]] = {
     CudaDMASequential: _sequential,
-    CudaDMAStrided: _strided,
+    CudaDMAStrided: _draw_strided,
     CudaDMAIndirect: _indirect,
     CudaDMAHalo: _halo,
 }
@@ -164,7 +164,7 @@ def _transfers(cls: Any, engine: str) -> st.SearchStrategy[TransferCase]:
 
     @st.composite
     def transfers(draw: Draw) -> TransferCase:
-        pattern = cls(**parameters(draw, cls, specialized=not draw(_one_in(4)), engine=engine))
+        pattern = cls(**parameters(draw, cls, specialized=not draw(_rarely_true(4)), engine=engine))
         indexed = {"index": indices(draw, pattern.elements, pattern.scatter)} if cls is CudaDMAIndirect else {}
         units = st.integers(0, 16 // pattern.alignment - 1)
         return TransferCase(
@@ -173,7 +173,7 @@ def _transfers(cls: Any, engine: str) -> st.SearchStrategy[TransferCase]:
             src_offset=pattern.alignment * draw(units),
             dst_offset=pattern.alignment * draw(units),
             two_phase=draw(st.booleans()),
-            constants=draw(_one_in(16)),
+            constants=draw(_rarely_true(16)),
         )
 
     _ready()

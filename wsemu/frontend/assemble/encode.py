@@ -30,7 +30,7 @@ from wsemu.frontend.assemble.simplify import (
     Failing,
     assignments,
     fixed_registers,
-    simplified,
+    simplify_blocks,
     split_critical_edges,
     spread_vectors,
     used_registers,
@@ -63,7 +63,7 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
     `expand` puts steps in the place of what is `compound`, of code that the compiler's first pass has optimised.
     """
     graph = replace(graph, types=list(graph.types), constants=dict(graph.constants))
-    blocks = simplified(graph)
+    blocks = simplify_blocks(graph)
     if fma:
         contract(graph, blocks, optimised=expand is not None)
     if expand is not None:
@@ -111,7 +111,7 @@ def _webs(blocks: Blocks, fixed: set[Register], types: list[str]) -> tuple[list[
         webs = coalesce(ordered, ranges, reassigned, alone)
         groups = Groups()
         failing: Failing = {}
-        for instruction, number, elements in _asked(ordered):
+        for instruction, number, elements in _required_vectors(ordered):
             if not fixed.isdisjoint(elements) or not groups.add([webs.find(r) for r in elements]):
                 failing.setdefault(id(instruction), set()).add(number)
         if not failing:
@@ -119,7 +119,7 @@ def _webs(blocks: Blocks, fixed: set[Register], types: list[str]) -> tuple[list[
         spread_vectors(blocks, failing, types)
 
 
-def _asked(blocks: list[Block]) -> list[tuple[Instruction, int, tuple[Register, ...]]]:
+def _required_vectors(blocks: list[Block]) -> list[tuple[Instruction, int, tuple[Register, ...]]]:
     """The vectors of all instructions.  Where there are matrices the longest come first: shorter ones may be parts."""
     found = [
         (instruction, number, elements)
@@ -266,9 +266,9 @@ class _Layout:
         self._ends = self._returns(sections)
         self._leaving: dict[int, tuple[bool, Block]] = {}
         """block whose branch has one side that ends -> whether that is the side where the predicate fails"""
-        self._successors = self._threaded()
+        self._successors = self._thread_jumps()
         self._order = list(self._successors)
-        self._meets = immediate_post_dominators(self._going_on())
+        self._meets = immediate_post_dominators(self._successors_that_end())
         self._joins = {self._meets[index] for index, following in self._successors.items() if len(following) == 2} - {
             EXIT
         }
@@ -293,7 +293,7 @@ class _Layout:
             seen.add(index)
         return index
 
-    def _threaded(self) -> dict[int, tuple[int, ...]]:
+    def _thread_jumps(self) -> dict[int, tuple[int, ...]]:
         """Successors of the blocks that remain, in layout order; the entry stays first."""
         following: dict[int, tuple[int, ...]] = {}
         stack = [0]
@@ -307,7 +307,7 @@ class _Layout:
                 stack.extend(targets)
         return {index: following[index] for index in self._blocks if index in following}
 
-    def _going_on(self) -> dict[int, tuple[int, ...]]:
+    def _successors_that_end(self) -> dict[int, tuple[int, ...]]:
         """Successors without those whence all ways lead to where the run ends: whoever does not come there meets behind
         them.  Where none is left, all do."""
         ends = {index for index in self._successors if self._blocks[index].end == "trap"}

@@ -60,7 +60,7 @@ def immediate_post_dominators(successors: Mapping[int, Sequence[int]]) -> dict[i
         for successor in following:
             backwards[successor].append(index)
     rounds: dict[int, int] = {}
-    ending = _reached(EXIT, backwards)
+    ending = _reachable_blocks(EXIT, backwards)
     stuck = [index for index in successors if index not in ending]
     for head, loop in _endless_loops(stuck, successors, backwards):
         over = EXIT - 1 - len(rounds)
@@ -128,7 +128,7 @@ def strong_components(nodes: Iterable[int], edges: Mapping[int, Sequence[int]]) 
     return components
 
 
-def _reached(start: int, edges: Mapping[int, Sequence[int]]) -> set[int]:
+def _reachable_blocks(start: int, edges: Mapping[int, Sequence[int]]) -> set[int]:
     """The blocks that paths from one lead to, and itself."""
     found, waiting = {start}, [start]
     while waiting:

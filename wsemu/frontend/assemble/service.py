@@ -99,7 +99,7 @@ def differing(graph: Graph, blocks: Blocks) -> set[Register]:
     before = -1
     while len(found) != before:
         before = len(found)
-        apart = _reached_apart(blocks, meets, found)
+        apart = _divergent_blocks(blocks, meets, found)
         for index, block in blocks.items():
             found.update(
                 phi.result for phi in block.phis if index in apart or not found.isdisjoint(phi.incoming.values())
@@ -119,7 +119,7 @@ def _differs(instruction: Instruction, found: set[Register]) -> bool:
     return not instruction.operation.startswith("vote.")
 
 
-def _reached_apart(blocks: Blocks, meets: dict[int, int], found: set[Register]) -> set[int]:
+def _divergent_blocks(blocks: Blocks, meets: dict[int, int], found: set[Register]) -> set[int]:
     """Blocks to which the lanes of a warp may come on different ways, up to where these meet."""
     apart: set[int] = set()
     for index, block in blocks.items():

@@ -27,14 +27,14 @@ def fixed_registers(graph: Graph) -> set[Register]:
     return {TRUE, *graph.constants.values(), *graph.parameters, *named}
 
 
-def simplified(graph: Graph) -> Blocks:
+def simplify_blocks(graph: Graph) -> Blocks:
     """Working copies of the blocks that can run, without copies and without code whose result nobody needs."""
     blocks = _reachable_copies(graph)
     assigned = assignments(blocks.values())
     alias = _aliases(blocks, assigned, fixed_registers(graph))
     if alias:
         rename(blocks, alias)
-    blocks = _merged(blocks)
+    blocks = _merge_blocks(blocks)
     _drop_negations(blocks, assigned)
     remove_dead_code(blocks)
     return blocks
@@ -111,7 +111,7 @@ def _aliases(blocks: Blocks, assigned: dict[Register, int], fixed: set[Register]
     return {register: find(register) for register in alias}
 
 
-def _merged(blocks: Blocks) -> Blocks:
+def _merge_blocks(blocks: Blocks) -> Blocks:
     """Join each block with its only successor where that has no other way in."""
     before = predecessors(blocks)
     result = dict(blocks)
@@ -211,13 +211,13 @@ def remove_dead_code(blocks: Blocks) -> None:
         if block.phis:
             block.phis = [phi for phi in block.phis if phi.result in needed]
         block.instructions = [
-            _marked(instruction, needed)
+            _mark_exchange(instruction, needed)
             for instruction in block.instructions
             if instruction.operation not in ALU or instruction.results[0] in needed
         ]
 
 
-def _marked(instruction: Instruction, needed: set[Register]) -> Instruction:
+def _mark_exchange(instruction: Instruction, needed: set[Register]) -> Instruction:
     """Return an exchange whose result is needed with a mark of that; anything else as it is."""
     if not instruction.operation.startswith("atom.exch.") or needed.isdisjoint(instruction.results):
         return instruction

@@ -106,7 +106,7 @@ def _forget_clocks(graph: Graph, blocks: Blocks) -> None:
             if absorbing is None:
                 continue
             for register in instruction.operands:
-                if reader.answered(register) == absorbing:
+                if reader.constant_after_wait(register) == absorbing:
                     block.instructions[at] = replace(instruction, operands=(register, register))
 
 
@@ -169,7 +169,7 @@ class _Reader:
         }  # fmt: skip
         """what waits that block have answered when they are over"""
 
-    def answered(self, register: Register) -> int | None:
+    def constant_after_wait(self, register: Register) -> int | None:
         """What a register holds that only waits that block decide."""
         self.known |= cast("dict[Register, Value]", self.answers)
         value = self._deep(register, {})
@@ -233,7 +233,7 @@ class _Reader:
         while True:
             for offset, instruction in enumerate(self.code[block].instructions[at:], at):
                 if not self._is_idle(instruction, at_once):
-                    return self._agree(self._needed(Place(block, offset)), at_once, later)
+                    return self._agree(self._needed_registers(Place(block, offset)), at_once, later)
                 self._assign(instruction, at_once, self._count())
                 self._assign(instruction, later, self.steps)
             one, two = list(self._onward(block, at_once)), list(self._onward(block, later))
@@ -253,7 +253,7 @@ class _Reader:
             if r in self.needed
         )
 
-    def _needed(self, place: Place) -> Iterator[Register]:
+    def _needed_registers(self, place: Place) -> Iterator[Register]:
         """Registers that may be needed from an instruction on."""
         for instruction in self.code[place.block].instructions[place.at :]:
             yield from (*instruction.operands, instruction.guard, *instruction.results)
@@ -291,7 +291,7 @@ class _Reader:
                         raise _Lost
                     self._assign(instruction, values, self._count())
                     continue
-                if not self._stands_for(instruction, question, values):
+                if not self._replaces_question(instruction, question, values):
                     raise _Lost
                 found.append(_Stop(Place(index, here + 1), {**values, instruction.results[0]: ("is", 1)}))
                 if instruction.auxiliary & BLOCKS or Place(index, here) == place:
@@ -305,7 +305,7 @@ class _Reader:
                     pending.append((following, met | {following.place.block}))
         return found
 
-    def _stands_for(self, wait: Instruction, question: Instruction, values: Values) -> bool:
+    def _replaces_question(self, wait: Instruction, question: Instruction, values: Values) -> bool:
         """Whether a later wait asks the same and, if it answers "yes", has taken what the question would have."""
         kind, asked = (instruction.auxiliary & ~(BLOCKS | PEEK | TRY) for instruction in (wait, question))
         return kind == asked and self._asks_the_same(wait, question, values)
@@ -353,7 +353,7 @@ class _Reader:
                 self._assign(instruction, yes, self._count())
                 self._assign(instruction, no, self.steps)
             if len(block.successors) == 2 and self._differs(block.predicate, yes, no):
-                ways = self._guarded(block, question, yes, no)
+                ways = self._guarded_branches(block, question, yes, no)
                 if not ways:
                     return False
                 guards = True
@@ -379,7 +379,7 @@ class _Reader:
     def _differs(self, register: Register, yes: Values, no: Values) -> bool:
         return self._value(register, yes) != self._value(register, no)
 
-    def _guarded(
+    def _guarded_branches(
         self, block: Block, question: Instruction, yes: Values, no: Values
     ) -> list[tuple[Place, Values, Values]]:
         """A branch that the answer decides: "yes" goes on where "no" comes by a wait for the same, on each of its ways
@@ -440,9 +440,9 @@ class _Reader:
 
     def _deep(self, register: Register, values: Mapping[Register | Value, Value]) -> Value:
         """A register's value, by what its parts were made of before the question."""
-        return self._expanded(self._value(register, values), {})
+        return self._expand_value(self._value(register, values), {})
 
-    def _expanded(self, value: Value, done: dict[Value, Value]) -> Value:
+    def _expand_value(self, value: Value, done: dict[Value, Value]) -> Value:
         found = done.get(value)
         if found is not None:
             return found
@@ -450,11 +450,11 @@ class _Reader:
         if value[0] == "register":
             made = self.lasting.get(int(str(value[1])))
             if made is not None:
-                result = self._result(made, [self._expanded(self._value(r, {}), done) for r in made.operands])
+                result = self._result(made, [self._expand_value(self._value(r, {}), done) for r in made.operands])
         elif value[0] not in ("is", "made"):
             name, how, *rest = value
-            parts = [self._expanded(part, done) for part in rest if isinstance(part, tuple)]
-            result = ("where", how, *parts) if name == "where" else _simplified(str(name), how, parts)
+            parts = [self._expand_value(part, done) for part in rest if isinstance(part, tuple)]
+            result = ("where", how, *parts) if name == "where" else _simplify_operation(str(name), how, parts)
         done[value] = result
         return result
 
@@ -542,7 +542,7 @@ class _Reader:
     def _result(self, instruction: Instruction, operands: list[Value]) -> Value:
         type_ = self.types[instruction.results[0]]
         bits = 1 if type_ == "p" else int(type_[1:])
-        return _simplified(instruction.operation, (instruction.immediate, bits), operands)
+        return _simplify_operation(instruction.operation, (instruction.immediate, bits), operands)
 
 
 def _conditions(values: Values) -> Iterator[Value]:
@@ -550,7 +550,7 @@ def _conditions(values: Values) -> Iterator[Value]:
     yield from (condition for condition in values if isinstance(condition, tuple))
 
 
-def _simplified(name: str, how: object, operands: list[Any]) -> Value:
+def _simplify_operation(name: str, how: object, operands: list[Any]) -> Value:
     """An operation on values; `how` is its immediate and the bits of its result."""
     if name.startswith("mov."):
         return cast("Value", operands[0])
@@ -571,10 +571,12 @@ def _simplified(name: str, how: object, operands: list[Any]) -> Value:
     if len(numbers) == len(operands) and type_[:1] in "busp" and base in _FOLDS:
         signed = type_[0] == "s"
         source = int(type_[1:]) if type_[1:].isdigit() else 1
-        given = [_signed(n, source) for n in numbers] if signed else numbers
+        given = [_to_signed(n, source) for n in numbers] if signed else numbers
         return ("is", _FOLDS[base](*given) & ((1 << how[1]) - 1))
     if name.startswith(("add.b", "mad.b", "madwide.")) and operands[-1] == ("is", 0):
-        return operands[0] if len(operands) == 2 else _simplified(name.replace("mad", "mul", 1), how, operands[:2])
+        return (
+            operands[0] if len(operands) == 2 else _simplify_operation(name.replace("mad", "mul", 1), how, operands[:2])
+        )
     if name.startswith("add.b") and operands[0] == ("is", 0):
         return cast("Value", operands[1])
     return (name, how, *operands)
@@ -593,7 +595,7 @@ def _apart(address: Value, offset: int) -> tuple[Value, int]:
             one, other = other, one
         if other[0] != "is":
             return address, offset
-        offset += _signed(int(str(other[1])), int(str(inner[0])[-2:]))
+        offset += _to_signed(int(str(other[1])), int(str(inner[0])[-2:]))
         address = (address[0], address[1], one) if wide else one
 
 
@@ -611,7 +613,7 @@ _LOGIC = {"and.pred": 0, "or.pred": 1}
 _OPPOSITES = {"setp.ge": "setp.lt", "setp.gt": "setp.le", "setp.ne": "setp.eq"}
 
 
-def _signed(number: int, bits: int) -> int:
+def _to_signed(number: int, bits: int) -> int:
     half = 1 << bits - 1
     return (number & 2 * half - 1 ^ half) - half
 

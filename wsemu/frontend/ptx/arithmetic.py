@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx import bits, conversion, floating, integer, logic, video, warp
-from wsemu.frontend.ptx.forms import chosen
+from wsemu.frontend.ptx.forms import lower_by_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _OF_INTEGERS = integer.INTEGERS | set(integer.PAIRS)
 
 
-def _by_type(opcode: str) -> Callable[[Form], Lower]:
+def _select_by_type(opcode: str) -> Callable[[Form], Lower]:
     def choose(form: Form) -> Lower:
         group = integer.SHARED if set(form.types) <= _OF_INTEGERS else floating.SHARED
         return group[opcode](form)
@@ -36,5 +36,5 @@ HANDLERS: dict[str, Handler] = {
     **logic.HANDLERS,
     **video.HANDLERS,
     **warp.HANDLERS,
-    **{opcode: chosen(_by_type(opcode)) for opcode in integer.SHARED},
+    **{opcode: lower_by_form(_select_by_type(opcode)) for opcode in integer.SHARED},
 }

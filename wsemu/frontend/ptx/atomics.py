@@ -12,14 +12,14 @@ from wsemu.frontend.ptx.memory import (
     SCOPES,
     SPACES,
     STRONG,
-    address_of,
+    access_scope,
     element_name,
+    emit_segment_number,
     fence_of_instruction,
+    lower_address,
     refuse_where,
-    scope_of,
-    segment_of,
-    space_of,
     spelling,
+    state_space,
     strong_bits,
     undefined_where,
 )
@@ -66,7 +66,7 @@ def _atomic_operation(instruction: Instruction) -> str:
     if what in _BITWISE or (what == "add" and type_[:1] != "f"):
         type_ = f"b{type_[1:]}"
     name = f"atom.{what}.{type_}"
-    if name == "atom.add.f32" and (space_of(instruction) == "global" or _vector_length(instruction) > 1):
+    if name == "atom.add.f32" and (state_space(instruction) == "global" or _vector_length(instruction) > 1):
         return FLUSHING_ADD
     narrow = type_ in ("b8", "b16") and what != "cas"
     return name if name in ATOMICS and not narrow else ""
@@ -86,13 +86,13 @@ def _atomic_vector(e: Emitter, instruction: Instruction, operation: str) -> None
     length, has_result = _vector_length(instruction), instruction.opcode == "atom"
     type_ = OPERATIONS[operation].result
     size = TYPE_BYTES[_atomic_type(instruction)]
-    address, offset, array = address_of(e, instruction.operands[has_result], space_of(instruction))
+    address, offset, array = lower_address(e, instruction.operands[has_result], state_space(instruction))
     values = [e.read(item, type_) for item in e.elements(instruction.operands[has_result + 1], length)]
     order = next((m for m in instruction.modifiers if m in STRONG), "relaxed")
-    if space_of(instruction) not in ("", "global") or size * length not in (4, 8, 16) or order != "relaxed":
+    if state_space(instruction) not in ("", "global") or size * length not in (4, 8, 16) or order != "relaxed":
         raise UnhandledForm
-    if not space_of(instruction):
-        outside = e.emit("setp.eq.b64", segment_of(e, address, offset), e.constant("b64", SHARED))
+    if not state_space(instruction):
+        outside = e.emit("setp.eq.b64", emit_segment_number(e, address, offset), e.constant("b64", SHARED))
         refuse_where(e, outside, f"`{spelling(instruction)}` outside of global memory")
     _must_be_aligned(e, instruction, address, offset, size * length)
     targets = e.elements(instruction.operands[0], length) if has_result else (Sink(instruction.at),) * length
@@ -100,7 +100,7 @@ def _atomic_vector(e: Emitter, instruction: Instruction, operation: str) -> None
     element = element_name(_atomic_type(instruction))
     for n, (value, result) in enumerate(zip(values, results, strict=True)):
         place = offset + n * size
-        e.effect_into(operation, (address, value), (result,), place, scope_of(instruction), array, element)
+        e.effect_into(operation, (address, value), (result,), place, access_scope(instruction), array, element)
     for target, result in zip(targets, results, strict=True):
         e.write_register(target, result)
 
@@ -115,11 +115,11 @@ def _must_be_aligned(e: Emitter, instruction: Instruction, address: Register, of
 
 def _check_space(e: Emitter, instruction: Instruction, address: Register, offset: int) -> None:
     """An atomic at a generic address is one in global or shared memory; a file without local memory has no others."""
-    if space_of(instruction) or ".local" not in e.module.file.text:
+    if state_space(instruction) or ".local" not in e.module.file.text:
         return
     undefined_where(
         e,
-        e.emit("setp.eq.b64", segment_of(e, address, offset), e.constant("b64", LOCAL)),
+        e.emit("setp.eq.b64", emit_segment_number(e, address, offset), e.constant("b64", LOCAL)),
         f"`{spelling(instruction)}` in local memory",
         "PTX: a generic address of an atomic is in global or shared memory; otherwise the behavior is undefined",
         "use a plain operation: no other thread reaches the variable",
@@ -130,7 +130,7 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
     """`atom` and, without a result, `red`."""
     operation = _atomic_operation(instruction)
     if not operation:
-        e.unsupported()
+        e.emit_unsupported()
         return
     if _vector_length(instruction) > 1:
         _atomic_vector(e, instruction, operation)
@@ -145,7 +145,7 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
     if len(operands) > wanted + ("L2::cache_hint" in instruction.modifiers):
         raise UnhandledForm
     destination = operands[0] if has_result else Sink(instruction.at)
-    address, offset, array = address_of(e, operands[has_result], space_of(instruction))
+    address, offset, array = lower_address(e, operands[has_result], state_space(instruction))
     _check_space(e, instruction, address, offset)
     values = [e.read(operand, type_) for operand in operands[has_result + 1 : has_result + 1 + count]]
     order = next((m for m in instruction.modifiers if m in STRONG), "relaxed")

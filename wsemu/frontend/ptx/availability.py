@@ -215,14 +215,14 @@ class Target(NamedTuple):
 
 
 @functools.cache
-def target_of(text: str) -> Target | None:
+def parse_target(text: str) -> Target | None:
     """The target that a file names; None for one without a number."""
     found = re.fullmatch(r"sm_(\d+)([af]?)", text)
     return Target(int(found[1]), found[2]) if found else None
 
 
 @functools.cache
-def version_of(text: str) -> Version | None:
+def parse_version(text: str) -> Version | None:
     """(8, 4) of "8.4"; None for what is no version."""
     found = re.fullmatch(r"(\d+)\.(\d+)", text)
     return (int(found[1]), int(found[2])) if found else None
@@ -245,11 +245,11 @@ def requirement(opcode: str, modifiers: tuple[str, ...], operands: int = 0) -> R
     """What an instruction of so many operands needs."""
     rows = [row for row in (*_BY_OPCODE["*"], *_BY_OPCODE.get(opcode, ())) if _is_about(row, modifiers, operands)]
     since = max((row.since for row in rows), default=0)
-    version = max((version_of(row.version) or (0, 0) for row in rows), default=(0, 0))
+    version = max((parse_version(row.version) or (0, 0) for row in rows), default=(0, 0))
     return Requirement(since, version, next((row.only for row in rows if row.only), ""))
 
 
-def _of_register(instruction: Instruction) -> Requirement | None:
+def _special_register_requirement(instruction: Instruction) -> Requirement | None:
     """What the special register needs that a `mov` reads."""
     if instruction.opcode != "mov" or len(instruction.operands) < 2:
         return None
@@ -259,26 +259,26 @@ def _of_register(instruction: Instruction) -> Requirement | None:
     if not isinstance(operand, Name) or operand.text[:1] != "%":
         return None
     found = _REGISTERS.get(operand.text.partition(".")[0])
-    return Requirement(found[0], version_of(found[1]) or (0, 0), "") if found else None
+    return Requirement(found[0], parse_version(found[1]) or (0, 0), "") if found else None
 
 
-def needs_of(instruction: Instruction) -> Requirement:
+def instruction_requirement(instruction: Instruction) -> Requirement:
     """What an instruction needs."""
-    found = _of_register(instruction)
+    found = _special_register_requirement(instruction)
     return found or requirement(instruction.opcode, instruction.modifiers, len(instruction.operands))
 
 
 def check_available(e: Emitter, instruction: Instruction) -> None:
     """KernelError for an instruction that the target, or the version, of its file does not have: ptxas rejects it."""
-    file, needed = e.module.file, needs_of(instruction)
-    if needed.since and (target := target_of(file.target)) is not None and not target.has(needed):
-        where = " or ".join(_described(needed))
+    file, needed = e.module.file, instruction_requirement(instruction)
+    if needed.since and (target := parse_target(file.target)) is not None and not target.has(needed):
+        where = " or ".join(_describe_target(needed))
         raise e.error(
             instruction.at,
             f"`{_spelling(instruction)}` needs {where}, and the file is for {file.target}",
             f"compile it for {where}",
         )
-    if needed.version > (version_of(file.version) or needed.version):
+    if needed.version > (parse_version(file.version) or needed.version):
         wanted = ".".join(map(str, needed.version))
         raise e.error(
             instruction.at,
@@ -287,7 +287,7 @@ def check_available(e: Emitter, instruction: Instruction) -> None:
         )
 
 
-def _described(needed: Requirement) -> list[str]:
+def _describe_target(needed: Requirement) -> list[str]:
     if not needed.only:
         return [f"sm_{needed.since} or later"]
     return [f"sm_{name}" for name in needed.only.split()]
@@ -299,8 +299,8 @@ def _spelling(instruction: Instruction) -> str:
 
 def version_problem(target: str, version: str) -> str:
     """Why a version of PTX has no such target; nothing where it has."""
-    found, given = target_of(target), version_of(version)
+    found, given = parse_target(target), parse_version(version)
     first = _VERSIONS.get(found.number) if found is not None else None
-    if first is None or given is None or given >= (version_of(first) or given):
+    if first is None or given is None or given >= (parse_version(first) or given):
         return ""
     return f"`.target {target}` needs PTX {first} or later, and the file has `.version {version}`"

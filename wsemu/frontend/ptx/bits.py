@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx.forms import BITS, Form, UnhandledForm, chosen, computed, plain
+from wsemu.frontend.ptx.forms import BITS, Form, UnhandledForm, lower_by_form, lower_formula, plain
 from wsemu.frontend.ptx.integer import bits, integer_type
 from wsemu.frontend.ptx.memory import undefined_where
 from wsemu.frontend.ptx.syntax import Number
@@ -44,7 +44,7 @@ def find_form(form: Form) -> Lower:
             return e.emit("sub.b32", bits(e, n - 1), zeros)
         return e.emit("selp.b32", bits(e, -1), zeros, e.emit(f"setp.eq.b{n}", a, bits(e, 0, n)))
 
-    return computed((f"b{n}",), formula)
+    return lower_formula((f"b{n}",), formula)
 
 
 def _nth_set_bit(e: Emitter, a: Register, n: Register) -> Register:
@@ -87,7 +87,7 @@ def nth_form(form: Form) -> Lower:
         here = e.emit("selp.b32", base, none, e.emit("setp.ne.b32", bit, bits(e, 0)))
         return e.emit("selp.b32", here, found, e.emit("setp.eq.b32", offset, bits(e, 0)))
 
-    return computed(("b32",) * 3, formula)
+    return lower_formula(("b32",) * 3, formula)
 
 
 def extract_form(form: Form) -> Lower:
@@ -106,7 +106,7 @@ def insert_form(form: Form) -> Lower:
 
 def _wrap_or_clamp(e: Emitter, form: Form, n: Register) -> Register:
     """An amount modulo 32, or at most 32."""
-    if form.one_of("wrap", "clamp") == "wrap":
+    if form.find_flag("wrap", "clamp") == "wrap":
         return e.emit("and.b32", n, bits(e, 31))
     return e.emit("min.u32", n, bits(e, 32))
 
@@ -121,7 +121,7 @@ def mask_form(form: Form) -> Lower:
         ones = e.emit("sub.b32", e.emit("shl.b32", bits(e, 1), length), bits(e, 1))
         return e.emit("shl.b32", ones, position)
 
-    return computed(("b32", "b32"), formula)
+    return lower_formula(("b32", "b32"), formula)
 
 
 def extend_form(form: Form) -> Lower:
@@ -133,7 +133,7 @@ def extend_form(form: Form) -> Lower:
     def formula(e: Emitter, a: Register, n: Register) -> Register:
         return e.emit(f"bfe.{type_}", a, bits(e, 0), _wrap_or_clamp(e, form, n))
 
-    return computed(("b32", "b32"), formula)
+    return lower_formula(("b32", "b32"), formula)
 
 
 # -- bytes -----------------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def permute_form(form: Form) -> Lower:
         raise UnhandledForm
     if not form.flags:
         return plain("prmt.b32")
-    selectors = _SELECTORS[form.one_of(*_SELECTORS)]
+    selectors = _SELECTORS[form.find_flag(*_SELECTORS)]
     table = sum(selector << 16 * k for k, selector in enumerate(selectors))
 
     def formula(e: Emitter, a: Register, b: Register, c: Register) -> Register:
@@ -161,7 +161,7 @@ def permute_form(form: Form) -> Lower:
         selector = e.emit("shr.u64", bits(e, table, 64), e.emit("cvt.b64.u32", place))
         return e.emit("prmt.b32", a, b, e.emit("and.b32", e.emit("cvt.b32.s64", selector), bits(e, 0xFFFF)))
 
-    return computed(("b32",) * 3, formula)
+    return lower_formula(("b32",) * 3, formula)
 
 
 # -- shifts ----------------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def _shift_amount(e: Emitter, operand: Operand, n: int) -> Register:
     if isinstance(operand, Number):
         return bits(e, min(operand.value & 0xFFFFFFFF, n), n)
     amount = e.read(operand, "b32")
-    return amount if n == 32 else e.resized(e.emit("min.u32", amount, bits(e, n)) if n < 32 else amount, n)
+    return amount if n == 32 else e.resize(e.emit("min.u32", amount, bits(e, n)) if n < 32 else amount, n)
 
 
 def shift_form(left: bool) -> Callable[[Form], Lower]:
@@ -196,7 +196,7 @@ def funnel_form(form: Form) -> Lower:
     """shf: b:a shifted, of which l gives the high and r the low half."""
     if form.only("l", "r", "wrap", "clamp").type != "b32":
         raise UnhandledForm
-    left = form.one_of("l", "r") == "l"
+    left = form.find_flag("l", "r") == "l"
 
     def formula(e: Emitter, a: Register, b: Register, n: Register) -> Register:
         n = _wrap_or_clamp(e, form, n)
@@ -204,11 +204,11 @@ def funnel_form(form: Form) -> Lower:
         high, low = (n, rest) if left else (rest, n)
         return e.emit("or.b32", e.emit("shl.b32", b, high), e.emit("shr.u32", a, low))
 
-    return computed(("b32",) * 3, formula)
+    return lower_formula(("b32",) * 3, formula)
 
 
 HANDLERS: dict[str, Handler] = {
-    name: chosen(choose)
+    name: lower_by_form(choose)
     for name, choose in {
         "popc": counted_form("popc"),
         "clz": counted_form("clz"),

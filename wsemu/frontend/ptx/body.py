@@ -13,7 +13,7 @@ from wsemu.frontend.ptx.excerpt import loc_span
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.heap import watch
 from wsemu.frontend.ptx.inlining import find_own_file
-from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
+from wsemu.frontend.ptx.module import TYPE_BYTES, variable_size
 from wsemu.frontend.ptx.recursion import check_ways
 from wsemu.frontend.ptx.syntax import (
     Block,
@@ -81,7 +81,7 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
     e.begin(instruction)
     handler = e.handlers.get(instruction.opcode)
     if handler is None:
-        e.unsupported()
+        e.emit_unsupported()
         return
     if e.reached.recursive and _is_together(instruction):
         check_ways(e)
@@ -96,7 +96,7 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
         if isinstance(error, KernelError):
             raise
         e.guard, e.negated = guard
-        e.unsupported(f"`{'.'.join((instruction.opcode, *instruction.modifiers))}` with these operands")
+        e.emit_unsupported(f"`{'.'.join((instruction.opcode, *instruction.modifiers))}` with these operands")
     if len(e.graph.traps) == unmodelled:
         check_available(e, instruction)
     e.span, e.stack = place
@@ -112,7 +112,7 @@ def _is_together(instruction: Instruction) -> bool:
 def _elements(e: Emitter, variable: Variable) -> Iterator[tuple[str, Register | Place]]:
     """Of a register of vector type: `v.x`, which is `v.r`, and so on (PTX ISA 6.4.3)."""
     for axis, color in zip(AXES[: variable.vector], COLORS, strict=False):
-        element = registers_of(e, variable)
+        element = graph_registers(e, variable)
         yield f"{variable.name}.{axis}", element
         yield f"{variable.name}.{color}", element
 
@@ -124,7 +124,7 @@ def declare(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) 
         if variable.count:
             _declare_range(e, variable, scope)
         else:
-            scope[variable.name] = registers_of(e, variable) if _is_number(variable) else _unknown(variable)
+            scope[variable.name] = graph_registers(e, variable) if _is_number(variable) else _unknown(variable)
             if variable.vector > 1 and variable.type in REGISTER_TYPES:
                 scope.update(_elements(e, variable))
     elif variable.space == "local":
@@ -138,7 +138,7 @@ def declare(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) 
 def check_size(e: Emitter, variable: Variable) -> None:
     """KernelError for a variable that no GPU has room for, or no computer."""
     most = variables.LARGEST.get(variable.space)
-    size = size_of(variable) + (e.graph.local_bytes if variable.space == "local" else 0)
+    size = variable_size(variable) + (e.graph.local_bytes if variable.space == "local" else 0)
     if most is not None and size > most:
         raise e.error(
             variable.at,
@@ -171,7 +171,7 @@ def _declare_range(e: Emitter, variable: Variable, scope: dict[str, Register | P
     scope.update(zip(names, range(first, first + variable.count), strict=True))
 
 
-def registers_of(e: Emitter, variable: Variable) -> Register:
+def graph_registers(e: Emitter, variable: Variable) -> Register:
     """The graph's register for a declared one."""
     register = e.graph.new(REGISTER_TYPES[variable.type])
     e.graph.declared.append((register, 0, variable.name))
@@ -195,14 +195,14 @@ def _static(e: Emitter, variable: Variable) -> Place:
     return known
 
 
-def named(e: Emitter, name: str) -> Place | None:
+def find_place(e: Emitter, name: str) -> Place | None:
     """What a name outside of functions stands for, in the file at hand; None if it is not there."""
     function = e.module.function(name)
     if function is not None:
         if function[1].body is None:
             return variables.UnknownPlace(f"the address of the function `{name}`, which is defined elsewhere,")
         number = e.reached.addresses().get(id(function[1])) if not function[1].is_entry else None
-        return _of_function(name) if number is None else variables.FunctionPlace(number)
+        return _function_place(name) if number is None else variables.FunctionPlace(number)
     found = e.module.variable(name)
     if found is None:
         return None
@@ -211,7 +211,7 @@ def named(e: Emitter, name: str) -> Place | None:
         return _static(e, found[1])
 
 
-def _of_function(name: str) -> Place:
+def _function_place(name: str) -> Place:
     return variables.UnknownPlace(f"the address of the function `{name}`")
 
 
@@ -225,7 +225,7 @@ def _addresses(e: Emitter, variable: Variable, own: variables.ModulePlace) -> tu
         if isinstance(item, Symbol) and item.mask in (0, 0xFF):
             if size * n + 8 > contents.size or (size != 8 and not item.mask):
                 return None
-            place = named(e, item.name)
+            place = find_place(e, item.name)
             if isinstance(place, variables.FunctionPlace):
                 contents[size * n : size * n + 8] = np.frombuffer(np.uint64(place.number).tobytes(), np.uint8)
             elif isinstance(place, variables.ModulePlace):
@@ -236,14 +236,14 @@ def _addresses(e: Emitter, variable: Variable, own: variables.ModulePlace) -> tu
 
 
 def _memory(e: Emitter, variable: Variable) -> Place:
-    open_ended = size_of(variable) == 0
+    open_ended = variable_size(variable) == 0
     if variable.space == "shared":
-        return variables.DynamicPlace(variable) if open_ended else variables.shared(e.graph, variable)
+        return variables.DynamicPlace(variable) if open_ended else variables.allocate_shared(e.graph, variable)
     if variable.space not in ("global", "const") or variable.type not in TYPE_BYTES:
         return variables.UnknownPlace(f"`{variable.name}`, a variable of type .{variable.type},")
     if open_ended or variable.linkage == "extern":
         return variables.UnknownPlace(f"`{variable.name}`, which is defined elsewhere,")
-    e.module_bytes += size_of(variable)
+    e.module_bytes += variable_size(variable)
     if e.module_bytes > _BYTES:
         raise e.excess("ptx-variables-bytes", e.module_bytes, variable.at)
     return variables.module(e.graph, variable)

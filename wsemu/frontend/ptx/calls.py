@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.graph import TRUE, Register
-from wsemu.frontend.ptx.body import registers_of, walk
+from wsemu.frontend.ptx.body import graph_registers, walk
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
 from wsemu.frontend.ptx.heap import allocate as allocate_block
 from wsemu.frontend.ptx.heap import release as release_block
-from wsemu.frontend.ptx.module import size_of
+from wsemu.frontend.ptx.module import variable_size
 from wsemu.frontend.ptx.reach import candidates
 from wsemu.frontend.ptx.recursion import again, allocate, enter, pieces, stack
 from wsemu.frontend.ptx.syntax import Function, Instruction, Name, Number, Operand, Sink, Variable, Vector
@@ -31,16 +31,16 @@ def call(e: Emitter, instruction: Instruction) -> None:
     name = target.text
     found = e.module.function(name)
     if found is None and isinstance(value := e.lookup(target), int):
-        _guarded(e, lambda: _indirect(e, value, form, results, arguments))
+        _emit_under_guard(e, lambda: _indirect(e, value, form, results, arguments))
     elif name in EXTERNAL:
         EXTERNAL[name](e, results)
     elif name in ON_HEAP and (found is None or found[1].body is None):
-        _guarded(e, lambda: ON_HEAP[name](e, results, arguments))
+        _emit_under_guard(e, lambda: ON_HEAP[name](e, results, arguments))
     elif found is None or found[1].body is None:
-        e.unsupported(f"the call of `{name}`, which is defined elsewhere,")
+        e.emit_unsupported(f"the call of `{name}`, which is defined elsewhere,")
     else:
         home, function = found
-        _guarded(e, lambda: _direct(e, home, function, results, arguments))
+        _emit_under_guard(e, lambda: _direct(e, home, function, results, arguments))
 
 
 Operands = tuple[Operand, ...]
@@ -51,11 +51,11 @@ def _direct(e: Emitter, home: Module, function: Function, results: Operands, arg
     _check_count(e, function, results, arguments)
     region = e.frames[-1].region
     if region is not None and e.reached.together(region.function, function):
-        given, places = _bound(e, function, results, arguments)
+        given, places = _bind_call_places(e, function, results, arguments)
         again(e, home, function, given, places)
         _write(e, results, places)
     elif e.reached.together(function, function):
-        given, places = _bound(e, function, results, arguments)
+        given, places = _bind_call_places(e, function, results, arguments)
         enter(e, home, function, given, places, _body)
         _write(e, results, places)
     else:
@@ -66,7 +66,7 @@ def _indirect(e: Emitter, value: Register, form: Operand | None, results: Operan
     """A call through a register: of each function that it may be, by the lanes that hold its address."""
     targets = e.frames[-1].tables.get(form.text) if isinstance(form, Name) else None
     if targets is None:
-        e.unsupported("a call through a register without `.callprototype` or `.calltargets`")
+        e.emit_unsupported("a call through a register without `.callprototype` or `.calltargets`")
         return
     done = e.new_block()
     named = (e.lookup(operand) for operand in results if isinstance(operand, Name))
@@ -120,7 +120,7 @@ def _check_size(e: Emitter, function: Function, operand: Operand, variable: Vari
     """KernelError if a `.param` variable that a call passes has other bytes than the parameter or result."""
     found = e.lookup(operand) if isinstance(operand, Name) else None
     if isinstance(found, CallParameter) and variable.space != "reg":
-        passed, declared = size_of(found.variable), size_of(variable)
+        passed, declared = variable_size(found.variable), variable_size(variable)
         if passed != declared:
             raise e.error(
                 operand.at,
@@ -129,7 +129,7 @@ def _check_size(e: Emitter, function: Function, operand: Operand, variable: Vari
             )
 
 
-def _bound(
+def _bind_call_places(
     e: Emitter, function: Function, results: Operands, arguments: Operands
 ) -> tuple[list[Place | Register], list[Place | Register]]:
     """Where arguments and results of a call that is not inlined are."""
@@ -161,7 +161,7 @@ def _parts(e: Emitter, instruction: Instruction) -> tuple[Operands, Name, Operan
     return results, target, arguments, operands[0] if operands else None
 
 
-def _guarded(e: Emitter, emit: Callable[[], None]) -> None:
+def _emit_under_guard(e: Emitter, emit: Callable[[], None]) -> None:
     """Code that runs where the guard holds."""
     if e.guard == TRUE:
         emit()
@@ -190,7 +190,7 @@ def _inline(e: Emitter, home: Module, function: Function, results: Operands, arg
     for variable, operand in zip(function.results, results, strict=True):
         names[variable.name] = _result(e, variable, operand)
     kept = e.names, e.span, e.stack, e.located
-    top = _stack_before(e, home, function)
+    top = _save_stack_pointer(e, home, function)
     after = e.new_block()
     e.frames.append(Frame(function, after, (*e.stack, e.span)))
     e.names = [e.scopes[home.source.path], names]
@@ -221,7 +221,7 @@ def _argument(e: Emitter, variable: Variable, operand: Operand) -> Register | Pl
     type_ = REGISTER_TYPES[variable.type]
     value = e.read(operand, type_)
     if variable.space == "reg":
-        register = registers_of(e, variable)
+        register = graph_registers(e, variable)
         e.effect_into("mov.pred" if type_ == "p" else f"mov.{type_}", (value,), (register,))
         return register
     parameter = CallParameter(variable)
@@ -232,7 +232,7 @@ def _argument(e: Emitter, variable: Variable, operand: Operand) -> Register | Pl
 def _result(e: Emitter, variable: Variable, operand: Operand) -> Register | Place:
     """What a result's name means in the function."""
     if variable.space == "reg":
-        return registers_of(e, variable)
+        return graph_registers(e, variable)
     if isinstance(operand, Sink):
         return CallParameter(variable)
     found = e.lookup(operand) if isinstance(operand, Name) else None
@@ -242,7 +242,7 @@ def _result(e: Emitter, variable: Variable, operand: Operand) -> Register | Plac
 
 
 # -- the stack ---------------------------------------------------------------------------------------------------------
-def _stack_before(e: Emitter, home: Module, function: Function) -> Register | None:
+def _save_stack_pointer(e: Emitter, home: Module, function: Function) -> Register | None:
     """Where the stack ends before a function that takes memory from it, which it gives back with its end."""
     if not home.file.text.count("alloca", function.at, function.end):
         return None
@@ -252,7 +252,7 @@ def _stack_before(e: Emitter, home: Module, function: Function) -> Register | No
 def alloca(e: Emitter, instruction: Instruction) -> None:
     """`alloca.u64 address, size{, alignment}`"""
     if instruction.modifiers != ("u64",) or len(instruction.operands) not in (2, 3):
-        e.unsupported()
+        e.emit_unsupported()
         return
     alignment = instruction.operands[2] if len(instruction.operands) == 3 else None
     aligned = alignment.value if isinstance(alignment, Number) else 1
@@ -284,7 +284,7 @@ def _assertion(e: Emitter, results: tuple[Operand, ...]) -> None:
     e.leave("exit", ABORTS)
 
 
-def _result_of(e: Emitter, results: tuple[Operand, ...], type_: str, value: int) -> None:
+def _store_call_result(e: Emitter, results: tuple[Operand, ...], type_: str, value: int) -> None:
     """A call's result, where it is wanted."""
     for operand in results:
         found = e.lookup(operand) if isinstance(operand, Name) else None
@@ -294,7 +294,7 @@ def _result_of(e: Emitter, results: tuple[Operand, ...], type_: str, value: int)
 
 def _grid_handle(e: Emitter, results: tuple[Operand, ...]) -> None:
     """`cudaCGGetIntrinsicHandle`: not null in a cooperative launch."""
-    _result_of(e, results, "b64", 1)
+    _store_call_result(e, results, "b64", 1)
 
 
 def _grid_sync(e: Emitter, results: tuple[Operand, ...]) -> None:
@@ -310,9 +310,9 @@ def _grid_sync(e: Emitter, results: tuple[Operand, ...]) -> None:
             e.effect(operation, results=("b32",))
         e.guard = TRUE
         e.effect("bar.sync", (zero,))
-        _result_of(e, results, "b32", 0)
+        _store_call_result(e, results, "b32", 0)
 
-    _guarded(e, emit)
+    _emit_under_guard(e, emit)
 
 
 EXTERNAL: dict[str, Callable[[Emitter, tuple[Operand, ...]], None]] = {

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
-from wsemu.frontend.ptx.memory import full_address, rank_of
+from wsemu.frontend.ptx.forms import UnhandledForm, lower_by_form, pick_flags
+from wsemu.frontend.ptx.memory import emit_cta_rank, full_address
 from wsemu.frontend.ptx.syntax import Vector
 from wsemu.model.grid import FARTHEST
 from wsemu.model.isa import BULK_REDUCTIONS, CLUSTER_ALIGNED, RELAXED
@@ -27,16 +27,16 @@ _ADDRESSES = {"u32": "b32", "u64": "b64"}
 
 def map_form(form: Form) -> Lower:
     """mapa{.shared::cluster}.{u32,u64} d, address, rank: of the same place in the CTA of that rank."""
-    (space,) = picked(form.flags, _SPACE)
+    (space,) = pick_flags(form.flags, _SPACE)
     if form.type not in _ADDRESSES or (form.type == "u32" and not space):
         raise UnhandledForm
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         destination, address, rank = operands
         value, wide = e.read(address, _ADDRESSES[form.type]), form.type == "u64"
-        value = value if wide else e.resized(value, 64)
+        value = value if wide else e.resize(value, 64)
         known = e.emit("min.u32", e.read(rank, "b32"), e.special("cluster_nctarank"))
-        moved = e.emit("sub.b64", e.emit("cvt.b64.u32", known), rank_of(e, value))
+        moved = e.emit("sub.b64", e.emit("cvt.b64.u32", known), emit_cta_rank(e, value))
         apart = e.emit("min.u32", e.special("window"), e.constant("b32", FARTHEST))
         by = e.emit("shl.b64", moved, e.emit("cvt.b64.u32", apart))
         result = e.emit("add.b64", value, by)
@@ -47,15 +47,15 @@ def map_form(form: Form) -> Lower:
 
 def rank_form(form: Form) -> Lower:
     """getctarank{.shared::cluster}.{u32,u64} d, address: the rank of the CTA that an address is in."""
-    (space,) = picked(form.flags, _SPACE)
+    (space,) = pick_flags(form.flags, _SPACE)
     if form.type not in _ADDRESSES or (form.type == "u32" and not space):
         raise UnhandledForm
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         destination, address = operands
         value = e.read(address, _ADDRESSES[form.type])
-        value = value if form.type == "u64" else e.resized(value, 64)
-        e.write_register(destination, e.emit("cvt.b32.s64", rank_of(e, value)))
+        value = value if form.type == "u64" else e.resize(value, 64)
+        e.write_register(destination, e.emit("cvt.b32.s64", emit_cta_rank(e, value)))
 
     return lower
 
@@ -76,7 +76,7 @@ _VALUES = {f"{kind}{bits}": f"b{bits}" for kind in "busf" for bits in (32, 64)}
 
 def store_form(form: Form) -> Lower:
     """st.async{.weak}{.shared::cluster}{.mbarrier::complete_tx::bytes}{.v2,.v4}.type [to], value, [bar]"""
-    _, _, space, completes, vector = picked(
+    _, _, space, completes, vector = pick_flags(
         form.flags, frozenset({"async"}), frozenset({"weak"}), _SPACE, _COMPLETES, frozenset({"v2", "v4"})
     )
     if form.type not in _VALUES or not completes:
@@ -103,7 +103,7 @@ _WHATS = frozenset(what for what, _ in BULK_REDUCTIONS)
 
 def reduce_form(form: Form) -> Lower:
     """red.async{.relaxed.cluster}{.shared::cluster}{.mbarrier::complete_tx::bytes}.what.type [to], value, [bar]"""
-    _, order, scope, space, completes, what = picked(
+    _, order, scope, space, completes, what = pick_flags(
         form.flags, frozenset({"async"}), frozenset({"relaxed"}), frozenset({"cluster"}), _SPACE, _COMPLETES, _WHATS
     )
     combined = what, form.type
@@ -120,6 +120,6 @@ def reduce_form(form: Form) -> Lower:
     return lower
 
 
-HANDLERS: dict[str, Handler] = {"mapa": chosen(map_form), "getctarank": chosen(rank_form)}
-SENDS: dict[str, Handler] = {"st": chosen(store_form), "red": chosen(reduce_form)}
+HANDLERS: dict[str, Handler] = {"mapa": lower_by_form(map_form), "getctarank": lower_by_form(rank_form)}
+SENDS: dict[str, Handler] = {"st": lower_by_form(store_form), "red": lower_by_form(reduce_form)}
 """those whose first modifier is `async`"""

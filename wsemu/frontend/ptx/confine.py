@@ -111,7 +111,7 @@ def _sources(graph: Graph, given: Sources) -> Sources:
             if result in given:
                 continue
             parts = [found.get(r, 0 if r in made else ELSEWHERE) for r in operands]
-            bits = _union(parts) if chosen else _computed(parts)
+            bits = _union(parts) if chosen else _sum_addresses(parts)
             before = found.get(result, 0)
             if bits | before != before:
                 found[result] = bits | before
@@ -126,7 +126,7 @@ def _union(parts: list[int]) -> int:
     return bits
 
 
-def _computed(parts: list[int]) -> int:
+def _sum_addresses(parts: list[int]) -> int:
     """A sum of addresses and numbers; nothing as long as nothing is known of one of them."""
     if not all(parts):
         return 0

@@ -9,7 +9,7 @@ from wsemu.frontend.ptx import tensor_maps
 from wsemu.frontend.ptx.cluster import barrier_form
 from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.forms import UnhandledForm
-from wsemu.frontend.ptx.memory import FENCES, fence_of
+from wsemu.frontend.ptx.memory import FENCES, emit_fence
 from wsemu.frontend.ptx.syntax import Instruction, Name, Operand
 from wsemu.model.isa import ALIGNED, BOTH_WAYS, OPERATIONS, PROXIES, SEQUENTIAL
 from wsemu.model.program import GIVES_UP
@@ -38,7 +38,7 @@ def check_uniform(e: Emitter, instruction: Instruction) -> None:
     taken = e.emit("selp.b64", e.constant("b64", 1), e.constant("b64", 0), kept[0])
     (same,) = e.effect("alike.b64", (taken, e.constant("b32", -1)), ("p",))
     e.guard, e.negated = same, True
-    e.undefined(
+    e.emit_undefined(
         f"lanes of a warp differ at a guarded `{instruction.opcode}.uni`",
         "PTX: `.uni` guarantees that all active threads of the warp have the same predicate",
         "leave `.uni` out",
@@ -66,7 +66,7 @@ def _is_polled(e: Emitter, register: Register) -> bool:
 def branch(e: Emitter, instruction: Instruction) -> None:
     """`bra`"""
     if not set(instruction.modifiers) <= {"uni"}:
-        e.unsupported()
+        e.emit_unsupported()
         return
     check_uniform(e, instruction)
     if len(instruction.operands) != 1 or not isinstance(instruction.operands[0], Name):
@@ -81,7 +81,7 @@ def indexed_branch(e: Emitter, instruction: Instruction) -> None:
     operands = instruction.operands
     table = e.frames[-1].tables.get(operands[1].text) if len(operands) == 2 and isinstance(operands[1], Name) else None
     if table is None or not table.labels or instruction.guard is not None:
-        e.unsupported()
+        e.emit_unsupported()
         return
     index = e.read(operands[0], "b32")
     for n, target in enumerate(table.labels):
@@ -91,7 +91,7 @@ def indexed_branch(e: Emitter, instruction: Instruction) -> None:
         e.place(following)
     e.guard, e.negated = TRUE, False
     count = len(table.labels)
-    e.undefined(
+    e.emit_undefined(
         f"`brx.idx` with an index beyond `{table.name}`, which has {count} target{'s' * (count != 1)}",
         "PTX: the behavior is undefined if the index is not less than the number of targets",
         f"keep the index below {count}, or add a target",
@@ -107,7 +107,7 @@ def return_(e: Emitter, instruction: Instruction) -> None:
         return
     function = e.frames[-1].function
     if "noreturn" in function.directives:
-        e.undefined(
+        e.emit_undefined(
             f"`{function.name}` returns, which is declared `.noreturn`",
             "PTX: a function with `.noreturn` does not return to its caller",
             "end it with `exit` or `trap`, or leave `.noreturn` out",
@@ -125,7 +125,7 @@ def leave(e: Emitter, instruction: Instruction) -> None:
 
 def abort(e: Emitter, instruction: Instruction) -> None:
     """`trap`: the kernel gives up; what the launch leaves behind is not determined."""
-    e.unsupported(GIVES_UP)
+    e.emit_unsupported(GIVES_UP)
 
 
 # -- barriers --------------------------------------------------------------------------------------------------------
@@ -139,12 +139,12 @@ def barrier(e: Emitter, instruction: Instruction) -> None:
     if modifiers[:1] == ("cluster",) and instruction.opcode == "barrier":
         found = barrier_form(modifiers)
         if found is None:
-            e.unsupported()
+            e.emit_unsupported()
         else:
             e.effect(found[0], auxiliary=found[1])
         return
     if not _BARRIER.issuperset(modifiers):
-        e.unsupported()
+        e.emit_unsupported()
         return
     if modifiers[:1] == ("warp",):
         e.effect("syncwarp", (e.read(_operands(e, instruction, 1)[0], "b32"),))
@@ -152,7 +152,7 @@ def barrier(e: Emitter, instruction: Instruction) -> None:
     aligned = ALIGNED if instruction.opcode == "bar" or "aligned" in modifiers else 0
     what = next((m for m in modifiers if m in ("sync", "arrive", "red")), "")
     if not what:
-        e.unsupported()
+        e.emit_unsupported()
     elif what == "red":
         _reduction(e, instruction, aligned)
     else:
@@ -176,7 +176,7 @@ def _reduction(e: Emitter, instruction: Instruction, aligned: int) -> None:
     destination, number, *count, predicate = _operands(e, instruction, 3)
     what = next((m for m in instruction.modifiers if m in ("popc", "and", "or")), "")
     if not what:
-        e.unsupported()
+        e.emit_unsupported()
         return
     type_ = "b32" if what == "popc" else "p"
     operands: list[Register] = [e.read(operand, "b32") for operand in (number, *count)]
@@ -201,9 +201,9 @@ def fence(e: Emitter, instruction: Instruction) -> None:
     elif instruction.opcode == "fence" and sorted(instruction.modifiers) == _OF_INIT:
         e.effect("fence.mbarrier_init")
     elif scope in FENCES and set(order) <= {"sc", "acq_rel"}:
-        fence_of(e, scope, BOTH_WAYS if "acq_rel" in order else SEQUENTIAL)
+        emit_fence(e, scope, BOTH_WAYS if "acq_rel" in order else SEQUENTIAL)
     else:
-        e.unsupported()
+        e.emit_unsupported()
 
 
 def sleep(e: Emitter, instruction: Instruction) -> None:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.floats import (
     NAN,
-    flushed,
+    clamp_negative,
+    flush_subnormal,
     is_nan,
-    narrowed,
+    narrow_float,
     number,
-    rectified,
-    saturated,
-    widened,
+    saturate,
+    widen_float,
 )
-from wsemu.frontend.ptx.forms import BITS, UnhandledForm, chosen, halves, joined
+from wsemu.frontend.ptx.forms import BITS, UnhandledForm, halves, join_halves, lower_by_form
 from wsemu.frontend.ptx.syntax import Sink, Vector
 from wsemu.model.data import NamedTuple
 
@@ -40,7 +40,7 @@ def bounds(type_: str) -> tuple[int, int]:
     return (-(1 << (n - 1)), (1 << (n - 1)) - 1) if type_[0] == "s" else (0, (1 << n) - 1)
 
 
-def clamped(e: Emitter, x: Register, source: str, to: str) -> Register:
+def clamp_to_type(e: Emitter, x: Register, source: str, to: str) -> Register:
     """A number of type `source` within the range of type `to`, still as `source`."""
     row, (low, high), (least, most) = f"b{BITS[source]}", bounds(to), bounds(source)
     if low > least:
@@ -56,8 +56,8 @@ def _integer_to_integer(form: Form, to: str, source: str) -> Formula:
 
     def formula(e: Emitter, x: Register) -> Register:
         if form.flags:
-            x = clamped(e, x, source, to)
-        return e.resized(x, BITS[to], source[0])
+            x = clamp_to_type(e, x, source, to)
+        return e.resize(x, BITS[to], source[0])
 
     return formula
 
@@ -73,8 +73,8 @@ def _float_to_integer(form: Form, to: str, source: str) -> Formula:
 
     def formula(e: Emitter, x: Register) -> Register:
         if "ftz" in form.flags:
-            x = flushed(e, source, x)
-        x = widened(e, source, x, wide)
+            x = flush_subnormal(e, source, x)
+        x = widen_float(e, source, x, wide)
         if rounding in ("rmi", "rpi"):
             x = e.emit(f"cvt.{rounding}.{wide}.{wide}", x)
         return e.emit(f"cvt.{'rni' if rounding == 'rni' else 'rzi'}.{to}.{wide}", x)
@@ -116,8 +116,8 @@ def _integer_to_float(form: Form, to: str, source: str) -> Formula:
         elif to == "f32" and (rounding == "rn" or BITS[source] < 32):
             result = e.emit(f"cvt.rn.f32.{source}", x)
         else:
-            result = narrowed(e, "f64", _odd_double_of_integer(e, x, source), to, rounding)
-        return saturated(e, to, result) if "sat" in form.flags else result
+            result = narrow_float(e, "f64", _odd_double_of_integer(e, x, source), to, rounding)
+        return saturate(e, to, result) if "sat" in form.flags else result
 
     return formula
 
@@ -135,18 +135,18 @@ def _float_to_float(form: Form, to: str, source: str) -> Formula:
 
     def formula(e: Emitter, x: Register) -> Register:
         if ftz and source != "bf16":
-            x = flushed(e, source, x)
-        x = widened(e, source, x, wide)
+            x = flush_subnormal(e, source, x)
+        x = widen_float(e, source, x, wide)
         if rounding in INTEGRAL:
             x = e.emit(f"cvt.{rounding}.{wide}.{wide}", x)
         if sat:
-            x = saturated(e, wide, x)
+            x = saturate(e, wide, x)
         if relu:
-            x = rectified(e, wide, x)
+            x = clamp_negative(e, wide, x)
         if to == source == "f32" and not (rounding or sat):
             x = e.emit("selp.b32", number(e, to, NAN[to]), x, is_nan(e, to, x))
-        result = narrowed(e, wide, x, to, rounding or "rn")
-        return flushed(e, to, result) if ftz and to == "f32" else result
+        result = narrow_float(e, wide, x, to, rounding or "rn")
+        return flush_subnormal(e, to, result) if ftz and to == "f32" else result
 
     return formula
 
@@ -193,7 +193,7 @@ def _pair_form(form: Form, to: str) -> Lower:
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         destination, *sources = operands
         upper, low = (formula(e, e.read(source, "f32")) for source in sources)
-        e.write_register(destination, joined(e, low, upper))
+        e.write_register(destination, join_halves(e, low, upper))
 
     return lower
 
@@ -206,7 +206,7 @@ def _tensor_float_form(form: Form) -> Lower:
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         destination, source = operands
         x = e.read(source, "f32")
-        kept = rectified(e, "f32", x) if form.flags else x
+        kept = clamp_negative(e, "f32", x) if form.flags else x
         half = e.constant("b32", {"rna": 0x1000, "rn": 0xFFF, "rz": 0}[form.rounding])
         sum_ = e.emit("add.b32", kept, half)
         if form.rounding == "rn":
@@ -268,8 +268,8 @@ def _to_bytes_form(form: Form, to: _Byte, source: str) -> Lower:
         if source == "f32":
             upper, low = (e.read(operand, "f32") for operand in sources)
         else:
-            low, upper = (widened(e, "f16", half, "f32") for half in halves(e, e.read(sources[0], "b32")))
-        low, upper = (_byte(e, rectified(e, "f32", x) if relu else x, to) for x in (low, upper))
+            low, upper = (widen_float(e, "f16", half, "f32") for half in halves(e, e.read(sources[0], "b32")))
+        low, upper = (_byte(e, clamp_negative(e, "f32", x) if relu else x, to) for x in (low, upper))
         both = e.emit("or.b32", e.emit("shl.b32", upper, e.constant("b32", 8)), low)
         e.write_register(destination, e.emit("cvt.b16.s32", both))
 
@@ -282,8 +282,8 @@ def _from_byte(e: Emitter, bits: Register, source: _Byte) -> Register:
     sign = e.emit("shl.b32", e.emit("and.b32", bits, e.constant("b32", 0x80)), e.constant("b32", 8))
     moved = e.emit("shl.b32", size, e.constant("b32", 10 - source.mantissa))
     scale = e.constant("b32", 127 + 15 - source.bias << 23)
-    wide = e.emit("mul.f32", widened(e, "f16", e.emit("cvt.b16.s32", moved), "f32"), scale)
-    exact = e.emit("cvt.b32.u16", narrowed(e, "f32", wide, "f16"))
+    wide = e.emit("mul.f32", widen_float(e, "f16", e.emit("cvt.b16.s32", moved), "f32"), scale)
+    exact = e.emit("cvt.b32.u16", narrow_float(e, "f32", wide, "f16"))
     signed = e.emit("or.b32", exact, sign)
     above = 0x7C if source.mantissa == 2 else _BYTE_NAN - 1
     nan = e.emit("setp.gt.u32", size, e.constant("b32", above))
@@ -302,9 +302,10 @@ def _from_bytes_form(form: Form, source: _Byte) -> Lower:
         low, high = (_from_byte(e, part, source) for part in parts)
         if form.flags:
             low, high = (
-                narrowed(e, "f32", rectified(e, "f32", widened(e, "f16", x, "f32")), "f16") for x in (low, high)
+                narrow_float(e, "f32", clamp_negative(e, "f32", widen_float(e, "f16", x, "f32")), "f16")
+                for x in (low, high)
             )
-        e.write_register(destination, joined(e, low, high))
+        e.write_register(destination, join_halves(e, low, high))
 
     return lower
 
@@ -323,7 +324,7 @@ def _pack_form(form: Form) -> Lower:
         destination, *sources = operands
         a, b, *c = (e.read(operand, "b32") for operand in sources)
         mask, amount = e.constant("b32", (1 << n) - 1), e.constant("b32", n)
-        high, low = (e.emit("and.b32", clamped(e, x, "s32", to), mask) for x in (a, b))
+        high, low = (e.emit("and.b32", clamp_to_type(e, x, "s32", to), mask) for x in (a, b))
         result = e.emit("or.b32", e.emit("shl.b32", high, amount), low)
         if c:
             result = e.emit("or.b32", e.emit("shl.b32", c[0], e.constant("b32", 16)), result)
@@ -338,7 +339,7 @@ _LENGTHS = {"v2": 2, "v4": 4}
 
 def move_form(form: Form) -> Lower:
     if form.flags:
-        return _vector_move(form, _LENGTHS[form.only(*_LENGTHS).one_of(*_LENGTHS)])
+        return _vector_move(form, _LENGTHS[form.only(*_LENGTHS).find_flag(*_LENGTHS)])
     n = BITS[form.type]
     row = "p" if n == 1 else f"b{n}"
     type_ = form.type if form.type in ("f32", "f64") else row
@@ -347,7 +348,7 @@ def move_form(form: Form) -> Lower:
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         destination, source = operands
         if isinstance(source, Vector):
-            e.write_register(destination, _packed(e, source, n))
+            e.write_register(destination, _pack_vector(e, source, n))
         elif isinstance(destination, Vector):
             _unpack(e, destination, e.read(source, row), n)
         else:
@@ -369,12 +370,12 @@ def _vector_move(form: Form, length: int) -> Lower:
     return lower
 
 
-def _packed(e: Emitter, vector: Vector, n: int) -> Register:
+def _pack_vector(e: Emitter, vector: Vector, n: int) -> Register:
     """The elements of a vector in one register of n bits, the first one lowest."""
     size = n // len(vector.items)
-    result = e.resized(e.read(vector.items[0], f"b{size}"), n)
+    result = e.resize(e.read(vector.items[0], f"b{size}"), n)
     for k, item in enumerate(vector.items[1:], 1):
-        upper = e.resized(e.read(item, f"b{size}"), n)
+        upper = e.resize(e.read(item, f"b{size}"), n)
         result = e.emit(f"or.b{n}", result, e.emit(f"shl.b{n}", upper, e.constant(f"b{n}", size * k)))
     return result
 
@@ -391,4 +392,4 @@ def _unpack(e: Emitter, vector: Vector, whole: Register, n: int) -> None:
         e.write_register(item, part)
 
 
-HANDLERS: dict[str, Handler] = {"cvt": chosen(convert_form), "mov": chosen(move_form)}
+HANDLERS: dict[str, Handler] = {"cvt": lower_by_form(convert_form), "mov": lower_by_form(move_form)}

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
+from wsemu.frontend.ptx.forms import UnhandledForm, lower_by_form, pick_flags
 from wsemu.frontend.ptx.mbarrier import copies_arrive
-from wsemu.frontend.ptx.memory import address_of, full_address
+from wsemu.frontend.ptx.memory import full_address, lower_address
 from wsemu.frontend.ptx.syntax import Name, Not, Number
-from wsemu.frontend.ptx.tensor_copies import copied, prefetched, reduced
+from wsemu.frontend.ptx.tensor_copies import lower_tensor_load, lower_tensor_prefetch, lower_tensor_reduce
 from wsemu.model.isa import ALL, BULK_REDUCTIONS, ONLY_READ
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 """cache operator -> bytes of a copy"""
 
 
-def _without_policy(e: Emitter, operands: tuple[Operand, ...], at: int, hint: str) -> tuple[Operand, ...]:
+def _drop_cache_policy(e: Emitter, operands: tuple[Operand, ...], at: int, hint: str) -> tuple[Operand, ...]:
     """The operands without the cache policy that stands at an index if there is a hint; a negative one counts from the
     end."""
     if not hint:
@@ -46,7 +46,7 @@ def _without_policy(e: Emitter, operands: tuple[Operand, ...], at: int, hint: st
     return operands[:at] + operands[at + 1 :]
 
 
-def constant_of(operand: Operand) -> int:
+def integer_constant(operand: Operand) -> int:
     """Return the value of an integer constant of 32 bits; nothing else may be where an instruction holds a number."""
     if not isinstance(operand, Number) or operand.is_float_bits or not -(1 << 31) <= operand.value < 1 << 32:
         raise UnhandledForm
@@ -62,16 +62,16 @@ def _spaces(flags: Flags) -> tuple[Flags, Flags]:
 def _copy(flags: Flags) -> Lower:
     """cp.async.{ca,cg}.shared.global{hints} [to], [from], 4, 8, 16{, bytes or whether none}{, policy}"""
     spaces, others = _spaces(flags)
-    level, hint, _ = picked(others, frozenset(_SIZES), _HINT, _PREFETCH)
+    level, hint, _ = pick_flags(others, frozenset(_SIZES), _HINT, _PREFETCH)
     if not level or spaces not in _COPIES:
         raise UnhandledForm
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
-        destination, origin, size, *some = _without_policy(e, operands, -1, hint)
-        number = constant_of(size)
+        destination, origin, size, *some = _drop_cache_policy(e, operands, -1, hint)
+        number = integer_constant(size)
         if number not in _SIZES[level] or len(some) > 1:
             raise UnhandledForm
-        base, offset, _ = address_of(e, destination, "shared")
+        base, offset, _ = lower_address(e, destination, "shared")
         count = _read_bytes(e, some[0], number) if some else e.constant("b32", number)
         e.effect(f"cp.async.b{8 * number}", (base, full_address(e, origin, "global"), count), immediate=offset)
 
@@ -98,7 +98,7 @@ def _bits(e: Emitter, operand: Operand) -> int:
 
 def _commit(operation: str) -> Callable[[Flags], Lower]:
     def choose(flags: Flags) -> Lower:
-        picked(flags)
+        pick_flags(flags)
 
         def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
             () = operands
@@ -110,7 +110,7 @@ def _commit(operation: str) -> Callable[[Flags], Lower]:
 
 
 def _wait_all(flags: Flags) -> Lower:
-    picked(flags)
+    pick_flags(flags)
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         () = operands
@@ -123,11 +123,11 @@ def _wait_group(operation: str, only_read: frozenset[str]) -> Callable[[Flags], 
     """cp.async.wait_group 2 and cp.async.bulk.wait_group{.read} 2"""
 
     def choose(flags: Flags) -> Lower:
-        (read,) = picked(flags, only_read)
+        (read,) = pick_flags(flags, only_read)
 
         def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
             (number,) = operands
-            e.effect(operation, immediate=constant_of(number) & 0xFFFFFFFF, auxiliary=ONLY_READ * bool(read))
+            e.effect(operation, immediate=integer_constant(number) & 0xFFFFFFFF, auxiliary=ONLY_READ * bool(read))
 
         return lower
 
@@ -156,14 +156,14 @@ def _bulk(flags: Flags) -> Lower:
 def _bulk_load(flags: Flags, *, own: bool) -> Lower:
     """.mbarrier::complete_tx::bytes{.multicast::cluster}{hint} [to], [from], bytes, [bar]{, mask}{, policy}; `own`: to
     the CTA's own memory"""
-    mechanism, many, hint = picked(flags, frozenset({"mbarrier::complete_tx::bytes"}), _MULTICAST, _HINT)
+    mechanism, many, hint = pick_flags(flags, frozenset({"mbarrier::complete_tx::bytes"}), _MULTICAST, _HINT)
     if not mechanism or (many and own):
         raise UnhandledForm
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
-        to, origin, size, bar, *mask = _without_policy(e, operands, 4 + bool(many), hint)
+        to, origin, size, bar, *mask = _drop_cache_policy(e, operands, 4 + bool(many), hint)
         places = full_address(e, to, "shared"), full_address(e, origin, "global")
-        ctas = (ctas_of(e, mask[0]),) if mask else ()
+        ctas = (cta_mask(e, mask[0]),) if mask else ()
         operation = "bulk.multicast" if many else "bulk.load"
         wanted = (*places, e.read(size, "b32"), full_address(e, bar, "shared"), *ctas)
         e.effect(operation, wanted, auxiliary=int(own))
@@ -171,16 +171,16 @@ def _bulk_load(flags: Flags, *, own: bool) -> Lower:
     return lower
 
 
-def ctas_of(e: Emitter, operand: Operand) -> Register:
+def cta_mask(e: Emitter, operand: Operand) -> Register:
     """The mask of CTAs of a multicast, 16 bits, as a b32 register."""
     if isinstance(operand, Number):
-        return e.constant("b32", constant_of(operand) & 0xFFFF)
-    return e.resized(e.read(operand, "b16"), 32)
+        return e.constant("b32", integer_constant(operand) & 0xFFFF)
+    return e.resize(e.read(operand, "b16"), 32)
 
 
 def _bulk_send(flags: Flags) -> Lower:
     """.mbarrier::complete_tx::bytes [to], [from], bytes, [bar]: between shared memories of a cluster"""
-    (mechanism,) = picked(flags, frozenset({"mbarrier::complete_tx::bytes"}))
+    (mechanism,) = pick_flags(flags, frozenset({"mbarrier::complete_tx::bytes"}))
     if not mechanism:
         raise UnhandledForm
 
@@ -194,12 +194,12 @@ def _bulk_send(flags: Flags) -> Lower:
 
 def _bulk_store(flags: Flags) -> Lower:
     """.bulk_group{.L2::cache_hint}{.cp_mask} [to], [from], bytes{, policy}{, mask}"""
-    mechanism, hint, masked = picked(flags, frozenset({"bulk_group"}), _HINT, frozenset({"cp_mask"}))
+    mechanism, hint, masked = pick_flags(flags, frozenset({"bulk_group"}), _HINT, frozenset({"cp_mask"}))
     if not mechanism:
         raise UnhandledForm
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
-        to, origin, size, *mask = _without_policy(e, operands, 3, hint)
+        to, origin, size, *mask = _drop_cache_policy(e, operands, 3, hint)
         if len(mask) != bool(masked):
             raise UnhandledForm
         places = full_address(e, to, "global"), full_address(e, origin, "shared")
@@ -212,19 +212,19 @@ def _bulk_store(flags: Flags) -> Lower:
 def _mask(e: Emitter, operand: Operand) -> Register:
     """16 bits, as a b32 register."""
     if isinstance(operand, Number):
-        return e.constant("b32", constant_of(operand) & _EVERY_BYTE)
-    return e.resized(e.read(operand, "b16"), 32)
+        return e.constant("b32", integer_constant(operand) & _EVERY_BYTE)
+    return e.resize(e.read(operand, "b16"), 32)
 
 
 def _bulk_prefetch(flags: Flags) -> Lower:
     """cp.async.bulk.prefetch.L2.global{.L2::cache_hint} [from], bytes{, policy}"""
-    level, space, hint = picked(flags, frozenset({"L2"}), frozenset({"global"}), _HINT)
+    level, space, hint = pick_flags(flags, frozenset({"L2"}), frozenset({"global"}), _HINT)
     if not (level and space):
         raise UnhandledForm
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
-        origin, size = _without_policy(e, operands, 2, hint)
-        base, offset, _ = address_of(e, origin, "global")
+        origin, size = _drop_cache_policy(e, operands, 2, hint)
+        base, offset, _ = lower_address(e, origin, "global")
         e.effect("bulk.prefetch", (base, e.read(size, "b32")), immediate=offset)
 
     return lower
@@ -240,7 +240,7 @@ def _reduction(form: Form) -> Lower:
     spaces, others = _spaces(form.flags[2:])
     if spaces == _BETWEEN:
         return _reduction_between(form, others)
-    mechanism, hint, what, noftz = picked(others, frozenset({"bulk_group"}), _HINT, _WHATS, frozenset({"noftz"}))
+    mechanism, hint, what, noftz = pick_flags(others, frozenset({"bulk_group"}), _HINT, _WHATS, frozenset({"noftz"}))
     combined = what, form.type
     if spaces != _STORE or not mechanism or combined == ("add", "s64") or combined not in BULK_REDUCTIONS:
         raise UnhandledForm
@@ -249,7 +249,7 @@ def _reduction(form: Form) -> Lower:
     number = BULK_REDUCTIONS.index(combined)
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
-        to, origin, size = _without_policy(e, operands, 3, hint)
+        to, origin, size = _drop_cache_policy(e, operands, 3, hint)
         places = full_address(e, to, "global"), full_address(e, origin, "shared")
         e.effect("bulk.reduce", (*places, e.read(size, "b32")), auxiliary=number)
 
@@ -269,7 +269,7 @@ _BETWEEN_CTAS = frozenset(
 
 def _reduction_between(form: Form, flags: Flags) -> Lower:
     """... .shared::cluster.shared::cta.mbarrier::complete_tx::bytes.what.type [to], [from], bytes, [bar]"""
-    mechanism, what = picked(flags, frozenset({"mbarrier::complete_tx::bytes"}), _WHATS)
+    mechanism, what = pick_flags(flags, frozenset({"mbarrier::complete_tx::bytes"}), _WHATS)
     if not mechanism or (what, form.type) not in _BETWEEN_CTAS:
         raise UnhandledForm
     number = BULK_REDUCTIONS.index((what, form.type))
@@ -287,9 +287,9 @@ def _reduction_between(form: Form, flags: Flags) -> Lower:
 _CHOICES: dict[Flags, Callable[[Flags], Lower]] = {
     ("async", "bulk", "commit_group"): _commit("bulk.commit"),
     ("async", "bulk", "wait_group"): _wait_group("bulk.wait", frozenset({"read"})),
-    ("async", "bulk", "prefetch", "tensor"): prefetched,
+    ("async", "bulk", "prefetch", "tensor"): lower_tensor_prefetch,
     ("async", "bulk", "prefetch"): _bulk_prefetch,
-    ("async", "bulk", "tensor"): copied,
+    ("async", "bulk", "tensor"): lower_tensor_load,
     ("async", "bulk"): _bulk,
     ("async", "commit_group"): _commit("cp.async.commit"),
     ("async", "wait_group"): _wait_group("cp.async.wait", frozenset()),
@@ -304,7 +304,7 @@ def copy_form(form: Form) -> Lower:
     if form.rounding:
         raise UnhandledForm
     if flags[:4] == ("reduce", "async", "bulk", "tensor") and not form.types:
-        return reduced(flags[4:])
+        return lower_tensor_reduce(flags[4:])
     if flags[:3] == ("reduce", "async", "bulk"):
         return _reduction(form._replace(flags=flags[1:]))
     if flags[:3] == ("async", "mbarrier", "arrive") and form.types == ("b64",):
@@ -317,4 +317,4 @@ def copy_form(form: Form) -> Lower:
     return _CHOICES[start](flags[len(start) :])
 
 
-HANDLERS: dict[str, Handler] = {"cp": chosen(copy_form)}
+HANDLERS: dict[str, Handler] = {"cp": lower_by_form(copy_form)}

@@ -30,9 +30,9 @@ class Cursor:
 
     def fail(self, wanted: str, remedy: str = "") -> NoReturn:
         """The token at hand is not what belongs there."""
-        raise self.unexpected(wanted, remedy)
+        raise self.unexpected_token(wanted, remedy)
 
-    def unexpected(self, wanted: str, remedy: str = "") -> KernelError:
+    def unexpected_token(self, wanted: str, remedy: str = "") -> KernelError:
         at = self.starts[self.i]
         if self.kinds[self.i] == END:
             return self.source.error(at, f"the text ends where {wanted} belongs", remedy or "is the file cut off?", at)
@@ -111,7 +111,7 @@ class Cursor:
         if self.depth > _NESTING.most:
             raise self.excess("ptx-nesting", self.depth, self.starts[self.i])
 
-    def listed(self, item: Callable[[], None], close: str) -> None:
+    def parse_comma_list(self, item: Callable[[], None], close: str) -> None:
         """Items with commas between them, up to `close`."""
         if self.accept(close):
             return

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Register
 from wsemu.frontend.assemble.graph import Instruction as GraphInstruction
-from wsemu.frontend.ptx.literals import bits_of
+from wsemu.frontend.ptx.literals import literal_bits
 from wsemu.frontend.ptx.refusals import remedy
-from wsemu.frontend.ptx.short_addresses import shortened
+from wsemu.frontend.ptx.short_addresses import short_address
 from wsemu.frontend.ptx.special import SPECIALS
 from wsemu.frontend.ptx.steps import BITS, RESULT, Steps
 from wsemu.frontend.ptx.syntax import Address, Both, Instruction, Name, Not, Number, Operand, Sink, Vector
@@ -232,7 +232,7 @@ class Emitter(Steps):
                 register = self._special(operand)
             return self._as(register, type_, operand.at)
         if type(operand) is Number:
-            return self.constant(type_, bits_of(operand, BITS[type_], is_float=type_[0] == "f"))
+            return self.constant(type_, literal_bits(operand, BITS[type_], is_float=type_[0] == "f"))
         if type(operand) is Address:
             base = self.read(operand.base, "b64")
             if operand.offset:
@@ -244,7 +244,7 @@ class Emitter(Steps):
 
     def _address(self, place: Place, type_: str) -> Register:
         """Of a variable; as 32 bits it may be a short one."""
-        short = shortened(self, place) if type_ == "b32" else None
+        short = short_address(self, place) if type_ == "b32" else None
         return place.address(self) if short is None else short
 
     def elements(self, operand: Operand, length: int) -> tuple[Operand, ...]:
@@ -279,9 +279,9 @@ class Emitter(Steps):
             return register
         if have == 1 or want == 1:
             raise self.error(at, f"a {'predicate' if have == 1 else 'number'} does not go here", f"give a .{type_}")
-        return self.resized(register, want)
+        return self.resize(register, want)
 
-    def resized(self, register: Register, bits: int, sign: str = "u") -> Register:
+    def resize(self, register: Register, bits: int, sign: str = "u") -> Register:
         """A register of `bits` with the low bits of another one, extended by sign (`s`) or 0 (`u`)."""
         have = BITS[self.graph.types[register]]
         if have == bits:
@@ -382,7 +382,7 @@ class Emitter(Steps):
             operation = "mov.pred" if have == 1 else f"mov.b{have}"
         self.effect_into(operation, (register,), (found,))
 
-    def widened(self, register: Register) -> Register:
+    def sign_extend(self, register: Register) -> Register:
         """A b32 register extended by its sign to b64; done once for all accesses of a block through it."""
         wide = self._wide.get(register)
         if wide is None:
@@ -430,14 +430,14 @@ class Emitter(Steps):
         self.branch(last, following)
         self.place(following)
 
-    def unsupported(self, text: str = "") -> None:
+    def emit_unsupported(self, text: str = "") -> None:
         """This instruction ends the run as incomplete when it is reached; `text` is what is not modelled, by default
         the instruction by name."""
         assert self.instruction is not None
         name = ".".join((self.instruction.opcode, *self.instruction.modifiers))
         self._trap(text or f"`{name}`", self.instruction.at)
 
-    def unpromised(self, what: str) -> None:
+    def emit_unpromised(self, what: str) -> None:
         """This instruction is run as hardware does it, which no text promises: the launch is not verified."""
         assert self.instruction is not None
         name = ".".join((self.instruction.opcode, *self.instruction.modifiers))
@@ -456,7 +456,7 @@ class Emitter(Steps):
         self.graph.traps.append(f"{why} ({self.source.place(self.instruction.at)})")
         self.leave("trap", len(self.graph.traps) - 1)
 
-    def undefined(self, message: str, note: str, remedy: str) -> None:
+    def emit_undefined(self, message: str, note: str, remedy: str) -> None:
         """This instruction ends the run with `undefined-behavior` when it is reached."""
         self.graph.traps.append(UNDEFINED + "\n".join((message, note, remedy)))
         self.leave("trap", len(self.graph.traps) - 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.compound import COMPOUND
-from wsemu.frontend.ptx.floats import INFINITY, NAN, SIGN, flushed, is_nan, narrowed, number, widened
+from wsemu.frontend.ptx.floats import INFINITY, NAN, SIGN, flush_subnormal, is_nan, narrow_float, number, widen_float
 from wsemu.frontend.ptx.forms import PAIRS, pairwise
 from wsemu.frontend.ptx.steps import Steps
 
@@ -53,17 +53,17 @@ def _flushing(e: Steps, what: str, x: tuple[Register, ...]) -> None:
 def short(e: Steps, what: str, t: str, ftz: bool, *x: Register) -> Register:
     """An operation on f16 or bf16."""
     if ftz:
-        x = tuple([flushed(e, t, v) for v in x])
+        x = tuple([flush_subnormal(e, t, v) for v in x])
     if what == "neg":
-        return signed(e, what, t, x[0])
+        return change_sign(e, what, t, x[0])
     if what == "fma":
         result = _fma(e, t, *x)
     else:
-        result = narrowed(e, "f32", e.emit(f"{what}.f32", *[widened(e, t, v, "f32") for v in x]), t)
-    return flushed(e, t, result) if ftz else result
+        result = narrow_float(e, "f32", e.emit(f"{what}.f32", *[widen_float(e, t, v, "f32") for v in x]), t)
+    return flush_subnormal(e, t, result) if ftz else result
 
 
-def signed(e: Steps, what: str, t: str, a: Register) -> Register:
+def change_sign(e: Steps, what: str, t: str, a: Register) -> Register:
     """neg, abs: of the sign bit alone; a nan becomes the usual one."""
     bitwise, pattern = ("xor.b16", SIGN[t]) if what == "neg" else ("and.b16", SIGN[t] - 1)
     x = e.emit(bitwise, a, e.constant("b16", pattern))
@@ -74,10 +74,10 @@ def signed(e: Steps, what: str, t: str, a: Register) -> Register:
 
 def _fma(e: Steps, t: str, *x: Register) -> Register:
     if t == "bf16":
-        return narrowed(e, "f32", odd_fma(e, *[widened(e, t, v, "f32") for v in x]), t)
-    result = e.emit("fma.f64", *[widened(e, t, v, "f64") for v in x])
+        return narrow_float(e, "f32", odd_fma(e, *[widen_float(e, t, v, "f32") for v in x]), t)
+    result = e.emit("fma.f64", *[widen_float(e, t, v, "f64") for v in x])
     nan = is_nan(e, "f64", result)  # keeps its sign
-    return e.emit("selp.b16", number(e, t, NAN[t]), narrowed(e, "f64", result, t), nan)
+    return e.emit("selp.b16", number(e, t, NAN[t]), narrow_float(e, "f64", result, t), nan)
 
 
 def odd_fma(e: Steps, *x: Register) -> Register:

@@ -55,7 +55,7 @@ class _Held(NamedTuple):
     may: Bits
     must: Bits
 
-    def moved(self, to: Register, source: Register) -> _Held:
+    def move_bit(self, to: Register, source: Register) -> _Held:
         return _Held(*(bits & ~(1 << to) | (bits >> source & 1) << to for bits in self))
 
 
@@ -104,7 +104,7 @@ def mark_registers(graph: Graph) -> list[tuple[Instruction, str]]:
     wrong = {
         id(i): (i, trouble)
         for block, state in states.items()
-        for i, trouble in _of_block(found, found.blocks[block], state)
+        for i, trouble in _block_mistakes(found, found.blocks[block], state)
     }
     if not wrong:
         return []
@@ -115,7 +115,7 @@ def mark_registers(graph: Graph) -> list[tuple[Instruction, str]]:
     return marks.unclear
 
 
-def _of_block(found: _Found, block: Block, state: _State) -> Iterable[tuple[Instruction, _Wrong]]:
+def _block_mistakes(found: _Found, block: Block, state: _State) -> Iterable[tuple[Instruction, _Wrong]]:
     for i in block.instructions:
         trouble = _wrong(found, state, i)
         if trouble.touches or trouble.unfenced:
@@ -229,8 +229,8 @@ def _step(found: _Found, state: _State, instruction: Instruction) -> _State:
         flying = {key: held for key, held in flying.items() if key.age <= instruction.immediate}
     elif _is_move(instruction):
         (to,), (source,) = instruction.results, instruction.operands
-        touched = {use: _Held(bits, 0).moved(to, source).may for use, bits in touched.items()}
-        flying = {key: held.moved(to, source) for key, held in flying.items()}
+        touched = {use: _Held(bits, 0).move_bit(to, source).may for use, bits in touched.items()}
+        flying = {key: held.move_bit(to, source) for key, held in flying.items()}
     else:
         more = _bits((*instruction.operands, *instruction.results))
         touched = {use: bits | more for use, bits in touched.items()}
@@ -384,7 +384,7 @@ def _step_touched(state: _Touched, i: Instruction, targets: list[_Target], numbe
     if _is_move(i):
         to, source = i.results[0], i.operands[0]
         return {
-            key: held.moved(to, source) if targets[key[0]].sources >> to & 1 else held for key, held in state.items()
+            key: held.move_bit(to, source) if targets[key[0]].sources >> to & 1 else held for key, held in state.items()
         }
     used = _bits((*i.operands, *i.results))
     shape: Shape | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.compound import COMPOUND
-from wsemu.frontend.ptx.expand import odd_fma, signed
+from wsemu.frontend.ptx.expand import change_sign, odd_fma
 from wsemu.frontend.ptx.floats import (
     INFINITY,
     LEAST_NORMAL,
@@ -16,15 +16,15 @@ from wsemu.frontend.ptx.floats import (
     ONE,
     ROW,
     SIGN,
-    flushed,
+    clamp_negative,
+    flush_subnormal,
     is_nan,
-    narrowed,
+    narrow_float,
     number,
-    rectified,
-    saturated,
-    widened,
+    saturate,
+    widen_float,
 )
-from wsemu.frontend.ptx.forms import PAIRS, UnhandledForm, both_words, chosen, computed, pairwise, plain
+from wsemu.frontend.ptx.forms import PAIRS, UnhandledForm, both_words, lower_by_form, lower_formula, pairwise, plain
 from wsemu.frontend.ptx.steps import RESULT
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _mul(e: Emitter, t: str, r: str, a: Register, b: Register) -> Register:
     return e.emit(f"fma.{r}.{t}", a, b, number(e, t, 0 if r == "rm" else SIGN[t]))
 
 
-def _rounded(what: str) -> Formula:
+def _rounded_formula(what: str) -> Formula:
     def formula(e: Emitter, t: str, r: str, *x: Register) -> Register:
         return e.emit(f"{what}.{t}" if r == "rn" else f"{what}.{r}.{t}", *x)
 
@@ -71,9 +71,9 @@ ROUNDED: dict[str, Formula] = {
     "add": _add,
     "sub": _sub,
     "mul": _mul,
-    "fma": _rounded("fma"),
-    "div": _rounded("div"),
-    "sqrt": _rounded("sqrt"),
+    "fma": _rounded_formula("fma"),
+    "div": _rounded_formula("div"),
+    "sqrt": _rounded_formula("sqrt"),
     "rcp": _reciprocal,
 }
 COUNT = {"fma": 3, "sqrt": 1, "rcp": 1}
@@ -92,9 +92,9 @@ def single(t: str, form: Form, count: int, formula: Callable[..., Register]) -> 
         result = formula(e, *x)
         if ftz:
             result = e.emit("ftz.f32", result)
-        return saturated(e, t, result) if sat else result
+        return saturate(e, t, result) if sat else result
 
-    return computed((t,) * count, full)
+    return lower_formula((t,) * count, full)
 
 
 def half(t: str, form: Form, count: int, formula: Callable[..., Register], wide: str = "f32") -> Lower:
@@ -104,20 +104,20 @@ def half(t: str, form: Form, count: int, formula: Callable[..., Register], wide:
 
     def full(e: Emitter, *x: Register) -> Register:
         if ftz:
-            x = tuple([flushed(e, type_, v) for v in x])
-        result = formula(e, *[widened(e, type_, v, wide) for v in x])
+            x = tuple([flush_subnormal(e, type_, v) for v in x])
+        result = formula(e, *[widen_float(e, type_, v, wide) for v in x])
         if sat:
-            result = saturated(e, wide, result)
+            result = saturate(e, wide, result)
         if relu:
-            result = rectified(e, wide, result)
-        short = narrowed(e, wide, result, type_)
+            result = clamp_negative(e, wide, result)
+        short = narrow_float(e, wide, result, type_)
         if wide == "f64":  # whose nans keep their sign
             short = e.emit("selp.b16", number(e, type_, NAN[type_]), short, is_nan(e, wide, result))
-        return flushed(e, type_, short) if ftz else short
+        return flush_subnormal(e, type_, short) if ftz else short
 
     if t in PAIRS:
-        return computed(("b32",) * count, pairwise(full))
-    return computed(("b16",) * count, full)
+        return lower_formula(("b32",) * count, pairwise(full))
+    return lower_formula(("b16",) * count, full)
 
 
 _CONTRACTED = frozenset({"add", "sub", "mul"})
@@ -130,13 +130,13 @@ def _contractible(what: str, form: Form) -> Lower:
     type_ = PAIRS.get(t, t)
     wide = "f64" if t == "f64" else "f32"
 
-    def limited(e: Emitter, x: Register) -> Register:
-        return narrowed(e, wide, saturated(e, wide, widened(e, type_, x, wide)), type_)
+    def saturate_result(e: Emitter, x: Register) -> Register:
+        return narrow_float(e, wide, saturate(e, wide, widen_float(e, type_, x, wide)), type_)
 
     if "sat" not in form.flags:
         return plain(operation)
-    whole = pairwise(limited) if t in PAIRS else limited
-    return computed((RESULT[operation],) * 2, lambda e, a, b: whole(e, e.emit(operation, a, b)))
+    whole = pairwise(saturate_result) if t in PAIRS else saturate_result
+    return lower_formula((RESULT[operation],) * 2, lambda e, a, b: whole(e, e.emit(operation, a, b)))
 
 
 def rounded_form(what: str) -> Callable[[Form], Lower]:
@@ -180,7 +180,7 @@ def _words_form(what: str, form: Form, count: int) -> Lower:
         result = formula(e, "f32", form.rounding, *values)
         return e.emit("ftz.f32", result) if ftz else result
 
-    return computed(("b64",) * count, both_words(one))
+    return lower_formula(("b64",) * count, both_words(one))
 
 
 # -- approximations --------------------------------------------------------------------------------------------------
@@ -203,10 +203,10 @@ def _gross(operation: str) -> Lower:
 
     def formula(e: Emitter, a: Register) -> Register:
         upper = e.constant("b64", _UPPER)
-        x = flushed(e, "f64", e.emit("and.b64", a, upper))
-        return flushed(e, "f64", e.emit("and.b64", e.emit(f"{operation}.f64", x), upper))
+        x = flush_subnormal(e, "f64", e.emit("and.b64", a, upper))
+        return flush_subnormal(e, "f64", e.emit("and.b64", e.emit(f"{operation}.f64", x), upper))
 
-    return computed(("f64",), formula)
+    return lower_formula(("f64",), formula)
 
 
 def approximate_form(what: str) -> Callable[[Form], Lower]:
@@ -242,7 +242,7 @@ def quotient_form(form: Form) -> Lower:
     """div.approx, div.full"""
     if form.only("approx", "full", "ftz").type != "f32" or form.rounding:
         raise UnhandledForm
-    approx = form.one_of("approx", "full") == "approx"
+    approx = form.find_flag("approx", "full") == "approx"
     return single("f32", form, 2, _fast_quotient if approx else lambda e, a, b: e.emit("div.f32", a, b))
 
 
@@ -261,9 +261,9 @@ def sign_form(what: str) -> Callable[[Form], Lower]:
         type_, ftz = PAIRS.get(t, t), bool(form.flags)
 
         def formula(e: Emitter, a: Register) -> Register:
-            return signed(e, what, type_, flushed(e, type_, a) if ftz else a)
+            return change_sign(e, what, type_, flush_subnormal(e, type_, a) if ftz else a)
 
-        return computed(("b32",), pairwise(formula)) if t in PAIRS else computed(("b16",), formula)
+        return lower_formula(("b32",), pairwise(formula)) if t in PAIRS else lower_formula(("b16",), formula)
 
     return choose
 
@@ -300,17 +300,17 @@ def extreme_form(what: str) -> Callable[[Form], Lower]:
         wide, ftz = "f64" if type_ == "f64" else "f32", "ftz" in form.flags
 
         def formula(e: Emitter, *x: Register) -> Register:
-            a, b = (flushed(e, type_, v) if ftz else v for v in x)
-            larger = _extreme(e, what, wide, form, widened(e, type_, a, wide), widened(e, type_, b, wide))
-            result = narrowed(e, wide, larger, type_)
+            a, b = (flush_subnormal(e, type_, v) if ftz else v for v in x)
+            larger = _extreme(e, what, wide, form, widen_float(e, type_, a, wide), widen_float(e, type_, b, wide))
+            result = narrow_float(e, wide, larger, type_)
             return _xorsign(e, type_, result, a, b) if "xorsign" in form.flags else result
 
         row = "b32" if t in PAIRS else ROW[type_]
         whole = pairwise(formula) if t in PAIRS else formula
-        pair = two or computed((row if type_ != "f32" else "f32",) * 2, whole)
+        pair = two or lower_formula((row if type_ != "f32" else "f32",) * 2, whole)
         if t != "f32":
             return pair
-        three = computed(("f32",) * 3, lambda e, a, b, c: formula(e, formula(e, a, b), c))
+        three = lower_formula(("f32",) * 3, lambda e, a, b, c: formula(e, formula(e, a, b), c))
         return lambda e, operands: (three if len(operands) == 4 else pair)(e, operands)
 
     return choose
@@ -322,7 +322,7 @@ def copysign_form(form: Form) -> Lower:
     operation = f"copysign.{t}"
     if t not in ("f32", "f64"):
         raise UnhandledForm
-    return computed((t, t), lambda e, a, b: e.emit(operation, b, a))
+    return lower_formula((t, t), lambda e, a, b: e.emit(operation, b, a))
 
 
 def _class(e: Emitter, what: str, t: str, a: Register) -> Register:
@@ -343,14 +343,14 @@ def _class(e: Emitter, what: str, t: str, a: Register) -> Register:
 
 def class_form(form: Form) -> Lower:
     classes = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
-    t, what = form.only(*classes).type, form.one_of(*classes)
+    t, what = form.only(*classes).type, form.find_flag(*classes)
     if t not in ("f32", "f64"):
         raise UnhandledForm
-    return computed((t,), lambda e, a: _class(e, what, t, a))
+    return lower_formula((t,), lambda e, a: _class(e, what, t, a))
 
 
 HANDLERS: dict[str, Handler] = {
-    name: chosen(choose)
+    name: lower_by_form(choose)
     for name, choose in {
         "fma": rounded_form("fma"),
         "sqrt": either(rounded_form("sqrt"), approximate_form("sqrt")),

@@ -26,7 +26,7 @@ def number(e: Steps, t: str, pattern: int) -> Register:
     return e.constant(ROW[t], pattern)
 
 
-def flushed(e: Steps, t: str, x: Register) -> Register:
+def flush_subnormal(e: Steps, t: str, x: Register) -> Register:
     """x, or zero of its sign if it is subnormal."""
     if t == "f32":
         return e.emit("ftz.f32", x)
@@ -41,18 +41,18 @@ def is_nan(e: Steps, t: str, x: Register) -> Register:
     return e.emit(f"setp.neu.{t}", x, x)
 
 
-def saturated(e: Steps, t: str, x: Register) -> Register:
+def saturate(e: Steps, t: str, x: Register) -> Register:
     """x within 0..1; a nan becomes +0 (`.sat`).  t is f32 or f64."""
     return e.emit(f"min.{t}", e.emit(f"max.{t}", x, number(e, t, 0)), number(e, t, ONE[t]))
 
 
-def rectified(e: Steps, t: str, x: Register) -> Register:
+def clamp_negative(e: Steps, t: str, x: Register) -> Register:
     """x, or +0 where it is negative; a nan stays (`.relu`).  t is f32 or f64."""
     return e.emit(f"selp.{ROW[t]}", x, e.emit(f"max.{t}", x, number(e, t, 0)), is_nan(e, t, x))
 
 
 # -- wide and narrow -------------------------------------------------------------------------------------------------
-def widened(e: Steps, t: str, x: Register, to: str) -> Register:
+def widen_float(e: Steps, t: str, x: Register, to: str) -> Register:
     """A number of type t as f32 or f64, exactly."""
     if t == to:
         return x
@@ -61,7 +61,7 @@ def widened(e: Steps, t: str, x: Register, to: str) -> Register:
     return x if t == to else e.emit(f"cvt.{to}.{t}", x)
 
 
-def narrowed(e: Steps, t: str, x: Register, to: str, rounding: str = "rn") -> Register:
+def narrow_float(e: Steps, t: str, x: Register, to: str, rounding: str = "rn") -> Register:
     """A number of type t (f32, f64) as `to`, which is no wider."""
     if t == to:
         return x
@@ -71,23 +71,23 @@ def narrowed(e: Steps, t: str, x: Register, to: str, rounding: str = "rn") -> Re
         cut = e.emit("shr.u32", e.emit("cvt.f32.f64", x), e.constant("b32", 16))  # a nan keeps what it can
         return _brain_float(e, odd_single(e, x), rounding, e.emit("cvt.b16.s32", cut))
     nearest = e.emit(f"cvt.{to}.{t}", x)
-    return nearest if rounding == "rn" else directed(e, t, x, to, nearest, rounding)
+    return nearest if rounding == "rn" else round_directed(e, t, x, to, nearest, rounding)
 
 
 def odd_single(e: Steps, x: Register) -> Register:
     """An f64 as f32, rounded to odd (toward zero, and the last bit set if anything was lost); a second rounding to
     bf16 then gives what one would."""
-    down = directed(e, "f64", x, "f32", e.emit("cvt.f32.f64", x), "rz")
+    down = round_directed(e, "f64", x, "f32", e.emit("cvt.f32.f64", x), "rz")
     inexact = e.emit("setp.ne.f64", e.emit("cvt.f64.f32", down), x)
     return e.emit("or.b32", down, e.emit("selp.b32", e.constant("b32", 1), e.constant("b32", 0), inexact))
 
 
-def directed(e: Steps, t: str, x: Register, to: str, nearest: Register, rounding: str) -> Register:
+def round_directed(e: Steps, t: str, x: Register, to: str, nearest: Register, rounding: str) -> Register:
     """`nearest`, which is x of type t rounded to nearest in `to`, moved to its neighbour where rz, rm or rp say so.
 
     The neighbour has the next bit pattern: one up is away from zero.
     """
-    back, row, minus = widened(e, to, nearest, t), ROW[to], e.constant(ROW[to], -1)
+    back, row, minus = widen_float(e, to, nearest, t), ROW[to], e.constant(ROW[to], -1)
     if rounding == "rz":
         beyond = e.emit(f"setp.gt.{t}", e.emit(f"abs.{t}", back), e.emit(f"abs.{t}", x))
         return e.emit(f"selp.{row}", e.emit(f"add.{row}", nearest, minus), nearest, beyond)

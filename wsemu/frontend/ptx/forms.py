@@ -68,7 +68,7 @@ class Form(NamedTuple):
             raise UnhandledForm
         return self.types[0]
 
-    def one_of(self, *flags: str) -> str:
+    def find_flag(self, *flags: str) -> str:
         """The one of `flags` that is there."""
         found = [flag for flag in self.flags if flag in flags]
         if len(found) != 1:
@@ -77,7 +77,7 @@ class Form(NamedTuple):
 
 
 @functools.cache
-def form_of(modifiers: tuple[str, ...]) -> Form:
+def parse_form(modifiers: tuple[str, ...]) -> Form:
     """Sort modifiers; UnhandledForm for two roundings."""
     types = tuple(m for m in modifiers if m in BITS)
     roundings = [m for m in modifiers if m in ROUNDINGS]
@@ -87,7 +87,7 @@ def form_of(modifiers: tuple[str, ...]) -> Form:
     return Form(types, roundings[0] if roundings else "", flags)
 
 
-def picked(flags: tuple[str, ...], *groups: frozenset[str]) -> tuple[str, ...]:
+def pick_flags(flags: tuple[str, ...], *groups: frozenset[str]) -> tuple[str, ...]:
     """Of each group the flag that is there, "" where none is; UnhandledForm for two of a group, and for one of none."""
     found = [[flag for flag in flags if flag in group] for group in groups]
     if sum(map(len, found)) != len(flags) or any(len(some) > 1 for some in found):
@@ -95,20 +95,20 @@ def picked(flags: tuple[str, ...], *groups: frozenset[str]) -> tuple[str, ...]:
     return tuple([some[0] if some else "" for some in found])
 
 
-def chosen(choose: Callable[[Form], Lower]) -> Handler:
+def lower_by_form(choose: Callable[[Form], Lower]) -> Handler:
     """A handler that lowers by what `choose` says of the form; a form that it does not know is not modelled."""
 
     @functools.cache
     def lowering(modifiers: tuple[str, ...]) -> Lower | None:
         try:
-            return choose(form_of(modifiers))
+            return choose(parse_form(modifiers))
         except (UnhandledForm, KeyError, ValueError):
             return None
 
     def handler(e: Emitter, instruction: Instruction) -> None:
         lower = lowering(instruction.modifiers)
         if lower is None:
-            e.unsupported()
+            e.emit_unsupported()
         else:
             lower(e, instruction.operands)
 
@@ -130,7 +130,7 @@ def plain(operation: str) -> Lower:
     return lower
 
 
-def computed(types: tuple[str, ...], formula: Callable[..., Register]) -> Lower:
+def lower_formula(types: tuple[str, ...], formula: Callable[..., Register]) -> Lower:
     """An instruction whose result is `formula(e, *registers)`, its sources read as `types`."""
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
@@ -146,7 +146,7 @@ def halves(e: Steps, pair: Register) -> tuple[Register, Register]:
     return e.emit("cvt.b16.s32", pair), e.emit("cvt.b16.s32", e.emit("shr.u32", pair, e.constant("b32", 16)))
 
 
-def joined(e: Steps, low: Register, high: Register) -> Register:
+def join_halves(e: Steps, low: Register, high: Register) -> Register:
     """Two b16 registers as one of 32 bits."""
     upper = e.emit("shl.b32", e.emit("cvt.b32.u16", high), e.constant("b32", 16))
     return e.emit("or.b32", e.emit("cvt.b32.u16", low), upper)
@@ -170,6 +170,6 @@ def pairwise(formula: Callable[..., Register]) -> Callable[..., Register]:
 
     def both(e: Steps, *pairs: Register) -> Register:
         split = [halves(e, pair) for pair in pairs]
-        return joined(e, formula(e, *(low for low, _ in split)), formula(e, *(high for _, high in split)))
+        return join_halves(e, formula(e, *(low for low, _ in split)), formula(e, *(high for _, high in split)))
 
     return both

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.matrix import SHAPE_OF, SHARED, members, multiply_tiles, read_all, targets
-from wsemu.frontend.ptx.memory import address_of, misaligned, space_bits, undefined_where
+from wsemu.frontend.ptx.memory import emit_misaligned_test, lower_address, space_bits, undefined_where
 from wsemu.frontend.ptx.syntax import Number, Sink
 from wsemu.model.isa import SIZE
 
@@ -58,7 +58,7 @@ class _Shape:
         return {"a": a * self.down, "b": b * self.across, "c": c * self.down * self.across}[matrix]
 
 
-def _shape_for(shape: str, matrix: str, type_: str) -> _Shape:
+def _find_shape(shape: str, matrix: str, type_: str) -> _Shape:
     """A shape with this type of `matrix`, as a load or store names it."""
     if matrix in "ab":
         accumulator = {"f64": "f64"}.get(type_, "f32" if type_ in ("f16", "bf16", "tf32") else "s32")
@@ -92,9 +92,9 @@ class _Elements:
         self.group = e.emit("cvt.b64.u32", e.emit("shr.u32", lane, e.constant("b32", 2)))
         self.quarter = e.emit("cvt.b64.u32", e.emit("and.b32", lane, e.constant("b32", 3)))
         element = 1 if part.a == "b1" and matrix != "c" else self.bits
-        self.stride = self._scaled(e.emit("cvt.b64.u32", stride), element)
+        self.stride = self._scale_to_bits(e.emit("cvt.b64.u32", stride), element)
 
-    def _scaled(self, value: Register, bits: int) -> Register:
+    def _scale_to_bits(self, value: Register, bits: int) -> Register:
         """Elements of so many bits, in bits."""
         return self.e.emit("mul.b64", value, self.e.constant("b64", bits))
 
@@ -105,7 +105,7 @@ class _Elements:
         second = self._line(self.quarter, *of_t)
         lines, inner = (first, second) if g_is_row == self.along_rows else (second, first)
         bits = e.emit("mul.b64", lines, self.stride)
-        bits = e.emit("add.b64", bits, self._scaled(inner, self.bits))
+        bits = e.emit("add.b64", bits, self._scale_to_bits(inner, self.bits))
         return e.emit("add.b64", self.base, e.emit("shr.u64", bits, e.constant("b64", 3)))
 
     def _line(self, value: Register, times: int, plus: int) -> Register:
@@ -164,7 +164,7 @@ def _load(e: Emitter, instruction: Instruction) -> None:
     """wmma.load.{a,b,c}.sync.aligned.layout.shape{.space}.type r, [p]{, stride}"""
     match instruction.modifiers:
         case ("load", ("a" | "b" | "c") as matrix, "sync", "aligned", ("row" | "col") as layout, shape, *space, type_):
-            found = _shape_for(shape, matrix, type_)
+            found = _find_shape(shape, matrix, type_)
         case _:
             raise UnhandledForm
     destination, source, *given = instruction.operands
@@ -193,7 +193,7 @@ def _base(e: Emitter, operand: Operand, space: list[str], bytes_: int) -> Regist
     """Address of a matrix, whose fragments have so many bytes."""
     if len(space) > 1 or (space and space[0] not in ("global", *SHARED)):
         raise UnhandledForm
-    base, offset, _ = address_of(e, operand, "shared" if space and space[0] in SHARED else "".join(space))
+    base, offset, _ = lower_address(e, operand, "shared" if space and space[0] in SHARED else "".join(space))
     base = e.emit("add.b64", base, e.constant("b64", offset)) if offset else base
     (same,) = e.effect("alike.b64", (base, members(e)), ("p",))
     undefined_where(
@@ -205,7 +205,7 @@ def _base(e: Emitter, operand: Operand, space: list[str], bytes_: int) -> Regist
     )
     undefined_where(
         e,
-        misaligned(e, base, bytes_),
+        emit_misaligned_test(e, base, bytes_),
         f"`wmma` of a matrix at no multiple of {bytes_} bytes, the size of a lane's fragment",
         "PTX: the matrix starts at a multiple of the size of a fragment; otherwise the behavior is undefined",
         f"align the matrix to {bytes_} bytes",
@@ -231,7 +231,7 @@ def _store(e: Emitter, instruction: Instruction) -> None:
     """wmma.store.d.sync.aligned.layout.shape{.space}.type [p], r{, stride}"""
     match instruction.modifiers:
         case ("store", "d", "sync", "aligned", ("row" | "col") as layout, shape, *space, type_):
-            found = _shape_for(shape, "c", type_)
+            found = _find_shape(shape, "c", type_)
         case _:
             raise UnhandledForm
     destination, source, *given = instruction.operands

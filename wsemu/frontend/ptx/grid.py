@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx.provenance import followed
+from wsemu.frontend.ptx.provenance import propagate_provenance
 from wsemu.model.isa import AS_LOAD, OPERATIONS
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def mark_grid_barriers(graph: Graph, workspace: Iterable[Register]) -> str:
     """Make arrives and waits of what goes to the grid's workspace; returns what else goes there, or nothing."""
-    held = followed(graph, dict.fromkeys(workspace, 1))
+    held = propagate_provenance(graph, dict.fromkeys(workspace, 1))
     unknown = ""
     for block in graph.blocks:
         for instruction in block.instructions:

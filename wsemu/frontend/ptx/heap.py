@@ -99,9 +99,9 @@ class _Steps:
         e = self.e
         place = e.emit("add.b64", table, self.with_number("mul.b64", index, bits // 8))
         (value,) = e.effect(f"ld.b{bits}", (place,), (f"b{bits}",), auxiliary=BY_TEXTURE, array=self._name(table))
-        return e.resized(value, 64)
+        return e.resize(value, 64)
 
-    def known(self, what: int) -> Register:
+    def load_info(self, what: int) -> Register:
         """A word of `info`."""
         (value,) = self.e.effect("ld.b64", (self.heap.info,), ("b64",), 8 * what, auxiliary=BY_TEXTURE)
         return value
@@ -124,7 +124,7 @@ def _array(e: Emitter, part: str) -> Register:
 
 
 @contextlib.contextmanager
-def _in_all_lanes(e: Emitter) -> Iterator[None]:
+def _emitting_unguarded(e: Emitter) -> Iterator[None]:
     """What is emitted meanwhile has no guard."""
     kept = e.guard, e.negated
     e.guard, e.negated = TRUE, False
@@ -169,9 +169,9 @@ def _looked_up(e: Emitter, address: Register) -> _Asked:
     s = _Steps(e)
     of_block = s.with_number("setp.eq.b64", s.with_number("shr.u64", address, SEGMENT_SHIFT), NUMBER)
     serial = s.with_number("and.b64", address, -1 << SERIAL_SHIFT)
-    of_other = e.emit("and.pred", of_block, e.emit("setp.ne.b64", serial, s.known(SERIAL)))
+    of_other = e.emit("and.pred", of_block, e.emit("setp.ne.b64", serial, s.load_info(SERIAL)))
     inside = s.with_number("and.b64", address, _INSIDE)
-    within = e.emit("and.pred", of_block, e.emit("setp.lt.u64", inside, s.known(END)))
+    within = e.emit("and.pred", of_block, e.emit("setp.lt.u64", inside, s.load_info(END)))
     unit = e.emit("selp.b64", s.with_number("shr.u64", inside, _UNIT_SHIFT), s.number(0), within)
     start = s.load(s.heap.owners, unit, 32)
     return _Asked(of_block, of_other, inside, start, s.load(s.heap.sizes, start))
@@ -187,13 +187,13 @@ def _mistaken(e: Emitter, address: Register, kind: Register) -> Register:
 _ELSEWHERE = "a block of the heap that another launch allocated: blocks end here with their launch"
 
 
-def place_of(e: Emitter, address: Register) -> Register:
+def heap_place(e: Emitter, address: Register) -> Register:
     """Where in memory the instruction at hand finds what is at an address that may be a block's."""
     s = _Steps(e)
-    with _in_all_lanes(e):
+    with _emitting_unguarded(e):
         asked = _ask(e, address)
     _stop_where(e, asked.of_other, _ELSEWHERE)
-    with _in_all_lanes(e), e.looking_up():
+    with _emitting_unguarded(e), e.looking_up():
         end = e.emit("add.b64", s.with_number("shl.b64", asked.start, _UNIT_SHIFT),
                      s.with_number("and.b64", asked.size, GONE - 1))  # fmt: skip
         behind = s.with_number("add.b64", asked.inside, _bytes(e.instruction))
@@ -227,20 +227,20 @@ def allocate(e: Emitter, results: tuple[Operand, ...], arguments: tuple[Operand,
     _stop_where(e, s.with_number("setp.eq.b64", size, 0), "`malloc` of no bytes, of which is not said what it gives,")
     thread = s.with_number("mul.b64", _thread(e), WORDS)
     used, live, most = (s.load(s.heap.threads, s.with_number("add.b64", thread, word)) for word in (USED, LIVE, MOST))
-    fits = e.emit("setp.le.u64", size, s.known(LIMIT))
+    fits = e.emit("setp.le.u64", size, s.load_info(LIMIT))
     size = e.emit("selp.b64", size, s.number(0), fits)
     live = e.emit("add.b64", live, s.with_number("and.b64", s.with_number("add.b64", size, STEP - 1), -STEP))
-    full = e.emit("setp.gt.u64", live, s.known(LIMIT))
+    full = e.emit("setp.gt.u64", live, s.load_info(LIMIT))
     _stop_where(e, full, "the heap is used up: how many blocks it holds until `malloc` gives null is not known;")
     need = s.with_number("and.b64", s.with_number("add.b64", size, 2 * UNIT - 1), -UNIT)
     need = e.emit("selp.b64", need, s.number(0), fits)
     end = e.emit("add.b64", used, need)
-    _stop_where(e, e.emit("setp.gt.u64", end, s.known(PART)), OUTGROWN)
-    begin = e.emit("add.b64", s.with_number("add.b64", e.emit("mul.b64", _thread(e), s.known(PART)), UNIT), used)
+    _stop_where(e, e.emit("setp.gt.u64", end, s.load_info(PART)), OUTGROWN)
+    begin = e.emit("add.b64", s.with_number("add.b64", e.emit("mul.b64", _thread(e), s.load_info(PART)), UNIT), used)
     _enter(e, s, begin, size, need)
     for word, value in ((USED, end), (LIVE, live), (MOST, e.emit("max.u64", most, live))):
         s.store(s.heap.threads, s.with_number("add.b64", thread, word), value)
-    begin = e.emit("or.b64", begin, s.known(SERIAL))
+    begin = e.emit("or.b64", begin, s.load_info(SERIAL))
     with e.looking_up(ALLOCATED):
         address = e.emit("selp.b64", begin, s.number(0), fits)
     for operand in results:
@@ -252,14 +252,14 @@ def allocate(e: Emitter, results: tuple[Operand, ...], arguments: tuple[Operand,
 def _enter(e: Emitter, s: _Steps, begin: Register, size: Register, need: Register) -> None:
     """A block of some bytes, which takes `need`, in the tables."""
     first = s.with_number("shr.u64", begin, _UNIT_SHIFT)
-    owner = e.resized(first, 32)
+    owner = e.resize(first, 32)
     units = s.with_number("shr.u64", need, _UNIT_SHIFT)
     s.store(s.heap.sizes, first, size)
-    for n in _counted(e, units):
+    for n in _emit_counted_loop(e, units):
         s.store(s.heap.owners, e.emit("add.b64", first, n), owner)
 
 
-def _counted(e: Emitter, count: Register) -> Iterator[Register]:
+def _emit_counted_loop(e: Emitter, count: Register) -> Iterator[Register]:
     """The code emitted for the one register that this gives runs for each number below `count`."""
     n = e.graph.new("b64")
     e.assign(n, "mov.b64", e.constant("b64", 0))
@@ -300,7 +300,7 @@ def release(e: Emitter, results: tuple[Operand, ...], arguments: tuple[Operand, 
     size = e.emit("selp.b64", asked.size, s.number(0), good)
     zero = e.constant("b32", 0)
     start = e.emit("add.b64", s.heap.bytes, asked.inside)
-    for n in _counted(e, s.with_number("shr.u64", s.with_number("add.b64", size, STEP - 1), 4)):
+    for n in _emit_counted_loop(e, s.with_number("shr.u64", s.with_number("add.b64", size, STEP - 1), 4)):
         place = e.emit("add.b64", start, s.with_number("mul.b64", n, STEP))
         e.effect("st.v4.b32", (place, zero, zero, zero, zero), auxiliary=BY_TEXTURE)
     _leave(e, s, asked, size, good)
@@ -310,9 +310,9 @@ def release(e: Emitter, results: tuple[Operand, ...], arguments: tuple[Operand, 
 
 def _leave(e: Emitter, s: _Steps, asked: _Asked, size: Register, good: Register) -> None:
     """The block is gone; what its own thread frees, that has room for others."""
-    own = e.emit("mul.b64", _thread(e), s.known(PART))
+    own = e.emit("mul.b64", _thread(e), s.load_info(PART))
     below = e.emit("sub.b64", s.with_number("sub.b64", asked.inside, UNIT), own)
-    mine = e.emit("setp.lt.u64", below, s.known(PART))
+    mine = e.emit("setp.lt.u64", below, s.load_info(PART))
     given = s.with_number("and.b64", s.with_number("add.b64", size, STEP - 1), -STEP)
     place = s.with_number("add.b64", s.with_number("mul.b64", _thread(e), WORDS), LIVE)
     live = s.load(s.heap.threads, place)
@@ -377,8 +377,8 @@ def watch(e: Emitter, instruction: Instruction) -> None:
             _watch_one(e, operand)
     elif opcode == "atom" and "cas" in modifiers:
         for register in _registers(e, sources[:1]):
-            with _in_all_lanes(e):
-                gone = _of_freed(e, _ask(e, register))
+            with _emitting_unguarded(e):
+                gone = _is_freed_address(e, _ask(e, register))
             _stop_where(e, gone, _WHY)
     elif len(sources) == 2 and (opcode == "sub" or opcode in ("setp", "set")):
         _watch_two(e, sources, equal=opcode != "sub" and _ORDERS.isdisjoint(modifiers))
@@ -415,7 +415,7 @@ def _is_for_alignment(e: Emitter, instruction: Instruction) -> bool:
 def _is_carried(e: Emitter, instruction: Instruction) -> bool:
     """Whether halves of an address only go to other lanes, and are put together again."""
     users = _users(e)
-    todo, seen = list(_named(instruction.operands[0])), set[str]()
+    todo, seen = list(_operand_names(instruction.operands[0])), set[str]()
     while todo:
         name = todo.pop()
         if name in seen:
@@ -423,11 +423,11 @@ def _is_carried(e: Emitter, instruction: Instruction) -> bool:
         seen.add(name)
         for user in users.get(name, ()):
             packs = user.opcode == "mov" and isinstance(user.operands[1], Vector)
-            given = [*_named(user.operands[1])] if user.opcode in ("mov", "shfl") else []
-            if name not in given or any(name in _named(operand) for operand in user.operands[2:]):
+            given = [*_operand_names(user.operands[1])] if user.opcode in ("mov", "shfl") else []
+            if name not in given or any(name in _operand_names(operand) for operand in user.operands[2:]):
                 return False
             if not packs:
-                todo += list(_named(user.operands[0]))[:1]
+                todo += list(_operand_names(user.operands[0]))[:1]
     return True
 
 
@@ -438,7 +438,7 @@ def _users(e: Emitter) -> dict[str, list[Instruction]]:
     for user in _instructions(body.statements if body else ()):
         made = bool(user.operands) and isinstance(user.operands[0], Name | Vector | Both) and user.opcode != "brx"
         for operand in user.operands[made:]:
-            for name in _named(operand):
+            for name in _operand_names(operand):
                 users.setdefault(name, []).append(user)
     return users
 
@@ -451,17 +451,17 @@ def _instructions(statements: Iterable[Statement]) -> Iterator[Instruction]:
             yield from _instructions(statement.statements)
 
 
-def _named(operand: Operand) -> Iterator[str]:
+def _operand_names(operand: Operand) -> Iterator[str]:
     """The names in an operand."""
     if isinstance(operand, Name):
         yield operand.text
     elif isinstance(operand, Address):
-        yield from _named(operand.base)
+        yield from _operand_names(operand.base)
     elif isinstance(operand, Both):
-        yield from _named(operand.first)
+        yield from _operand_names(operand.first)
     elif isinstance(operand, Vector):
         for item in operand.items:
-            yield from _named(item)
+            yield from _operand_names(item)
 
 
 def _registers(e: Emitter, operands: list[Name]) -> list[Register]:
@@ -481,7 +481,7 @@ def _watch_one(e: Emitter, operand: Name) -> None:
         _stop_where(e, watched, _WHY)
 
 
-def _of_freed(e: Emitter, asked: _Asked) -> Register:
+def _is_freed_address(e: Emitter, asked: _Asked) -> Register:
     """Whether an address is that of a block that was freed, which a block after that may have again."""
     return e.emit("and.pred", asked.of_block, e.emit("setp.ge.u64", asked.size, e.constant("b64", GONE)))
 
@@ -490,10 +490,12 @@ def _watch_two(e: Emitter, operands: list[Name], *, equal: bool) -> None:
     """`equal`: it is asked only whether both are the same, which of blocks that are there everybody knows."""
     registers = _registers(e, operands)
     if len(registers) == 2:
-        with _in_all_lanes(e):
+        with _emitting_unguarded(e):
             first, second = (_ask(e, register) for register in registers)
             both = e.emit("and.pred", first.of_block, second.of_block)
             apart = e.emit("and.pred", both, e.emit("setp.ne.b64", first.start, second.start))
             if equal:
-                apart = e.emit("and.pred", apart, e.emit("or.pred", _of_freed(e, first), _of_freed(e, second)))
+                apart = e.emit(
+                    "and.pred", apart, e.emit("or.pred", _is_freed_address(e, first), _is_freed_address(e, second))
+                )
         _stop_where(e, apart, _WHY)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx.copies import constant_of
-from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
-from wsemu.frontend.ptx.memory import full_address, misaligned, segment_of, undefined_where
+from wsemu.frontend.ptx.copies import integer_constant
+from wsemu.frontend.ptx.forms import UnhandledForm, lower_by_form, pick_flags
+from wsemu.frontend.ptx.memory import emit_misaligned_test, emit_segment_number, full_address, undefined_where
 from wsemu.frontend.ptx.syntax import Name, Number
 from wsemu.model.isa import GRID_TRIGGER, GRID_WAIT, LOCAL
 
@@ -49,7 +49,7 @@ def prefetch_form(form: Form) -> Lower:
         raise UnhandledForm
     if form.flags not in _TENSORMAPS:
         levels = frozenset({"L1", "L2", "L2::evict_last", "L2::evict_normal"})
-        _, level = picked(form.flags, frozenset({"global", "local"}), levels)
+        _, level = pick_flags(form.flags, frozenset({"global", "local"}), levels)
         if not level:
             raise UnhandledForm
     return _nothing(1)
@@ -64,16 +64,16 @@ def uniform_prefetch_form(form: Form) -> Lower:
 
 def priority_form(form: Form) -> Lower:
     """applypriority{.global}.L2::evict_normal [a], 128"""
-    _, priority = picked(form.flags, _GLOBAL, frozenset({"L2::evict_normal"}))
+    _, priority = pick_flags(form.flags, _GLOBAL, frozenset({"L2::evict_normal"}))
     if form.types or not priority:
         raise UnhandledForm
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         address, size = operands
-        if constant_of(size) != _LINE:
+        if integer_constant(size) != _LINE:
             raise UnhandledForm
         if "global" not in form.flags:
-            segment = segment_of(e, full_address(e, address, ""), 0)
+            segment = emit_segment_number(e, full_address(e, address, ""), 0)
             undefined_where(
                 e,
                 e.emit("setp.le.u64", segment, e.constant("b64", LOCAL)),
@@ -83,7 +83,7 @@ def priority_form(form: Form) -> Lower:
             )
         undefined_where(
             e,
-            misaligned(e, full_address(e, address, "global" if "global" in form.flags else ""), _LINE),
+            emit_misaligned_test(e, full_address(e, address, "global" if "global" in form.flags else ""), _LINE),
             f"`applypriority` of an address that is no multiple of {_LINE}",
             "PTX: the address is aligned to 128 bytes; otherwise the behavior is undefined",
             f"round the address down to a multiple of {_LINE}",
@@ -123,7 +123,11 @@ def _check_fraction(e: Emitter, operand: Operand) -> None:
 
 def _check_sizes(e: Emitter, primary: Operand, total: Operand) -> None:
     """The primary size of a range is at most the total size."""
-    if isinstance(primary, Number) and isinstance(total, Number) and constant_of(primary) <= constant_of(total):
+    if (
+        isinstance(primary, Number)
+        and isinstance(total, Number)
+        and integer_constant(primary) <= integer_constant(total)
+    ):
         return
     undefined_where(
         e,
@@ -145,7 +149,7 @@ def policy_form(form: Form) -> Lower:
         if flags != ("L2",):
             raise UnhandledForm
     else:
-        picked(tuple([f for f in flags if f not in _PRIORITIES]), _GLOBAL if kind == "range" else frozenset())
+        pick_flags(tuple([f for f in flags if f not in _PRIORITIES]), _GLOBAL if kind == "range" else frozenset())
         _, *second = (f for f in flags if f in _PRIORITIES)
         if len(second) > 1 or not _SECOND.issuperset(second):
             raise UnhandledForm
@@ -179,32 +183,32 @@ def dependents_form(form: Form) -> Lower:
 def registers_form(form: Form) -> Lower:
     """setmaxnreg.{inc,dec}.sync.aligned.u32 number"""
     names = (frozenset({name}) for name in ("sync", "aligned"))
-    what, sync, aligned = picked(form.flags, frozenset({"inc", "dec"}), *names)
+    what, sync, aligned = pick_flags(form.flags, frozenset({"inc", "dec"}), *names)
     if form.type != "u32" or not (what and sync and aligned):
         raise UnhandledForm
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         (number,) = operands
-        e.effect(f"setmaxnreg.{what}", immediate=constant_of(number))
+        e.effect(f"setmaxnreg.{what}", immediate=integer_constant(number))
 
     return lower
 
 
 def event_form(form: Form) -> Lower:
     """pmevent{.mask} number: for a profiler"""
-    (mask,) = picked(form.flags, frozenset({"mask"}))
+    (mask,) = pick_flags(form.flags, frozenset({"mask"}))
     most = 0xFFFF if mask else 15
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         (number,) = operands
-        if not 0 <= constant_of(number) <= most:
-            raise e.error(number.at, f"`pmevent` of {constant_of(number)}", f"give a number from 0 to {most:,}")
+        if not 0 <= integer_constant(number) <= most:
+            raise e.error(number.at, f"`pmevent` of {integer_constant(number)}", f"give a number from 0 to {most:,}")
 
     return lower
 
 
 HANDLERS: dict[str, Handler] = {
-    name: chosen(choose)
+    name: lower_by_form(choose)
     for name, choose in {
         "prefetch": prefetch_form,
         "prefetchu": uniform_prefetch_form,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx.forms import BITS, Form, UnhandledForm, chosen, computed, pairwise, plain
+from wsemu.frontend.ptx.forms import BITS, Form, UnhandledForm, lower_by_form, lower_formula, pairwise, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,12 +49,12 @@ def sum_form(what: str) -> Callable[[Form], Lower]:
     def choose(form: Form) -> Lower:
         if form.type in PAIRS:
             form.only()
-            return computed(("b32", "b32"), pairwise(lambda e, a, b: e.emit(f"{what}.b16", a, b)))
+            return lower_formula(("b32", "b32"), pairwise(lambda e, a, b: e.emit(f"{what}.b16", a, b)))
         type_, n = integer_type(form.only("sat"))
         if form.flags:
             if type_ != "s32":
                 raise UnhandledForm
-            return computed(("b32", "b32"), saturated_sum(what))
+            return lower_formula(("b32", "b32"), saturated_sum(what))
         return plain(f"{what}.b{n}")
 
     return choose
@@ -62,13 +62,13 @@ def sum_form(what: str) -> Callable[[Form], Lower]:
 
 def product_form(form: Form) -> Lower:
     type_, n = integer_type(form.only("lo", "hi", "wide"))
-    part = form.one_of("lo", "hi", "wide")
+    part = form.find_flag("lo", "hi", "wide")
     return plain({"lo": f"mul.b{n}", "hi": f"mulhi.{type_}", "wide": f"mulwide.{type_}"}[part])
 
 
 def product_sum_form(form: Form) -> Lower:
     type_, n = integer_type(form.only("lo", "hi", "wide", "sat"))
-    part = form.one_of("lo", "hi", "wide")
+    part = form.find_flag("lo", "hi", "wide")
     if part != "hi":
         if "sat" in form.flags:
             raise UnhandledForm
@@ -78,8 +78,8 @@ def product_sum_form(form: Form) -> Lower:
         if type_ != "s32":
             raise UnhandledForm
         add = saturated_sum("add")
-        return computed((row,) * 3, lambda e, a, b, c: add(e, e.emit("mulhi.s32", a, b), c))
-    return computed((row,) * 3, lambda e, a, b, c: e.emit(f"add.{row}", e.emit(f"mulhi.{type_}", a, b), c))
+        return lower_formula((row,) * 3, lambda e, a, b, c: add(e, e.emit("mulhi.s32", a, b), c))
+    return lower_formula((row,) * 3, lambda e, a, b, c: e.emit(f"add.{row}", e.emit(f"mulhi.{type_}", a, b), c))
 
 
 def product_24(e: Emitter, type_: str, part: str, a: Register, b: Register) -> Register:
@@ -92,19 +92,19 @@ def product_24(e: Emitter, type_: str, part: str, a: Register, b: Register) -> R
 
 
 def product_24_form(form: Form) -> Lower:
-    type_, part = form.only("lo", "hi").type, form.one_of("lo", "hi")
+    type_, part = form.only("lo", "hi").type, form.find_flag("lo", "hi")
     if BITS[type_] != 32:
         raise UnhandledForm
-    return computed(("b32", "b32"), lambda e, a, b: product_24(e, type_, part, a, b))
+    return lower_formula(("b32", "b32"), lambda e, a, b: product_24(e, type_, part, a, b))
 
 
 def product_sum_24_form(form: Form) -> Lower:
-    type_, part = form.only("lo", "hi", "sat").type, form.one_of("lo", "hi")
+    type_, part = form.only("lo", "hi", "sat").type, form.find_flag("lo", "hi")
     saturates = "sat" in form.flags
     if BITS[type_] != 32 or (saturates and (type_, part) != ("s32", "hi")):
         raise UnhandledForm
     add = saturated_sum("add") if saturates else lambda e, x, y: e.emit("add.b32", x, y)
-    return computed(("b32",) * 3, lambda e, a, b, c: add(e, product_24(e, type_, part, a, b), c))
+    return lower_formula(("b32",) * 3, lambda e, a, b, c: add(e, product_24(e, type_, part, a, b), c))
 
 
 def difference_form(form: Form) -> Lower:
@@ -116,7 +116,7 @@ def difference_form(form: Form) -> Lower:
         distance = e.emit(f"sub.{row}", e.emit(f"max.{type_}", a, b), e.emit(f"min.{type_}", a, b))
         return e.emit(f"add.{row}", distance, c)
 
-    return computed((row,) * 3, formula)
+    return lower_formula((row,) * 3, formula)
 
 
 def typed_form(what: str) -> Callable[[Form], Lower]:
@@ -143,8 +143,8 @@ def extreme_form(what: str) -> Callable[[Form], Lower]:
             return e.emit(f"max.{type_}", r, bits(e, 0, n)) if relu else r
 
         if form.type in PAIRS:
-            return computed(("b32", "b32"), pairwise(formula))
-        return computed((f"b{n}",) * 2, formula) if relu else plain(f"{what}.{type_}")
+            return lower_formula(("b32", "b32"), pairwise(formula))
+        return lower_formula((f"b{n}",) * 2, formula) if relu else plain(f"{what}.{type_}")
 
     return choose
 
@@ -164,7 +164,7 @@ def dot_product_form(parts: int) -> Callable[[Form], Lower]:
 
     def choose(form: Form) -> Lower:
         first, second = form.only(*(("lo", "hi") if parts == 2 else ())).types
-        offset = 16 if parts == 2 and form.one_of("lo", "hi") == "hi" else 0
+        offset = 16 if parts == 2 and form.find_flag("lo", "hi") == "hi" else 0
         if {first, second} - {"u32", "s32"}:
             raise UnhandledForm
 
@@ -176,7 +176,7 @@ def dot_product_form(parts: int) -> Callable[[Form], Lower]:
                 c = e.emit("mad.b32", x, y, c)
             return c
 
-        return computed(("b32",) * 3, formula)
+        return lower_formula(("b32",) * 3, formula)
 
     return choose
 
@@ -246,7 +246,7 @@ def carried_product_form(takes: bool) -> Callable[[Form], Lower]:
     """mad.cc, madc: low or high half of the product, plus c, plus carry"""
 
     def choose(form: Form) -> Lower:
-        n, gives, part = _carried_type(form.only("lo", "hi", "cc")), "cc" in form.flags, form.one_of("lo", "hi")
+        n, gives, part = _carried_type(form.only("lo", "hi", "cc")), "cc" in form.flags, form.find_flag("lo", "hi")
         product = f"mul.b{n}" if part == "lo" else f"mulhi.{form.type}"
 
         def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
@@ -260,7 +260,7 @@ def carried_product_form(takes: bool) -> Callable[[Form], Lower]:
 
 
 HANDLERS: dict[str, Handler] = {
-    name: chosen(choose)
+    name: lower_by_form(choose)
     for name, choose in {
         "addc": carried_sum_form("add", takes=True),
         "subc": carried_sum_form("sub", takes=True),

@@ -27,7 +27,7 @@ def literal(text: str) -> tuple[int, Literal[0, 32, 64]]:
     return int(digits, 8 if octal else 10), 0
 
 
-def bits_of(number: Number, size: int, *, is_float: bool) -> int:
+def literal_bits(number: Number, size: int, *, is_float: bool) -> int:
     """The bits of a literal where `size` of them belong; floating-point numbers are rounded to that size."""
     if number.is_float_bits and number.is_float_bits != size and is_float and size >= 32:
         value = _float(number)

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx.floats import flushed, is_nan, widened
-from wsemu.frontend.ptx.forms import BITS, PAIRS, UnhandledForm, chosen, computed, halves, joined, plain
+from wsemu.frontend.ptx.floats import flush_subnormal, is_nan, widen_float
+from wsemu.frontend.ptx.forms import (
+    BITS,
+    PAIRS,
+    UnhandledForm,
+    halves,
+    join_halves,
+    lower_by_form,
+    lower_formula,
+    plain,
+)
 from wsemu.frontend.ptx.syntax import Number, split_results
 
 if TYPE_CHECKING:
@@ -30,7 +39,7 @@ def comparison(form: Form, type_: str) -> Callable[[Emitter, Register, Register]
     """What compares two registers of `type_` by the form's relation."""
     if type_ in _FLOATS:
         return _float_comparison(form, type_)
-    relation = form.one_of(*INTEGER_RELATIONS)
+    relation = form.find_flag(*INTEGER_RELATIONS)
     n, kind = BITS[type_], type_[0]
     if n not in (16, 32, 64) or kind not in "bus":
         raise UnhandledForm
@@ -46,14 +55,14 @@ def comparison(form: Form, type_: str) -> Callable[[Emitter, Register, Register]
 
 
 def _float_comparison(form: Form, type_: str) -> Callable[[Emitter, Register, Register], Register]:
-    relation, wide, ftz = form.one_of(*FLOAT_RELATIONS), _FLOATS[type_], "ftz" in form.flags
+    relation, wide, ftz = form.find_flag(*FLOAT_RELATIONS), _FLOATS[type_], "ftz" in form.flags
     if ftz and type_ == "f64":
         raise UnhandledForm
 
     def compare(e: Emitter, a: Register, b: Register) -> Register:
         if ftz:
-            a, b = flushed(e, type_, a), flushed(e, type_, b)
-        a, b = widened(e, type_, a, wide), widened(e, type_, b, wide)
+            a, b = flush_subnormal(e, type_, a), flush_subnormal(e, type_, b)
+        a, b = widen_float(e, type_, a, wide), widen_float(e, type_, b, wide)
         if relation not in ("num", "nan"):
             return e.emit(f"setp.{relation}.{wide}", a, b)
         nan = e.emit("or.pred", is_nan(e, wide, a), is_nan(e, wide, b))
@@ -136,7 +145,7 @@ def set_form(form: Form) -> Lower:
             if c is not None:
                 holds = e.emit(f"{combining}.pred", holds, c)
             results.append(e.emit(f"selp.b{n}", e.constant(f"b{n}", yes), e.constant(f"b{n}", 0), holds))
-        e.write_register(destination, joined(e, *results) if pair else results[0])
+        e.write_register(destination, join_halves(e, *results) if pair else results[0])
 
     return lower
 
@@ -164,10 +173,10 @@ def select_sign_form(form: Form) -> Lower:
 
     def formula(e: Emitter, a: Register, b: Register, c: Register) -> Register:
         if form.flags:
-            c = flushed(e, "f32", c)
+            c = flush_subnormal(e, "f32", c)
         return e.emit(f"selp.b{n}", a, b, e.emit(f"setp.ge.{type_}", c, e.constant("b32", 0)))
 
-    return computed((read, read, "f32" if type_ == "f32" else "b32"), formula)
+    return lower_formula((read, read, "f32" if type_ == "f32" else "b32"), formula)
 
 
 # -- logic -----------------------------------------------------------------------------------------------------------
@@ -193,7 +202,7 @@ def is_zero_form(form: Form) -> Lower:
         zero = e.constant(type_, 0)
         return e.emit(f"selp.{type_}", e.constant(type_, 1), zero, e.emit(f"setp.eq.{type_}", a, zero))
 
-    return computed((type_,), formula)
+    return lower_formula((type_,), formula)
 
 
 _TWO = {
@@ -211,7 +220,7 @@ _TWO = {
 """table of 4 bits, indexed by 2 b + c -> operation, and whether b, c and the result are inverted"""
 
 
-def _of_two(e: Emitter, table: int, b: Register, c: Register) -> Register:
+def _two_bit_function(e: Emitter, table: int, b: Register, c: Register) -> Register:
     """The function of two bits that has this table."""
     if table in (0, 15):
         return e.constant("b32", -(table & 1))
@@ -228,10 +237,10 @@ def _of_two(e: Emitter, table: int, b: Register, c: Register) -> Register:
 def lookup(e: Emitter, table: int, a: Register, b: Register, c: Register) -> Register:
     """lop3: the function of three bits with this table of 8 bits, indexed by 4 a + 2 b + c."""
     zero, one = table & 15, table >> 4
-    low = _of_two(e, zero, b, c)
+    low = _two_bit_function(e, zero, b, c)
     if zero == one:
         return low
-    high = _of_two(e, one, b, c)
+    high = _two_bit_function(e, one, b, c)
     if zero == 0:
         return e.emit("and.b32", a, high)
     return e.emit("xor.b32", low, e.emit("and.b32", a, e.emit("xor.b32", low, high)))
@@ -261,7 +270,7 @@ def lookup_form(form: Form) -> Lower:
 
 
 HANDLERS: dict[str, Handler] = {
-    name: chosen(choose)
+    name: lower_by_form(choose)
     for name, choose in {
         "setp": predicate_form,
         "set": set_form,

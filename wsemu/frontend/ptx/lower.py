@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.assemble.encode import assemble
 from wsemu.frontend.assemble.graph import Graph
 from wsemu.frontend.ptx.availability import version_problem
-from wsemu.frontend.ptx.body import check_size, named, walk
+from wsemu.frontend.ptx.body import check_size, find_place, walk
 from wsemu.frontend.ptx.confine import confine
 from wsemu.frontend.ptx.emit import Emitter, Frame, Place
 from wsemu.frontend.ptx.ends import part_ends
@@ -66,7 +66,7 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind], *, blocks: bool =
     e = Emitter(graph, module, HANDLERS, reached)
     e.clusters = _clusters(function)
     graph.registers = _registers(function)
-    graph.unmodelled += [f"{what} is not modelled ({place})" for what, place in _refused(reached)]
+    graph.unmodelled += [f"{what} is not modelled ({place})" for what, place in _unsupported_parts(reached)]
     name_modules(e)
     e.names[0] = e.scopes[module.source.path]
     names: dict[str, Register | Place] = {
@@ -117,7 +117,7 @@ def name_modules(e: Emitter) -> None:
         used = e.reached.names[path]
         with e.within(module):
             for name in (*module.file.functions, *module.file.variables):
-                if name in used and (place := named(e, name)) is not None:
+                if name in used and (place := find_place(e, name)) is not None:
                     scope[name] = place
 
 
@@ -164,7 +164,7 @@ def _registers(function: Function) -> int:
     return min(_MOST, *(-(-limit // _UNIT) * _UNIT for limit in limits)) if limits else 0
 
 
-def _refused(reached: Reached) -> Iterator[tuple[str, str]]:
+def _unsupported_parts(reached: Reached) -> Iterator[tuple[str, str]]:
     """What is not modelled of a kernel as a whole, and where it stands."""
     module, kernel = reached.functions[0]
     directive = kernel.directives.get("blocksareclusters")

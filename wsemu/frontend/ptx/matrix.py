@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.graph import TRUE
-from wsemu.frontend.ptx.forms import UnhandledForm, picked
-from wsemu.frontend.ptx.memory import address_of, refuse_unless_shared, space_bits
+from wsemu.frontend.ptx.forms import UnhandledForm, pick_flags
+from wsemu.frontend.ptx.memory import lower_address, refuse_unless_shared, space_bits
 from wsemu.model.matrix import (
     MMA,
     SATURATES,
@@ -91,12 +91,12 @@ def multiply_tiles(
 _NUMBERS = {"x1": 1, "x2": 2, "x4": 4}
 
 
-def _rows_of(modifiers: tuple[str, ...]) -> tuple[int, str, str]:
+def _parse_matrix_shape(modifiers: tuple[str, ...]) -> tuple[int, str, str]:
     """(matrices, `.trans` or nothing, state space) of sync.aligned.m8n8.x4{.trans}{.shared}.b16, in which ptxas takes
     the shape behind the number, too."""
     if modifiers[:2] != ("sync", "aligned"):
         raise UnhandledForm
-    shape, number, trans, space, type_ = picked(
+    shape, number, trans, space, type_ = pick_flags(
         modifiers[2:], frozenset({"m8n8"}), frozenset(_NUMBERS), frozenset({"trans"}), frozenset(SHARED),
         frozenset({"b16"}),
     )  # fmt: skip
@@ -126,9 +126,9 @@ class _Lanes:
 
 def load_matrix(e: Emitter, instruction: Instruction) -> None:
     """ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 r, [row]"""
-    count, trans, space = _rows_of(instruction.modifiers)
+    count, trans, space = _parse_matrix_shape(instruction.modifiers)
     destination, source = instruction.operands
-    address, offset, array = address_of(e, source, space)
+    address, offset, array = lower_address(e, source, space)
     with _Lanes(e, count):
         refuse_unless_shared(e, instruction, address, offset)
         own = space_bits(e, SHARED)
@@ -140,9 +140,9 @@ def load_matrix(e: Emitter, instruction: Instruction) -> None:
 
 def store_matrix(e: Emitter, instruction: Instruction) -> None:
     """stmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 [row], r"""
-    count, trans, space = _rows_of(instruction.modifiers)
+    count, trans, space = _parse_matrix_shape(instruction.modifiers)
     destination, source = instruction.operands
-    address, offset, array = address_of(e, destination, space)
+    address, offset, array = lower_address(e, destination, space)
     name = f"collect.x{count}{trans}"
     values = read_all(e, source, count, "b32")
     rows = e.effect(name, (*values, members(e)), ("b32",) * move_counts(name)[0])

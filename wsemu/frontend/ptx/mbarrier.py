@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx.forms import UnhandledForm, chosen, picked
-from wsemu.frontend.ptx.memory import address_of
+from wsemu.frontend.ptx.forms import UnhandledForm, lower_by_form, pick_flags
+from wsemu.frontend.ptx.memory import lower_address
 from wsemu.frontend.ptx.syntax import Address, Name, Sink
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import DROP, EXPECT, NARROW, NO_COMPLETE, NOINC, RELAXED, REMOTE, TRY, WAIT_RELAXED
@@ -43,7 +43,7 @@ class _Place(NamedTuple):
 
 
 def _place(e: Emitter, operand: Operand, space: str) -> _Place:
-    return _Place(*address_of(e, operand, "shared" if space else ""))
+    return _Place(*lower_address(e, operand, "shared" if space else ""))
 
 
 def _effect(
@@ -52,9 +52,9 @@ def _effect(
     e.effect_into(operation, (place.base, *values), results, place.offset, aux, place.array, _ELEMENT)
 
 
-def _ordered(flags: Flags, what: frozenset[str], orders: frozenset[str], spaces: frozenset[str]) -> Flags:
+def _parse_memory_order(flags: Flags, what: frozenset[str], orders: frozenset[str], spaces: frozenset[str]) -> Flags:
     """(what, order, scope, space) of an operation; an order stands with its scope or not at all."""
-    extra, order, scope, space = picked(flags, what, orders, SCOPES, spaces)
+    extra, order, scope, space = pick_flags(flags, what, orders, SCOPES, spaces)
     if bool(order) != bool(scope):
         raise UnhandledForm
     return extra, order, scope, space
@@ -63,7 +63,7 @@ def _ordered(flags: Flags, what: frozenset[str], orders: frozenset[str], spaces:
 # -- life ------------------------------------------------------------------------------------------------------------
 def _init(flags: Flags) -> Lower:
     """mbarrier.init{.shared}.b64 [bar], count"""
-    (space,) = picked(flags, OWN)
+    (space,) = pick_flags(flags, OWN)
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         address, count = operands
@@ -74,7 +74,7 @@ def _init(flags: Flags) -> Lower:
 
 def _inval(flags: Flags) -> Lower:
     """mbarrier.inval{.shared}.b64 [bar]"""
-    (space,) = picked(flags, OWN)
+    (space,) = pick_flags(flags, OWN)
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         (address,) = operands
@@ -92,7 +92,7 @@ def _arrive(drop: int) -> Callable[[Flags], Lower]:
     """mbarrier.arrive{_drop}{.expect_tx,.noComplete}{.sem.scope}{.space}.b64 state, [bar]{, count}"""
 
     def choose(flags: Flags) -> Lower:
-        extra, order, scope, space = _ordered(flags, frozenset(_ARRIVALS), _RELEASES, ANY)
+        extra, order, scope, space = _parse_memory_order(flags, frozenset(_ARRIVALS), _RELEASES, ANY)
         if extra == "noComplete" and (order == "relaxed" or scope == "cluster" or space == "shared::cluster"):
             raise UnhandledForm
         aux = _ARRIVALS[extra] | drop | RELAXED * (order == "relaxed") | NARROW * (scope == "cta")
@@ -120,7 +120,7 @@ def _bytes(operation: str) -> Callable[[Flags], Lower]:
     """mbarrier.expect_tx, mbarrier.complete_tx{.relaxed.scope}{.space}.b64 [bar], bytes"""
 
     def choose(flags: Flags) -> Lower:
-        *_, space = _ordered(flags, frozenset(), frozenset({"relaxed"}), ANY)
+        *_, space = _parse_memory_order(flags, frozenset(), frozenset({"relaxed"}), ANY)
 
         def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
             address, size = operands
@@ -134,7 +134,7 @@ def _bytes(operation: str) -> Callable[[Flags], Lower]:
 def copies_arrive(flags: Flags) -> Lower:
     """cp.async.mbarrier.arrive{.noinc}{.shared}.b64 [bar]; a register of 32 bits is an address in shared memory, also
     where no space is named: so ptxas has it, and the headers of CUDA."""
-    noinc, space = picked(flags, frozenset({"noinc"}), OWN)
+    noinc, space = pick_flags(flags, frozenset({"noinc"}), OWN)
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         (address,) = operands
@@ -158,7 +158,9 @@ def _wait(tries: int) -> Callable[[Flags], Lower]:
     changes no answer that anything may rest on."""
 
     def choose(flags: Flags) -> Lower:
-        parity, order, scope, space = _ordered(flags, frozenset({"parity"}), frozenset({"acquire", "relaxed"}), OWN)
+        parity, order, scope, space = _parse_memory_order(
+            flags, frozenset({"parity"}), frozenset({"acquire", "relaxed"}), OWN
+        )
         operation, type_ = ("mbarrier.wait.parity", "b32") if parity else ("mbarrier.wait", "b64")
         aux = tries | WAIT_RELAXED * (order == "relaxed") | NARROW * (scope == "cta")
 
@@ -180,7 +182,7 @@ def _wait(tries: int) -> Callable[[Flags], Lower]:
 
 def _pending(flags: Flags) -> Lower:
     """mbarrier.pending_count.b64 count, state"""
-    picked(flags)
+    pick_flags(flags)
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         count, state = operands
@@ -211,4 +213,4 @@ def mbarrier_form(form: Form) -> Lower:
     return _CHOICES[what](tuple(flags))
 
 
-HANDLERS: dict[str, Handler] = {"mbarrier": chosen(mbarrier_form)}
+HANDLERS: dict[str, Handler] = {"mbarrier": lower_by_form(mbarrier_form)}

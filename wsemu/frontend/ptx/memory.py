@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.graph import TRUE, Register
 from wsemu.frontend.ptx.emit import Emitter
-from wsemu.frontend.ptx.forms import UnhandledForm, picked
-from wsemu.frontend.ptx.heap import place_of
-from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
+from wsemu.frontend.ptx.forms import UnhandledForm, pick_flags
+from wsemu.frontend.ptx.heap import heap_place
+from wsemu.frontend.ptx.module import TYPE_BYTES, variable_size
 from wsemu.frontend.ptx.short_addresses import SPACES as SMALL
-from wsemu.frontend.ptx.short_addresses import extended
+from wsemu.frontend.ptx.short_addresses import extend_address
 from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand
 from wsemu.frontend.ptx.variables import WINDOW, CallParameter, EntryParameter, FramePlace, LocalPlace
 from wsemu.model.grid import FARTHEST
@@ -94,7 +94,7 @@ def element_name(type_: str) -> str:
     return _ELEMENTS[type_[0]] + str(8 * TYPE_BYTES[type_])
 
 
-def space_of(instruction: Instruction) -> str:
+def state_space(instruction: Instruction) -> str:
     """The state space of an access: shared, global, local, const, param or "" for a generic address."""
     return next((SPACES[m] for m in instruction.modifiers if m in SPACES), "")
 
@@ -121,26 +121,26 @@ def space_bits(e: Emitter, modifiers: Iterable[str]) -> int:
     return own | (FORBIDDEN[SPACES[names[0]]] << FORBIDS_SHIFT if names else 0)
 
 
-def scope_of(instruction: Instruction) -> int:
+def access_scope(instruction: Instruction) -> int:
     """The scope of a strong access, as the bytecode has it: none is written for one that is wide enough."""
     return next((_NARROW[m] for m in instruction.modifiers if m in _NARROW), 0)
 
 
 def strong_bits(e: Emitter, instruction: Instruction) -> int:
     """What a strong access says of whom it goes to."""
-    return space_bits(e, instruction.modifiers) | scope_of(instruction)
+    return space_bits(e, instruction.modifiers) | access_scope(instruction)
 
 
-def address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
+def lower_address(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
     """Register and constant offset of an address, as the bytecode has it, and the variable if it is named."""
-    register, offset, name = _address_of(e, operand, space)
+    register, offset, name = _compute_address(e, operand, space)
     if name is None and space in ("", "global") and e.reached.allocates:
         at = e.emit("add.b64", register, e.constant("b64", offset)) if offset else register
-        return place_of(e, at), 0, None
+        return heap_place(e, at), 0, None
     return register, (offset + (1 << 63)) % (1 << 64) - (1 << 63), name  # addresses wrap
 
 
-def _address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
+def _compute_address(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
     if type(operand) is not Address:
         raise e.error(operand.at, "an address belongs here", "write it in brackets: `[%rd1+16]`")
     base = operand.base
@@ -155,21 +155,21 @@ def _address_of(e: Emitter, operand: Operand, space: str) -> tuple[Register, int
         return register, offset + operand.offset, name or None
     bits = e.bits(found)
     if space in SMALL and e.reached.short_names:
-        return extended(e, e.resized(found, 64)), operand.offset, None
+        return extend_address(e, e.resize(found, 64)), operand.offset, None
     if space != "shared" and bits != 64:
         if space != "local":
             raise e.error(base.at, f"`{base.text}` has {bits} bits: no address of this space", "use a register of 64")
-        return e.resized(found, 64), (LOCAL << SEGMENT_SHIFT) + operand.offset, None
+        return e.resize(found, 64), (LOCAL << SEGMENT_SHIFT) + operand.offset, None
     if space == "shared":
         if bits < 32:
             raise e.error(base.at, f"`{base.text}` has {bits} bits: no address", "use a register of 32 or 64")
-        return (found if bits == 64 else e.widened(found)), WINDOW + operand.offset, None
+        return (found if bits == 64 else e.sign_extend(found)), WINDOW + operand.offset, None
     return found, operand.offset, None
 
 
 def full_address(e: Emitter, operand: Operand, space: str) -> Register:
     """An address with its offset in one register."""
-    base, offset, _ = address_of(e, operand, space)
+    base, offset, _ = lower_address(e, operand, space)
     return e.emit("add.b64", base, e.constant("b64", offset)) if offset else base
 
 
@@ -183,7 +183,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
     targets = e.elements(destination, length)
     names = [target.text for target in targets if type(target) is Name]
     if len(set(names)) < len(names):
-        e.undefined(
+        e.emit_undefined(
             f"`{spelling(instruction)}` with an element named twice",
             "PTX: all elements of a destination vector are unique; otherwise the behavior is undefined",
             "load each element into a register of its own, or into `_`",
@@ -191,7 +191,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
         return
     if space == "param" and _load_parameter(e, instruction, type_, targets, source):
         return
-    address, offset, array = address_of(e, source, space)
+    address, offset, array = lower_address(e, source, space)
     bits = 8 * TYPE_BYTES[type_]
     strong = _strong(e, instruction, space, length, bits)
     if strong:
@@ -207,7 +207,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
         )
         for n, target in enumerate(targets):
             part = e.emit(f"shr.u{whole}", value, e.constant(f"b{whole}", n * bits)) if n else value
-            e.write_register(target, e.resized(part, bits), _sign(type_))
+            e.write_register(target, e.resize(part, bits), _sign(type_))
     else:
         registers = tuple([e.target(target, f"b{bits}") for target in targets])
         operation = f"ld.b{bits}" if length == 1 else f"ld.v{length}.b{bits}"
@@ -235,14 +235,14 @@ def store(e: Emitter, instruction: Instruction) -> None:
     values = tuple([e.read(item, _as(width, item, type_)) for item in e.elements(source, length)])
     if space == "param" and _store_parameter(e, type_, values, destination):
         return
-    address, offset, array = address_of(e, destination, space)
+    address, offset, array = lower_address(e, destination, space)
     strong = _strong(e, instruction, space, length, int(width[1:]))
     if "release" in strong:
         fence_of_instruction(e, instruction, RELEASES)
     if strong:
         element = element_name(type_)
         how = AS_STORE | strong_bits(e, instruction) | _parts(length)
-        whole = _joined(e, values)
+        whole = _join_vector(e, values)
         width = f"b{e.bits(whole)}"
         e.effect(f"atom.exch.{width}", (address, whole), (width,), offset, how, array=array, element=element)
         return
@@ -255,11 +255,11 @@ def _parts(length: int) -> int:
     return length.bit_length() - 1 << PARTS_SHIFT
 
 
-def _joined(e: Emitter, values: tuple[Register, ...]) -> Register:
+def _join_vector(e: Emitter, values: tuple[Register, ...]) -> Register:
     """The elements of a vector side by side in one register, the first one lowest."""
     bits = e.bits(values[0])
     width = bits * len(values)
-    whole, *others = (e.resized(value, width) for value in values)
+    whole, *others = (e.resize(value, width) for value in values)
     for n, value in enumerate(others, 1):
         whole = e.emit(f"or.b{width}", whole, e.emit(f"shl.b{width}", value, e.constant(f"b{width}", n * bits)))
     return whole
@@ -267,11 +267,11 @@ def _joined(e: Emitter, values: tuple[Register, ...]) -> Register:
 
 def _fill(e: Emitter, instruction: Instruction) -> None:
     """`st.bulk{.weak}{.shared::cta} [a], bytes, 0`: zeros."""
-    picked(instruction.modifiers[1:], frozenset({"weak"}), frozenset({"shared::cta"}))
+    pick_flags(instruction.modifiers[1:], frozenset({"weak"}), frozenset({"shared::cta"}))
     destination, size, value = instruction.operands
     if type(value) is not Number or value.value:
         raise UnhandledForm
-    address, offset, array = address_of(e, destination, space_of(instruction))
+    address, offset, array = lower_address(e, destination, state_space(instruction))
     e.effect("bulk.zero", (address, e.read(size, "b32")), (), offset, array=array)
 
 
@@ -291,8 +291,8 @@ def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
     """(type, elements, state space); no type for what is not modelled, which ends the run here."""
     modifiers = instruction.modifiers
     type_ = modifiers[-1] if modifiers else ""
-    if not _known(instruction):
-        e.unsupported()
+    if not _has_known_modifiers(instruction):
+        e.emit_unsupported()
         return "", 1, ""
     if type_ not in TYPE_BYTES:
         raise e.error(instruction.at, f"`{spelling(instruction)}` names no type", "end it with a type such as .f32")
@@ -300,14 +300,14 @@ def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
     size = TYPE_BYTES[type_]
     strong = not STRONG.isdisjoint(modifiers)
     if size * length > 16 or size > 8 or (strong and length > 1 and size * length not in _ONE_ACCESS):
-        e.unsupported()
+        e.emit_unsupported()
         type_ = ""
     elif strong and length > 1:
-        e.unpromised("is one access on a GPU, and by PTX one for each element")
-    return type_, length, space_of(instruction)
+        e.emit_unpromised("is one access on a GPU, and by PTX one for each element")
+    return type_, length, state_space(instruction)
 
 
-def _known(instruction: Instruction) -> bool:
+def _has_known_modifiers(instruction: Instruction) -> bool:
     """Whether all modifiers besides the type are known."""
     modifiers = instruction.modifiers
     if modifiers and modifiers[-1] in TYPE_BYTES:
@@ -335,24 +335,24 @@ def _sign(type_: str) -> str:
     return "s" if type_[0] == "s" else "u"
 
 
-def fence_of(e: Emitter, scope: str, auxiliary: int) -> None:
+def emit_fence(e: Emitter, scope: str, auxiliary: int) -> None:
     """A fence of a scope."""
     e.effect(FENCES[scope], immediate=CLUSTER_WIDE if scope == "cluster" else 0, auxiliary=auxiliary)
 
 
 def fence_of_instruction(e: Emitter, instruction: Instruction, auxiliary: int) -> None:
     """The fence of the instruction's scope; the whole system without one."""
-    fence_of(e, next((m for m in instruction.modifiers if m in FENCES), "sys"), auxiliary)
+    emit_fence(e, next((m for m in instruction.modifiers if m in FENCES), "sys"), auxiliary)
 
 
-def rank_of(e: Emitter, address: Register) -> Register:
+def emit_cta_rank(e: Emitter, address: Register) -> Register:
     """The rank of the CTA that an address is in, b64."""
     with e.looking_up():
         inside = e.emit("and.b64", address, e.constant("b64", OFFSET_MASK))
         return e.emit("shr.u64", inside, e.emit("cvt.b64.u32", e.special("window")))
 
 
-def segment_of(e: Emitter, address: Register, offset: int) -> Register:
+def emit_segment_number(e: Emitter, address: Register, offset: int) -> Register:
     """The number of the segment of an address."""
     with e.looking_up():
         there = e.emit("add.b64", address, e.constant("b64", offset))
@@ -361,8 +361,8 @@ def segment_of(e: Emitter, address: Register, offset: int) -> Register:
 
 def refuse_unless_shared(e: Emitter, instruction: Instruction, address: Register, offset: int) -> None:
     """End the run where a generic address leaves shared memory."""
-    if not space_of(instruction):
-        outside = e.emit("setp.ne.b64", segment_of(e, address, offset), e.constant("b64", SHARED))
+    if not state_space(instruction):
+        outside = e.emit("setp.ne.b64", emit_segment_number(e, address, offset), e.constant("b64", SHARED))
         refuse_where(e, outside, f"`{spelling(instruction)}` outside of shared memory")
 
 
@@ -372,7 +372,7 @@ def refuse_where(e: Emitter, condition: Register, what: str) -> None:
         condition = e.emit("andn.pred" if e.negated else "and.pred", condition, e.guard)
     kept = e.guard, e.negated
     e.guard, e.negated = condition, False
-    e.unsupported(what)
+    e.emit_unsupported(what)
     e.guard, e.negated = kept
 
 
@@ -382,11 +382,11 @@ def undefined_where(e: Emitter, condition: Register, message: str, note: str, re
         condition = e.emit("andn.pred" if e.negated else "and.pred", condition, e.guard)
     kept = e.guard, e.negated
     e.guard, e.negated = condition, False
-    e.undefined(message, note, remedy)
+    e.emit_undefined(message, note, remedy)
     e.guard, e.negated = kept
 
 
-def misaligned(e: Emitter, address: Register, bytes_: int) -> Register:
+def emit_misaligned_test(e: Emitter, address: Register, bytes_: int) -> Register:
     """Whether an address is no multiple of so many bytes, a power of 2."""
     with e.looking_up():
         rest = e.emit("and.b64", address, e.constant("b64", bytes_ - 1))
@@ -417,7 +417,7 @@ def _load_parameter(
     for k, target in enumerate(targets):
         value = parameter.load(e, f"b{8 * size}", offset + k * size)
         if value is None:
-            e.unsupported(f"`{spelling(instruction)}` of a part of `{parameter.variable.name}`")
+            e.emit_unsupported(f"`{spelling(instruction)}` of a part of `{parameter.variable.name}`")
             return True
         e.write_register(target, value, _sign(type_))
     return True
@@ -425,7 +425,7 @@ def _load_parameter(
 
 def _leaves(parameter: EntryParameter | CallParameter, offset: int, size: int) -> bool:
     """Return whether an access leaves the bytes of a parameter: then it is one of memory, and is reported there."""
-    whole = size_of(parameter.variable)
+    whole = variable_size(parameter.variable)
     return bool(whole) and not 0 <= offset <= whole - size
 
 
@@ -449,14 +449,14 @@ def _store_parameter(e: Emitter, type_: str, values: tuple[Register, ...], desti
 def convert_address(e: Emitter, instruction: Instruction) -> None:
     """`cvta`: addresses in shared memory have two forms here; those of other spaces may be short.  Of a generic
     address in another space `cvta.to.shared` makes one outside of shared memory."""
-    if not _known(instruction):
-        e.unsupported()
+    if not _has_known_modifiers(instruction):
+        e.emit_unsupported()
         return
-    space = space_of(instruction)
+    space = state_space(instruction)
     destination, source = _two(e, instruction)
     value = e.read(source, "b64")
     if space != "shared":
-        e.write_register(destination, extended(e, value) if space in SMALL else value)
+        e.write_register(destination, extend_address(e, value) if space in SMALL else value)
     elif "to" in instruction.modifiers:
         with e.looking_up():
             number = e.emit("shr.u64", value, e.constant("b64", SEGMENT_SHIFT))
@@ -486,7 +486,7 @@ def is_space(e: Emitter, instruction: Instruction) -> None:
         _is_own(e, instruction)
         return
     if space not in _SEGMENTS:
-        e.unsupported()
+        e.emit_unsupported()
         return
     destination, source = _two(e, instruction)
     address = e.read(source, "b64")

@@ -144,7 +144,8 @@ def parse(text: str, file: str, roots: Sequence[str] = ()) -> Module:
 
 def _entry(function: Function, source: Source) -> Entry:
     parameters = tuple(
-        Parameter(v.name, v.type, size_of(v), v.alignment or TYPE_BYTES.get(v.type, 8)) for v in function.parameters
+        Parameter(v.name, v.type, variable_size(v), v.alignment or TYPE_BYTES.get(v.type, 8))
+        for v in function.parameters
     )
     directives = function.directives
     return Entry(
@@ -159,7 +160,7 @@ def _entry(function: Function, source: Source) -> Entry:
     )
 
 
-def size_of(variable: Variable) -> int:
+def variable_size(variable: Variable) -> int:
     """Bytes of a variable; an extent that is left open counts what its initializer has."""
     count = variable.vector
     for extent in variable.shape:

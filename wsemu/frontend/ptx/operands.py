@@ -33,7 +33,7 @@ class Operands(Constants):
             self.i = i + 1
             items: list[Operand] = []
             self.deepen()
-            self.listed(lambda: items.append(self.operand()), _CLOSING[text])
+            self.parse_comma_list(lambda: items.append(self.operand()), _CLOSING[text])
             self.deepen(-1)
             return Vector(tuple(items), at)
         elif text == "!" and self.kinds[i + 1] == NAME:
@@ -45,7 +45,7 @@ class Operands(Constants):
         elif kind == NUMBER or text in _BEGINS:
             return self.expression()
         else:
-            raise self.unexpected("an operand")
+            raise self.unexpected_token("an operand")
         if self.texts[self.i] == "|":
             self.i += 1
             self.deepen()

@@ -162,12 +162,12 @@ class _Parser(Operands):
     # -- variables ----------------------------------------------------------------------------------------------------
     def _variables(self, linkage: str = "") -> list[Variable]:
         """`.shared .align 4 .b8 a[64], b[64];`"""
-        made = self._declared(linkage)
+        made = self._parse_declarations(linkage)
         if not self.accept(";"):
             self.fail("`;`")
         return made
 
-    def _declared(self, linkage: str = "", *, single: bool = False) -> list[Variable]:
+    def _parse_declarations(self, linkage: str = "", *, single: bool = False) -> list[Variable]:
         """Variables of one space and type, without the `;`."""
         space = SPACES[self.texts[self.i]]
         self.i += 1
@@ -222,7 +222,7 @@ class _Parser(Operands):
             return
         before, at = len(into), self.starts[self.i]
         self.deepen()
-        self.listed(lambda: self._initial(into, shape[1:], inner=True), "}")
+        self.parse_comma_list(lambda: self._initial(into, shape[1:], inner=True), "}")
         self.deepen(-1)
         if math.prod(shape) > _ELEMENTS:
             raise self.excess("ptx-initial", math.prod(shape), at)
@@ -306,9 +306,9 @@ class _Parser(Operands):
         def one() -> None:
             if self.texts[self.i] not in (".param", ".reg"):
                 self.fail("`.param`")
-            made.extend(self._declared(single=True))
+            made.extend(self._parse_declarations(single=True))
 
-        self.listed(one, ")")
+        self.parse_comma_list(one, ")")
         return made
 
     # -- statements ---------------------------------------------------------------------------------------------------
@@ -324,13 +324,13 @@ class _Parser(Operands):
         while True:
             kind, text = kinds[self.i], texts[self.i]
             if kind == NAME:
-                append(self._labelled() if texts[self.i + 1] == ":" else self._instruction(None, False))
+                append(self._parse_label() if texts[self.i + 1] == ":" else self._instruction(None, False))
             elif text == "}":
                 self.i += 1
                 self.deepen(-1)
                 return Block(tuple(statements), at)
             elif text == "@":
-                append(self._guarded())
+                append(self._parse_guarded())
             elif text in SPACES:
                 statements.extend(self._variables())
             elif text == ".loc":
@@ -356,7 +356,7 @@ class _Parser(Operands):
             if found := _USED_BYTES.fullmatch(text):
                 yield UsedBytes(int(found[1], 0))
 
-    def _labelled(self) -> Statement:
+    def _parse_label(self) -> Statement:
         at = self.starts[self.i]
         name = self.texts[self.i]
         self.i += 2
@@ -402,7 +402,7 @@ class _Parser(Operands):
                 self.fail("`function_name` or `inlined_at`")
         return Location(file, line, column, inlined_at, at)
 
-    def _guarded(self) -> Instruction:
+    def _parse_guarded(self) -> Instruction:
         at = self.starts[self.i]
         self.i += 1
         negated = self.accept("!")

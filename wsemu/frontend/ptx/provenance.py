@@ -49,7 +49,7 @@ def name_accesses(graph: Graph, function: Function, origins: Mapping[Register, s
             known[register] = function.parameters[parameter.argument].name
     names = list(dict.fromkeys(known.values()))
     bits = {name: 1 << n for n, name in enumerate(names)}
-    held = followed(graph, {register: bits[name] for register, name in known.items()})
+    held = propagate_provenance(graph, {register: bits[name] for register, name in known.items()})
     elements: dict[str, set[str]] = {}
     for block in graph.blocks:
         for instruction in block.instructions:
@@ -64,7 +64,7 @@ def name_accesses(graph: Graph, function: Function, origins: Mapping[Register, s
     _retype(graph, elements)
 
 
-def followed(graph: Graph, held: dict[Register, int]) -> dict[Register, int]:
+def propagate_provenance(graph: Graph, held: dict[Register, int]) -> dict[Register, int]:
     """Register -> set of the variables that what it holds may be the address of, whatever the way."""
     steps = [
         (instruction.results[0], instruction.operands)

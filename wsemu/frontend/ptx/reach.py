@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.flow import strong_components
-from wsemu.frontend.ptx.module import size_of
+from wsemu.frontend.ptx.module import variable_size
 from wsemu.frontend.ptx.syntax import Address, Block, Function, Instruction, Label, Name, Symbol, Vector
 from wsemu.model.addresses import FIRST_FUNCTION, FUNCTION_STEP
 from wsemu.model.input_limits import INPUT_LIMITS
@@ -91,7 +91,7 @@ class Reached:
                 self._reach(found)
             elif name not in used and (known := home.variable(name)) is not None:
                 used.add(name)
-                self._initialised(*known)
+                self._follow_initializer(*known)
         used |= names
         return functions
 
@@ -100,7 +100,7 @@ class Reached:
             self._found[id(found[1])] = found
             self.functions.append(found)
 
-    def _initialised(self, home: Module, variable: Variable) -> None:
+    def _follow_initializer(self, home: Module, variable: Variable) -> None:
         """What the initial value of a variable names is used, too; of functions it has the addresses."""
         named = {item.name for item in variable.initial if isinstance(item, Symbol)}
         if named:
@@ -151,7 +151,7 @@ class Reached:
     @functools.cached_property
     def _cycles(self) -> dict[int, int]:
         """id of a function that may call itself -> number of its group of functions that may call each other."""
-        calls = {number: sorted(self._called(number)) for number in self._found}
+        calls = {number: sorted(self._called_functions(number)) for number in self._found}
         groups = strong_components(calls, calls)
         for group in groups:
             if len(group) > _RECURSION:
@@ -161,7 +161,7 @@ class Reached:
             number: n for n, group in enumerate(groups) for number in group if len(group) > 1 or number in calls[number]
         }
 
-    def _called(self, number: int) -> set[int]:
+    def _called_functions(self, number: int) -> set[int]:
         calls = self._calls.get(number, set())
         home, function = self._found[number]
         own = {number} if function.body is None or not _names_itself(home, function) else set()
@@ -187,7 +187,7 @@ def _values(body: Block) -> Iterator[str]:
             if statement.opcode == "call":
                 operands = [operand for operand in operands if isinstance(operand, Vector)]
             for operand in operands:
-                yield from _named(operand)
+                yield from _operand_names(operand)
 
 
 def _flat(body: Block) -> Iterator[Statement]:
@@ -217,14 +217,14 @@ def _polls(body: Block | None) -> bool:
     return False
 
 
-def _named(operand: Operand) -> Iterator[str]:
+def _operand_names(operand: Operand) -> Iterator[str]:
     if isinstance(operand, Name):
         yield operand.text
     elif isinstance(operand, Address) and isinstance(operand.base, Name):
         yield operand.base.text
     elif isinstance(operand, Vector):
         for item in operand.items:
-            yield from _named(item)
+            yield from _operand_names(item)
 
 
 def candidates(reached: Reached, targets: Targets) -> list[tuple[int, Module, Function]]:
@@ -237,4 +237,4 @@ def candidates(reached: Reached, targets: Targets) -> list[tuple[int, Module, Fu
 
 def _form(variables: tuple[Variable, ...]) -> list[tuple[str, int]]:
     """What two declarations have to have in common."""
-    return [(variable.space, size_of(variable)) for variable in variables]
+    return [(variable.space, variable_size(variable)) for variable in variables]

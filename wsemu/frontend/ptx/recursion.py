@@ -22,9 +22,9 @@ from wsemu.frontend.assemble.graph import Instruction as GraphInstruction
 from wsemu.frontend.assemble.simplify import assignments, fixed_registers
 from wsemu.frontend.assemble.ways import APART, FACTOR
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
-from wsemu.frontend.ptx.module import size_of
+from wsemu.frontend.ptx.module import variable_size
 from wsemu.frontend.ptx.steps import BITS, move
-from wsemu.frontend.ptx.variables import LARGEST, CallParameter, on_stack
+from wsemu.frontend.ptx.variables import LARGEST, CallParameter, enter_stack_variable
 from wsemu.model.addresses import SAVED
 from wsemu.model.data import dataclass, field
 from wsemu.model.isa import STACK_UNIT
@@ -148,7 +148,7 @@ def allocate(e: Emitter, size: Register, alignment: int) -> Register:
     e.effect_into("mov.b64", (end,), (own.top,))
     own.largest = max(own.largest, 3 * MOST)
     check(e, "`alloca`")
-    return on_stack(e, begin, most)
+    return enter_stack_variable(e, begin, most)
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def pieces(variable: Variable) -> Pieces:
     """A number as it is; of a structure words, then bytes."""
     if variable.space == "reg" or not variable.shape:
         return [(0, REGISTER_TYPES[variable.type])]
-    size = size_of(variable)
+    size = variable_size(variable)
     words = [(at, "b32") for at in range(0, size - 3, 4)]
     return [*words, *((at, "b8") for at in range(size // 4 * 4, size))]
 
@@ -399,8 +399,8 @@ def _keep(e: Emitter, own: Stack, site: _Site, needed: Sequence[Register], order
     into, back = site.save.instructions, site.restore.instructions
     back.append(_step("sub.b64", (own.top,), (own.top, amount), site.restore))
     for n, register in enumerate(saved):
-        into += _stored(e, own.top, 8 * n, register, site)
-        back += _loaded(e, own.top, 8 * n, register, site)
+        into += _save_registers(e, own.top, 8 * n, register, site)
+        back += _restore_registers(e, own.top, 8 * n, register, site)
     into.append(_step("add.b64", (own.top,), (own.top, amount), site.save))
 
 
@@ -415,7 +415,7 @@ def _step(
     return GraphInstruction(operation, results, operands, at, span=block.span, stack=block.stack, array=array)
 
 
-def _stored(e: Emitter, top: Register, at: int, register: Register, site: _Site) -> Iterator[GraphInstruction]:
+def _save_registers(e: Emitter, top: Register, at: int, register: Register, site: _Site) -> Iterator[GraphInstruction]:
     type_, block = e.graph.types[register], site.save
     if type_ == "p":
         number = e.graph.new("b32")
@@ -424,7 +424,9 @@ def _stored(e: Emitter, top: Register, at: int, register: Register, site: _Site)
     yield _step(f"st.b{BITS[type_]}", (), (top, register), block, at, f"{SAVED}{site.save.index}")
 
 
-def _loaded(e: Emitter, top: Register, at: int, register: Register, site: _Site) -> Iterator[GraphInstruction]:
+def _restore_registers(
+    e: Emitter, top: Register, at: int, register: Register, site: _Site
+) -> Iterator[GraphInstruction]:
     type_, block, array = e.graph.types[register], site.restore, f"{SAVED}{site.save.index}"
     if type_ != "p":
         yield _step(f"ld.b{BITS[type_]}", (register,), (top,), block, at, array)

@@ -23,17 +23,17 @@ _MARK, _SHIFT = 1 << 31, 16
 """no variable of these spaces has more bytes than a parameter or a bank of constants, 64 KiB"""
 
 
-def shortened(e: Emitter, place: Place) -> Register | None:
+def short_address(e: Emitter, place: Place) -> Register | None:
     """The short address of a variable; None of what has none of its own."""
     if isinstance(place, (LocalPlace, FramePlace)):
         return place.short_address(e)
     if not e.reached.short_names:
         return None
-    number = next((number for number, known in _numbered(e) if known is place), None)
+    number = next((number for number, known in _short_variables(e) if known is place), None)
     return None if number is None else e.constant("b32", _MARK | number << _SHIFT)
 
 
-def _numbered(e: Emitter) -> Iterator[tuple[int, Place]]:
+def _short_variables(e: Emitter) -> Iterator[tuple[int, Place]]:
     """Parameters and constants whose short addresses are taken, with their numbers."""
     places = (place for scope in (*e.scopes.values(), *e.names[1:2]) for name, place in scope.items()
               if name in e.reached.short_names and not isinstance(place, int))  # fmt: skip
@@ -47,7 +47,7 @@ def _has_segment(place: Place) -> bool:
     return isinstance(place, EntryParameter) and place.stays
 
 
-def extended(e: Emitter, address: Register) -> Register:
+def extend_address(e: Emitter, address: Register) -> Register:
     """An address of 64 bits in one of these spaces, which may be a short one."""
     if not e.reached.short_names:
         return address
@@ -60,7 +60,7 @@ def _looked_up(e: Emitter, address: Register) -> Register:
     found = e.emit("or.b64", address, e.constant("b64", LOCAL << SEGMENT_SHIFT))
     whose = e.emit("shr.u64", address, e.constant("b64", _SHIFT))
     offset = e.emit("and.b64", address, e.constant("b64", (1 << _SHIFT) - 1))
-    for number, place in _numbered(e):
+    for number, place in _short_variables(e):
         own = e.emit("setp.eq.b64", whose, e.constant("b64", (_MARK >> _SHIFT) + number))
         found = e.emit("selp.b64", e.emit("add.b64", place.address(e), offset), found, own)
     return e.emit("selp.b64", found, address, short)

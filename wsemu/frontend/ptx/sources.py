@@ -80,12 +80,12 @@ def _may_be_shown(path: str, folder: str, roots: Sequence[str]) -> bool:
         return False
     named = filter(None, os.environ.get(VARIABLE, "").split(os.pathsep))
     return any(is_below(real, root) for root in (os.getcwd(), *filter(None, (folder, *roots)), *named)) or (
-        real.endswith(".py") and real in _loaded(len(sys.modules))
+        real.endswith(".py") and real in _module_files(len(sys.modules))
     )
 
 
 @functools.lru_cache(maxsize=1)
-def _loaded(count: int) -> frozenset[str]:
+def _module_files(count: int) -> frozenset[str]:
     """Return the files of the Python modules of this process, which are so many."""
     files = (getattr(module, "__file__", None) for module in [*sys.modules.values()])
     return frozenset(os.path.realpath(file) for file in files if isinstance(file, str))

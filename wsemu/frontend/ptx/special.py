@@ -27,7 +27,7 @@ _WARPS_OF_MULTIPROCESSOR = 64
 """an example of %nwarpid: that of an H100"""
 
 
-def _named(name: str) -> Special:
+def _read_special(name: str) -> Special:
     return lambda e: e.special(name)
 
 
@@ -95,7 +95,7 @@ def _not_modelled(name: str, type_: str) -> Special:
     """The run ends where the register is read."""
 
     def special(e: Emitter) -> Register:
-        e.unsupported(f"`{name}`")
+        e.emit_unsupported(f"`{name}`")
         return e.constant(type_, 0)
 
     return special
@@ -113,7 +113,7 @@ def _workspace(half: int) -> Special:
     return special
 
 
-def _reserved(number: str) -> Special:
+def _reserved_shared_offset(number: str) -> Special:
     """Where a part of the shared memory begins that the system keeps to itself (PTX ISA, "%reserved_smem_offset_"):
     barriers of tiles of several warps lie there."""
     name = f"{SYSTEM}{number}"
@@ -121,7 +121,7 @@ def _reserved(number: str) -> Special:
     def special(e: Emitter) -> Register:
         place = e.names[0].get(name)
         if place is None:
-            place = e.names[0][name] = variables.shared(
+            place = e.names[0][name] = variables.allocate_shared(
                 e.graph, Variable("shared", "b32", name, 0, shape=(4,), alignment=16)
             )
         assert isinstance(place, variables.SharedPlace)
@@ -138,7 +138,7 @@ def _explicit(e: Emitter) -> Register:
 
 
 SPECIALS: dict[str, Special] = {
-    "%laneid": _named("laneid"),
+    "%laneid": _read_special("laneid"),
     "WARP_SZ": _constant("b32", 32),
     "%lanemask_eq": _own_bit,
     "%lanemask_lt": _below,
@@ -153,18 +153,18 @@ SPECIALS: dict[str, Special] = {
     **dict.fromkeys(("%clock_hi", "%globaltimer_hi"), _high),
     "%smid": _varying(0),
     "%is_explicit_cluster": _explicit,
-    "%cluster_ctarank": _named("cluster_ctarank"),
-    "%cluster_nctarank": _named("cluster_nctarank"),
-    "%reserved_smem_offset_0": _reserved("0"),
-    "%reserved_smem_offset_1": _reserved("1"),
+    "%cluster_ctarank": _read_special("cluster_ctarank"),
+    "%cluster_nctarank": _read_special("cluster_nctarank"),
+    "%reserved_smem_offset_0": _reserved_shared_offset("0"),
+    "%reserved_smem_offset_1": _reserved_shared_offset("1"),
     "%envreg1": _workspace(1),
     "%envreg2": _workspace(0),
 }
 for _axis in "xyz":
     for _name in ("tid", "ntid", "ctaid", "nctaid"):
-        SPECIALS[f"%{_name}.{_axis}"] = _named(f"{_name}.{_axis}")
+        SPECIALS[f"%{_name}.{_axis}"] = _read_special(f"{_name}.{_axis}")
     for _name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"):
-        SPECIALS[f"%{_name}.{_axis}"] = _named(f"{_name}.{_axis}")
+        SPECIALS[f"%{_name}.{_axis}"] = _read_special(f"{_name}.{_axis}")
 SPECIALS.update({f"%{name}.w": _constant("b32", 0) for name in ("tid", "ntid", "ctaid", "nctaid")})
 for _name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"):
     SPECIALS[f"%{_name}.w"] = _constant("b32", 0)

@@ -48,13 +48,13 @@ def assign_once(graph: Graph, given: Iterable[Register] = ()) -> None:
     if candidates:
         _Renaming(graph, blocks, liveness, candidates).run()
     graph.blocks[0].instructions[:0] = [
-        Instruction(move(graph.types[register]), (register,), (_undefined(graph, register),))
+        Instruction(move(graph.types[register]), (register,), (_undefined_register(graph, register),))
         for register in undefined
         if register in guarded
     ]
 
 
-def _undefined(graph: Graph, register: Register) -> Register:
+def _undefined_register(graph: Graph, register: Register) -> Register:
     """Return the register that stands for what a register holds before anything writes it."""
     type_ = graph.types[register]
     if register in graph.zeros:
@@ -92,7 +92,7 @@ class _Renaming:
             block = self.blocks[index]
             made = phis.get(index, {})
             if index == 0:
-                values = {register: _undefined(self.graph, register) for register in self.needed[index]}
+                values = {register: _undefined_register(self.graph, register) for register in self.needed[index]}
             else:
                 source = self.after[self.dominator[index]]
                 values = {

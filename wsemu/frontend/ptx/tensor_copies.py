@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx.forms import UnhandledForm, picked
+from wsemu.frontend.ptx.forms import UnhandledForm, pick_flags
 from wsemu.frontend.ptx.memory import full_address
 from wsemu.frontend.ptx.syntax import Number, Vector
 from wsemu.model.isa import OWN_TILE, TENSOR_REDUCTIONS
@@ -36,10 +36,10 @@ def _ctas(e: Emitter, operand: Operand) -> Register:
     """The mask of CTAs of a multicast, as a b32 register."""
     if isinstance(operand, Number):
         return e.constant("b32", int(operand.value) & 0xFFFF)
-    return e.resized(e.read(operand, "b16"), 32)
+    return e.resize(e.read(operand, "b16"), 32)
 
 
-def _rank_of(flags: Flags) -> int:
+def _parse_rank(flags: Flags) -> int:
     if not flags or flags[0] not in _RANKS:
         raise UnhandledForm
     return _RANKS[flags[0]]
@@ -68,16 +68,16 @@ def _operands(e: Emitter, operands: tuple[Operand, ...], count: int, hint: str) 
     return operands[:count]
 
 
-def copied(flags: Flags) -> Lower:
+def lower_tensor_load(flags: Flags) -> Lower:
     """cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [to], [map, {x, y}], [bar], or
     .global.shared::cta.tile.bulk_group [map, {x, y}], [from]; with .L2::cache_hint a policy after that"""
-    rank = _rank_of(flags)
+    rank = _parse_rank(flags)
     spaces, others = _spaces(flags)
     if spaces == _STORE:
-        return _stored(rank, others)
+        return _lower_tensor_store(rank, others)
     if spaces not in _LOADS:
         raise UnhandledForm
-    _, credits_, many, hint = picked(others, _TILE, _CREDITS, _MULTICAST, _HINT)
+    _, credits_, many, hint = pick_flags(others, _TILE, _CREDITS, _MULTICAST, _HINT)
     own = OWN_TILE * (spaces[0] == "shared::cta")
     if not credits_ or (many and own):
         raise UnhandledForm
@@ -97,18 +97,18 @@ def copied(flags: Flags) -> Lower:
     return lower
 
 
-def _stored(rank: int, others: Flags) -> Lower:
-    _, group, hint = picked(others, _TILE, _GROUP, _HINT)
+def _lower_tensor_store(rank: int, others: Flags) -> Lower:
+    _, group, hint = pick_flags(others, _TILE, _GROUP, _HINT)
     if not group:
         raise UnhandledForm
     return _outward("tensor.store", rank, rank, hint)
 
 
-def reduced(flags: Flags) -> Lower:
+def lower_tensor_reduce(flags: Flags) -> Lower:
     """cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [map, {x, y}], [from]"""
-    rank = _rank_of(flags)
+    rank = _parse_rank(flags)
     spaces, others = _spaces(flags)
-    what, _, group, hint = picked(others, _WHATS, _TILE, _GROUP, _HINT)
+    what, _, group, hint = pick_flags(others, _WHATS, _TILE, _GROUP, _HINT)
     if spaces != _STORE or not what or not group:
         raise UnhandledForm
     return _outward("tensor.reduce", rank, rank | TENSOR_REDUCTIONS.index(what) << 3, hint)
@@ -123,11 +123,11 @@ def _outward(operation: str, rank: int, auxiliary: int, hint: str) -> Lower:
     return lower
 
 
-def prefetched(flags: Flags) -> Lower:
+def lower_tensor_prefetch(flags: Flags) -> Lower:
     """cp.async.bulk.prefetch.tensor.2d.L2.global.tile [map, {x, y}]"""
-    rank = _rank_of(flags)
+    rank = _parse_rank(flags)
     spaces, others = _spaces(flags)
-    level, _, hint = picked(others, frozenset({"L2"}), _TILE, _HINT)
+    level, _, hint = pick_flags(others, frozenset({"L2"}), _TILE, _HINT)
     if spaces != ("global",) or not level:
         raise UnhandledForm
 

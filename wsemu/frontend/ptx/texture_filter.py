@@ -40,7 +40,7 @@ class Weight(NamedTuple):
     """predicate: whether the texel is looked at; it may be with a part that is rounded to 0"""
 
 
-def weighted(e: Emitter, fractions: list[Register]) -> dict[Corner, Weight]:
+def corner_weights(e: Emitter, fractions: list[Register]) -> dict[Corner, Weight]:
     """The weights of the corners, from the 256ths along x, y and z (b32)."""
     whole = e.constant("b32", 256)
     nothing = [e.emit("setp.ne.b32", fraction, e.constant("b32", 0)) for fraction in fractions]
@@ -75,20 +75,20 @@ def _both(e: Emitter, nothing: list[Register], corner: Corner) -> Register:
     return found
 
 
-def filtered(
+def filter_channel(
     e: Emitter, described: Described, corners: Mapping[Corner, Weight], texels: Mapping[Corner, Register]
 ) -> Register:
     """A channel of a cell, from those of its corners as they are read, b32."""
     half = described.equals(Word.READ, HALF)
-    made = _of_floats(e, corners, texels, half)
+    made = _filter_floats(e, corners, texels, half)
     for number, largest in ((UNORM, 65535), (SNORM, 32767)):
-        other = _of_integers(e, corners, texels, largest)
+        other = _filter_integers(e, corners, texels, largest)
         made = e.emit("selp.b32", other, made, described.equals(Word.READ, number))
     return made
 
 
 # -- integers that are read as floats ----------------------------------------------------------------------------------
-def _of_integers(
+def _filter_integers(
     e: Emitter, corners: Mapping[Corner, Weight], texels: Mapping[Corner, Register], most: int
 ) -> Register:
     """Of texels that are parts of the largest number: as numbers of 16 bits again, of which `most` is the largest."""
@@ -108,7 +108,7 @@ _SPARE = 4
 """bits of a mantissa behind the last one that are kept"""
 
 
-def _of_floats(
+def _filter_floats(
     e: Emitter, corners: Mapping[Corner, Weight], texels: Mapping[Corner, Register], half: Register
 ) -> Register:
     """Of floats in f32, which `half` ones were f16."""
@@ -116,10 +116,10 @@ def _of_floats(
     total = None
     for behind in sorted({corner[2:] for corner in corners}):
         slice_ = {corner: weight for corner, weight in corners.items() if corner[2:] == behind}
-        part = _of_slice(e, slice_, bits, half)
+        part = _sum_weighted(e, slice_, bits, half)
         total = part if total is None else e.emit("add.f64", total, part)
     assert total is not None
-    made = _rounded(e, total, half)
+    made = _round_sum(e, total, half)
     zero = _zero(e, corners, bits)
     made = e.emit("selp.b32", zero, made, e.emit("setp.eq.f64", total, e.constant("b64", 0)))
     special, found = _special(e, corners, bits)
@@ -130,7 +130,7 @@ def _exponent(e: Emitter, x: Register) -> Register:
     return e.emit("bfe.u32", x, e.constant("b32", 23), e.constant("b32", 8))
 
 
-def _of_slice(
+def _sum_weighted(
     e: Emitter, corners: Mapping[Corner, Weight], bits: Mapping[Corner, Register], half: Register
 ) -> Register:
     """The sum of weighted numbers, f64; exact but for the bits that are cut off."""
@@ -159,7 +159,7 @@ def _of_slice(
     return e.emit("mul.f64", e.emit("cvt.rn.f64.s64", total), power)
 
 
-def _rounded(e: Emitter, total: Register, half: Register) -> Register:
+def _round_sum(e: Emitter, total: Register, half: Register) -> Register:
     """A sum as f32, or as f16 in f32: to the nearest, a half away from zero."""
     away = e.emit("add.b64", total, e.constant("b64", 1))  # as an integer: the next f64 away from zero
     single = e.emit("ftz.f32", e.emit("cvt.f32.f64", away))

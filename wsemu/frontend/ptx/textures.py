@@ -15,7 +15,7 @@ from wsemu.frontend.assemble.graph import TRUE
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.memory import refuse_where, spelling
 from wsemu.frontend.ptx.syntax import Address, Vector
-from wsemu.frontend.ptx.texture_filter import filtered, weighted
+from wsemu.frontend.ptx.texture_filter import corner_weights, filter_channel
 from wsemu.model.isa import BY_TEXTURE, NON_COHERENT
 from wsemu.model.texture import (
     BORDER,
@@ -139,7 +139,7 @@ class Along(NamedTuple):
 
 def _along(e: Emitter, described: Described, axis: int, x: Register, linear: Register, gathers: bool = False) -> Along:
     """Of a coordinate in f32; with `gathers` for the four texels of a cell that may lie outside."""
-    place = _in_512ths(e, described, axis, x)
+    place = _scale_to_512ths(e, described, axis, x)
     half = e.emit("shr.s64", e.emit("add.b64", place, e.constant("b64", 1)), e.constant("b64", 1))
     half = e.emit("sub.b64", half, e.constant("b64", 128))  # in 256ths, from the middle of the first texel
     if not gathers:
@@ -148,7 +148,7 @@ def _along(e: Emitter, described: Described, axis: int, x: Register, linear: Reg
     nearest = e.emit("shr.s64", place, e.constant("b64", 9))
     first = e.emit("cvt.b32.s64", e.emit("selp.b64", cell, nearest, linear))
     weight = e.emit("cvt.b32.s64", e.emit("and.b64", half, e.constant("b64", 255)))
-    return _addressed(e, described, axis, first, e.emit("selp.b32", weight, e.constant("b32", 0), linear))
+    return _texel_pair(e, described, axis, first, e.emit("selp.b32", weight, e.constant("b32", 0), linear))
 
 
 def _between(e: Emitter, described: Described, axis: int, half: Register) -> Register:
@@ -162,7 +162,7 @@ _WHOLE = 21
 """bits behind the point that a normalized coordinate keeps (measured)"""
 
 
-def _in_512ths(e: Emitter, described: Described, axis: int, x: Register) -> Register:
+def _scale_to_512ths(e: Emitter, described: Described, axis: int, x: Register) -> Register:
     """A coordinate in 512ths of a texel, cut downwards, b64; so far outside as matters where it is far outside.
 
     A normalized one is cut to 21 bits behind the point before it counts texels; only its place between two repetitions
@@ -171,10 +171,10 @@ def _in_512ths(e: Emitter, described: Described, axis: int, x: Register) -> Regi
     wraps, mirrors = (described.equals(Word.MODE, mode, axis) for mode in (WRAP, MIRROR))
     flushed = e.emit("ftz.f32", x)
     number = e.emit("selp.b32", flushed, e.constant("b32", 0), e.emit("setp.eq.f32", x, x))
-    unit = _chosen(e, normalized, float(1 << _WHOLE), 512.0)
+    unit = _select_constant(e, normalized, float(1 << _WHOLE), 512.0)
     units = e.emit("cvt.rmi.f64.f64", e.emit("mul.f64", e.emit("cvt.f64.f32", number), unit))
-    most = _chosen(e, normalized, float(2 << _WHOLE), float(1 << 39))
-    least = _chosen(e, normalized, -float(2 << _WHOLE), -float(1 << 39))
+    most = _select_constant(e, normalized, float(2 << _WHOLE), float(1 << 39))
+    least = _select_constant(e, normalized, -float(2 << _WHOLE), -float(1 << 39))
     within = e.emit("min.f64", e.emit("max.f64", units, least), most)
     period = _double(e, float(2 << _WHOLE))
     times = e.emit("cvt.rmi.f64.f64", e.emit("div.f64", units, period))
@@ -190,11 +190,11 @@ def _double(e: Emitter, value: float) -> Register:
     return e.constant("b64", int(np.float64(value).view(np.uint64)))
 
 
-def _chosen(e: Emitter, condition: Register, value: float, other: float) -> Register:
+def _select_constant(e: Emitter, condition: Register, value: float, other: float) -> Register:
     return e.emit("selp.b64", _double(e, value), _double(e, other), condition)
 
 
-def _addressed(e: Emitter, described: Described, axis: int, first: Register, weight: Register) -> Along:
+def _texel_pair(e: Emitter, described: Described, axis: int, first: Register, weight: Register) -> Along:
     """Of a texel's number and the next one, which may lie outside."""
     extent = described.extent(axis)
     wraps, mirrors, border = (described.equals(Word.MODE, mode, axis) for mode in (WRAP, MIRROR, BORDER))
@@ -229,7 +229,7 @@ def _raw(e: Emitter, described: Described, address: Register, where: Register) -
     for word in words:
         e.assign(word, "mov.b32", e.constant("b32", 0))
     for size, operation in _SIZES.items():
-        given = _narrowed(e, e.emit("and.pred", where, described.equals(Word.TEXEL, size)))
+        given = _apply_guard(e, e.emit("and.pred", where, described.equals(Word.TEXEL, size)))
         count = max(size // 4, 1)
         type_ = "b32" if size >= 4 else f"b{8 * size}"
         with_guard = e.guard, e.negated
@@ -241,7 +241,7 @@ def _raw(e: Emitter, described: Described, address: Register, where: Register) -
     return words
 
 
-def _narrowed(e: Emitter, condition: Register) -> Register:
+def _apply_guard(e: Emitter, condition: Register) -> Register:
     """A condition under the guard of the instruction."""
     if e.guard == TRUE:
         return condition
@@ -307,21 +307,21 @@ class _Fetch:
 
     def point(self) -> list[Register]:
         """The channels of the nearest texel."""
-        return [self.at_least_one(x) for x in self._nearest()]
+        return [self.clamp_level(x) for x in self._nearest()]
 
     def _nearest(self) -> list[Register]:
         return self.texel((0,) * len(self._along), self._e.constant("p", 1))
 
-    def at_least_one(self, x: Register) -> Register:
+    def clamp_level(self, x: Register) -> Register:
         """The least integer is -1, too, as the next one is; the filter still tells them apart."""
         e = self._e
         cut = e.emit("max.f32", x, e.constant("b32", 0xBF800000))
         return e.emit("selp.b32", cut, x, self._described.equals(Word.READ, SNORM))
 
-    def filtered(self, linear: Register) -> list[Register]:
+    def filter_texels(self, linear: Register) -> list[Register]:
         """The channels; those of the nearest texel where the filter is not linear."""
         e = self._e
-        corners = weighted(e, [along.weight for along in self._along])
+        corners = corner_weights(e, [along.weight for along in self._along])
         nearest = self._nearest()
         texels = {
             corner: self.texel(corner, e.emit("and.pred", linear, weight.counts)) if any(corner) else nearest
@@ -330,8 +330,8 @@ class _Fetch:
         found = []
         for channel, point in enumerate(nearest):
             given = {corner: texels[corner][channel] for corner in corners}
-            made = filtered(e, self._described, corners, given)
-            found.append(e.emit("selp.b32", made, self.at_least_one(point), linear))
+            made = filter_channel(e, self._described, corners, given)
+            found.append(e.emit("selp.b32", made, self.clamp_level(point), linear))
         return found
 
 
@@ -359,7 +359,7 @@ def fetch(e: Emitter, instruction: Instruction) -> None:
     else:
         along = [_along(e, described, n, e.read(x, "f32"), linear) for n, x in enumerate(places)]
         reading = _Fetch(e, described, along, layer)
-        found = reading.filtered(linear) if type_ == "f32" else reading.point()
+        found = reading.filter_texels(linear) if type_ == "f32" else reading.point()
     for target, value in zip(e.elements(instruction.operands[0], CHANNELS), found, strict=True):
         e.write_register(target, value)
 
@@ -386,7 +386,7 @@ def gather(e: Emitter, instruction: Instruction) -> None:
     reading = _Fetch(e, described, along, layer)
     targets = e.elements(instruction.operands[0], CHANNELS)
     found = [reading.texel(corner, always)["rgba".index(channel)] for corner in _GATHERED]
-    found = [reading.at_least_one(x) for x in found]
+    found = [reading.clamp_level(x) for x in found]
     for target, value in zip(targets, found, strict=True):
         e.write_register(target, value)
 

@@ -40,7 +40,7 @@ def tokens(source: Source) -> Tokens:
     for match in _PATTERN.finditer(text):
         start = match.start()
         if start != at:
-            raise _no_token(source, at)
+            raise _invalid_token(source, at)
         at = match.end()
         kind = match.lastgroup
         if kind != "blank":
@@ -49,14 +49,14 @@ def tokens(source: Source) -> Tokens:
             texts.append(match[0])
             starts.append(start)
     if at != len(text):
-        raise _no_token(source, at)
+        raise _invalid_token(source, at)
     kinds.append(END)
     texts.append("")
     starts.append(len(text))
     return Tokens(kinds, texts, starts)
 
 
-def _no_token(source: Source, at: int) -> Exception:
+def _invalid_token(source: Source, at: int) -> Exception:
     """What is wrong at an offset where no token begins."""
     text = source.text
     if text.startswith("/*", at):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.frontend.ptx.literals import bits_of
-from wsemu.frontend.ptx.module import TYPE_BYTES, size_of
+from wsemu.frontend.ptx.literals import literal_bits
+from wsemu.frontend.ptx.module import TYPE_BYTES, variable_size
 from wsemu.frontend.ptx.syntax import Symbol
 from wsemu.model.data import dataclass, field
 from wsemu.model.isa import LOCAL_SHIFT, MOST_LOCAL, OFFSET_MASK, ON_STACK, SEGMENT_SHIFT, SHARED, STACK_UNIT
@@ -123,7 +123,7 @@ class FramePlace:
         """Return the address in the part of the stack that the call has."""
         self.entered.add(self.offset)
         start = self.short_address(e)
-        address = on_stack(e, start, e.constant("b64", size_of(self.variable)))
+        address = enter_stack_variable(e, start, e.constant("b64", variable_size(self.variable)))
         e.origins[address] = self.variable.name
         return address
 
@@ -183,7 +183,7 @@ class UnknownPlace:
 
     def address(self, e: Emitter) -> Register:
         """No address; the run ends where it would be used."""
-        e.unsupported(self.what)
+        e.emit_unsupported(self.what)
         return e.constant("b64", 0)
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
@@ -205,7 +205,7 @@ class EntryParameter:
         """The row of `type_` (b8 to b64) at a byte offset; None where there is none."""
         found = self._rows.get((type_, offset))
         if found is None:
-            size = size_of(self.variable)
+            size = variable_size(self.variable)
             if offset < 0 or offset + TYPE_BYTES[type_] > size or (self.is_address and type_ != "b64"):
                 return None
             found = self._rows[type_, offset] = e.graph.new(type_)
@@ -217,12 +217,12 @@ class EntryParameter:
     def stays(self) -> bool:
         """Whether its address is that of the argument: it may be a tensor map, or have one."""
         aligned = self.variable.alignment >= MAP_ALIGNMENT
-        return not self.is_address and aligned and size_of(self.variable) >= MAP_BYTES
+        return not self.is_address and aligned and variable_size(self.variable) >= MAP_BYTES
 
     def address(self, e: Emitter) -> Register:
         """A copy in local memory, as ptxas makes it where it cannot address parameters; or where it is passed."""
         if not self.stays:
-            return _copied(self, e)
+            return _copy_parameter(self, e)
         if self._kept is None:
             self._kept = e.graph.new("b64")
             e.graph.parameters[self._kept] = RegisterParameter(0, "b64", self.number, (), "memory", 0)
@@ -255,7 +255,7 @@ class CallParameter:
         exact = self.pieces.get((offset, size))
         if exact is not None:
             return exact
-        if offset < 0 or offset + size > size_of(self.variable):
+        if offset < 0 or offset + size > variable_size(self.variable):
             return None
         if not self.holds(offset, size):
             return e.graph.new(type_)
@@ -265,9 +265,9 @@ class CallParameter:
                 continue
             if at < offset:
                 wide = e.emit(f"shr.u{8 * length}", register, e.constant(f"b{8 * length}", 8 * (offset - at)))
-                part = e.resized(wide, 8 * size)
+                part = e.resize(wide, 8 * size)
             else:
-                part = e.resized(register, 8 * size)
+                part = e.resize(register, 8 * size)
                 part = e.emit(f"shl.{type_}", part, e.constant(type_, 8 * (at - offset)))
             whole = e.emit(f"or.{type_}", whole, part)
         return whole
@@ -278,16 +278,16 @@ class CallParameter:
 
     def address(self, e: Emitter) -> Register:
         """A copy in local memory."""
-        return _copied(self, e)
+        return _copy_parameter(self, e)
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
         """A copy in local memory."""
-        return _copied(self, e), 0, self.variable.name
+        return _copy_parameter(self, e), 0, self.variable.name
 
 
-def _copied(parameter: EntryParameter | CallParameter, e: Emitter) -> Register:
+def _copy_parameter(parameter: EntryParameter | CallParameter, e: Emitter) -> Register:
     """The address of a copy of a parameter in local memory, made here."""
-    size = size_of(parameter.variable)
+    size = variable_size(parameter.variable)
     place = local(e, parameter.variable, writable=not isinstance(parameter, EntryParameter))
     start, first, _ = place.direct(e)
     offset = 0
@@ -303,10 +303,10 @@ def _copied(parameter: EntryParameter | CallParameter, e: Emitter) -> Register:
 
 def _is_inside(variable: Variable, distance: int) -> bool:
     """Return whether any access at this distance is inside, whatever its size."""
-    return 0 <= distance <= size_of(variable) - MOST_BYTES
+    return 0 <= distance <= variable_size(variable) - MOST_BYTES
 
 
-def on_stack(e: Emitter, start: Register, size: Register) -> Register:
+def enter_stack_variable(e: Emitter, start: Register, size: Register) -> Register:
     """Enter the extent of a variable on the stack before it, and return an address that names the variable.
 
     `start` is its address without a name, a multiple of STACK_UNIT; `size` are its bytes, as registers of 64 bits.
@@ -327,10 +327,10 @@ def alignment(variable: Variable) -> int:
     return max(variable.alignment, TYPE_BYTES.get(variable.type, 8) * variable.vector, 1)
 
 
-def shared(graph: Graph, variable: Variable) -> SharedPlace:
+def allocate_shared(graph: Graph, variable: Variable) -> SharedPlace:
     """Room in the CTA's shared memory."""
     offset = -(-graph.shared_bytes // alignment(variable)) * alignment(variable)
-    graph.shared_bytes = offset + size_of(variable)
+    graph.shared_bytes = offset + variable_size(variable)
     graph.shared.append(_array(variable, offset))
     return SharedPlace(variable, offset)
 
@@ -341,10 +341,10 @@ def local(e: Emitter, variable: Variable, *, writable: bool = True) -> LocalPlac
     if instance is not None and e.stack_memory is not None:
         unit = max(alignment(variable), STACK_UNIT)
         offset = -(-(instance.local_bytes + STACK_UNIT) // unit) * unit
-        instance.local_bytes = -(-(offset + size_of(variable)) // 16) * 16
+        instance.local_bytes = -(-(offset + variable_size(variable)) // 16) * 16
         return FramePlace(variable, e.stack_memory.frame, offset, instance.entered)
     offset = -(-graph.local_bytes // alignment(variable)) * alignment(variable)
-    graph.local_bytes = -(-(offset + size_of(variable)) // 16) * 16
+    graph.local_bytes = -(-(offset + variable_size(variable)) // 16) * 16
     graph.locals.append(_array(variable, offset)._replace(writable=writable))
     number = len(graph.locals)
     return LocalPlace(variable, offset, number if number < ON_STACK else 0)
@@ -362,14 +362,14 @@ def module(graph: Graph, variable: Variable) -> ModulePlace:
 _KINDS = {"s": "i", "u": "u", "b": "u", "f": "f"}
 
 
-def dtype_of(type_: str) -> np.dtype[np.generic]:
+def element_dtype(type_: str) -> np.dtype[np.generic]:
     """The elements of a variable, as NumPy names them."""
     size = TYPE_BYTES.get(type_, 8)
     return np.dtype(f"{_KINDS.get(type_[0], 'u') if size <= 8 and 'x' not in type_ else 'u'}{min(size, 8)}")
 
 
 def _array(variable: Variable, offset: int) -> SharedArray:
-    element = dtype_of(variable.type)
+    element = element_dtype(variable.type)
     shape = tuple(variable.shape) or (1,)
     if variable.vector > 1:
         shape = (*shape, variable.vector)
@@ -379,10 +379,10 @@ def _array(variable: Variable, offset: int) -> SharedArray:
 def contents(variable: Variable) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
     """The first contents of a variable: its initializer, then zeros."""
     size = TYPE_BYTES.get(variable.type, 8)
-    data = bytearray(size_of(variable))
+    data = bytearray(variable_size(variable))
     for n, item in enumerate(variable.initial):
         if not isinstance(item, Symbol):
-            data[n * size : (n + 1) * size] = bits_of(
+            data[n * size : (n + 1) * size] = literal_bits(
                 item, 8 * size, is_float=variable.type in ("f32", "f64")
             ).to_bytes(size, "little")
-    return np.frombuffer(data, np.uint8).view(dtype_of(variable.type))
+    return np.frombuffer(data, np.uint8).view(element_dtype(variable.type))

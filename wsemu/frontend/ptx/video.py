@@ -17,7 +17,7 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx.forms import UnhandledForm, form_of
+from wsemu.frontend.ptx.forms import UnhandledForm, parse_form
 from wsemu.frontend.ptx.syntax import Minus, Name
 from wsemu.model.data import NamedTuple
 
@@ -49,7 +49,7 @@ _WORD, _HIGH = Part(0, 32), Part(16, 16)
 
 
 # -- operands --------------------------------------------------------------------------------------------------------
-def _selected(operand: Operand) -> tuple[Operand, str, tuple[int, ...]]:
+def _parse_selector(operand: Operand) -> tuple[Operand, str, tuple[int, ...]]:
     """An operand without what it selects, `b` or `h`, and the numbers of its parts, the lowest first."""
     found = _SELECTED.fullmatch(operand.text) if isinstance(operand, Name) else None
     if found is None:
@@ -59,7 +59,7 @@ def _selected(operand: Operand) -> tuple[Operand, str, tuple[int, ...]]:
 
 def _part(operand: Operand) -> tuple[Operand, Part]:
     """An operand, and the one part that it selects; all of it where it selects none."""
-    operand, kind, numbers = _selected(operand)
+    operand, kind, numbers = _parse_selector(operand)
     length = {"": 32, "b": 8, "h": 16}[kind]
     if len(numbers) > 1 or any(number * length >= 32 for number in numbers):
         raise UnhandledForm
@@ -68,7 +68,7 @@ def _part(operand: Operand) -> tuple[Operand, Part]:
 
 def _parts(operand: Operand, count: int, usual: range, most: int) -> tuple[Operand, tuple[int, ...]]:
     """An operand, and the numbers of the parts that it selects: by default those of a range; below `most`."""
-    operand, kind, numbers = _selected(operand)
+    operand, kind, numbers = _parse_selector(operand)
     if kind not in ("", {2: "h", 4: "b"}[count]) or any(number >= most for number in numbers):
         raise UnhandledForm
     return operand, numbers or tuple(usual)
@@ -87,7 +87,7 @@ def _limits(type_: str, length: int) -> tuple[int, int]:
     return (-(1 << length - 1), (1 << length - 1) - 1) if type_[0] == "s" else (0, (1 << length) - 1)
 
 
-def _clamped(e: Emitter, number: Register, type_: str, length: int, row: str = "64") -> Register:
+def _clamp_result(e: Emitter, number: Register, type_: str, length: int, row: str = "64") -> Register:
     low, high = (e.constant(f"b{row}", limit) for limit in _limits(type_, length))
     return e.emit(f"min.s{row}", e.emit(f"max.s{row}", number, low), high)
 
@@ -123,7 +123,7 @@ _ALIKE = {
 it takes the place of a part; of a result of type s32 alone, if it says so"""
 
 
-def _compared(relation: str, row: str) -> Binary:
+def _compare_formula(relation: str, row: str) -> Binary:
     """1 where a relation holds."""
     operation = f"setp.{relation}.{f'b{row}' if relation in ('eq', 'ne') else f's{row}'}"
 
@@ -133,7 +133,7 @@ def _compared(relation: str, row: str) -> Binary:
     return formula
 
 
-def _shifted(what: str, mode: str) -> Binary:
+def _shift_formula(what: str, mode: str) -> Binary:
     """vshl, vshr: a number of 32 bits and a sign, by at most 32 places"""
 
     def formula(e: Emitter, a: Register, b: Register) -> Register:
@@ -162,7 +162,7 @@ def _scalar(what: str, types: Sequence[str], first: Binary, flags: tuple[str, ..
         if _ALIKE[what].isdisjoint((form, f"{form} {to}")) or into == _HIGH or len(more) != int(bool(second) or merges):
             raise UnhandledForm
         result = first(e, _wide(e, a, sources[0]), _wide(e, b, sources[1]))
-        result = _clamped(e, result, to, 32) if saturates else result
+        result = _clamp_result(e, result, to, 32) if saturates else result
         if second:
             result = e.emit(_SECOND[second], result, _wide(e, more[0], to))
         low = e.emit("cvt.b32.s64", result)
@@ -187,18 +187,18 @@ def shift_form(what: str) -> Callable[[Form], Lower]:
     """vshl, vshr"""
 
     def choose(form: Form) -> Lower:
-        mode = form.only("sat", "clamp", "wrap", *_SECOND).one_of("clamp", "wrap")
+        mode = form.only("sat", "clamp", "wrap", *_SECOND).find_flag("clamp", "wrap")
         if form.types[2:] != ("u32",):
             raise UnhandledForm
-        return _scalar(what, form.types, _shifted(what, mode), form.flags)
+        return _scalar(what, form.types, _shift_formula(what, mode), form.flags)
 
     return choose
 
 
 def comparison_form(form: Form) -> Lower:
     """vset: 1 for true"""
-    relation = form.only(*_RELATIONS, *_SECOND).one_of(*_RELATIONS)
-    return _scalar("vset", ("u32", *form.types), _compared(relation, "64"), form.flags)
+    relation = form.only(*_RELATIONS, *_SECOND).find_flag(*_RELATIONS)
+    return _scalar("vset", ("u32", *form.types), _compare_formula(relation, "64"), form.flags)
 
 
 def product_form(form: Form) -> Lower:
@@ -261,7 +261,7 @@ def _several(n: int, types: tuple[str, ...], first: Binary, clamps: str, adds: b
                 for type_, numbers in zip(types, (of_a, of_b), strict=True)
             )
             r = first(e, x, y)
-            r = _clamped(e, r, clamps, size, "32") if clamps else r
+            r = _clamp_result(e, r, clamps, size, "32") if clamps else r
             if adds:
                 result = e.emit("add.b32", result, r)
             else:
@@ -287,8 +287,8 @@ def parts_comparison_form(n: int) -> Callable[[Form], Lower]:
     """vset2, vset4: 1 for true"""
 
     def choose(form: Form) -> Lower:
-        relation = form.only("add", *_RELATIONS).one_of(*_RELATIONS)
-        return _several(n, form.types, _compared(relation, "32"), "", "add" in form.flags)
+        relation = form.only("add", *_RELATIONS).find_flag(*_RELATIONS)
+        return _several(n, form.types, _compare_formula(relation, "32"), "", "add" in form.flags)
 
     return choose
 
@@ -299,7 +299,7 @@ def _video(choose: Callable[[Form], Lower]) -> Handler:
     @functools.cache
     def lowering(modifiers: tuple[str, ...]) -> Lower | None:
         try:
-            return choose(form_of(modifiers))
+            return choose(parse_form(modifiers))
         except (UnhandledForm, ValueError):
             return None
 
@@ -311,7 +311,7 @@ def _video(choose: Callable[[Form], Lower]) -> Handler:
         except (UnhandledForm, ValueError):
             lower = None
         if lower is None:
-            e.unsupported()
+            e.emit_unsupported()
 
     return handle
 

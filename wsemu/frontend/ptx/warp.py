@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx.forms import UnhandledForm, chosen
+from wsemu.frontend.ptx.forms import UnhandledForm, lower_by_form
 from wsemu.frontend.ptx.syntax import Number, split_results
 from wsemu.model.isa import CONVERGED
 
@@ -52,7 +52,7 @@ _MODES = ("idx", "up", "down", "bfly")
 
 def shuffle_form(form: Form) -> Lower:
     """shfl{.sync}.mode.b32 d|p, a, b, c{, members}"""
-    mode = form.only("sync", *_MODES).one_of(*_MODES)
+    mode = form.only("sync", *_MODES).find_flag(*_MODES)
     if form.type != "b32":
         raise UnhandledForm
 
@@ -97,7 +97,7 @@ def _source_lane(e: Emitter, mode: str, b: Register, c: Register) -> tuple[Regis
 # -- vote, match, redux ----------------------------------------------------------------------------------------------
 def vote_form(form: Form) -> Lower:
     """vote{.sync}.{all,any,uni}.pred and .ballot.b32"""
-    mode = form.only("sync", "all", "any", "uni", "ballot").one_of("all", "any", "uni", "ballot")
+    mode = form.only("sync", "all", "any", "uni", "ballot").find_flag("all", "any", "uni", "ballot")
     result = "b32" if mode == "ballot" else "p"
     if form.type != ("b32" if mode == "ballot" else "pred"):
         raise UnhandledForm
@@ -114,7 +114,7 @@ def vote_form(form: Form) -> Lower:
 
 def match_form(form: Form) -> Lower:
     """match.any.sync d, a, members and match.all.sync d|p, a, members"""
-    mode = form.only("sync", "any", "all").one_of("any", "all")
+    mode = form.only("sync", "any", "all").find_flag("any", "all")
     type_ = form.type
     if type_ not in ("b32", "b64"):
         raise UnhandledForm
@@ -132,7 +132,7 @@ def match_form(form: Form) -> Lower:
 def reduction_form(form: Form) -> Lower:
     """redux.sync.{add,min,max}.{u32,s32} and .{and,or,xor}.b32"""
     whats = ("add", "min", "max", "and", "or", "xor")
-    what = form.only("sync", *whats).one_of(*whats)
+    what = form.only("sync", *whats).find_flag(*whats)
     if form.type not in (("b32",) if what in ("and", "or", "xor") else ("u32", "s32")):
         raise UnhandledForm
     operation = f"redux.{what}.{form.type if what in ('min', 'max') else 'b32'}"
@@ -174,7 +174,7 @@ def elect_form(form: Form) -> Lower:
 
 
 HANDLERS: dict[str, Handler] = {
-    name: chosen(choose)
+    name: lower_by_form(choose)
     for name, choose in {
         "shfl": shuffle_form,
         "vote": vote_form,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.ptx.copies import constant_of
+from wsemu.frontend.ptx.copies import integer_constant
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.matrix import read_all, targets, write_all
 from wsemu.frontend.ptx.syntax import Number, Vector
@@ -73,19 +73,19 @@ def _flags(e: Emitter, type_: str, more: list[Operand], *, shared: bool) -> tupl
     """Whether the accumulator is used; signs and layouts as aux."""
     uses, *constants = more
     used = e.constant("p", bool(uses.value)) if isinstance(uses, Number) else e.read(uses, "p")
-    values = [constant_of(constant) for constant in constants]
+    values = [integer_constant(constant) for constant in constants]
     turns = 1 + shared if type_ in _TURNED else 0
     if len(values) != (0 if type_ in _ONES else 2 + turns):
         raise UnhandledForm
     auxiliary = 0
     for value, bit in zip(values[:2], (NEGATES_A, NEGATES_B), strict=False):
-        auxiliary |= bit * {1: False, -1: True}[_signed(value)]
+        auxiliary |= bit * {1: False, -1: True}[_to_signed(value)]
     for value, bit in zip(values[2:], (TURNS_A, TURNS_B) if shared else (TURNS_B,), strict=False):
         auxiliary |= bit * {0: False, 1: True}[value]
     return used, auxiliary
 
 
-def _signed(value: int) -> int:
+def _to_signed(value: int) -> int:
     value &= 0xFFFFFFFF
     return value - (1 << 32) if value >> 31 else value
 
@@ -102,7 +102,7 @@ def group(e: Emitter, instruction: Instruction) -> None:
             e.effect("wgmma.commit")
         case ("wait_group", "sync", "aligned"):
             (number,) = instruction.operands
-            e.effect("wgmma.wait", immediate=constant_of(number))
+            e.effect("wgmma.wait", immediate=integer_constant(number))
         case _:
             raise UnhandledForm
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wsemu.frontend.python import arithmetic
-from wsemu.frontend.python.arrays import moved, row_major
+from wsemu.frontend.python.arrays import add_offset, row_major
 from wsemu.frontend.python.builder import Builder
 from wsemu.frontend.python.scalars import constant, describe
 from wsemu.frontend.python.values import (
@@ -19,7 +19,7 @@ from wsemu.frontend.python.values import (
 )
 from wsemu.language.markers import Foreign
 from wsemu.language.numbers import int64
-from wsemu.language.promotion import dtype_of, number_type
+from wsemu.language.promotion import element_dtype, number_type
 from wsemu.model.errors import KernelError, UnsupportedError
 from wsemu.model.isa import MOST_LOCAL
 from wsemu.model.program import SharedArray
@@ -32,7 +32,7 @@ def host_dtype(value: Value) -> np.dtype[Any]:
             return value.object
         made = number_type(value.object)
         if made is not None:
-            return dtype_of(made)
+            return element_dtype(made)
         record = getattr(value.object, "dtype", None)
         if isinstance(record, np.dtype):
             return record
@@ -63,7 +63,7 @@ def allocate(call: Any, space: str, shape: Value, dtype: Value, alignment: Value
     allocation = call.walker.allocations.get(key)
     if allocation is None:
         allocation = call.walker.allocations[key] = _place(b, space, name, extents, made, align)
-    address = moved(b, b.special(space), allocation)
+    address = add_offset(b, b.special(space), allocation)
     shape_values = tuple(Scalar(int64, None, extent) for extent in extents)
     strides = row_major(b, shape_values, made.itemsize)
     bounds = Scalar(int64, address), Scalar(int64, None, int(np.prod(extents, dtype=object)) * made.itemsize)

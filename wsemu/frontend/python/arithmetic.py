@@ -29,7 +29,7 @@ from wsemu.frontend.python.scalars import (
     register,
     scalar_cast,
     truth,
-    widened,
+    widen_half,
 )
 from wsemu.frontend.python.values import ArrayValue, ComplexValue, Scalar, Static, TupleValue, Value
 from wsemu.language.numbers import HALVES, NumberType, boolean, float32, int64
@@ -100,7 +100,7 @@ def _scalar_binary(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar:
     if op in ("//", "%"):
         return (floor_quotient if op == "//" else floor_remainder)(b, x, y)
     if type_ in HALVES:
-        return scalar_cast(b, _scalar_binary(b, op, widened(b, x), widened(b, y)), type_)
+        return scalar_cast(b, _scalar_binary(b, op, widen_half(b, x), widen_half(b, y)), type_)
     if type_.kind == "b":
         return compute(b, f"{_NAMES[op]}.pred", boolean, x, y)
     if type_.kind == "f":
@@ -233,7 +233,7 @@ def unary(b: Builder, op: str, x: Value) -> Value:
 
 def _negative(b: Builder, x: Scalar) -> Scalar:
     if x.type in HALVES:
-        return scalar_cast(b, compute(b, "neg.f32", float32, widened(b, x)), x.type)
+        return scalar_cast(b, compute(b, "neg.f32", float32, widen_half(b, x)), x.type)
     return compute(b, f"neg.{x.type.register}", x.type, x)
 
 
@@ -280,7 +280,7 @@ def _compare_scalars(b: Builder, relation: str, x: Scalar, y: Scalar) -> Scalar:
     if type_.kind == "b":
         return _compare_bools(b, relation, x, y)
     if type_.kind == "f":
-        p, q = widened(b, x), widened(b, y)
+        p, q = widen_half(b, x), widen_half(b, y)
         return compute(b, f"setp.{'neu' if relation == 'ne' else relation}.{p.type.register}", boolean, p, q)
     suffix = f"b{type_.bits}" if relation in ("eq", "ne") else type_.suffix
     return compute(b, f"setp.{relation}.{suffix}", boolean, x, y)

@@ -23,11 +23,11 @@ from wsemu.frontend.python.values import (
     Value,
 )
 from wsemu.language.numbers import NUMBERS, NumberType, int64
-from wsemu.language.promotion import dtype_of, number_type
+from wsemu.language.promotion import element_dtype, number_type
 from wsemu.model.errors import KernelError, UnsupportedError
 from wsemu.model.isa import SEGMENT_SHIFT
 
-_ELEMENTS = {dtype_of(t): t for t in NUMBERS.values()}
+_ELEMENTS = {element_dtype(t): t for t in NUMBERS.values()}
 """the common case of `number_type`"""
 ZERO, ONE = Scalar(int64, None, 0), Scalar(int64, None, 1)
 
@@ -86,7 +86,7 @@ def element_address(b: Builder, array: ArrayValue, indices: list[Value]) -> tupl
     return address, immediate
 
 
-def moved(b: Builder, address: Register, offset: int) -> Register:
+def add_offset(b: Builder, address: Register, offset: int) -> Register:
     """An address further on by a constant number of bytes."""
     return b.emit("add.b64", address, b.constant("b64", offset)) if offset else address
 
@@ -131,7 +131,7 @@ def read(b: Builder, dtype: np.dtype[Any], address: Register, offset: int, sourc
             strides.insert(0, Scalar(int64, None, size))
             size *= extent
         extents = tuple(Scalar(int64, None, extent) for extent in shape)
-        first = moved(b, address, offset)
+        first = add_offset(b, address, offset)
         bounds = Scalar(int64, first), Scalar(int64, None, size)
         return ArrayValue(base, first, extents, tuple(strides), source.name, source.space, bounds, source.writable)
     if dtype.names is not None:

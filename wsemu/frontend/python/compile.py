@@ -193,15 +193,15 @@ def compile_kernel(
 
     KernelError and UnsupportedError say what is wrong with it.
     """
-    walker = _walked(function, types, registers, debug, stepping, link)
+    walker = _walk_function(function, types, registers, debug, stepping, link)
     if walker.recursive and has_together(walker.b.graph):
         regions = tuple(frozenset(region) for region in walker.recursive)
-        walker = _walked(function, types, registers, debug, stepping, link, regions)
+        walker = _walk_function(function, types, registers, debug, stepping, link, regions)
     made = assemble(walker.b.graph, fma=fma, expand=_expansion(walker))
     return Compiled(made, walker.variables, walker.notes)
 
 
-def _walked(
+def _walk_function(
     function: FunctionType,
     types: tuple[ArgumentType, ...],
     registers: int,

@@ -29,7 +29,7 @@ class Construction:
         """A pattern object built inside the kernel: on the host if all its fields are known, else field by field."""
         own = inspect.getattr_static(cls, "__init__", None)
         by_field = not isinstance(own, FunctionType) or _generates_init(cls)
-        fields = self.fields_of(cls, args, kwargs, node) if by_field else {}
+        fields = self.collect_fields(cls, args, kwargs, node) if by_field else {}
         positional = [self.to_host(value) for value in args]
         named = {key: self.to_host(value) for key, value in kwargs.items()}
         if all(ok for ok, _ in (*positional, *named.values())):
@@ -47,7 +47,7 @@ class Construction:
         self.try_fields(cls, found, node)
         return PatternValue(cls, found)
 
-    def fields_of(
+    def collect_fields(
         self: Walker, cls: type, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> dict[str, Any]:
         """The fields of an object whose parameters they are, by name; defaults as they are on the host."""

@@ -52,22 +52,22 @@ _FORMS = {
 }
 
 
-def converted(b: Builder, x: Scalar, to: NumberType) -> Scalar:
+def convert_float8(b: Builder, x: Scalar, to: NumberType) -> Scalar:
     """`x` as `to`, one of which is a float of 8 bits."""
     if to not in EIGHTS:
         return _number(b, x, to)
     if x.type in EIGHTS:
         raise KernelError(f"a {x.type} does not convert to {to}", remedy="convert it to float32 first")
     wide = x if x.type is float64 else scalar_cast(b, x, float32)
-    return _named(b, rounded(b, wide, to), to)
+    return _reinterpret_small(b, round_to_float8(b, wide, to), to)
 
 
-def _named(b: Builder, bits: Scalar, to: NumberType) -> Scalar:
+def _reinterpret_small(b: Builder, bits: Scalar, to: NumberType) -> Scalar:
     small = scalar_cast(b, bits, uint8)
     return Scalar(to, small.register, small.literal)
 
 
-def rounded(b: Builder, x: Scalar, to: NumberType, saturate: bool = True) -> Scalar:
+def round_to_float8(b: Builder, x: Scalar, to: NumberType, saturate: bool = True) -> Scalar:
     """The bits, as uint32, of a float32 or float64 as `to`, to nearest even; a number beyond the largest one becomes
     that, or without `saturate` infinity, or no number where there is none."""
     form = _FORMS[to]
@@ -87,10 +87,10 @@ def rounded(b: Builder, x: Scalar, to: NumberType, saturate: bool = True) -> Sca
     sign = _op(b, "and", _op(b, "shr", bits, 24), 0x80)
     signed = compute(b, "or.b32", uint32, found, sign)
     no_number = compute(b, "setp.neu.f32", boolean, single, single)
-    return choose(b, no_number, _no_number(b, x, form), signed)
+    return choose(b, no_number, _nan_test(b, x, form), signed)
 
 
-def _no_number(b: Builder, x: Scalar, form: _Form) -> Scalar:
+def _nan_test(b: Builder, x: Scalar, form: _Form) -> Scalar:
     if x.type is not float64:
         return constant(uint32, 0x7F)
     bits = reinterpret(x, uint64)
@@ -115,10 +115,10 @@ def _number(b: Builder, x: Scalar, to: NumberType) -> Scalar:
     signed = compute(b, "or.b32", uint32, exact, _op(b, "shl", _op(b, "and", bits, 0x80), 24))
     no_number = _relation(b, "gt", size, form.infinity)
     wide = reinterpret(choose(b, no_number, constant(uint32, 0x7FFFFFFF), signed), float32)
-    return _clamped(b, wide, to) if to.kind in "iu" and to.bits == 8 else scalar_cast(b, wide, to)
+    return _clamp_to_int8(b, wide, to) if to.kind in "iu" and to.bits == 8 else scalar_cast(b, wide, to)
 
 
-def _clamped(b: Builder, x: Scalar, to: NumberType) -> Scalar:
+def _clamp_to_int8(b: Builder, x: Scalar, to: NumberType) -> Scalar:
     """A float32 as an integer of 8 bits, the nearest that there is; 0 for what is no number."""
     least, most = (-128, 127) if to.kind == "i" else (0, 255)
     whole = scalar_cast(b, x, int32)
@@ -136,19 +136,21 @@ def _relation(b: Builder, name: str, x: Scalar, y: int) -> Scalar:
     return compute(b, f"setp.{name}.{'b32' if name in ('eq', 'ne') else 'u32'}", boolean, x, constant(uint32, y))
 
 
-def stored(b: Builder, x: Scalar, saturate: Scalar, form: Scalar) -> Scalar:
+def store_float8(b: Builder, x: Scalar, saturate: Scalar, form: Scalar) -> Scalar:
     """`cvt_float_to_fp8` and `cvt_double_to_fp8`: the bits as uint8; `saturate` is 0 for NOSAT, `form` 0 for E4M3."""
 
     def one(to: NumberType) -> Scalar:
-        return _chosen(b, saturate, lambda: rounded(b, x, to, saturate=False), lambda: rounded(b, x, to))
+        return _choose_lazily(
+            b, saturate, lambda: round_to_float8(b, x, to, saturate=False), lambda: round_to_float8(b, x, to)
+        )
 
-    return scalar_cast(b, _chosen(b, form, lambda: one(fp8_e4m3), lambda: one(fp8_e5m2)), uint8)
+    return scalar_cast(b, _choose_lazily(b, form, lambda: one(fp8_e4m3), lambda: one(fp8_e5m2)), uint8)
 
 
-def _chosen(b: Builder, which: Scalar, zero: Callable[[], Scalar], other: Callable[[], Scalar]) -> Scalar:
+def _choose_lazily(b: Builder, which: Scalar, zero: Callable[[], Scalar], other: Callable[[], Scalar]) -> Scalar:
     if which.literal is not None:
         return other() if which.literal else zero()
     return choose(b, compute(b, "setp.ne.b64", boolean, which, constant(which.type, 0)), other(), zero())
 
 
-scalars.SPECIAL_CASTS.update(dict.fromkeys(EIGHTS, converted))
+scalars.SPECIAL_CASTS.update(dict.fromkeys(EIGHTS, convert_float8))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def class_of(value: Value) -> type | None:
+def enumeration_class(value: Value) -> type | None:
     """The enumeration that a value is a member of; None for any other value."""
     if isinstance(value, EnumValue):
         return value.cls
@@ -24,11 +24,11 @@ def class_of(value: Value) -> type | None:
 
 def common_class(values: Sequence[Value]) -> type | None:
     """The enumeration that all of these are members of; None where there is none."""
-    first = class_of(values[0])
-    return first if all(class_of(value) is first for value in values) else None
+    first = enumeration_class(values[0])
+    return first if all(enumeration_class(value) is first for value in values) else None
 
 
-def of_integers(values: Sequence[Value]) -> enum.EnumMeta | None:
+def common_integer_class(values: Sequence[Value]) -> enum.EnumMeta | None:
     """The class of integers that all of these are members of; None where there is none."""
     classes = {value.enumeration if isinstance(value, Scalar) else None for value in values}
     return classes.pop() if len(classes) == 1 else None
@@ -43,7 +43,7 @@ def place(value: Value) -> Scalar:
     return constant(int64, members.index(value.object))
 
 
-def values_of(cls: type) -> list[Value] | None:
+def member_values(cls: type) -> list[Value] | None:
     """The values of the members, where all are numbers."""
     members: list[Any] = [*cast("Any", cls)]
     numbers = all(isinstance(member.value, (bool, int, float)) for member in members)

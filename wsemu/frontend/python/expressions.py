@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python import arithmetic, arrays, enumerations, joining, text, views
 from wsemu.frontend.python.frames import Unreachable
-from wsemu.frontend.python.pruning import jump, marked
+from wsemu.frontend.python.pruning import jump, mark_value
 from wsemu.frontend.python.scalars import (
     FALSE,
     both,
@@ -24,7 +24,7 @@ from wsemu.frontend.python.scalars import (
     scalar_cast,
     truth,
 )
-from wsemu.frontend.python.syntax import constant_container, constant_of, is_simple
+from wsemu.frontend.python.syntax import constant_container, fold_constant, is_simple
 from wsemu.frontend.python.values import (
     ArrayValue,
     Closure,
@@ -89,7 +89,7 @@ class Expressions:
         handler = self.expressions.get(type(node))
         if handler is None:
             default = (f"`{type(node).__name__.lower()}` in a kernel", "rewrite it with simpler expressions")
-            raise self.unsupported(node, *UNSUPPORTED.get(type(node), default))
+            raise self.unsupported_error(node, *UNSUPPORTED.get(type(node), default))
         try:
             value = handler(self, node)
         except KernelError as error:
@@ -112,7 +112,7 @@ class Expressions:
                 what = (
                     f"`{ast.unparse(node)}` is {old} before the types of the loop's variables are known, then {type_}"
                 )
-                raise self.unsupported(node, what, "give its variables one type before the loop")
+                raise self.unsupported_error(node, what, "give its variables one type before the loop")
             self.types_seen[key] = type_
 
     def condition(self: Walker, node: ast.expr) -> Scalar:
@@ -185,7 +185,7 @@ class Expressions:
         items: list[Value] = []
         for element in node.elts:
             if isinstance(element, ast.Starred):
-                items += self.items_of(element, self.evaluate(element.value))
+                items += self.tuple_items(element, self.evaluate(element.value))
             else:
                 items.append(self.evaluate(element))
         return TupleValue(tuple(items))
@@ -195,7 +195,7 @@ class Expressions:
 
     def closure_defaults(self: Walker, spec: ast.arguments) -> dict[str, Value]:
         names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
-        values = [marked(self, d, self.evaluate(d)) for d in spec.defaults]
+        values = [mark_value(self, d, self.evaluate(d)) for d in spec.defaults]
         found = dict(zip(names[len(names) - len(values) :], values, strict=True))
         for argument, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
             if default is not None:
@@ -206,8 +206,8 @@ class Expressions:
     def get_BinOp(self: Walker, node: ast.BinOp) -> Value:
         op = BINARY.get(type(node.op))
         if op is None:
-            raise self.unsupported(node, "`@` in a kernel", "write the product as loops")
-        folded = constant_of(node)
+            raise self.unsupported_error(node, "`@` in a kernel", "write the product as loops")
+        folded = fold_constant(node)
         if folded is not None:
             self.at(node)
             return self.host_number(folded, "this number")
@@ -217,7 +217,9 @@ class Expressions:
             return TupleValue((*left.items, *right.items))
         if isinstance(left, ArrayValue) or isinstance(right, ArrayValue):
             which = left if isinstance(left, ArrayValue) else right
-            raise self.unsupported(node, f"arithmetic on the whole {describe(which)}", "index it to work on elements")
+            raise self.unsupported_error(
+                node, f"arithmetic on the whole {describe(which)}", "index it to work on elements"
+            )
         self.check_divisor(op, right)
         return arithmetic.binary(self.b, op, left, right)
 
@@ -314,11 +316,11 @@ class Expressions:
                 equal = arithmetic.compare(self.b, "==", left, right) if alike else FALSE
                 return equal if isinstance(op, ast.Is) else negate(self.b, equal)
             else:
-                raise self.unsupported(node, f"`is` between {describe(left)} and {describe(right)}", "use `==`")
+                raise self.unsupported_error(node, f"`is` between {describe(left)} and {describe(right)}", "use `==`")
             return constant(boolean, same == isinstance(op, ast.Is))
         if isinstance(op, (ast.In, ast.NotIn)):
             result = constant(boolean, False)
-            for item in self.items_of(node, right):
+            for item in self.tuple_items(node, right):
                 result = either(self.b, result, arithmetic.compare(self.b, "==", left, item))
             return result if isinstance(op, ast.In) else negate(self.b, result)
         if text.is_text(left) and text.is_text(right) and isinstance(op, (ast.Eq, ast.NotEq)):
@@ -378,7 +380,7 @@ class Expressions:
             return arrays.load(self.b, container.array, views.places(self.b, container.array, number))
         if isinstance(container, PatternValue) and hasattr(container.cls, "_fields"):
             return self.tuple_item(node, as_tuple(container), index)
-        raise self.refused(node, f"{describe(container)} cannot be indexed", "index arrays and tuples", container)
+        raise self.operand_error(node, f"{describe(container)} cannot be indexed", "index arrays and tuples", container)
 
     def tuple_item(self: Walker, node: ast.expr, container: TupleValue, index: Value) -> Value:
         count = len(container.items)
@@ -410,7 +412,7 @@ class Expressions:
             result = self.select(test, lambda n=n: container.items[n], lambda r=result: r, simple=True)
         return result
 
-    def items_of(self: Walker, node: ast.AST, value: Value) -> tuple[Value, ...]:
+    def tuple_items(self: Walker, node: ast.AST, value: Value) -> tuple[Value, ...]:
         """The items of a tuple, or of an array whose first extent is a constant."""
         if isinstance(value, TupleValue):
             return value.items
@@ -424,7 +426,7 @@ class Expressions:
             return tuple(constant(value.start.type, n) for n in range(*bounds))
         if isinstance(value, Static) and isinstance(value.object, tuple):
             return tuple(self.host_value(item, "item") for item in value.object)
-        raise self.refused(node, f"{describe(value)} cannot be taken apart", "use a tuple", value)
+        raise self.operand_error(node, f"{describe(value)} cannot be taken apart", "use a tuple", value)
 
     # -- attributes ---------------------------------------------------------------------------------------------------
     # -- calls ---------------------------------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ def evaluate(operation: str, operands: tuple[Any, ...]) -> Number | None:
         return bool(_PREDICATE[base](*operands))
     if type_[0] == "f":
         function = _FLOAT.get(base)
-        return None if function is None else _in_float(function, type_, operands)
+        return None if function is None else _fold_in_float(function, type_, operands)
     if base not in _INTEGER:
         return None
     bits, signed = int(type_[1:]), type_[0] == "s"
@@ -141,7 +141,7 @@ def evaluate(operation: str, operands: tuple[Any, ...]) -> Number | None:
     return wrap(_INTEGER[base](*operands, bits=bits), 64, False)
 
 
-def _in_float(function: Callable[..., Any], type_: str, operands: tuple[Any, ...]) -> float:
+def _fold_in_float(function: Callable[..., Any], type_: str, operands: tuple[Any, ...]) -> float:
     scalar = np.float32 if type_ == "f32" else np.float64
     with np.errstate(all="ignore"):
         return float(function(*(scalar(a) for a in operands)))

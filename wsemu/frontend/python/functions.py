@@ -15,12 +15,12 @@ from wsemu.frontend.python import declared, elementwise, joining, views
 from wsemu.frontend.python.frames import NONE, Frame, Unreachable
 from wsemu.frontend.python.joining import Environment
 from wsemu.frontend.python.library import lookup as library
-from wsemu.frontend.python.overloading import overloaded
-from wsemu.frontend.python.pruning import marked, unmarked
-from wsemu.frontend.python.recursion import entered
+from wsemu.frontend.python.overloading import find_overload
+from wsemu.frontend.python.pruning import mark_value, unmark_value
+from wsemu.frontend.python.recursion import enter_region
 from wsemu.frontend.python.scalars import describe
-from wsemu.frontend.python.source import source_of
-from wsemu.frontend.python.syntax import assigned_names, calls_of
+from wsemu.frontend.python.source import find_source
+from wsemu.frontend.python.syntax import assigned_names, count_calls
 from wsemu.frontend.python.values import (
     ArrayValue,
     Bound,
@@ -63,18 +63,18 @@ class Functions:
         args: list[Value] = []
         for argument in node.args:
             if isinstance(argument, ast.Starred):
-                args += self.items_of(argument, self.evaluate(argument.value))
+                args += self.tuple_items(argument, self.evaluate(argument.value))
             else:
-                args.append(marked(self, argument, self.evaluate(argument)))
+                args.append(mark_value(self, argument, self.evaluate(argument)))
         kwargs = {}
         for keyword in node.keywords:
-            value = marked(self, keyword.value, self.evaluate(keyword.value))
+            value = mark_value(self, keyword.value, self.evaluate(keyword.value))
             if keyword.arg is not None:
                 kwargs[keyword.arg] = value
             elif isinstance(value, Keywords):  # what the function was given, handed on
                 kwargs |= value.items
             else:
-                raise self.unsupported(keyword, "`**` in a call", "write the arguments by name")
+                raise self.unsupported_error(keyword, "`**` in a call", "write the arguments by name")
         self.at(node)
         self.target = target
         return self.call(node, callee, args, kwargs)
@@ -147,9 +147,9 @@ class Functions:
             if made is not None:
                 return made
             remedy = "it takes Numba-CUDA and its compiler, `pip install 'wsemu[gpu]'`; or check the kernel without it"
-            raise self.unsupported(node, f"`cuda.{obj.path}` is not modelled", remedy)
+            raise self.unsupported_error(node, f"`cuda.{obj.path}` is not modelled", remedy)
         if type(obj) in (FunctionType, BuiltinFunctionType):
-            chosen = overloaded(obj, args, kwargs)
+            chosen = find_overload(obj, args, kwargs)
             if chosen is not None:
                 return self.walk_function(chosen, args, kwargs, node)
         if type(obj) is FunctionType:
@@ -170,7 +170,7 @@ class Functions:
             args, type_ = declared.arguments(self.b, known, args, function.__name__)
             return declared.result(self.b, self.walk_function(function, args, kwargs, node), type_)
         if isinstance(obj, KernelFunction):
-            raise self.unsupported(node, f"`{obj.name}` is not modelled", "check the kernel without it")
+            raise self.unsupported_error(node, f"`{obj.name}` is not modelled", "check the kernel without it")
         if isinstance(obj, MethodType) and obj.__name__ == "from_buffer" and type(obj.__self__).__name__ == "FFI":
             return args[0]  # cffi's pointer to an array
         if isinstance(obj, MethodType):
@@ -186,7 +186,7 @@ class Functions:
         what = f"`{module}.{name}`" if module and module != "builtins" else f"`{name}`"
         if callable(obj):
             remedy = "call what `wsemu.cuda`, `wsemu.ptx` and `math` have"
-            raise self.unsupported(node, f"unknown function {what} in a kernel", remedy)
+            raise self.unsupported_error(node, f"unknown function {what} in a kernel", remedy)
         kind = "module" if isinstance(obj, ModuleType) else type(obj).__name__
         raise self.error(
             node, f"{what} is not a function but a {kind}", "call one of its functions, or drop the parentheses"
@@ -204,7 +204,7 @@ class Functions:
         """The value that a host function returns for these arguments, its body walked in place."""
         code = function.__code__
         self.check_function(function, node)
-        source = source_of(function)
+        source = find_source(function)
         self.check_depth(code)
         cells = {}
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
@@ -215,7 +215,7 @@ class Functions:
         assigned = frozenset((*code.co_varnames, *code.co_cellvars))
         frame = Frame(source, function.__globals__, cells, assigned, code, builds=builds)
         env = self.bind_arguments(source.node.args, args, kwargs, function.__name__, self.host_defaults(function), node)
-        frame.arguments = env = {name: unmarked(value) for name, value in env.items()}
+        frame.arguments = env = {name: unmark_value(value) for name, value in env.items()}
         return self.enter(frame, dict(env), source.node, node)
 
     def check_function(self: Walker, function: FunctionType, node: ast.AST | None) -> None:
@@ -224,9 +224,9 @@ class Functions:
         if flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
             kind = "a generator" if flags & inspect.CO_GENERATOR else "an `async` function"
             remedy = "store values into an array, or return a tuple"
-            error = self.unsupported(node, f"`{function.__name__}` is {kind}", remedy)
+            error = self.unsupported_error(node, f"`{function.__name__}` is {kind}", remedy)
             if error.span is None:
-                source = source_of(function)
+                source = find_source(function)
                 error.span = source.span(source.node)
             raise error
 
@@ -241,7 +241,7 @@ class Functions:
             env = maker.env
         name = getattr(closure.node, "name", "lambda")
         if sum(frame.source.node is closure.node for frame in self.frames) >= RECURSION[1]:
-            raise self.unsupported(
+            raise self.unsupported_error(
                 node, f"recursion of the nested function `{name}`", "make it a device function of its own"
             )
         source = type(maker.source)(maker.source.file, closure.node)
@@ -271,7 +271,7 @@ class Functions:
                 self.suite(body.body)
             if self.reachable:
                 frame.returns.append((self.b.block, self.env[frame.builds] if frame.builds else NONE))
-            value = self.returned(frame)
+            value = self.merge_returns(frame)
             if again and self.ways is not None:
                 self.ways.end()
             return value
@@ -282,14 +282,14 @@ class Functions:
 
     def note_call(self: Walker, code: CodeType | None) -> bool:
         """Of a function that may come to call itself: whether the call, of the frame on top, is from within these."""
-        region = self.ways.region_of(code) if self.ways is not None else ()
+        region = self.ways.find_region(code) if self.ways is not None else ()
         if not region or self.ways is None:
             return False
         within = any(frame.code in region for frame in self.frames[:-1])
         self.ways.begin(within=within)
         return within
 
-    def returned(self: Walker, frame: Frame) -> Value:
+    def merge_returns(self: Walker, frame: Frame) -> Value:
         """The merged value of a function's returns; goes on after them."""
         if not frame.returns:  # every path raises or traps
             self.reachable = False
@@ -307,7 +307,7 @@ class Functions:
         depth = sum(frame.code is code for frame in self.frames)
         if depth == 0:
             return
-        entered(self.recursive, self._codes_from(code))
+        enter_region(self.recursive, self._codes_from(code))
         self.recursions += 1
         limit = self._limit(code)
         if depth >= limit or self.recursions > MOST_WALKED:
@@ -326,7 +326,7 @@ class Functions:
         around = self.frames[[frame.code for frame in self.frames].index(code) :]
         names = frozenset(frame.code.co_name for frame in around if frame.code is not None)
         bodies = {id(frame.source.node): frame.source.node for frame in around}
-        return RECURSION.get(max(calls_of(body, names) for body in bodies.values()), DEEP)
+        return RECURSION.get(max(count_calls(body, names) for body in bodies.values()), DEEP)
 
     def _codes_from(self: Walker, code: CodeType) -> list[CodeType]:
         """The functions that are being walked, from this one on."""
@@ -340,7 +340,7 @@ class Functions:
         found = {name: self.host_value(value, name) for name, value in zip(names, values, strict=True)}
         for name, value in (function.__kwdefaults__ or {}).items():
             found[name] = self.host_value(value, name)
-        return {name: no_literal(value) for name, value in found.items()}
+        return {name: drop_literal(value) for name, value in found.items()}
 
     def bind_arguments(
         self: Walker,
@@ -365,7 +365,7 @@ class Functions:
         if spec.vararg is not None:
             env[spec.vararg.arg] = TupleValue(tuple(args[len(names) :]))
         elif len(args) > len(names):
-            if outer := self.handed_on(node, surplus=len(args) - len(names)):
+            if outer := self.forwarded_argument_error(node, surplus=len(args) - len(names)):
                 raise outer
             takes, got = len(names) - own, len(args) - own
             raise complain(f"`{name}` takes {takes} argument{'s' * (takes != 1)}, not {got}")
@@ -382,11 +382,15 @@ class Functions:
         for key in (*names, *keyword_only):
             if key not in env:
                 if key not in defaults:
-                    raise self.handed_on(node, lacking=key) or complain(f"`{name}` lacks its argument `{key}`")
+                    raise self.forwarded_argument_error(node, lacking=key) or complain(
+                        f"`{name}` lacks its argument `{key}`"
+                    )
                 env[key] = defaults[key]
         return env
 
-    def handed_on(self: Walker, node: ast.AST | None, *, surplus: int = 0, lacking: str = "") -> KernelError | None:
+    def forwarded_argument_error(
+        self: Walker, node: ast.AST | None, *, surplus: int = 0, lacking: str = ""
+    ) -> KernelError | None:
         """The error of wrong arguments that a method of a pattern was called with and hands on as `*index`: told of the
         call that the user wrote.  None where the call at `node` is not of that kind."""
         files = [frame.source.file for frame in self.frames]
@@ -420,11 +424,11 @@ class Functions:
         function = _plain(member)
         if not isinstance(function, FunctionType):
             what = f"`{cls.__name__}.{name}` is no plain method"
-            raise self.unsupported(node, what, "define it with `def` in the class")
+            raise self.unsupported_error(node, what, "define it with `def` in the class")
         return self.walk_function(function, [receiver, *args], kwargs, node)
 
 
-def no_literal(value: Value) -> Value:
+def drop_literal(value: Value) -> Value:
     """A default, whose number is not part of its type in Numba."""
     if type(value) is Scalar and value.is_python_literal and value.type.kind != "f":
         return replace(value, is_python_literal=False)

@@ -50,7 +50,7 @@ class NoCommonType(Exception):
     """Two values cannot be one variable."""
 
 
-def convert_at(b: Builder, block: Block, value: Any, type_: NumberType) -> Any:
+def convert_in_block(b: Builder, block: Block, value: Any, type_: NumberType) -> Any:
     """A number converted at the end of another block, unknown to value numbering."""
     if value.type is type_:
         return value
@@ -73,7 +73,7 @@ def join(b: Builder, edges: list[Edge]) -> Environment:
     names.update({name: None for name in result if any(name not in env for env in environments)})
     for name in names:
         values = [env.get(name) for env in environments]
-        result[name] = merged(b, block, sources, values)
+        result[name] = merge_values(b, block, sources, values)
         if any(
             (v is None and not source.dead) or id(v) in b.partial for source, v in zip(sources, values, strict=True)
         ):
@@ -81,7 +81,7 @@ def join(b: Builder, edges: list[Edge]) -> Environment:
     return result
 
 
-def merged(b: Builder, block: Block, sources: list[Block], values: list[Value | None]) -> Value:
+def merge_values(b: Builder, block: Block, sources: list[Block], values: list[Value | None]) -> Value:
     """One value for a variable; None where a path does not assign it (it is zero there).
 
     Edges from blocks that control never reaches have a say in its type alone.
@@ -221,13 +221,13 @@ def _merge(b: Builder, block: Block, sources: list[Block], values: list[Any]) ->
                 first.cls, dict(zip(names, parts(lambda v: tuple(v.fields[n] for n in names)), strict=True))
             )
         case ArrayValue() if all(v.dtype == first.dtype and v.ndim == first.ndim for v in values):
-            array: ArrayValue = described(values)
+            array: ArrayValue = merge_descriptions(values)
             address = phi(b, block, "b64", sources, [v.address for v in values])
             shape, strides, bounds = (parts(get) for get in (_shape, _strides, _bounds))
             return replace(array, address=address, shape=shape, strides=strides, bounds=bounds)
         case RecordValue() if all(v.dtype == first.dtype and v.offset == first.offset for v in values):
             address = phi(b, block, "b64", sources, [v.address for v in values])
-            record: RecordValue = described(values)
+            record: RecordValue = merge_descriptions(values)
             return replace(record, address=address)
     raise NoCommonType
 
@@ -235,7 +235,7 @@ def _merge(b: Builder, block: Block, sources: list[Block], values: list[Any]) ->
 _shape, _strides, _bounds = (attrgetter(name) for name in ("shape", "strides", "bounds"))
 
 
-def described(values: list[A]) -> A:
+def merge_descriptions(values: list[A]) -> A:
     """The first of some arrays or records, with the name, space and access that fit all of them."""
     first = values[0]
     names = dict.fromkeys(part for v in values for part in v.name.split(" or "))
@@ -255,7 +255,7 @@ def _common(types: list[NumberType]) -> NumberType:
 
 def _merge_numbers(b: Builder, block: Block, sources: list[Block], values: list[Any]) -> Value:
     type_ = _common([v.type for v in values])
-    numbers = [convert_at(b, source, v, type_) for source, v in zip(sources, values, strict=True)]
+    numbers = [convert_in_block(b, source, v, type_) for source, v in zip(sources, values, strict=True)]
     if type_.kind == "c":
         real = _scalar_phi(b, block, sources, [n.real for n in numbers])
         return ComplexValue(type_, real, _scalar_phi(b, block, sources, [n.imag for n in numbers]))
@@ -266,7 +266,7 @@ def _scalar_phi(b: Builder, block: Block, sources: list[Block], numbers: list[Sc
     if all(same_value(n, numbers[0]) for n in numbers):
         return numbers[0]
     registers = [register(b, n) for n in numbers]
-    members = enumerations.of_integers(numbers)
+    members = enumerations.common_integer_class(numbers)
     type_ = numbers[0].type
     return Scalar(type_, phi(b, block, type_.register, sources, registers), enumeration=members)
 
@@ -313,10 +313,10 @@ def carry(b: Builder, block: Block, source: Block, value: Value, seed: Value | N
     def walk(v: Value, wanted: Value) -> Value:
         if isinstance(v, (Scalar, ComplexValue)):
             assert isinstance(wanted, (Scalar, ComplexValue))
-            number = v if v.type is wanted.type else convert_at(b, source, v, _common([v.type, wanted.type]))
+            number = v if v.type is wanted.type else convert_in_block(b, source, v, _common([v.type, wanted.type]))
             if isinstance(number, ComplexValue):
                 return ComplexValue(number.type, scalar(number.real), scalar(number.imag))
-            return replace(scalar(number), enumeration=enumerations.of_integers([v, wanted]))
+            return replace(scalar(number), enumeration=enumerations.common_integer_class([v, wanted]))
         match v, wanted:
             case TupleValue(), TupleValue():
                 return TupleValue(tuple(map(walk, v.items, wanted.items)), v.names)
@@ -325,9 +325,11 @@ def carry(b: Builder, block: Block, source: Block, value: Value, seed: Value | N
             case ArrayValue(), ArrayValue():
                 address = one("b64", v.address, None)
                 shape, strides, bounds = numbers(v.shape), numbers(v.strides), numbers(v.bounds)
-                return replace(described([v, wanted]), address=address, shape=shape, strides=strides, bounds=bounds)
+                return replace(
+                    merge_descriptions([v, wanted]), address=address, shape=shape, strides=strides, bounds=bounds
+                )
             case RecordValue(), RecordValue():
-                return replace(described([v, wanted]), address=one("b64", v.address, None))
+                return replace(merge_descriptions([v, wanted]), address=one("b64", v.address, None))
         return v
 
     return Carried(walk(value, value if seed is None else seed), phis)
@@ -365,22 +367,26 @@ def _widest(a: Value, v: Value) -> Value:
             return unread
         case Scalar() | ComplexValue(), Scalar() | ComplexValue():
             type_ = _common([a.type, v.type])
-            wide = a if type_ is a.type else v if type_ is v.type else constant_of(type_)
-            return replace(wide, enumeration=enumerations.of_integers([a, v])) if isinstance(wide, Scalar) else wide
+            wide = a if type_ is a.type else v if type_ is v.type else zero_constant(type_)
+            return (
+                replace(wide, enumeration=enumerations.common_integer_class([a, v]))
+                if isinstance(wide, Scalar)
+                else wide
+            )
         case TupleValue(), TupleValue() if len(a.items) == len(v.items):
             return TupleValue(tuple(map(_widest, a.items, v.items)), a.names)
         case PatternValue(), PatternValue() if a.cls is v.cls and a.fields.keys() == v.fields.keys():
             return PatternValue(a.cls, {name: _widest(item, v.fields[name]) for name, item in a.fields.items()})
         case ArrayValue(), ArrayValue() if a.dtype == v.dtype and a.ndim == v.ndim:
-            return described([a, v])
+            return merge_descriptions([a, v])
         case RecordValue(), RecordValue() if a.dtype == v.dtype and a.offset == v.offset:
-            return described([a, v])
+            return merge_descriptions([a, v])
     if same_value(a, v):
         return a
     raise NoCommonType
 
 
-def constant_of(type_: NumberType) -> Value:
+def zero_constant(type_: NumberType) -> Value:
     """Zero of a type, real or complex."""
     if type_.kind == "c":
         part = constant(part_type(type_), 0)

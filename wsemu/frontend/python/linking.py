@@ -52,13 +52,17 @@ def call_foreign(w: Walker, node: ast.AST, declared: Foreign, args: list[Value])
         raise w.error(node, f"`{name}` takes {len(types.arguments)} arguments, not {len(args)}")
     result = signatures.number(types.result)
     in_c = named.get("abi", "numba") == "c"
-    values = [part for value, type_ in zip(args, types.arguments, strict=True) for part in _passed(w, value, type_)]
+    values = [
+        part for value, type_ in zip(args, types.arguments, strict=True) for part in _flatten_argument(w, value, type_)
+    ]
     place = None if in_c else _place(w, name)
     if place is not None:
         values.insert(0, Scalar(int64, place))
     wanted, given = register_types(function.parameters), register_types(function.results)
     if wanted is None or given is None or len(wanted) != len(values) or (in_c and bool(given) != (result is not None)):
-        raise w.unsupported(node, f"`{name}` has other parameters in its PTX than by its signature", "match the two")
+        raise w.unsupported_error(
+            node, f"`{name}` has other parameters in its PTX than by its signature", "match the two"
+        )
     first, last, results = call(
         w.b.graph, home, function, [_as(w, *pair) for pair in zip(values, wanted, strict=True)], w.b.span, w.b.stack
     )
@@ -68,8 +72,8 @@ def call_foreign(w: Walker, node: ast.AST, declared: Foreign, args: list[Value])
     if result is None:
         return NONE
     if place is not None:
-        return _loaded(w, place, result, name)
-    return _returned(w, results[0], result)
+        return _load_result(w, place, result, name)
+    return _unpack_result(w, results[0], result)
 
 
 @functools.lru_cache(maxsize=64)
@@ -109,11 +113,11 @@ def _text(source: Any) -> tuple[str, str] | None:
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
-def _passed(w: Walker, value: Value, type_: Any) -> list[Scalar]:
+def _flatten_argument(w: Walker, value: Value, type_: Any) -> list[Scalar]:
     """The numbers that an argument is passed as."""
     items = signatures.items(type_)
     if items is not None and isinstance(value, TupleValue):
-        return [part for item, of in zip(value.items, items, strict=True) for part in _passed(w, item, of)]
+        return [part for item, of in zip(value.items, items, strict=True) for part in _flatten_argument(w, item, of)]
     if isinstance(value, ArrayValue):
         address = Scalar(int64, value.address)
         if not hasattr(type_, "ndim"):
@@ -127,7 +131,7 @@ def _passed(w: Walker, value: Value, type_: Any) -> list[Scalar]:
     if isinstance(made, ComplexValue):
         return [made.real, made.imag]
     if not isinstance(made, Scalar):
-        raise w.unsupported(w.node, f"an argument of type {type_}", "pass numbers, and pointers to arrays")
+        raise w.unsupported_error(w.node, f"an argument of type {type_}", "pass numbers, and pointers to arrays")
     return [made]
 
 
@@ -151,7 +155,7 @@ def _place(w: Walker, name: str) -> Register:
     return w.b.emit("add.b64", w.b.special("local"), w.b.constant("b64", offset))
 
 
-def _loaded(w: Walker, place: Register, type_: NumberType, name: str) -> Value:
+def _load_result(w: Walker, place: Register, type_: NumberType, name: str) -> Value:
     """A result from its place."""
     dtype = np.dtype(type_.name)
     bounds = Scalar(int64, place), constant(int64, _RESULT)
@@ -160,7 +164,7 @@ def _loaded(w: Walker, place: Register, type_: NumberType, name: str) -> Value:
     return arrays.read(w.b, dtype, place, 0, source)
 
 
-def _returned(w: Walker, result: Register, type_: NumberType) -> Value:
+def _unpack_result(w: Walker, result: Register, type_: NumberType) -> Value:
     """A result that is returned: small ones in the low bits."""
     graph = w.b.graph
     w.b.homes[result] = len(w.b.scopes) - 1

@@ -16,11 +16,11 @@ from wsemu.frontend.assemble.graph import Block
 from wsemu.frontend.python import arithmetic, joining, pruning
 from wsemu.frontend.python.frames import Loop, Widen
 from wsemu.frontend.python.joining import Carried, Edge, Environment
-from wsemu.frontend.python.pruning import decided
+from wsemu.frontend.python.pruning import decide_branch
 from wsemu.frontend.python.scalars import both, constant, either, register, scalar_cast
-from wsemu.frontend.python.syntax import assigned_names, has_continue, names_in, read_outside
+from wsemu.frontend.python.syntax import assigned_names, collect_names, has_continue, read_outside
 from wsemu.frontend.python.values import ArrayValue, FlatValue, RangeValue, Scalar, Unread, Value
-from wsemu.frontend.python.walk_builtins import Stepped, stepped
+from wsemu.frontend.python.walk_builtins import Stepped, make_stepped
 from wsemu.language.numbers import int64
 from wsemu.model.data import dataclass
 
@@ -79,9 +79,9 @@ class Loops:
 
         A `continue` goes back to the first test.
         """
-        if self.is_own_library() or (has_continue(node) and names_in(node.test) & set(names)):
+        if self.is_own_library() or (has_continue(node) and collect_names(node.test) & set(names)):
             return None
-        return decided(self, node.test)
+        return decide_branch(self, node.test)
 
     def do_For(self: Walker, node: ast.For) -> None:
         iterable = self.evaluate(node.iter)
@@ -89,18 +89,18 @@ class Loops:
         self.at(node.iter)
         match iterable:
             case RangeValue():
-                self.counted(node, iterable, lambda i: self.for_body(node, i), names, node.orelse)
+                self.lower_range_loop(node, iterable, lambda i: self.for_body(node, i), names, node.orelse)
             case ArrayValue() | FlatValue() | Stepped():
-                items = stepped(self, node.iter, iterable)
+                items = make_stepped(self, node.iter, iterable)
                 span = RangeValue(constant(int64, 0), items.count, constant(int64, 1))
 
                 def body(i: Scalar) -> None:
                     self.at(node.iter)
                     self.for_body(node, items.item(i))
 
-                self.counted(node, span, body, names, node.orelse)
+                self.lower_range_loop(node, span, body, names, node.orelse)
             case _:
-                self.unrolled(node, self.items_of(node.iter, iterable))
+                self.unroll_loop(node, self.tuple_items(node.iter, iterable))
 
     def for_body(self: Walker, node: ast.For, item: Value) -> None:
         self.assign(node.target, item)
@@ -294,14 +294,14 @@ class Loops:
         return exits
 
     # -- for ----------------------------------------------------------------------------------------------------------
-    def unrolled(self: Walker, node: ast.For, items: tuple[Value, ...]) -> None:
+    def unroll_loop(self: Walker, node: ast.For, items: tuple[Value, ...]) -> None:
         """A loop over a tuple: its body once for each item."""
         self.loop((), node.orelse, lambda: self.unrolled_once(node, items))
 
     def unrolled_once(self: Walker, node: ast.For, items: tuple[Value, ...]) -> list[Edge]:
         """One walk of a loop over a tuple, each round of which begins with the variables in one type; its exits."""
         self.at(node.iter)
-        names = tuple(name for name in assigned_names(node) if name not in names_in(node.target))
+        names = tuple(name for name in assigned_names(node) if name not in collect_names(node.target))
         seeds = self.seeds.setdefault((names, self.b.span, self.b.stack), {})
         before, self.env = self.env, dict(self.env)
         loop = self.frame.loops[-1]
@@ -344,13 +344,13 @@ class Loops:
             value, seed = self.env.get(name), seeds.get(name)
             if value is not None and seed is not None:
                 try:
-                    self.env[name] = pruning.unmarked(joining.typed_as(self.b, value, seed))
+                    self.env[name] = pruning.unmark_value(joining.typed_as(self.b, value, seed))
                 except joining.NoCommonType:
                     self.env[name] = joining.Ambiguous(value, seed)
             elif value is not None:
-                self.env[name] = pruning.unmarked(value)
+                self.env[name] = pruning.unmark_value(value)
 
-    def counted(
+    def lower_range_loop(
         self: Walker,
         node: ast.AST,
         span: RangeValue,
@@ -359,11 +359,11 @@ class Loops:
         orelse: list[ast.stmt],
     ) -> None:
         """A loop over a range, tested at its end; a guard before it if it may run zero times."""
-        first = self.in_range(span, span.start)
+        first = self.has_iterations_left(span, span.start)
         place = self.b.span
         self.loop(names, orelse, lambda: self.counted_once(span, body, names, first, place))
 
-    def in_range(self: Walker, span: RangeValue, counter: Scalar) -> Scalar:
+    def has_iterations_left(self: Walker, span: RangeValue, counter: Scalar) -> Scalar:
         """Whether the counter has not reached the end."""
         up = arithmetic.compare(self.b, "<", counter, span.stop)
         if span.step.literal is not None:
@@ -399,7 +399,7 @@ class Loops:
             self.back(header)
             made, _ = counter_phi.phis[0]
             made.incoming[self.b.block.index] = register(self.b, following)
-            exits.append(self.leave(self.in_range(span, following), header.block))
+            exits.append(self.leave(self.has_iterations_left(span, following), header.block))
         self.b.pop()
         self.b.pop()
         self.reachable = True

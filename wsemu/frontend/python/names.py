@@ -15,7 +15,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from wsemu.frontend.python import arithmetic, arrays, enumerations, joining, views
 from wsemu.frontend.python.library import lookup as library
-from wsemu.frontend.python.pruning import decided, unmarked
+from wsemu.frontend.python.pruning import decide_branch, unmark_value
 from wsemu.frontend.python.scalars import constant, describe, literal
 from wsemu.frontend.python.values import (
     ArrayValue,
@@ -85,7 +85,7 @@ class Names:
         functions one is left where the condition is known."""
         if self.is_own_library():
             return None if condition.literal is None else bool(condition.literal)
-        return decided(self, test)
+        return decide_branch(self, test)
 
     def read_name(self: Walker, node: ast.AST, name: str) -> Value:
         """The variable, the variable of an enclosing function, or the host object of this name."""
@@ -161,9 +161,9 @@ class Names:
         if isinstance(value, tuple) and library.find(value) is None:
             names = tuple(getattr(value, "_fields", ()))
             if not names or not has_methods(type(value)):
-                items = (unmarked(self.host_value(item, f"{name}[{n}]")) for n, item in enumerate(value))
+                items = (unmark_value(self.host_value(item, f"{name}[{n}]")) for n, item in enumerate(value))
                 return TupleValue(tuple(items), names, value)
-        made = library.value_of(self.b, library.canonical(value))
+        made = library.marker_value(self.b, library.canonical(value))
         return Static(value) if made is None else made
 
     def host_number(self: Walker, value: Any, name: str) -> Value:
@@ -194,7 +194,7 @@ class Names:
         try:
             array = as_cuda_array(value)
         except UsageError as error:  # not memory of this process
-            raise self.unsupported(self.node, f"`{name}`: {error}", "pass it as a NumPy array") from error
+            raise self.unsupported_error(self.node, f"`{name}`: {error}", "pass it as a NumPy array") from error
         arrays.check_elements(array.dtype, name)
         register = self.captured.get(id(value))
         if register is None:
@@ -205,7 +205,7 @@ class Names:
             return RecordValue(array.dtype, register, 0, name, "global", array.flags.writeable)
         low, high = byte_bounds(array)
         before = array.__array_interface__["data"][0] - low  # where an axis runs backwards
-        first = arrays.moved(self.b, register, -before)
+        first = arrays.add_offset(self.b, register, -before)
         shape, strides = (tuple(Scalar(int64, None, n) for n in part) for part in (array.shape, array.strides))
         bounds = Scalar(int64, first), Scalar(int64, None, high - low if array.size else 0)
         return ArrayValue(array.dtype, register, shape, strides, name, "global", bounds, array.flags.writeable)
@@ -220,7 +220,7 @@ class Names:
             if isinstance(value, ArrayValue) and (
                 hasattr(np.ndarray, node.attr) or node.attr in (value.dtype.names or ())
             ):
-                raise self.unsupported(node, f"{what} here", "load its elements one by one")
+                raise self.unsupported_error(node, f"{what} here", "load its elements one by one")
             raise self.error(node, what, "check the spelling")
         return found
 
@@ -246,7 +246,7 @@ class Names:
 
     def member_value(self: Walker, value: EnumValue) -> Value | None:
         """`.value` of a member that the launch chooses."""
-        known = enumerations.values_of(value.cls)
+        known = enumerations.member_values(value.cls)
         if not known:
             return None
         found = known[0]
@@ -265,7 +265,7 @@ class Names:
         try:
             found = getattr(obj, name)
         except UnsupportedError as error:
-            raise self.unsupported(node, error.message, "check the kernel without it") from error
+            raise self.unsupported_error(node, error.message, "check the kernel without it") from error
         except Exception as error:  # whatever a property raises
             what = f"`{getattr(obj, '__name__', type(obj).__name__)}`" if obj is not None else "`None`"
             said, _, near = str(error).partition("; ")  # our own modules add the nearest names

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from types import FunctionType
 
 
-def overloaded(function: Any, args: list[Value], kwargs: dict[str, Value]) -> FunctionType | None:
+def find_overload(function: Any, args: list[Value], kwargs: dict[str, Value]) -> FunctionType | None:
     """What a call means by an overload; None where there is none."""
     choosers = overloads.of(function)
     if not choosers:

@@ -44,7 +44,7 @@ def call(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value])
 def _item(w: Walker, node: ast.Call, value: Value, parts: list[str], values: list[Scalar]) -> None:
     match value:
         case Scalar():
-            kind, bits = _shown(w, value)
+            kind, bits = _format_specifier(w, value)
             parts.append(kind)
             values.append(bits)
         case TupleValue():
@@ -56,15 +56,17 @@ def _item(w: Walker, node: ast.Call, value: Value, parts: list[str], values: lis
         case Static() if isinstance(value.object, str):
             parts.append(value.object.replace("%", "%%"))
         case Static() if isinstance(value.object, Namespace) and dir(value.object) == ["x", "y", "z"]:
-            axes = [library.value_of(w.b, getattr(value.object, axis)) for axis in "xyz"]
+            axes = [library.marker_value(w.b, getattr(value.object, axis)) for axis in "xyz"]
             _item(w, node, TupleValue(tuple(axis for axis in axes if axis is not None)), parts, values)
         case ComplexValue():
             raise w.error(node, f"`print` of a {value.type} is not part of Numba-CUDA", "print its .real and .imag")
         case _:
-            raise w.refused(node, f"`print` of {describe(value)}", "print numbers, tuples of them, and text", value)
+            raise w.operand_error(
+                node, f"`print` of {describe(value)}", "print numbers, tuples of them, and text", value
+            )
 
 
-def _shown(w: Walker, value: Scalar) -> tuple[str, Scalar]:
+def _format_specifier(w: Walker, value: Scalar) -> tuple[str, Scalar]:
     """How a number is written, and its 64 bits."""
     if value.type.kind == "f":
         return "%f", reinterpret(scalar_cast(w.b, value, float64), int64)

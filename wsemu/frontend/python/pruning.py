@@ -14,7 +14,7 @@ import ast
 import operator
 from typing import TYPE_CHECKING, Any
 
-from wsemu.frontend.python.syntax import constant_of, is_folded, stored_names
+from wsemu.frontend.python.syntax import fold_constant, is_folded, stored_names
 from wsemu.frontend.python.values import ArrayValue, Scalar, Static, TupleValue, Value
 from wsemu.model.data import NamedTuple, replace
 
@@ -48,30 +48,30 @@ class Known(NamedTuple):
     """whether a branch on it alone is dropped: not on a parameter that is given None"""
 
 
-def marked(w: Walker, node: ast.expr, value: Value) -> Value:
+def mark_value(w: Walker, node: ast.expr, value: Value) -> Value:
     """The value of an expression as a variable of its own, which remembers whether Numba finds it."""
     if type(value) is not Scalar or value.literal is None:
         return value
-    node = _left_of(w, node)
+    node = _prune_expression(w, node)
     found = constant_object(w, node)
     fixed = found is not None and found.plain
     return replace(value, fixed=fixed, dropped=not fixed and isinstance(node, _TESTS) and jump(w, node) is not None)
 
 
-def _left_of(w: Walker, node: ast.expr) -> ast.expr:
+def _prune_expression(w: Walker, node: ast.expr) -> ast.expr:
     """What the jumps of an expression that go one way leave of it."""
     match node:
         case ast.BoolOp(op=op, values=values):
             for part in values[:-1]:
-                goes = decided(w, part)
+                goes = decide_branch(w, part)
                 if goes is None:
                     return node
                 if goes is isinstance(op, ast.Or):
-                    return _left_of(w, part)
-            return _left_of(w, values[-1])
+                    return _prune_expression(w, part)
+            return _prune_expression(w, values[-1])
         case ast.IfExp():
-            which = decided(w, node.test)
-            return node if which is None else _left_of(w, node.body if which else node.orelse)
+            which = decide_branch(w, node.test)
+            return node if which is None else _prune_expression(w, node.body if which else node.orelse)
         case ast.Compare(ops=[_, _, *_]):
             one = node
             for one in _links(node):
@@ -90,7 +90,7 @@ def _links(node: ast.Compare) -> list[ast.Compare]:
     return [ast.Compare(a, [op], [b]) for a, op, b in zip(sides, node.ops, node.comparators, strict=False)]
 
 
-def unmarked(value: Value) -> Value:
+def unmark_value(value: Value) -> Value:
     """A value as a variable of its own that Numba does not look behind, such as a parameter."""
     if type(value) is TupleValue and value.object is not None:
         return replace(value, object=None)
@@ -105,9 +105,9 @@ def constant_object(w: Walker, node: ast.expr) -> Known | None:
         case ast.Constant():
             return Known(node.value, True)
         case ast.BinOp() | ast.UnaryOp() | ast.Subscript():
-            return Known(constant_of(node), True) if is_folded(node) else None
+            return Known(fold_constant(node), True) if is_folded(node) else None
         case ast.Name():
-            return _named(w, node.id)
+            return _lookup_name(w, node.id)
         case ast.Attribute(attr="ndim"):
             value = _argument(w, node.value)
             return Known(value.ndim, True) if isinstance(value, ArrayValue) else None
@@ -117,11 +117,11 @@ def constant_object(w: Walker, node: ast.expr) -> Known | None:
     return None
 
 
-def _named(w: Walker, name: str) -> Known | None:
+def _lookup_name(w: Walker, name: str) -> Known | None:
     """What a name stands for, in the function or in those around it."""
     found = _variable(w, name)
     if found is not None:
-        return None if found[1] is None else _of_value(found[0], found[1])
+        return None if found[1] is None else _value_knowledge(found[0], found[1])
     for place in (w.frame.cells, w.frame.globals):
         if name in place:
             return Known(place[name], True)
@@ -145,7 +145,7 @@ def _assigned_once(frame: Frame, name: str) -> Value | None:
     return frame.last.get(name) if stored_names(frame.source.node).get(name) == 1 else None
 
 
-def _of_value(frame: Frame, value: Value) -> Known | None:
+def _value_knowledge(frame: Frame, value: Value) -> Known | None:
     if type(value) is TupleValue and value.object is not None:
         return Known(value.object, True)
     if type(value) is Scalar and value.fixed:
@@ -170,23 +170,23 @@ def _argument(w: Walker, node: ast.expr) -> Value | None:
     return None
 
 
-def decided(w: Walker, test: ast.expr) -> bool | None:
+def decide_branch(w: Walker, test: ast.expr) -> bool | None:
     """How the jumps on a condition go if Numba drops those that go the other way; None if both sides stay."""
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=ast.Compare(left, [op], [right])) if type(op) in _FOLDED_NOT:
-            return decided(w, ast.Compare(left, [_FOLDED_NOT[type(op)]()], [right]))
+            return decide_branch(w, ast.Compare(left, [_FOLDED_NOT[type(op)]()], [right]))
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            inner = decided(w, operand)
+            inner = decide_branch(w, operand)
             return None if inner is None else not inner
         case ast.BoolOp(op=op, values=values):
             ends = isinstance(op, ast.Or)
-            parts = [decided(w, part) for part in values]
+            parts = [decide_branch(w, part) for part in values]
             return ends if ends in parts else None if None in parts else not ends
         case ast.IfExp():
-            which = decided(w, test.test)
+            which = decide_branch(w, test.test)
             if which is not None:
-                return decided(w, test.body if which else test.orelse)
-            both = decided(w, test.body), decided(w, test.orelse)
+                return decide_branch(w, test.body if which else test.orelse)
+            both = decide_branch(w, test.body), decide_branch(w, test.orelse)
             return both[0] if both[0] is both[1] else None
         case ast.Compare():
             found = [jump(w, one) for one in _links(test)]
@@ -198,10 +198,12 @@ def jump(w: Walker, test: ast.expr) -> bool | None:
     """The same for a single jump, on the value of an expression."""
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         left, right = test.left, test.comparators[0]
-        found = compared(test.ops[0], constant_object(w, left), constant_object(w, right))
+        found = fold_comparison(test.ops[0], constant_object(w, left), constant_object(w, right))
         return _with_none(w, test.ops[0], left, right) if found is None else found
     if isinstance(test, ast.BinOp) and not is_folded(test):
-        return _computed(_COMPUTE.get(type(test.op)), constant_object(w, test.left), constant_object(w, test.right))
+        return _fold_operation(
+            _COMPUTE.get(type(test.op)), constant_object(w, test.left), constant_object(w, test.right)
+        )
     if isinstance(test, ast.Tuple) and all(isinstance(part, ast.Constant) for part in test.elts):
         return bool(test.elts)
     if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id in ("isinstance", "hasattr"):
@@ -230,12 +232,12 @@ def _with_none(w: Walker, op: ast.cmpop, left: ast.expr, right: ast.expr) -> boo
     return None
 
 
-def compared(op: ast.cmpop, left: Known | None, right: Known | None) -> bool | None:
+def fold_comparison(op: ast.cmpop, left: Known | None, right: Known | None) -> bool | None:
     """The same for the comparison of two constants."""
-    return _computed(_COMPARE.get(type(op)), left, right)
+    return _fold_operation(_COMPARE.get(type(op)), left, right)
 
 
-def _computed(function: Any, left: Known | None, right: Known | None) -> bool | None:
+def _fold_operation(function: Any, left: Known | None, right: Known | None) -> bool | None:
     """The same for an operation on two constants."""
     if function is None or left is None or right is None:
         return None

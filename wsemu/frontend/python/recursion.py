@@ -41,7 +41,7 @@ def has_together(graph: Graph) -> bool:
     return any(is_together(instruction.operation) for block in graph.blocks for instruction in block.instructions)
 
 
-def entered(regions: list[set[CodeType]], codes: Sequence[CodeType]) -> None:
+def enter_region(regions: list[set[CodeType]], codes: Sequence[CodeType]) -> None:
     """Enter functions that may call each other, the last one the first."""
     new = set(codes)
     for known in [region for region in regions if region & new]:
@@ -64,7 +64,7 @@ class Ways:
             self._store(at, b.constant("b64", 0))
         b.before = self._check
 
-    def region_of(self, code: CodeType | None) -> frozenset[CodeType]:
+    def find_region(self, code: CodeType | None) -> frozenset[CodeType]:
         """The functions that this one and they may call each other."""
         return next((region for region in self._regions if code in region), frozenset())
 

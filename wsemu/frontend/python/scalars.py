@@ -237,9 +237,9 @@ def _integer_to_float(b: Builder, x: Scalar, to: NumberType) -> Scalar:
 
 def _float_to_integer(b: Builder, x: Scalar, to: NumberType) -> Scalar:
     if x.type is float16:
-        return compute(b, f"cvt.rni.{to.suffix}.f32", to, widened(b, x))
+        return compute(b, f"cvt.rni.{to.suffix}.f32", to, widen_half(b, x))
     if x.type is bfloat16:
-        return _float_to_integer(b, widened(b, x), to)
+        return _float_to_integer(b, widen_half(b, x), to)
     if to.bits == 8:
         wide = NUMBERS["int16" if to.kind == "i" else "uint16"]
         return scalar_cast(b, scalar_cast(b, x, wide), to)
@@ -299,7 +299,7 @@ def to_odd(b: Builder, x: Scalar, single: Scalar) -> Scalar:
     return choose(b, inexact, compute(b, "or.b32", uint32, cut, one), bits)
 
 
-def _of_bfloat16(b: Builder, x: Scalar) -> Scalar:
+def _from_bfloat16(b: Builder, x: Scalar) -> Scalar:
     """A bfloat16 as float32, which has its bits in the upper half."""
     if x.literal is not None:
         return constant(float32, x.literal)
@@ -311,7 +311,7 @@ def _float_to_float(b: Builder, x: Scalar, to: NumberType) -> Scalar:
     if to is bfloat16:
         return to_bfloat16(b, x)
     if x.type is bfloat16:
-        return scalar_cast(b, _of_bfloat16(b, x), to)
+        return scalar_cast(b, _from_bfloat16(b, x), to)
     return compute(b, f"cvt.f{to.bits}.f{x.type.bits}", to, x)
 
 
@@ -325,7 +325,7 @@ _CASTS = {
 }
 
 
-def widened(b: Builder, x: Scalar) -> Scalar:
+def widen_half(b: Builder, x: Scalar) -> Scalar:
     """A float16 or bfloat16 as float32, in which its arithmetic is done; any other float as it is."""
     return scalar_cast(b, x, float32) if x.type in HALVES else x
 
@@ -349,7 +349,7 @@ def _scalar_truth(b: Builder, x: Scalar) -> Scalar:
     if x.type.kind == "b":
         return x
     if x.type.kind == "f":
-        wide = widened(b, x)
+        wide = widen_half(b, x)
         return compute(b, f"setp.neu.f{wide.type.bits}", boolean, wide, constant(wide.type, 0))
     return compute(b, f"setp.ne.b{x.type.bits}", boolean, x, constant(x.type, 0))
 

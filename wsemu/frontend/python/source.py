@@ -42,18 +42,18 @@ class Source:
 
 
 @functools.lru_cache(maxsize=2048)
-def _of_code(code: CodeType, name: str) -> Source:
+def _code_source(code: CodeType, name: str) -> Source:
     """The source of a code object in the file `name`; code objects that differ by their file alone are equal.
 
     Only its own lines are parsed; the whole file where they do not stand alone.
     """
     kept = text_of(code)
     if kept is not None:
-        found = _in_text(kept, code)
+        found = _find_in_text(kept, code)
         if found is not None:
             return found
     file = os.path.realpath(name) if os.path.exists(name) else name
-    tree = _parsed(*_own_lines(code))
+    tree = _parse_lines(*_own_lines(code))
     node = None if tree is None else _find(tree, code)
     if node is not None:
         return Source(file, node)
@@ -65,7 +65,7 @@ def _of_code(code: CodeType, name: str) -> Source:
             remedy="define it in a file, start the program with `wsemu run`, or set its text as `__source__`",
         ) from error
     for text, start in (("".join(lines), first), ("".join(linecache.getlines(code.co_filename)), 1)):
-        tree = _parsed(text, start)
+        tree = _parse_lines(text, start)
         node = None if tree is None else _find(tree, code)
         if node is not None:
             return Source(file, node)
@@ -101,7 +101,7 @@ def _lines(code: CodeType) -> tuple[list[str], int]:
     return inspect.getblock(lines[first - 1 :]), first
 
 
-def _parsed(text: str, first: int) -> ast.Module | None:
+def _parse_lines(text: str, first: int) -> ast.Module | None:
     """The tree of some lines of a file, the first of them at line `first`; indented ones are put into an `if`."""
     indented = text[:1] in (" ", "\t", "\f")
     before = "\n" * (first - 2) + "if 1:\n" if indented else "\n" * (first - 1)
@@ -133,17 +133,17 @@ def _holds(node: ast.Lambda, code: CodeType) -> bool:
     return start <= max(places) < end and start <= min(p for p in places if p != (0, 0))
 
 
-def _in_text(kept: Text, code: CodeType) -> Source | None:
-    tree = _parsed(kept.text, 1)
+def _find_in_text(kept: Text, code: CodeType) -> Source | None:
+    tree = _parse_lines(kept.text, 1)
     node = None if tree is None else _find(tree, code)
     return None if node is None else Source(kept.file, node)
 
 
 @functools.lru_cache(maxsize=256)
-def _of_text(code: CodeType, text: str) -> Source | None:
+def _attribute_source(code: CodeType, text: str) -> Source | None:
     """The source of a function whose text is its attribute `__source__`: a definition by its name."""
     text = textwrap.dedent(text)
-    tree = _parsed(text, 1)
+    tree = _parse_lines(text, 1)
     for node in () if tree is None else ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
             return Source(remember(code, text).file, node)
@@ -155,27 +155,27 @@ _edited: dict[str, _Edited] = {}
 """file -> its functions as an edit makes them"""
 
 
-def source_of(function: FunctionType) -> Source:
+def find_source(function: FunctionType) -> Source:
     """The source of a function, parsed once per code object."""
-    source = _source_of(function)
+    source = _read_source(function)
     if source.file in _edited:
         return Source(source.file, _edited[source.file].node(source.node))
     return source
 
 
-def _source_of(function: FunctionType) -> Source:
+def _read_source(function: FunctionType) -> Source:
     """The source of a function as it was written."""
     code = function.__code__
     text = vars(function).get("__source__")
-    given = _of_text(code, text) if isinstance(text, str) else None
+    given = _attribute_source(code, text) if isinstance(text, str) else None
     if given is not None:
         return given
     try:
-        return _of_code(code, code.co_filename)
+        return _code_source(code, code.co_filename)
     except UnsupportedError:
         if not linecache.lazycache(code.co_filename, function.__globals__):  # a module whose loader has the text
             raise
-        return _of_code(code, code.co_filename)
+        return _code_source(code, code.co_filename)
 
 
 class _Edited:
@@ -204,12 +204,12 @@ class _Edited:
 
 
 @contextlib.contextmanager
-def edited(file: str, before: ast.Module, text: str) -> Iterator[Sequence[tuple[ast.Assign, ast.Assign]]]:
+def editing_source(file: str, before: ast.Module, text: str) -> Iterator[Sequence[tuple[ast.Assign, ast.Assign]]]:
     """Inside, `file`, whose tree is `before`, reads as `text`, and so do its functions; gives the statements at its top
     that give names values and are others now.  SyntaxError and ValueError where that is no Python, or has other
     functions.  Nothing that was compiled before knows of it."""
     lines = [*io.StringIO(text)]  # as files are read: at line feeds alone
-    made = _changed(before, linecache.getlines(file), lines)
+    made = _parse_changes(before, linecache.getlines(file), lines)
     known = linecache.cache.get(file)
     linecache.cache[file] = (len(text), None, lines, file)
     _edited[file] = made
@@ -222,7 +222,7 @@ def edited(file: str, before: ast.Module, text: str) -> Iterator[Sequence[tuple[
             linecache.cache[file] = known
 
 
-def _changed(before: ast.Module, old: list[str], new: list[str]) -> _Edited:
+def _parse_changes(before: ast.Module, old: list[str], new: list[str]) -> _Edited:
     """What lines that are exchanged change: only the statements around them are parsed."""
     same = next(
         (n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), min(len(old), len(new))

@@ -13,9 +13,16 @@ from wsemu.frontend.python import arithmetic, arrays, joining, stepping, text, v
 from wsemu.frontend.python.expressions import BINARY
 from wsemu.frontend.python.frames import NONE, Unreachable
 from wsemu.frontend.python.joining import Edge
-from wsemu.frontend.python.pruning import Known, compared, constant_object, decided, marked, unmarked
+from wsemu.frontend.python.pruning import (
+    Known,
+    constant_object,
+    decide_branch,
+    fold_comparison,
+    mark_value,
+    unmark_value,
+)
 from wsemu.frontend.python.scalars import both, constant, describe, either, register
-from wsemu.frontend.python.syntax import assigned_names, is_folded, names_assigned_by, names_in, stored_names
+from wsemu.frontend.python.syntax import assigned_names, assignment_targets, collect_names, is_folded, stored_names
 from wsemu.frontend.python.values import (
     ArrayValue,
     Closure,
@@ -60,7 +67,7 @@ def fits(w: Walker, pattern: ast.pattern, subject: Known | None) -> bool | None:
     """Whether a pattern of `match` fits, where Numba drops the branches on it; None where it keeps them."""
     match pattern:
         case ast.MatchValue():
-            return compared(ast.Eq(), subject, constant_object(w, pattern.value))
+            return fold_comparison(ast.Eq(), subject, constant_object(w, pattern.value))
         case ast.MatchOr():
             parts = [fits(w, part, subject) for part in pattern.patterns]
             return True if True in parts else None if None in parts else False
@@ -89,7 +96,7 @@ class Statements:
         handler = self.statements.get(type(node))
         if handler is None:
             default = (f"`{type(node).__name__.lower()}` in a kernel", "rewrite it with simpler statements")
-            raise self.unsupported(node, *UNSUPPORTED.get(type(node), default))
+            raise self.unsupported_error(node, *UNSUPPORTED.get(type(node), default))
         self.at(node)
         if self.stepping and (self.frame.code is not None or self.frame.maker is not None):
             stepping.stop(self)
@@ -109,7 +116,7 @@ class Statements:
         """Go on after a statement that never runs and that is not modelled: what it assigns has no type."""
         unread = Unread(error)
         self.b.block, self.reachable = self.b.dead_end(), True
-        self.env.update(dict.fromkeys(names_assigned_by(node), unread))
+        self.env.update(dict.fromkeys(assignment_targets(node), unread))
         frame = self.frame
         kinds = {type(part) for part in ast.walk(node)}
         if ast.Return in kinds and len(self.frames) > 1:
@@ -134,26 +141,28 @@ class Statements:
             and isinstance(node.value, ast.Tuple)
             and len(first.elts) == len(node.value.elts)
         ):
-            named = [self.named(target, value) for target, value in zip(first.elts, node.value.elts, strict=True)]
+            named = [
+                self.evaluate_named(target, value) for target, value in zip(first.elts, node.value.elts, strict=True)
+            ]
             if not all(isinstance(value, ast.Constant) or is_folded(value) for value in node.value.elts):
-                named = [marked(self, value, made) for value, made in zip(node.value.elts, named, strict=True)]
+                named = [mark_value(self, value, made) for value, made in zip(node.value.elts, named, strict=True)]
             if not any(isinstance(value, ast.Starred) for value in node.value.elts):
                 for target, item in zip(first.elts, named, strict=True):
                     self.assign(target, item, keep=True)
                 for other in node.targets[1:]:
                     self.assign(other, TupleValue(tuple(named)))
                 return
-        value = marked(self, node.value, self.named(first, node.value))
+        value = mark_value(self, node.value, self.evaluate_named(first, node.value))
         storable = (Scalar, ComplexValue, ArrayValue, RecordValue, TextValue)
         if isinstance(first, ast.Subscript) and not isinstance(value, storable) and not text.is_text(value):
             what = f"{describe(value)} cannot be stored into an array"
             if isinstance(value, TupleValue):  # into a slice or a record
-                raise self.unsupported(node.value, what, "store numbers, one by one")
-            raise self.refused(node.value, what, "give a number", value)
+                raise self.unsupported_error(node.value, what, "store numbers, one by one")
+            raise self.operand_error(node.value, what, "give a number", value)
         for target in node.targets:
             self.assign(target, value, keep=True)
 
-    def named(self: Walker, target: ast.expr, node: ast.expr) -> Value:
+    def evaluate_named(self: Walker, target: ast.expr, node: ast.expr) -> Value:
         """The value of an expression; an array that it makes is called after the target."""
         self.target = target.id if isinstance(target, ast.Name) else ""
         value = self.evaluate(node)
@@ -162,12 +171,14 @@ class Statements:
 
     def do_AnnAssign(self: Walker, node: ast.AnnAssign) -> None:
         if node.value is not None:
-            self.assign(node.target, marked(self, node.value, self.named(node.target, node.value)), keep=True)
+            self.assign(
+                node.target, mark_value(self, node.value, self.evaluate_named(node.target, node.value)), keep=True
+            )
 
     def do_AugAssign(self: Walker, node: ast.AugAssign) -> None:
         op = BINARY.get(type(node.op))
         if op is None:
-            raise self.unsupported(node, "`@=` in a kernel", "write the product as loops")
+            raise self.unsupported_error(node, "`@=` in a kernel", "write the product as loops")
         match node.target:
             case ast.Name() as name:
                 old = self.read_name(name, name.id)
@@ -177,7 +188,7 @@ class Statements:
                 self.at(item)
                 old = self.subscript(item, container, index)
                 if isinstance(old, ArrayValue):
-                    raise self.unsupported(item, f"`{op}=` on a whole array or slice", "loop over its elements")
+                    raise self.unsupported_error(item, f"`{op}=` on a whole array or slice", "loop over its elements")
                 value = self.operate(node, op, old, self.evaluate(node.value))
                 self.at(item)
                 self.store_item(item, container, index, value)
@@ -250,7 +261,9 @@ class Statements:
         callee = node.func if isinstance(node, ast.Call) else node
         known, kind = self.to_host(self.evaluate(callee))
         if not known or not isinstance(kind, type) or not issubclass(kind, BaseException):
-            raise self.unsupported(node, "this `raise` in a kernel", "raise an exception's class, or a call of it")
+            raise self.unsupported_error(
+                node, "this `raise` in a kernel", "raise an exception's class, or a call of it"
+            )
         hosts = [self.to_host(self.evaluate(argument)) for argument in getattr(node, "args", ())]
         how = self.failing(kind)
         raises = self.b.graph.raises
@@ -270,7 +283,7 @@ class Statements:
 
     def do_FunctionDef(self: Walker, node: ast.FunctionDef) -> None:
         if node.decorator_list:
-            raise self.unsupported(
+            raise self.unsupported_error(
                 node.decorator_list[0], "a decorator in a kernel", "define the function outside the kernel"
             )
         defaults = self.closure_defaults(node.args)
@@ -282,7 +295,7 @@ class Statements:
         match target:
             case ast.Name():
                 if type(value) is Scalar and value.literal is not None:  # a value of its own for each assignment
-                    value = replace(value) if keep else unmarked(replace(value))
+                    value = replace(value) if keep else unmark_value(replace(value))
                 self.env[target.id] = self.frame.last[target.id] = joining.used(value, target.id)
                 if isinstance(value, (Scalar, ComplexValue)):
                     self.variables.append(TypedVariable(target.id, target.lineno, value.type.name))
@@ -295,12 +308,14 @@ class Statements:
             case ast.Attribute():
                 self.store_field(target, self.evaluate(target.value), value)
             case _:
-                raise self.unsupported(target, "this assignment target in a kernel", "assign to names and elements")
+                raise self.unsupported_error(
+                    target, "this assignment target in a kernel", "assign to names and elements"
+                )
 
     def unpack(self: Walker, target: ast.Tuple | ast.List, value: Value) -> None:
         for element in target.elts:
             if isinstance(element, ast.Starred):
-                raise self.unsupported(element, "`*` in an assignment", "name each item, or index the tuple")
+                raise self.unsupported_error(element, "`*` in an assignment", "name each item, or index the tuple")
         items = self.as_many(target, value)
         if len(items) != len(target.elts):
             raise self.error(
@@ -312,7 +327,7 @@ class Statements:
     def as_many(self: Walker, target: ast.Tuple | ast.List, value: Value) -> tuple[Value, ...]:
         """The items of what is unpacked; of an array whose extent the launch tells, as many as there are names."""
         if not isinstance(value, ArrayValue) or not value.ndim or value.shape[0].literal is not None:
-            return self.items_of(target, value)
+            return self.tuple_items(target, value)
         count = len(target.elts)
         wrong = arithmetic.compare(self.b, "!=", value.shape[0], constant(int64, count))
         self.fail_where(wrong, ValueError, "unpacking of an array of another size")
@@ -322,7 +337,7 @@ class Statements:
         """Nothing, for a name that is read alone."""
         assigned = [name for name in node.names if name in assigned_names(self.frame.source.node)]
         if assigned:
-            raise self.unsupported(node, "`global` in a kernel", "pass an array, and store into it")
+            raise self.unsupported_error(node, "`global` in a kernel", "pass an array, and store into it")
 
     def store_item(self: Walker, node: ast.expr, container: Value, index: Value, value: Value) -> None:
         if isinstance(container, RecordValue) and isinstance(index, Static) and isinstance(index.object, str):
@@ -338,11 +353,11 @@ class Statements:
         if not container.writable:
             why = arrays.why_not_writable(container)
             raise self.error(node, f"`{container.name}` is {why}", "pass a writable array as an argument")
-        items = views.indices_of(container, index)
+        items = views.expand_indices(container, index)
         if len(items) == container.ndim and not any(isinstance(item, SliceValue) for item in items):
             arrays.store(self.b, container, items, value)
         else:
-            self.fill(node, views.view_of(self.b, container, items), value)
+            self.fill(node, views.make_view(self.b, container, items), value)
 
     def store_field(self: Walker, target: ast.Attribute, record: Value, value: Value) -> None:
         """`record.field = value`, or a field of the object that an `__init__` fills in."""
@@ -374,7 +389,7 @@ class Statements:
                 one(indices)
             else:
                 span = RangeValue(constant(int64, 0), view.shape[axis], constant(int64, 1))
-                self.counted(node, span, lambda i: nest(axis + 1, [*indices, i]), (), [])
+                self.lower_range_loop(node, span, lambda i: nest(axis + 1, [*indices, i]), (), [])
 
         if isinstance(value, ArrayValue) and value.ndim > view.ndim:
             raise self.error(node, f"`{value.name}` has more dimensions than what it is assigned to", "index it")
@@ -396,10 +411,10 @@ class Statements:
         """After a branch that Numba drops late, for it tests a variable of several assignments, look behind no variable
         that its arms assign: what these merged into is still there."""
         stores = stored_names(self.frame.source.node)
-        if any(stores.get(name, 0) > 1 for name in names_in(node.test)):
-            for name in names_assigned_by(node):
+        if any(stores.get(name, 0) > 1 for name in collect_names(node.test)):
+            for name in assignment_targets(node):
                 if name in self.env:
-                    self.env[name] = unmarked(self.env[name])
+                    self.env[name] = unmark_value(self.env[name])
 
     def branch(self: Walker, condition: Scalar, then: Callable[[], None], other: Callable[[], None] | None) -> None:
         """Walk two arms and go on where they meet; of a known condition one of them for its types alone."""
@@ -445,7 +460,7 @@ class Statements:
             start.span, start.stack = place
 
     def do_Match(self: Walker, node: ast.Match) -> None:
-        subject = marked(self, node.subject, self.evaluate(node.subject))
+        subject = mark_value(self, node.subject, self.evaluate(node.subject))
         self.match_cases(subject, constant_object(self, node.subject), node.cases)
 
     def match_cases(self: Walker, subject: Value, found: Known | None, cases: list[ast.match_case]) -> None:
@@ -458,7 +473,7 @@ class Statements:
         parts = [fits(self, case.pattern, found)]
         if case.guard is not None:
             condition = both(self.b, condition, self.condition(case.guard))
-            parts.append(decided(self, case.guard))
+            parts.append(decide_branch(self, case.guard))
         is_kept = None in parts and False not in parts and not self.is_own_library()
         if condition.literal is None or is_kept:
             self.branch(condition, lambda: self.suite(case.body), lambda: self.match_cases(subject, found, rest))
@@ -481,6 +496,6 @@ class Statements:
                 if pattern.name is not None:
                     self.env[pattern.name] = subject
                 return inner
-        raise self.unsupported(pattern, "this pattern of `match`", "match on numbers, `|` and `_`")
+        raise self.unsupported_error(pattern, "this pattern of `match`", "match on numbers, `|` and `_`")
 
     # -- loops --------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.frontend.python.scalars import register, reinterpret, scalar_cast, widened
+from wsemu.frontend.python.scalars import register, reinterpret, scalar_cast, widen_half
 from wsemu.frontend.python.values import ArrayValue, ComplexValue, Scalar, Static, TupleValue, Value
 from wsemu.language.numbers import bfloat16, float64, int64, uint64
 from wsemu.model.isa import PRINTED, STOPS
@@ -25,7 +25,7 @@ def stop(w: Walker, *, breaks: bool = False) -> None:
     values: list[Register] = []
     for name, value in w.env.items():
         parts: list[Register] = []
-        how = _shown(w, value, parts)
+        how = _describe_shown(w, value, parts)
         if how is not None and name.isidentifier() and len(values) + len(parts) < _MOST:
             shown.append((name, how))
             values += parts
@@ -36,10 +36,10 @@ def stop(w: Walker, *, breaks: bool = False) -> None:
         w.b.effect("show", (bits,), immediate=number << PRINTED | n, auxiliary=STOPS)
 
 
-def _shown(w: Walker, value: Value, parts: list[Register]) -> Shown | None:
+def _describe_shown(w: Walker, value: Value, parts: list[Register]) -> Shown | None:
     match value:
         case Scalar(literal=None):
-            plain = widened(w.b, value) if value.type is bfloat16 else value
+            plain = widen_half(w.b, value) if value.type is bfloat16 else value
             parts.append(_bits(w, plain))
             return Shown("number", np.dtype(plain.type.name))
         case Scalar() if value.type is bfloat16:
@@ -50,7 +50,7 @@ def _shown(w: Walker, value: Value, parts: list[Register]) -> Shown | None:
             parts += [_bits(w, value.real), _bits(w, value.imag)]
             return Shown("complex", np.dtype(value.type.name))
         case TupleValue():
-            items = [_shown(w, item, parts) for item in value.items]
+            items = [_describe_shown(w, item, parts) for item in value.items]
             return None if None in items else Shown("tuple", tuple(items))
         case ArrayValue() if value.dtype.names is None and value.dtype.kind in "biufc":
             parts += [value.address, *(_bits(w, x) for x in (*value.shape, *value.strides))]

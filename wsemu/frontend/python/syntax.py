@@ -34,7 +34,7 @@ def _is_constant(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, (int, float, complex))
 
 
-def constant_of(node: ast.expr) -> int | float | complex | None:
+def fold_constant(node: ast.expr) -> int | float | complex | None:
     """The number that Python's compiler makes of an expression of numbers, before Numba sees it: `2 ** -1` is 0.5, and
     `2**64 - 1` fits.  None for what it leaves as it is, such as a division by 0."""
     if not _is_constant(node):
@@ -60,7 +60,7 @@ def constant_container(op: ast.cmpop, node: ast.expr) -> ast.expr:
 @functools.lru_cache(maxsize=FACTS)
 def is_folded(node: ast.expr) -> bool:
     """Whether Python's compiler makes one number of an expression."""
-    return constant_of(node) is not None
+    return fold_constant(node) is not None
 
 
 def assigned_names(node: ast.AST) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def assigned_names(node: ast.AST) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def names_assigned_by(statement: ast.stmt) -> tuple[str, ...]:
+def assignment_targets(statement: ast.stmt) -> tuple[str, ...]:
     """Names that a statement assigns, whatever it is."""
     found: list[str] = []
     _collect(statement, found)
@@ -114,7 +114,7 @@ def read_outside(function: ast.AST, loop: ast.AST) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=FACTS)
-def names_in(node: ast.AST) -> frozenset[str]:
+def collect_names(node: ast.AST) -> frozenset[str]:
     """Every name in a piece of source."""
     return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
 
@@ -148,7 +148,7 @@ _WALKS = 3
 
 
 @functools.lru_cache(maxsize=FACTS)
-def calls_of(node: ast.AST, names: frozenset[str]) -> int:
+def count_calls(node: ast.AST, names: frozenset[str]) -> int:
     """How many calls of functions or methods by these names stand in a piece of source; those in a loop count as often
     as it may be walked."""
 

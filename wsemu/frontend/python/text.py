@@ -24,13 +24,13 @@ def is_text(value: Value) -> bool:
     return isinstance(value, TextValue) or (isinstance(value, Static) and isinstance(value.object, (str, bytes)))
 
 
-def unit_of(dtype: np.dtype[Any]) -> NumberType:
+def code_unit_type(dtype: np.dtype[Any]) -> NumberType:
     """The type of a code unit."""
     return NUMBERS["uint8" if dtype.kind == "S" else "uint32"]
 
 
-def count_of(dtype: np.dtype[Any], name: str) -> int:
-    count = dtype.itemsize // (unit_of(dtype).bits // 8)
+def code_unit_count(dtype: np.dtype[Any], name: str) -> int:
+    count = dtype.itemsize // (code_unit_type(dtype).bits // 8)
     if count > MOST:
         raise UnsupportedError(f"`{name}` has text of {count} characters", remedy=f"use {MOST} or fewer")
     return count
@@ -39,8 +39,8 @@ def count_of(dtype: np.dtype[Any], name: str) -> int:
 def units(b: Builder, value: Value, count: int) -> list[Scalar]:
     """The first `count` code units of a text as numbers, zeros behind its end."""
     if isinstance(value, TextValue):
-        type_ = unit_of(value.dtype)
-        own = min(count_of(value.dtype, value.name), count)
+        type_ = code_unit_type(value.dtype)
+        own = min(code_unit_count(value.dtype, value.name), count)
         made = []
         for n in range(own):
             (loaded,) = b.effect(
@@ -60,8 +60,8 @@ def units(b: Builder, value: Value, count: int) -> list[Scalar]:
 
 def write(b: Builder, dtype: np.dtype[Any], address: Register, offset: int, name: str, value: Value) -> None:
     """Store a text as an element; what does not fit is cut off, as in NumPy."""
-    type_ = unit_of(dtype)
-    for n, unit in enumerate(units(b, value, count_of(dtype, name))):
+    type_ = code_unit_type(dtype)
+    for n, unit in enumerate(units(b, value, code_unit_count(dtype, name))):
         b.effect(
             f"st.b{type_.bits}", (address, register(b, scalar_cast(b, unit, type_))), (), offset + n * type_.bits // 8,
             array=name, element=type_.name,
@@ -70,7 +70,7 @@ def write(b: Builder, dtype: np.dtype[Any], address: Register, offset: int, name
 
 def _length_known(value: Value) -> int:
     if isinstance(value, TextValue):
-        return count_of(value.dtype, value.name)
+        return code_unit_count(value.dtype, value.name)
     assert isinstance(value, Static)
     return len(value.object)
 
@@ -87,7 +87,7 @@ def equal(b: Builder, left: Value, right: Value) -> Scalar:
 def length(b: Builder, value: TextValue) -> Scalar:
     """Characters up to the zeros at the end."""
     result = constant(int64, 0)
-    for n, unit in enumerate(units(b, value, count_of(value.dtype, value.name)), 1):
+    for n, unit in enumerate(units(b, value, code_unit_count(value.dtype, value.name)), 1):
         used = arithmetic.compare(b, "!=", unit, constant(int64, 0))
         result = choose(b, used, constant(int64, n), result)
     return result

@@ -58,15 +58,15 @@ def _common(b: Builder, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar, np.dtype[
 def binary(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar | None:
     """`x op y`, of which one is a time; None where that has no meaning."""
     if is_time(x.type) and is_time(y.type):
-        return _of_times(b, op, x, y)
+        return _lower_time_operation(b, op, x, y)
     if op == "*" and is_time(y.type):
         x, y = y, x
     if is_time(y.type) or is_date(x.type) or op not in ("*", "/", "//") or y.type.kind not in "iuf":
         return None
-    return _scaled(b, op, x, y)
+    return _scale_duration(b, op, x, y)
 
 
-def _of_times(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar | None:
+def _lower_time_operation(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar | None:
     dates = is_date(x.type), is_date(y.type)
     durations = op in ("/", "//", "%") and dates == (False, False)
     if not durations and (op, dates) not in _DATED:
@@ -94,7 +94,7 @@ _DATED = {
 """operator and which operands are dates -> whether the result is one"""
 
 
-def _scaled(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar:
+def _scale_duration(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar:
     """A duration times or by a number: quotients of integers are cut off, products with floats, too."""
     raw = _raw(x)
     missing = _is_nat(b, raw)

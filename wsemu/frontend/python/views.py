@@ -9,7 +9,7 @@ import numpy as np
 from wsemu.frontend.assemble.graph import Register
 from wsemu.frontend.python import arithmetic
 from wsemu.frontend.python.allocation import host_dtype
-from wsemu.frontend.python.arrays import ONE, ZERO, as_index, element_address, load, moved, plus, row_major
+from wsemu.frontend.python.arrays import ONE, ZERO, add_offset, as_index, element_address, load, plus, row_major
 from wsemu.frontend.python.builder import Builder
 from wsemu.frontend.python.scalars import TRUE, both, choose, either, register, scalar_cast
 from wsemu.frontend.python.values import (
@@ -28,7 +28,7 @@ from wsemu.model.errors import KernelError, UnsupportedError
 
 
 # -- subscripts ------------------------------------------------------------------------------------------------------
-def indices_of(array: ArrayValue, index: Value) -> list[Value]:
+def expand_indices(array: ArrayValue, index: Value) -> list[Value]:
     """The parts of a subscript, `...` spelled out."""
     items = list(index.items) if isinstance(index, TupleValue) else [index]
     dots = [n for n, item in enumerate(items) if isinstance(item, Static) and item.object is Ellipsis]
@@ -46,13 +46,13 @@ def subscript(b: Builder, array: ArrayValue, index: Value) -> Value:
     """`array[index]`: an element, or a view."""
     if array.dtype.names and isinstance(index, Static) and isinstance(index.object, str):
         return _field_view(b, array, index.object)
-    items = indices_of(array, index)
+    items = expand_indices(array, index)
     if len(items) == array.ndim and not any(isinstance(item, SliceValue) for item in items):
         return load(b, array, items)
-    return view_of(b, array, items)
+    return make_view(b, array, items)
 
 
-def view_of(b: Builder, array: ArrayValue, items: list[Value]) -> ArrayValue:
+def make_view(b: Builder, array: ArrayValue, items: list[Value]) -> ArrayValue:
     """The view that integers and slices select."""
     address = array.address
     shape: list[Any] = []
@@ -66,7 +66,7 @@ def view_of(b: Builder, array: ArrayValue, items: list[Value]) -> ArrayValue:
             strides.append(arithmetic.binary(b, "*", stride, step))
         else:
             one = replace(array, address=address, shape=(extent,), strides=(stride,))
-            address = moved(b, *element_address(b, one, [item]))
+            address = add_offset(b, *element_address(b, one, [item]))
     rest = slice(len(items), None)
     return replace(
         array,
@@ -134,7 +134,7 @@ def _clamp(b: Builder, raw: Scalar, extent: Scalar, low: Scalar, high: Scalar) -
 
 
 # -- attributes and methods ------------------------------------------------------------------------------------------
-def size_of(b: Builder, array: ArrayValue) -> Scalar:
+def element_count(b: Builder, array: ArrayValue) -> Scalar:
     """Number of elements."""
     total = ONE
     for extent in array.shape:
@@ -179,17 +179,17 @@ def attribute(b: Builder, array: ArrayValue, name: str) -> Value | None:
         case "strides":
             return TupleValue(array.strides)
         case "size":
-            return size_of(b, array)
+            return element_count(b, array)
         case "ndim":
             return Scalar(int64, None, array.ndim)
         case "itemsize":
             return item
         case "nbytes":
-            return arithmetic.binary(b, "*", size_of(b, array), item)
+            return arithmetic.binary(b, "*", element_count(b, array), item)
         case "dtype":
             return Static(array.dtype)
         case "T":
-            return transposed(array)
+            return transpose(array)
         case "flat":
             return FlatValue(array)
     return None
@@ -203,7 +203,7 @@ def _field_view(b: Builder, array: ArrayValue, name: str) -> ArrayValue:
             f"records of `{array.name}` have no field `{name}`", remedy=f"their fields are {', '.join(fields)}"
         )
     dtype, offset = fields[name][:2]
-    made = replace(array, dtype=dtype.base, address=moved(b, array.address, offset))
+    made = replace(array, dtype=dtype.base, address=add_offset(b, array.address, offset))
     if dtype.subdtype is None:
         return made
     extents = tuple(Scalar(int64, None, extent) for extent in dtype.shape)
@@ -216,29 +216,29 @@ def _part_view(b: Builder, array: ArrayValue, name: str) -> ArrayValue | None:
     if array.dtype.kind != "c":
         return array if name == "real" else None
     part = np.dtype(f"f{array.dtype.itemsize // 2}")
-    return replace(array, dtype=part, address=moved(b, array.address, part.itemsize if name == "imag" else 0))
+    return replace(array, dtype=part, address=add_offset(b, array.address, part.itemsize if name == "imag" else 0))
 
 
-def transposed(array: ArrayValue) -> ArrayValue:
+def transpose(array: ArrayValue) -> ArrayValue:
     return replace(array, shape=array.shape[::-1], strides=array.strides[::-1])
 
 
 def method(b: Builder, array: ArrayValue, name: str, args: list[Value]) -> Value:
     """`array.view(dtype)`, `array.reshape(...)`, `array.ravel()`, `array.transpose()`."""
     if name == "transpose" and not args:
-        return transposed(array)
+        return transpose(array)
     if name == "view" and len(args) == 1:
-        return _viewed(b, array, args[0])
+        return _view_as_dtype(b, array, args[0])
     if name == "ravel" and not args:
-        return _reshaped(b, array, (size_of(b, array),))
+        return _reshape(b, array, (element_count(b, array),))
     if name == "reshape" and args:
         shape = args[0].items if isinstance(args[0], TupleValue) else tuple(args)
-        return _reshaped(b, array, tuple(scalar_cast(b, as_index(b, x, array.name), int64) for x in shape))
+        return _reshape(b, array, tuple(scalar_cast(b, as_index(b, x, array.name), int64) for x in shape))
     kind = UnsupportedError if name == "transpose" else KernelError
     raise kind(f"`{array.name}.{name}` with {len(args)} arguments", remedy="index the array, or see NumPy's signature")
 
 
-def _viewed(b: Builder, array: ArrayValue, dtype: Value) -> ArrayValue:
+def _view_as_dtype(b: Builder, array: ArrayValue, dtype: Value) -> ArrayValue:
     made = host_dtype(dtype)
     shape = array.shape
     if made.itemsize != array.dtype.itemsize:
@@ -258,10 +258,10 @@ def _viewed(b: Builder, array: ArrayValue, dtype: Value) -> ArrayValue:
     return replace(array, dtype=made, shape=shape, strides=strides)
 
 
-def _reshaped(b: Builder, array: ArrayValue, shape: tuple[Scalar, ...]) -> ArrayValue:
+def _reshape(b: Builder, array: ArrayValue, shape: tuple[Scalar, ...]) -> ArrayValue:
     """The same elements in another shape, as Numba has it: of the extents, which may be known at run time only, one may
     be negative and stands for what is left.  Only an array whose elements lie side by side has another shape."""
-    size = size_of(b, array)
+    size = element_count(b, array)
     is_open = [arithmetic.compare(b, "<", extent, ZERO) for extent in shape]
     known, opened = ONE, ZERO
     for extent, unknown in zip(shape, is_open, strict=True):
@@ -272,7 +272,7 @@ def _reshaped(b: Builder, array: ArrayValue, shape: tuple[Scalar, ...]) -> Array
     rest = choose(b, empty, ZERO, whole)
     shape = tuple(choose(b, unknown, rest, extent) for extent, unknown in zip(shape, is_open, strict=True))
     made = replace(array, shape=shape, strides=row_major(b, shape, array.dtype.itemsize))
-    fits = arithmetic.compare(b, "==", size_of(b, made), size)
+    fits = arithmetic.compare(b, "==", element_count(b, made), size)
     fits = both(b, fits, arithmetic.compare(b, "<=", opened, ONE))
     return replace(made, address=_fitting(b, array, made, both(b, fits, _is_contiguous(b, array))))
 
@@ -291,7 +291,7 @@ def _is_contiguous(b: Builder, array: ArrayValue) -> Scalar:
 def _fitting(b: Builder, array: ArrayValue, made: ArrayValue, fits: Scalar) -> Register:
     """The address of an array, flagged as outside where it does not have the shape that is `made` of it."""
     if fits.literal is None:
-        wanted = size_of(b, made)
+        wanted = element_count(b, made)
         room = choose(b, fits, plus(b, wanted, ONE), ZERO)
         return b.emit("index.u64", register(b, wanted), register(b, room), b.constant("b64", 0), array.address)
     if not fits.literal:

@@ -36,7 +36,9 @@ _RANGES = {count: same((int32, int64, uint64), count) for count in (1, 2, 3)}
 _LENGTH, _SMALLEST = library.FUNCTIONS[len], library.FUNCTIONS[min]
 
 
-def _counted(w: Walker, node: ast.Call, name: str, args: list[Value], kwargs: dict[str, Value], *counts: int) -> None:
+def _check_argument_count(
+    w: Walker, node: ast.Call, name: str, args: list[Value], kwargs: dict[str, Value], *counts: int
+) -> None:
     """Complain unless there are as many arguments as one of `counts`, all by position."""
     if kwargs or len(args) not in counts:
         problem = f"takes no argument `{next(iter(kwargs))}`" if kwargs else f"got {len(args)} arguments"
@@ -44,7 +46,7 @@ def _counted(w: Walker, node: ast.Call, name: str, args: list[Value], kwargs: di
 
 
 def _range(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    _counted(w, node, "range", args, kwargs, 1, 2, 3)
+    _check_argument_count(w, node, "range", args, kwargs, 1, 2, 3)
     numbers: list[Scalar] = []
     for n, value in enumerate(args):
         if not isinstance(value, Scalar) or value.type.kind not in "iub":
@@ -72,21 +74,21 @@ class Stepped(Value):
     item: Callable[[Scalar], Value]
 
 
-def stepped(w: Walker, node: ast.expr, value: Value) -> Stepped:
+def make_stepped(w: Walker, node: ast.expr, value: Value) -> Stepped:
     """An array, a range or a tuple as something that a loop counts through."""
     match value:
         case Stepped():
             return value
         case FlatValue():
             of = value.array
-            return Stepped(views.size_of(w.b, of), lambda i: arrays.load(w.b, of, views.places(w.b, of, i)))
+            return Stepped(views.element_count(w.b, of), lambda i: arrays.load(w.b, of, views.places(w.b, of, i)))
         case ArrayValue() if value.ndim:
             return Stepped(value.shape[0], lambda i: views.subscript(w.b, value, i))
         case RangeValue():
             count = _LENGTH(w.library_call("len", [value], {}))
             assert isinstance(count, Scalar)
             return Stepped(count, lambda i: _number_of_range(w, value, i))
-    items = TupleValue(w.items_of(node, value))
+    items = TupleValue(w.tuple_items(node, value))
     return Stepped(constant(int64, len(items.items)), lambda i: w.tuple_item(node, items, i))
 
 
@@ -95,7 +97,7 @@ def _number_of_range(w: Walker, span: RangeValue, i: Scalar) -> Value:
     return arithmetic.cast(w.b, arithmetic.binary(w.b, "+", span.start, distance), span.start.type)
 
 
-def _in_pieces(value: Value) -> bool:
+def _has_runtime_length(value: Value) -> bool:
     """Whether a loop over it has to count: its length is known at run time only."""
     if isinstance(value, ArrayValue):
         return not value.ndim or value.shape[0].literal is None
@@ -105,7 +107,7 @@ def _in_pieces(value: Value) -> bool:
 
 
 def _ndenumerate(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    _counted(w, node, "np.ndenumerate", args, kwargs, 1)
+    _check_argument_count(w, node, "np.ndenumerate", args, kwargs, 1)
     of = args[0]
     if not isinstance(of, ArrayValue):
         raise w.error(node, f"`np.ndenumerate` of {describe(of)}", "give an array")
@@ -114,11 +116,11 @@ def _ndenumerate(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str,
         place = views.places(w.b, of, i)
         return TupleValue((TupleValue(tuple(place)), arrays.load(w.b, of, place)))
 
-    return Stepped(views.size_of(w.b, of), item)
+    return Stepped(views.element_count(w.b, of), item)
 
 
 def _ndindex(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    _counted(w, node, "np.ndindex", args, kwargs, *range(1, max(len(args), 1) + 1))
+    _check_argument_count(w, node, "np.ndindex", args, kwargs, *range(1, max(len(args), 1) + 1))
     given = args[0].items if len(args) == 1 and isinstance(args[0], TupleValue) else tuple(args)
     shape = tuple(scalar_cast(w.b, arrays.as_index(w.b, x, "np.ndindex"), int64) for x in given)
     count: Value = constant(int64, 1)
@@ -129,7 +131,7 @@ def _ndindex(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Val
 
 
 def _slice(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    _counted(w, node, "slice", args, kwargs, 1, 2, 3)
+    _check_argument_count(w, node, "slice", args, kwargs, 1, 2, 3)
     parts: list[Any] = [None if isinstance(x, Static) and x.object is None else x for x in args]
     if any(x is not None and (not isinstance(x, Scalar) or x.type.kind == "f") for x in parts):
         raise w.error(node, "a slice bound is no integer", "use integers")
@@ -137,9 +139,9 @@ def _slice(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value
     return w.checked_slice(SliceValue(start, stop, step))
 
 
-def _limits_of(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value], kind: Any) -> Value:
+def _lower_limits(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value], kind: Any) -> Value:
     """`np.finfo` or `np.iinfo` of a type or a number."""
-    _counted(w, node, f"np.{kind.__name__}", args, kwargs, 1)
+    _check_argument_count(w, node, f"np.{kind.__name__}", args, kwargs, 1)
     given = args[0]
     try:
         return Static(kind(np.dtype(given.type.name) if isinstance(given, Scalar) else allocation.host_dtype(given)))
@@ -148,50 +150,52 @@ def _limits_of(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, V
 
 
 def _ord(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    _counted(w, node, "ord", args, kwargs, 1)
+    _check_argument_count(w, node, "ord", args, kwargs, 1)
     given = args[0].object if isinstance(args[0], Static) else None
     if not isinstance(given, str) or len(given) != 1:
-        raise w.unsupported(node, f"`ord` of {describe(args[0])}", "give one letter, known outside the kernel")
+        raise w.unsupported_error(node, f"`ord` of {describe(args[0])}", "give one letter, known outside the kernel")
     return constant(int32, ord(given))
 
 
 def _enumerate(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
     start = kwargs.pop("start", literal(0))
-    _counted(w, node, "enumerate", args, kwargs, 1, 2)
+    _check_argument_count(w, node, "enumerate", args, kwargs, 1, 2)
     start = args[1] if len(args) > 1 else start
-    if _in_pieces(args[0]):
-        whole = stepped(w, node, args[0])
+    if _has_runtime_length(args[0]):
+        whole = make_stepped(w, node, args[0])
         return Stepped(whole.count, lambda i: TupleValue((arithmetic.binary(w.b, "+", start, i), whole.item(i))))
-    items = w.items_of(node, args[0])
+    items = w.tuple_items(node, args[0])
     numbers = (arithmetic.binary(w.b, "+", start, literal(n)) for n in range(len(items)))
     return TupleValue(tuple(TupleValue((n, item)) for n, item in zip(numbers, items, strict=True)))
 
 
 def _zip(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    _counted(w, node, "zip", args, {k: v for k, v in kwargs.items() if k != "strict"}, *range(1, max(len(args), 1) + 1))
-    if any(map(_in_pieces, args)):
-        parts = [stepped(w, node, value) for value in args]
+    _check_argument_count(
+        w, node, "zip", args, {k: v for k, v in kwargs.items() if k != "strict"}, *range(1, max(len(args), 1) + 1)
+    )
+    if any(map(_has_runtime_length, args)):
+        parts = [make_stepped(w, node, value) for value in args]
         counts: list[Value] = [part.count for part in parts]
         count = _SMALLEST(w.library_call("min", counts, {})) if len(counts) > 1 else counts[0]
         assert isinstance(count, Scalar)
         return Stepped(count, lambda i: TupleValue(tuple(part.item(i) for part in parts)))
-    columns = [w.items_of(node, a) for a in args]
+    columns = [w.tuple_items(node, a) for a in args]
     return TupleValue(tuple(TupleValue(items) for items in zip(*columns, strict=False)))
 
 
 def _tuple(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    _counted(w, node, "tuple", args, kwargs, 0, 1)
-    return TupleValue(w.items_of(node, args[0]) if args else ())
+    _check_argument_count(w, node, "tuple", args, kwargs, 0, 1)
+    return TupleValue(w.tuple_items(node, args[0]) if args else ())
 
 
-def _reversed(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    _counted(w, node, "reversed", args, kwargs, 1)
-    return TupleValue(w.items_of(node, args[0])[::-1])
+def _reverse_items(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    _check_argument_count(w, node, "reversed", args, kwargs, 1)
+    return TupleValue(w.tuple_items(node, args[0])[::-1])
 
 
 def _isinstance(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """Decided at compile time, from the type of the value."""
-    _counted(w, node, "isinstance", args, kwargs, 2)
+    _check_argument_count(w, node, "isinstance", args, kwargs, 2)
     ok, types = w.to_host(args[1])
     wanted = types if isinstance(types, tuple) else (types,)
     if not ok or not all(isinstance(t, type) for t in wanted):
@@ -208,15 +212,15 @@ def _isinstance(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, 
 
 def _breakpoint(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """A stop of the debugger; without one it does nothing."""
-    _counted(w, node, "breakpoint", args, kwargs, 0)
+    _check_argument_count(w, node, "breakpoint", args, kwargs, 0)
     if w.stepping:
         stepping.stop(w, breaks=True)
     return Static(None)
 
 
 BUILTINS: dict[Any, Callable[..., Value]] = {
-    range: _range, enumerate: _enumerate, zip: _zip, tuple: _tuple, reversed: _reversed, print: printing.call,
+    range: _range, enumerate: _enumerate, zip: _zip, tuple: _tuple, reversed: _reverse_items, print: printing.call,
     isinstance: _isinstance, breakpoint: _breakpoint, np.ndenumerate: _ndenumerate, np.ndindex: _ndindex,
-    slice: _slice, ord: _ord, np.finfo: functools.partial(_limits_of, kind=np.finfo),
-    np.iinfo: functools.partial(_limits_of, kind=np.iinfo),
+    slice: _slice, ord: _ord, np.finfo: functools.partial(_lower_limits, kind=np.finfo),
+    np.iinfo: functools.partial(_lower_limits, kind=np.iinfo),
 }  # fmt: skip

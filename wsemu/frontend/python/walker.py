@@ -115,12 +115,12 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
             error.calls = tuple(self.b.graph.spans[s] for s in self.b.stack)
         return error
 
-    def unsupported(self, node: ast.AST | None, what: str, remedy: str) -> UnsupportedError:
+    def unsupported_error(self, node: ast.AST | None, what: str, remedy: str) -> UnsupportedError:
         error = UnsupportedError(what, remedy=remedy)
         self.locate(error, node)
         return error
 
-    def refused(self, node: ast.AST | None, message: str, remedy: str, *values: Value) -> KernelError:
+    def operand_error(self, node: ast.AST | None, message: str, remedy: str, *values: Value) -> KernelError:
         """The error of an operation on values that it does not take, as of `scalars.refusal`."""
         return self.locate(refusal(message, remedy, *values), node)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.checkers import registry
 from wsemu.evidence.places import Places
-from wsemu.evidence.readings import numbered
+from wsemu.evidence.readings import format_steps
 from wsemu.launch.explore.decided import Decided
 from wsemu.launch.explore.nodes import Result
 from wsemu.launch.explore.samples import DEPTH
@@ -292,7 +292,7 @@ class Description:
             told = told.model_copy(update={"help": help_ or told.help})
         if not race.earlier.agent and not race.later.agent:
             steps = self._steps(*self._accesses(race))
-            shown = {"schedule": numbered(steps), "schedule_steps": len(steps)}
+            shown = {"schedule": format_steps(steps), "schedule_steps": len(steps)}
             told = told.model_copy(update={"steps": steps, **shown})
         return Decided(findings=(told, *self._excused()))
 
@@ -301,7 +301,7 @@ class Description:
         made, places = self.result.reached.made, self.places
         for entry, mark in ((race.earlier, "(1)"), (race.later, "(2)")):
             event = made[entry.number].event
-            what = places.accessed(event.pc, race.address)
+            what = places.access_text(event.pc, race.address)
             yield places.step(event.pc, event.cta, event.warp, places.verb(event.pc), what=what, mark=mark)
 
     def _races_as_warps(self) -> bool:

@@ -61,7 +61,7 @@ def judge_room(said: Decided | None, met: Together | None, bound: Bound, places:
         code="deadlock",
         message=f"{who} waits for `{element}` to change: that takes a CTA that has no room to begin",
         sites=[places.site(ask.pc, f"{who} waits here for ever", cta=ask.cta, warp=ask.warp)],
-        notes=[f"the launch {needed}, which wait for each other: {needed.held(bound.configuration.arch)}"],
+        notes=[f"the launch {needed}, which wait for each other: {needed.occupancy_text(bound.configuration.arch)}"],
         help="launch fewer CTAs, smaller ones, or let none wait for one that begins after it",
         holds_in="some schedules",
     )

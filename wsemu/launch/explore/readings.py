@@ -48,7 +48,7 @@ def follow_order(bound: Bound, ordered: frozenset[int], order: tuple[Ask, ...], 
         session.start()
         for ask in order:
             session.go(ask)
-    reach = undefined.followed().reached.get(Source(KINDS[raw.code], raw.pc))  # type: ignore[arg-type]
+    reach = undefined.find_followed().reached.get(Source(KINDS[raw.code], raw.pc))  # type: ignore[arg-type]
     if reach is None:
         return None
     detail = {

@@ -70,11 +70,11 @@ class SlowSession:
         self.load_memory((self.initial, self.written))
         self.histories = [b""] * self.ctas
         self.run.start()
-        return [self._moved(cta, self.run.ctas[cta].go_on(), ~0) for cta in range(self.ctas)]
+        return [self._moved(cta, self.run.ctas[cta].run_until_stuck(), ~0) for cta in range(self.ctas)]
 
     def go(self, ask: Ask) -> Moved:
         wrote = ~(1 << ask.lane) if self._leaves(ask) else ~0
-        return self._moved(ask.cta, self.run.ctas[ask.cta].go_on(ask.warp, ask.lane), wrote)
+        return self._moved(ask.cta, self.run.ctas[ask.cta].run_until_stuck(ask.warp, ask.lane), wrote)
 
     def _leaves(self, ask: Ask) -> bool:
         """Whether what is asked is a `cas` that will leave memory alone."""
@@ -162,7 +162,7 @@ class SlowSession:
         data[offset : offset + size] = value.to_bytes(size, "little")
 
     def executed(self) -> int:
-        return self.run.executed()
+        return self.run.executed_instructions()
 
     # -- keeping ------------------------------------------------------------------------------------------------------
     def save(self, cta: int) -> Any:

@@ -170,7 +170,7 @@ class SlowThreads(_Apart, SlowSession):
                 alive = 1 << lane if warp.number == number else 0
                 warp.alive = warp.whole = alive
                 warp.ready = [Group(group.pc, alive, group.region) for group in warp.ready] if alive else []
-        return [self._moved(cta, self.run.ctas[cta].go_on(), ~0) for cta in range(self.ctas)]
+        return [self._moved(cta, self.run.ctas[cta].run_until_stuck(), ~0) for cta in range(self.ctas)]
 
     def _moved(self, cta: int, status: str, wrote: int) -> Moved:
         return self._moved_apart(cta, super()._moved(cta, status, wrote))

@@ -10,7 +10,7 @@ from wsemu.launch.code import Code
 from wsemu.launch.ptx.parameter_names import parameter_names, renamed
 from wsemu.model.arch import LATEST, number_of
 from wsemu.model.errors import KernelError, UsageError
-from wsemu.model.launch_shape import clustered
+from wsemu.model.launch_shape import with_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,9 +79,9 @@ class PtxCode(Code):
 
     @functools.cached_property
     def _target(self) -> Target | None:
-        from wsemu.frontend.ptx.availability import target_of
+        from wsemu.frontend.ptx.availability import parse_target
 
-        return target_of(self._module.file.target)
+        return parse_target(self._module.file.target)
 
     def _check_target(self, configuration: LaunchConfiguration) -> None:
         """UsageError for an architecture whose GPUs do not load the file; one that nobody named is not held against a
@@ -122,7 +122,7 @@ class PtxCode(Code):
         if configuration.cluster != (1, 1, 1):
             wanted = ", ".join(map(str, required))
             raise UsageError(f"`{self.__name__}` has `.reqnctapercluster {wanted}`: launch it in such clusters")
-        return clustered(configuration, required)
+        return with_cluster(configuration, required)
 
     def on_gpu(self, arguments: Sequence[Any]) -> Entry:
         """What the CUDA driver takes of it, for fitted arguments; UsageError where it takes more than its text."""

@@ -114,12 +114,12 @@ class Variables:
 
 def _parameters(modules: Sequence[Module]) -> dict[str, Parameter]:
     """The variables of files by their names in PTX, as parameters are described."""
-    from wsemu.frontend.ptx import Parameter, size_of
+    from wsemu.frontend.ptx import Parameter, variable_size
 
     found: dict[str, Parameter] = {}
     for module in modules:
         for variable in module.file.variables.values():
-            size = size_of(variable)
+            size = variable_size(variable)
             if variable.space in ("global", "const") and size and variable.linkage != "extern":
                 whole = "b8" if variable.shape or variable.vector > 1 else variable.type
                 found.setdefault(variable.name, Parameter(variable.name, whole, size, variable.alignment or 1))
@@ -128,12 +128,12 @@ def _parameters(modules: Sequence[Module]) -> dict[str, Parameter]:
 
 def _placeable(modules: Sequence[Module], spaces: Sequence[str] = ("global",)) -> dict[str, Variable]:
     """Return the variables of these spaces, by name, whose initializers hold no address but of one another."""
-    from wsemu.frontend.ptx import size_of
+    from wsemu.frontend.ptx import variable_size
 
     found: dict[str, Variable] = {}
     for module in modules:
         for variable in module.file.variables.values():
-            if variable.space in spaces and size_of(variable) and variable.linkage != "extern":
+            if variable.space in spaces and variable_size(variable) and variable.linkage != "extern":
                 found.setdefault(variable.name, variable)
     while True:
         kept = {name: v for name, v in found.items() if all(_is_placed(v, item, found) for item in v.initial)}

@@ -13,7 +13,7 @@ from wsemu.launch.replay.copies import ranges
 from wsemu.model.data import dataclass, field
 from wsemu.model.effects import effects_of
 from wsemu.model.isa import LANES, NAMES, OFFSET_MASK, OPERATIONS, ROW, SEGMENT_SHIFT, access_shape
-from wsemu.reference.arithmetic import unsigned
+from wsemu.reference.arithmetic import to_unsigned
 from wsemu.reference.memory.bounds import find_segment
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def look(run: WarpRun, only: int = -1) -> Callable[[], AccessRecord] | None:
     seen = AccessRecord(run.warp.number, operation.kind, group.pc, size)
     for lane in range(LANES):
         if lanes >> lane & 1:
-            address = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
+            address = to_unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
             data = _memory(run, address, size)
             if data is not None:
                 seen.addresses[lane], seen.before[lane] = address, data

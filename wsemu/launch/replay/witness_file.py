@@ -24,7 +24,7 @@ from wsemu.model.finding import Extent, Finding, Step
 from wsemu.model.own_files import is_below, read_regular
 from wsemu.model.own_folder import make_folder
 from wsemu.model.version import __version__
-from wsemu.model.wrong_value import said
+from wsemu.model.wrong_value import error_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,13 +107,13 @@ class Witness(BaseModel):
         """The witness of an error of a report; UsageError for a finding without a schedule."""
         if not has_witness(finding) or report.inputs is None:
             raise UsageError(f"`{finding.code}` of `{report.kernel}` has no schedule: no witness")
-        from wsemu.evidence.readings import numbered
+        from wsemu.evidence.readings import format_steps
 
         return cls(
             program=program, program_sha256=program_sha256, arguments=list(arguments), launch=launch,
             kernel=report.kernel, grid=report.grid, block=report.block, dynamic_shared=report.dynamic_shared,
             arch=report.arch, inputs=report.inputs, code=finding.code, message=finding.message, steps=finding.steps,
-            schedule=numbered(finding.steps),
+            schedule=format_steps(finding.steps),
         )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -173,7 +173,7 @@ def load(path: str | os.PathLike[str]) -> Witness:
 def _wrong(error: ValidationError) -> str:
     """The first thing that is wrong in a file."""
     first = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")  # a slip of the pen
-    text = said(first, list(Witness.model_fields))
+    text = error_text(first, list(Witness.model_fields))
     who = "a witness" if first["type"] == "extra_forbidden" else "it"
     return text if text.startswith(":") else f": {who}{text}"
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.isa import ATOMIC, BULK_REDUCTIONS, OFFSET_MASK, ONLY_READ, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.reference.agents.copy import Copies, Issued, Side
-from wsemu.reference.agents.reductions import SIZES, combined
-from wsemu.reference.arithmetic import unsigned
+from wsemu.reference.agents.reductions import SIZES, combine_elements
+from wsemu.reference.arithmetic import to_unsigned
 from wsemu.reference.memory.bounds import locate, put
 from wsemu.reference.memory.thread_shadow import ThreadWatch
-from wsemu.reference.state import lanes_of
+from wsemu.reference.state import list_lanes
 from wsemu.reference.sync import mbarrier, peers
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     sizes = _sizes(run, fields, lanes)
     moving = sum(1 << lane for lane, size in sizes.items() if size)
     check_mbarriers(run, name, fields[3], fields[6], moving, own=name == "bulk.load" and bool(fields[7] & 1))
-    for lane in lanes_of(moving):
+    for lane in list_lanes(moving):
         for to in ranks(run, name, fields[2], lane, fields[3]):
-            live_at(run, name, fields[6], lane, to)
+            find_live(run, name, fields[6], lane, to)
     what, type_ = BULK_REDUCTIONS[fields[7]] if name == "bulk.send_reduce" else ("", "")
-    combine = (lambda old, new: combined(what, type_, old, new)) if what else None
+    combine = (lambda old, new: combine_elements(what, type_, old, new)) if what else None
     copies = Copies(run, bulk=True, kind=ATOMIC, width=SIZES[type_]) if what else Copies(run, bulk=True)
-    for lane in lanes_of(moving):
+    for lane in list_lanes(moving):
         for to in ranks(run, name, fields[2], lane, fields[3]):
             _load(run, name, copies, fields, lane, sizes[lane], to, combine)
     copies.tell()
@@ -65,14 +65,14 @@ def _together(run: WarpRun, named: dict[int, int], to: int, lanes: int, *, own: 
     """Stop where the mbarrier that a lane names lies in another CTA than its copy goes to; `named`: address of an
     mbarrier -> lanes."""
     here = run.launch.grouping.of(run.cta.number)[1]
-    bars = {lane: address for address, there in named.items() for lane in lanes_of(there)}
+    bars = {lane: address for address, there in named.items() for lane in list_lanes(there)}
     goals = {}
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         place = run.read(to, "b64", lane)
         if own or place >> SEGMENT_SHIFT == SHARED:
-            goals[lane] = here if own else peers.member_of(run, place & OFFSET_MASK)
+            goals[lane] = here if own else peers.member_rank(run, place & OFFSET_MASK)
     for lane, goal in goals.items():
-        if peers.member_of(run, bars[lane] & OFFSET_MASK) != goal:
+        if peers.member_rank(run, bars[lane] & OFFSET_MASK) != goal:
             alike = sum(1 << other for other in goals if (bars[other], goals[other]) == (bars[lane], goal))
             mbarrier.elsewhere(run, alike, bars[lane], goal)
 
@@ -83,14 +83,14 @@ def ranks(run: WarpRun, name: str, masks: int, lane: int, row: int) -> list[int]
     if not name.endswith(".multicast"):
         return [to]
     mask = run.read(masks, "b32", lane)
-    return [peers.in_cta(run, to, rank) for rank in range(16) if mask >> rank & 1]
+    return [peers.remote_address(run, to, rank) for rank in range(16) if mask >> rank & 1]
 
 
-def live_at(run: WarpRun, name: str, row: int, lane: int, to: int) -> mbarrier.Mbarrier:
+def find_live(run: WarpRun, name: str, row: int, lane: int, to: int) -> mbarrier.Mbarrier:
     """The mbarrier that a lane names; of a multicast the one at that place in the CTA that the copy goes to (T11)."""
     address = run.read(row, "b64", lane)
     if name.endswith(".multicast") and run.launch.clusters:
-        address = peers.in_cta(run, address, peers.member_of(run, to & OFFSET_MASK))
+        address = peers.remote_address(run, address, peers.member_rank(run, to & OFFSET_MASK))
     return mbarrier.live(run, address, 1 << lane)
 
 
@@ -117,8 +117,8 @@ def _load(
     else:  # so that nobody waits for it for ever
         agent = run.cta.order.fork(run.cta.number)
     if target:
-        peers.reach(run, peers.member_of(run, target[2]), 1 << lane, agent)
-    mbarrier.credit(run, live_at(run, name, fields[6], lane, to), lane, agent, size)
+        peers.reach(run, peers.member_rank(run, target[2]), 1 << lane, agent)
+    mbarrier.credit(run, find_live(run, name, fields[6], lane, to), lane, agent, size)
 
 
 def store_one(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
@@ -128,11 +128,11 @@ def store_one(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     reduces, size = name.startswith("async.reduce"), 4 if name.endswith("b32") else 8
     what, type_ = BULK_REDUCTIONS[fields[7]] if reduces else ("", "")
     check_mbarriers(run, name, fields[3], fields[4], lanes)
-    for lane in lanes_of(lanes):
-        live_at(run, name, fields[4], lane, run.read(fields[3], "b64", lane))
+    for lane in list_lanes(lanes):
+        find_live(run, name, fields[4], lane, run.read(fields[3], "b64", lane))
     own = False if reduces or not run.launch.clusters else None
     copies = Copies(run, bulk=False, kind=ATOMIC if reduces else WRITE, width=size if reduces else 0)
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         to = run.read(fields[3], "b64", lane)
         target = locate(run, to, lane, size, writes=True, shared=True, own=own)
         value = run.read(fields[2], "b", lane).to_bytes(size, "little")
@@ -140,17 +140,17 @@ def store_one(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
             side = Side(target, size, range(size))
             agent = copies.make(lane, None, side, _combination(what, type_, value))
             run.cta.issued.append(Issued(run.group.pc, run.warp.number, lane, agent, side.address, size, reads=False))
-            peers.reach(run, peers.member_of(run, target[2]), 1 << lane, agent)
+            peers.reach(run, peers.member_rank(run, target[2]), 1 << lane, agent)
         else:
             agent = run.cta.order.fork(run.cta.number)
-        mbarrier.credit(run, live_at(run, name, fields[4], lane, to), lane, agent, size, bulk=False)
+        mbarrier.credit(run, find_live(run, name, fields[4], lane, to), lane, agent, size, bulk=False)
     copies.tell()
     run.cta.order.tick((run.cta.number, run.warp.number))
 
 
 def _combination(what: str, type_: str, value: bytes) -> Callable[[bytes, bytes], bytes]:
     """What is there after a value has come."""
-    return lambda old, _: combined(what, type_, old, value) if what else value
+    return lambda old, _: combine_elements(what, type_, old, value) if what else value
 
 
 def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
@@ -194,7 +194,7 @@ def _give(
     if not (source and target):
         return
     read = Side(source, size, chosen)
-    combine = (lambda old, new: combined(what, type_, old, new)) if what else None
+    combine = (lambda old, new: combine_elements(what, type_, old, new)) if what else None
     agent = copies.make(lane, read, Side(target, size, chosen), combine)
     run.cta.bulk[run.warp.number, lane].loose |= 3 << 2 * agent
     moved = size if len(chosen) else 0
@@ -206,7 +206,7 @@ def _give(
 def _sizes(run: WarpRun, fields: list[int], lanes: int) -> dict[int, int]:
     """Bytes of each lane's copy, rounded down (T1) where that is a finding."""
     sizes = {}
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         size = run.read(fields[5], "b32", lane)
         if size % UNIT:
             run.cta.finding("copy-size", run.group.pc, run.warp.number, 1 << lane, bytes=size, what=NOT_OF_UNIT)
@@ -220,7 +220,7 @@ def _locate(run: WarpRun, row: int, lane: int, size: int, *, writes: bool, share
 
 
 def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         run.cta.bulk[run.warp.number, lane].commit()
     run.launch.watch.happen("commit", run.cta.number, run.warp.number, run.group.pc, lanes=lanes)
 
@@ -229,9 +229,9 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """For groups as a whole, or until they have read their sources."""
     cta, warp = run.cta, run.warp.number
     only_read = bool(fields[7] & ONLY_READ)
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         done = cta.bulk[warp, lane].wait(fields[6], forget=not only_read)
-        cta.order.landed((cta.number, warp), lane, _reads(done) if only_read else done)
+        cta.order.complete_agents((cta.number, warp), lane, _reads(done) if only_read else done)
     run.launch.watch.happen("landed", cta.number, warp, run.group.pc, -1, fields[6], lanes)
     cta.order.begin_interval((cta.number, warp))
 
@@ -243,8 +243,8 @@ def _reads(agents: int) -> int:
 
 def prefetch(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """Nothing happens, but for a bad address (T2)."""
-    for lane in lanes_of(lanes):
-        address = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
+    for lane in list_lanes(lanes):
+        address = to_unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
         size = run.read(fields[4], "b32", lane)
         if address % UNIT:
             run.cta.finding(
@@ -256,9 +256,9 @@ def prefetch(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 def zero(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """PTX ISA, "st.bulk": a plain store of zeros by each lane."""
     ranges: dict[int, tuple[Place, int]] = {}
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         size = run.read(fields[4], "b32", lane)
-        address = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
+        address = to_unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
         place = None
         if size % ZEROS:
             run.cta.finding("copy-size", run.group.pc, run.warp.number, 1 << lane, bytes=size, what=NOT_OF_ZEROS)
@@ -273,6 +273,6 @@ def zero(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     assert isinstance(watch, ThreadWatch)
     watch.touch_ranges(run, WRITE, ranges, 1)
     if ranges and run.cta.mbarriers.live:
-        run.cta.mbarriers.clobbered(run, WRITE, ranges, next(iter(ranges.values()))[1], 0)
+        run.cta.mbarriers.report_clobbered(run, WRITE, ranges, next(iter(ranges.values()))[1], 0)
     for (segment, _, offset), size in ranges.values():
         put(segment, offset, bytes(size))

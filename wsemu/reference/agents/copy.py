@@ -71,7 +71,7 @@ class Copies:
         held = b""
         if source is not None:
             self._touch(lane, agent, READ, source)
-            check_written(run, {lane: source.place}, source.size, _unused(source))
+            check_written(run, {lane: source.place}, source.size, _unused_mask(source))
             held = _content(source)
         self._touch(lane, agent, self._kind, target)
         if self._kind != WRITE:
@@ -114,10 +114,10 @@ class Copies:
         watch.tell(run, run.group.pc, self._found)
         sizes = [size for _, size in self._written.values()]
         if sizes and run.cta.mbarriers.live:
-            run.cta.mbarriers.clobbered(run, self._kind, self._written, sizes[0], 1)
+            run.cta.mbarriers.report_clobbered(run, self._kind, self._written, sizes[0], 1)
 
 
-def _unused(side: Side) -> int:
+def _unused_mask(side: Side) -> int:
     """Those of its bytes that do not count, as a mask."""
     return sum(1 << q for q in set(range(side.size)) - set(side.bytes)) if len(side.bytes) < side.size else 0
 
@@ -131,11 +131,11 @@ def report_outliving(group: CtaGroup) -> None:
     """When the CTAs of a group have ended: agents, as they were issued, that no thread knew to be over when it ended;
     of those that read shared memory no thread of that CTA, for it is the source that ends with it."""
     every = [(issued.agent, issued, cta) for cta in group.ctas for issued in cta.issued]
-    ended = {cta.number: cta.order.exited(cta.number).came for cta in group.ctas} if every else {}
+    ended = {cta.number: cta.order.join_exited(cta.number).came for cta in group.ctas} if every else {}
     for _, issued, cta in sorted(every, key=lambda item: item[0]):
         what = HAS_READ if issued.reads else HAS_WRITTEN
         asked = [ended[cta.number]] if issued.reads else ended.values()
-        if issued.bytes and not any(known.of_agent(issued.agent, what) for known in asked):
+        if issued.bytes and not any(known.includes_agent(issued.agent, what) for known in asked):
             code, detail = "store-outlives-cta", {"address": issued.address, "bytes": issued.bytes}
             if not issued.stores:
                 code, detail = "async-outlives-cta", detail | {"what": int(issued.reads)}

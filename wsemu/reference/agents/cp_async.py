@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.isa import ALL, CP_ASYNC
 from wsemu.reference.agents.copy import Copies, Issued, Side
-from wsemu.reference.arithmetic import unsigned
+from wsemu.reference.arithmetic import to_unsigned
 from wsemu.reference.memory.bounds import locate
-from wsemu.reference.state import lanes_of
+from wsemu.reference.state import list_lanes
 
 if TYPE_CHECKING:
     from wsemu.reference.warp import WarpRun
@@ -24,7 +24,7 @@ def copy(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """`c` bytes of each lane from `b` to shared `a`; zeros up to the operation's size."""
     size = CP_ASYNC[name]
     copies = Copies(run, bulk=False)
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         count = run.read(fields[5], "b32", lane)
         if count > size:
             run.cta.finding("copy-size", run.group.pc, run.warp.number, 1 << lane, bytes=count, what=TOO_MANY)
@@ -39,7 +39,7 @@ def _copy(run: WarpRun, copies: Copies, fields: list[int], lane: int, size: int,
     if count:
         place = locate(run, run.read(fields[4], "b64", lane), lane, count, writes=False, alignment=size, shared=False)
         source = place and Side(place, count, range(count))
-    to = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
+    to = to_unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
     target = locate(run, to, lane, size, writes=True, shared=True, own=True)
     if target is None or (count and source is None):
         return
@@ -50,7 +50,7 @@ def _copy(run: WarpRun, copies: Copies, fields: list[int], lane: int, size: int,
 
 
 def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         run.cta.copies[run.warp.number, lane].commit()
     run.launch.watch.happen("commit", run.cta.number, run.warp.number, run.group.pc, lanes=lanes)
 
@@ -59,11 +59,11 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """`cp.async.wait_group` counts groups alone (C6); `cp.async.wait_all` waits for loose copies as well."""
     cta, warp = run.cta, run.warp.number
     everything = fields[7] & ALL
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         groups = cta.copies[warp, lane]
         if everything:
             groups.commit()
-        cta.order.landed((cta.number, warp), lane, groups.wait(0 if everything else fields[6]))
+        cta.order.complete_agents((cta.number, warp), lane, groups.wait(0 if everything else fields[6]))
     left = 0 if everything else fields[6]
     run.launch.watch.happen("landed", cta.number, warp, run.group.pc, -1, left, lanes)
     cta.order.begin_interval((cta.number, warp))

@@ -15,7 +15,7 @@ from wsemu.model.outcome import RawFinding
 from wsemu.model.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 from wsemu.reference.memory.bounds import locate
 from wsemu.reference.memory.thread_shadow import ThreadWatch
-from wsemu.reference.state import lanes_of
+from wsemu.reference.state import list_lanes
 from wsemu.reference.sync.named_barrier import StopError
 from wsemu.reference.sync.thread_clocks import ALL_CTAS
 
@@ -49,7 +49,7 @@ def release(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 def acquire(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """Lanes acquire the map at `a`, which lies in global memory."""
     watch = _watch(run)
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         place = locate(
             run, run.read(fields[3], "b64", lane), lane, MAP_BYTES, writes=False, alignment=MAP_ALIGNMENT, shared=False
         )
@@ -58,7 +58,7 @@ def acquire(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         address = (place[1] << SEGMENT_SHIFT) + place[2]
         clocks = _clocks(run, lane)
         writes = tuple(
-            made if made and _released(run, clocks, made, wide=fields[7] != OF_CTA_ALONE) else None
+            made if made and _was_released(run, clocks, made, wide=fields[7] != OF_CTA_ALONE) else None
             for made in _last_writes(run, address)
         )
         if any(writes):
@@ -80,12 +80,12 @@ def judge(run: WarpRun, lane: int, address: int) -> None:
         acquired
         for acquired in watch.acquired.get(address, ())
         if acquired.cta == run.cta.number
-        and clocks.all.of_lane(watch.order.number((acquired.cta, acquired.warp)), acquired.lane, acquired.time)
+        and clocks.all.includes_lane(watch.order.number((acquired.cta, acquired.warp)), acquired.lane, acquired.time)
     ]
     for q, made in enumerate(_last_writes(run, address)):
         if made is None or not _knows(run, clocks.all, made) or any(made == by.writes[q] for by in seen):
             continue
-        what = NOT_ACQUIRED if _released(run, clocks, made, wide=True) else NOT_RELEASED
+        what = NOT_ACQUIRED if _was_released(run, clocks, made, wide=True) else NOT_RELEASED
         cta, warp, pc = run.cta.number, run.warp.number, run.group.pc
         detail = {"address": address, "what": what}
         if made.by.cta != cta:
@@ -116,10 +116,10 @@ def _last_writes(run: WarpRun, address: int) -> list[Made | None]:
 
 def _knows(run: WarpRun, known: Known, made: Made) -> bool:
     warp = _watch(run).order.number((made.by.cta, made.by.warp))
-    return all(known.of_lane(warp, lane, made.by.time) for lane in lanes_of(made.lanes))
+    return all(known.includes_lane(warp, lane, made.by.time) for lane in list_lanes(made.lanes))
 
 
-def _released(run: WarpRun, clocks: Clocks, made: Made, *, wide: bool) -> bool:
+def _was_released(run: WarpRun, clocks: Clocks, made: Made, *, wide: bool) -> bool:
     """Whether a lane knows that a write was released, and a fence of it, which may be `wide`, acquires that: each of
     the two has the CTA of the other in its scope."""
     own = made.by.cta == run.cta.number

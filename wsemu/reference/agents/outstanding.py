@@ -33,7 +33,7 @@ class Groups:
             self.waited |= _union(done)
         return _union(done)
 
-    def told(self) -> int:
+    def epochs_to_publish(self) -> int:
         """The epochs that an arrival tells of: of all that were not waited for, or since the last such arrival."""
         agents = _union(self.groups) | self.loose | self.waited
         self.waited = 0

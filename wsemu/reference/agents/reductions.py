@@ -11,7 +11,7 @@ import operator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from wsemu.reference.arithmetic import from_float, semantics, signed, to_float, unsigned
+from wsemu.reference.arithmetic import from_float, semantics, to_float, to_signed, to_unsigned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ _INTEGER: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def combined(what: str, type_: str, old: bytes, new: bytes) -> bytes:
+def combine_elements(what: str, type_: str, old: bytes, new: bytes) -> bytes:
     """The elements of `old`, each combined with that of `new`."""
     size = SIZES[type_]
     meaning = _float if type_ in ("f16", "bf16", "f32", "f64") else _integer
@@ -45,7 +45,7 @@ def combined(what: str, type_: str, old: bytes, new: bytes) -> bytes:
     )
 
 
-def flushed(data: bytes) -> bytes:
+def flush_subnormals(data: bytes) -> bytes:
     """Elements of f32, zero where they are subnormal (measured rule T27)."""
     words = (data[at : at + 4] for at in range(0, len(data), 4))
     return b"".join(word if int.from_bytes(word, "little") & 0x7F800000 else bytes(4) for word in words)
@@ -54,16 +54,16 @@ def flushed(data: bytes) -> bytes:
 def _integer(what: str, type_: str, a: int, b: int) -> int:
     bits = 8 * SIZES[type_]
     if type_[0] == "s":
-        a, b = signed(a, bits), signed(b, bits)
-    return unsigned(_INTEGER[what](a, b), bits)
+        a, b = to_signed(a, bits), to_signed(b, bits)
+    return to_unsigned(_INTEGER[what](a, b), bits)
 
 
 def _float(what: str, type_: str, a: int, b: int) -> int:
-    x, y = _decoded(a, type_), _decoded(b, type_)
+    x, y = _decode_float(a, type_), _decode_float(b, type_)
     if what == "add":
         if type_ == "f64" and (math.isnan(x) or math.isnan(y)):
             return (a if math.isnan(x) else b) | 1 << 51
-        return _encoded(x, y, type_)
+        return _encode_sum(x, y, type_)
     if math.isnan(x) and math.isnan(y):
         return _NAN[type_]
     if math.isnan(x) or math.isnan(y):
@@ -72,12 +72,12 @@ def _float(what: str, type_: str, a: int, b: int) -> int:
     return a if lower == (what == "min") else b
 
 
-def _decoded(bits: int, type_: str) -> float:
+def _decode_float(bits: int, type_: str) -> float:
     """The number; a bf16 is the upper half of an f32."""
     return to_float(bits << 16, "f32") if type_ == "bf16" else to_float(bits, type_)
 
 
-def _encoded(x: float, y: float, type_: str) -> int:
+def _encode_sum(x: float, y: float, type_: str) -> int:
     """x + y, rounded once."""
     if not (math.isfinite(x) and math.isfinite(y)):
         total = x + y
@@ -88,13 +88,13 @@ def _encoded(x: float, y: float, type_: str) -> int:
     if exact == 0:  # -0 from two of them alone
         negative = math.copysign(1.0, x) < 0 and math.copysign(1.0, y) < 0
         return (1 << (8 * SIZES[type_] - 1)) if negative else 0
-    return _brain(exact) if type_ == "bf16" else _rounded(exact, type_)
+    return _brain(exact) if type_ == "bf16" else _round_to_bits(exact, type_)
 
 
-def _rounded(exact: Fraction, type_: str) -> int:
-    from wsemu.reference.arithmetic import rounded
+def _round_to_bits(exact: Fraction, type_: str) -> int:
+    from wsemu.reference.arithmetic import round_to_nearest
 
-    return from_float(rounded(exact, type_), type_)
+    return from_float(round_to_nearest(exact, type_), type_)
 
 
 def _brain(exact: Fraction) -> int:

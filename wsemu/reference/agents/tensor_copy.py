@@ -25,11 +25,11 @@ from wsemu.model.isa import (
 from wsemu.model.tensor_map import ELEMENT_TYPES, MAP_ALIGNMENT, MAP_BYTES, SHARED_ALIGNMENT, UNIT, decode
 from wsemu.reference.agents import bulk_copy, map_fences
 from wsemu.reference.agents.copy import Issued
-from wsemu.reference.agents.reductions import combined, flushed
-from wsemu.reference.arithmetic import signed
+from wsemu.reference.agents.reductions import combine_elements, flush_subnormals
+from wsemu.reference.arithmetic import to_signed
 from wsemu.reference.memory.bounds import find_segment, locate, put
 from wsemu.reference.memory.thread_shadow import Conflict, ThreadWatch, Touch
-from wsemu.reference.state import lanes_of
+from wsemu.reference.state import list_lanes
 from wsemu.reference.sync import mbarrier, peers
 from wsemu.reference.sync.named_barrier import StopError
 
@@ -83,16 +83,16 @@ class Tile(NamedTuple):
         """From its first byte in shared memory to its last one; those of the last line may change places."""
         last = self.rows[-1].inside
         units = range(max(0, self.fields.row_bytes - 8 * UNIT), self.fields.row_bytes, UNIT)
-        return max(self.placed(last + q) for q in units) + UNIT - self.to
+        return max(self.swizzle_address(last + q) for q in units) + UNIT - self.to
 
-    def placed(self, address: int) -> int:
+    def swizzle_address(self, address: int) -> int:
         """Where a unit of 16 bytes lies in shared memory (T22)."""
         return address ^ (address >> 7 & (1 << self.fields.swizzle) - 1) << 4
 
     def units(self, row: Row) -> Iterator[tuple[int, int]]:
         """Of the units of a row that are in the tensor, the first byte in the row, and the address in shared memory."""
         for q in range(row.low, row.high, UNIT):
-            yield q, self.placed(row.inside + q)
+            yield q, self.swizzle_address(row.inside + q)
 
     def shared_runs(self, *, whole: bool) -> Iterator[tuple[int, int]]:
         """(address, bytes) in shared memory: of the whole tile, or of what lies in the tensor."""
@@ -108,7 +108,7 @@ class Tile(NamedTuple):
             if not self.fields.swizzle or (high - low == length == self.fields.pitch and not apart):
                 yield row.inside + low, high - low
             else:
-                yield from ((self.placed(row.inside + q), UNIT) for q in range(low, high, UNIT))
+                yield from ((self.swizzle_address(row.inside + q), UNIT) for q in range(low, high, UNIT))
 
 
 def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
@@ -116,24 +116,26 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     own = bool(fields[7] & OWN_TILE)
     bulk_copy.check_mbarriers(run, name, fields[3], fields[5], lanes, own=own)
     goals: dict[int, list[int]] = {}
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         masks = fields[2] + (fields[7] & TENSOR_RANK) * ROW
         goals[lane] = bulk_copy.ranks(run, name, masks, lane, fields[3])
         for to in goals[lane]:
-            bulk_copy.live_at(run, name, fields[5], lane, to)
+            bulk_copy.find_live(run, name, fields[5], lane, to)
     copies = _Copies(run)
     for lane, tile in _tiles(run, fields, lanes, stores=False).items():
         for to in goals[lane]:
-            moved = _moved(tile, to)
+            moved = _retarget(tile, to)
             agent = copies.load(lane, moved)
             if to >> SEGMENT_SHIFT == SHARED:
-                peers.reach(run, peers.member_of(run, to & OFFSET_MASK), 1 << lane, agent)
-            mbarrier.credit(run, bulk_copy.live_at(run, name, fields[5], lane, to), lane, agent, tile.fields.tile_bytes)
+                peers.reach(run, peers.member_rank(run, to & OFFSET_MASK), 1 << lane, agent)
+            mbarrier.credit(
+                run, bulk_copy.find_live(run, name, fields[5], lane, to), lane, agent, tile.fields.tile_bytes
+            )
     copies.tell()
     run.cta.order.tick((run.cta.number, run.warp.number))
 
 
-def _moved(tile: Tile, to: int) -> Tile:
+def _retarget(tile: Tile, to: int) -> Tile:
     """The same tile, to another place in shared memory."""
     rows = tuple(row._replace(inside=row.inside + to - tile.to) for row in tile.rows)
     return tile._replace(to=to, rows=rows)
@@ -171,8 +173,8 @@ def _tiles(run: WarpRun, fields: list[int], lanes: int, *, stores: bool, what: s
     """Lane -> what it moves; stops the run where the hardware does (T21, T27, T29)."""
     rank = fields[7] & TENSOR_RANK
     tiles = {}
-    for lane in lanes_of(lanes):
-        at = [signed(run.read(fields[2] + k * ROW, "b32", lane), 32) for k in range(rank)]
+    for lane in list_lanes(lanes):
+        at = [to_signed(run.read(fields[2] + k * ROW, "b32", lane), 32) for k in range(rank)]
         tiles[lane] = _tile(run, fields, lane, at, stores=stores, what=what)
     return tiles
 
@@ -230,7 +232,7 @@ def _rows(fields: MapFields, at: Sequence[int], to: int, *, stores: bool) -> Ite
         yield Row(address, to + n * fields.pitch, low, high if there else low)
 
 
-def accessed(
+def accessed_ranges(
     run: WarpRun, name: str, fields: list[int], lane: int
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """(address, bytes) of what a lane's copy is about to access in shared memory, and in the tensor; nothing of one
@@ -241,12 +243,12 @@ def accessed(
     if segment is None or decoded is None or decoded.rank != fields[7] & TENSOR_RANK:
         return [], []
     stores = name in ("tensor.store", "tensor.reduce")
-    at = [signed(run.read(fields[2] + k * ROW, "b32", lane), 32) for k in range(decoded.rank)]
+    at = [to_signed(run.read(fields[2] + k * ROW, "b32", lane), 32) for k in range(decoded.rank)]
     to = run.read(fields[3], "b64", lane)
     rows = tuple(_rows(decoded, at, to, stores=stores))
     tile = Tile(decoded, (segment, number, offset), to, rows, decoded.address, own=stores)
     goals = bulk_copy.ranks(run, name, fields[2] + decoded.rank * ROW, lane, fields[3])
-    inside = [piece for goal in goals for piece in _moved(tile, goal).shared_runs(whole=not stores)]
+    inside = [piece for goal in goals for piece in _retarget(tile, goal).shared_runs(whole=not stores)]
     return inside, [(row.outside + row.low, row.high - row.low) for row in rows if row.high > row.low]
 
 
@@ -280,11 +282,11 @@ class _Copies:
         for row in tile.rows:
             source = _content(*next(held)) if row.high > row.low else b""
             if ELEMENT_TYPES[fields.type].rounds:
-                source = _rounded(source)
+                source = _round_to_tf32(source)
             filler = _NAN * (fields.row_bytes // 2) if fields.nan else bytes(fields.row_bytes)
             whole = filler[: row.low] + source + filler[row.low + len(source) :]
             for q in range(0, fields.row_bytes, UNIT):
-                filled[tile.placed(row.inside + q)] = whole[q : q + UNIT]
+                filled[tile.swizzle_address(row.inside + q)] = whole[q : q + UNIT]
         for address, value in filled.items():
             put(target[0], target[2] + address - tile.to, value)
         run.cta.issued.append(
@@ -326,7 +328,7 @@ class _Copies:
                 )
                 (segment, _, offset), size = next(places)
                 if what:
-                    value = _combined(what, fields.type, _content((segment, 0, offset), size), value)
+                    value = _combine_elements(what, fields.type, _content((segment, 0, offset), size), value)
                 put(segment, offset, value)
         run.cta.bulk[run.warp.number, lane].loose |= 3 << 2 * agent
         moved = fields.tile_bytes if runs else 0
@@ -402,7 +404,7 @@ class _Copies:
         mbarriers = self._run.cta.mbarriers
         for address, size in tile.shared_runs(whole=True) if mbarriers.live else ():
             place = target[0], target[1], target[2] + address - tile.to
-            if mbarriers.clobbered(self._run, WRITE, {lane: (place, size)}, size, 1):
+            if mbarriers.report_clobbered(self._run, WRITE, {lane: (place, size)}, size, 1):
                 return
 
 
@@ -411,7 +413,7 @@ def _content(place: Place, size: int) -> bytes:
     return bytes(segment.data[offset : offset + size])
 
 
-def _rounded(data: bytes) -> bytes:
+def _round_to_tf32(data: bytes) -> bytes:
     """Elements of TF32, rounded to its 10 bits, to nearest even; a nan is 0x7FFFE000 (T25)."""
     result = b""
     for at in range(0, len(data) // 4 * 4, 4):
@@ -429,10 +431,10 @@ _AS = {"f32_ftz": "f32", "tf32": "f32", "tf32_ftz": "f32"}
 _BITS = {"u32": "b32", "s32": "b32", "u64": "b64"}
 
 
-def _combined(what: str, type_: str, old: bytes, new: bytes) -> bytes:
+def _combine_elements(what: str, type_: str, old: bytes, new: bytes) -> bytes:
     as_type = _AS.get(type_, type_)
     if what in ("and", "or", "xor"):
         as_type = _BITS[type_]
     if type_.endswith("ftz"):
-        old, new = flushed(old), flushed(new)
-    return combined(what, as_type, old, new)
+        old, new = flush_subnormals(old), flush_subnormals(new)
+    return combine_elements(what, as_type, old, new)

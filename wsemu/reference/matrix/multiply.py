@@ -11,7 +11,7 @@ from wsemu.model.arch import ARCHS
 from wsemu.model.isa import LANES, ROW
 from wsemu.model.matrix import COLLECT, MMA, MOVES, SPREAD, move_counts
 from wsemu.reference.matrix.sums import element
-from wsemu.reference.state import lanes_of
+from wsemu.reference.state import list_lanes
 
 if TYPE_CHECKING:
     from wsemu.model.matrix import Mma
@@ -39,7 +39,7 @@ def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         move_elements(run, name, fields, lanes)
         return
     shape = MMA[name]
-    a, b = _of_a(run, shape, fields[3]), _of_b(run, shape, fields[4])
+    a, b = _fragment_a(run, shape, fields[3]), _fragment_b(run, shape, fields[4])
     before = _accumulators(run, shape, fields[6])
     tensor = ARCHS[run.launch.outcome.arch].tensor_core
     ks = sorted({k for _, k in a})
@@ -56,8 +56,8 @@ def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 def mark_elements(masks: Registers, name: str, fields: list[int], lanes: int) -> None:
     """Write the masks of undefined bits of a product: those of its row, its column, or what it is added to."""
     shape = MMA[name]
-    rows = {i for (i, _), mask in _of_a(masks, shape, fields[3]).items() if mask}
-    columns = {j for (_, j), mask in _of_b(masks, shape, fields[4]).items() if mask}
+    rows = {i for (i, _), mask in _fragment_a(masks, shape, fields[3]).items() if mask}
+    columns = {j for (_, j), mask in _fragment_b(masks, shape, fields[4]).items() if mask}
     before = _accumulators(masks, shape, fields[6])
     every = (1 << int(shape.d[1:])) - 1
     result = {place: every if mask or place[0] in rows or place[1] in columns else 0 for place, mask in before.items()}
@@ -84,7 +84,7 @@ def _parts(run: Registers, shape: Mma, row: int, lane: int) -> list[int]:
     return [value >> shape.width * n & ((1 << shape.width) - 1) for n in range(shape.parts)]
 
 
-def _of_a(run: Registers, shape: Mma, first: int) -> Matrix:
+def _fragment_a(run: Registers, shape: Mma, first: int) -> Matrix:
     found: Matrix = {}
     for lane in range(LANES):
         g, t = lane >> 2, lane & 3
@@ -95,7 +95,7 @@ def _of_a(run: Registers, shape: Mma, first: int) -> Matrix:
     return found
 
 
-def _of_b(run: Registers, shape: Mma, first: int) -> Matrix:
+def _fragment_b(run: Registers, shape: Mma, first: int) -> Matrix:
     found: Matrix = {}
     for lane in range(LANES):
         g, t = lane >> 2, lane & 3
@@ -123,7 +123,7 @@ def _accumulators(run: Registers, shape: Mma, first: int) -> Matrix:
 
 
 def _write(run: Registers, shape: Mma, first: int, result: Matrix, lanes: int) -> None:
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         values = [result[_place(shape, lane, number)] for number in range(2 * shape.halves)]
         if shape.d == "f16":
             values = [low | high << 16 for low, high in zip(values[::2], values[1::2], strict=True)]
@@ -141,7 +141,7 @@ def move_elements(run: Registers, name: str, fields: list[int], lanes: int) -> N
     results, sources = move_counts(name)
     held = [[run.read(fields[3] + r * ROW, "b32", lane) for lane in range(LANES)] for r in range(sources)]
 
-    def element_of(matrix: int, i: int, j: int) -> int:
+    def held_element(matrix: int, i: int, j: int) -> int:
         """From where it is held."""
         if what == SPREAD:
             return held[j // 2][8 * matrix + i] >> 16 * (j & 1) & 0xFFFF
@@ -149,15 +149,17 @@ def move_elements(run: Registers, name: str, fields: list[int], lanes: int) -> N
             i, j = j, i
         return held[matrix][4 * i + j // 2] >> 16 * (j & 1) & 0xFFFF
 
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         g, t = lane >> 2, lane & 3
         for r in range(results):
             value = 0
             if what == COLLECT:
                 if lane >> 3 < count:
-                    value = element_of(lane >> 3, lane & 7, 2 * r) | element_of(lane >> 3, lane & 7, 2 * r + 1) << 16
+                    value = (
+                        held_element(lane >> 3, lane & 7, 2 * r) | held_element(lane >> 3, lane & 7, 2 * r + 1) << 16
+                    )
             elif turned:
-                value = element_of(r, 2 * t, g) | element_of(r, 2 * t + 1, g) << 16
+                value = held_element(r, 2 * t, g) | held_element(r, 2 * t + 1, g) << 16
             else:
-                value = element_of(r, g, 2 * t) | element_of(r, g, 2 * t + 1) << 16
+                value = held_element(r, g, 2 * t) | held_element(r, g, 2 * t + 1) << 16
             run.write(fields[2] + r * ROW, "b32", lane, value)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.data import NamedTuple
 from wsemu.model.matrix import BYTE_FLOATS, FORMATS, LEAST_TOP, ROUNDS_ONCE, SATURATES, Format
-from wsemu.reference.arithmetic import from_float, semantics, signed, to_float, unsigned
+from wsemu.reference.arithmetic import from_float, semantics, to_float, to_signed, to_unsigned
 
 if TYPE_CHECKING:
     from wsemu.model.arch import TensorCore
@@ -29,7 +29,7 @@ class Float(NamedTuple):
     kind: str = ""
 
 
-def decoded(bits: int, format_: Format, *, normal: bool = False) -> Float:
+def decode_float(bits: int, format_: Format, *, normal: bool = False) -> Float:
     """`normal`: a subnormal number is shifted to where one of a wider type has it."""
     bits >>= format_.dropped
     fraction = format_.mantissa
@@ -75,7 +75,7 @@ class Products(NamedTuple):
 @functools.lru_cache(1 << 10)
 def _operands(row: tuple[int, ...], type_: str, normal: bool = False) -> Operands:
     """Many elements of the result have a part in one row."""
-    floats = [decoded(bits, FORMATS[type_], normal=normal) for bits in row]
+    floats = [decode_float(bits, FORMATS[type_], normal=normal) for bits in row]
     return Operands(
         [-x.significand if x.negative else x.significand for x in floats],
         [x.exponent for x in floats],
@@ -84,23 +84,23 @@ def _operands(row: tuple[int, ...], type_: str, normal: bool = False) -> Operand
     )
 
 
-def _multiplied(a: Operands, b: Operands) -> Products:
+def _multiply(a: Operands, b: Operands) -> Products:
     return Products(
         [x * y for x, y in zip(a.significands, b.significands, strict=True)],
         [x + y for x, y in zip(a.exponents, b.exponents, strict=True)],
         a.fraction + b.fraction,
-        {k: _no_number(a, b, k) for k in a.special.keys() | b.special.keys()},
+        {k: _special_result(a, b, k) for k in a.special.keys() | b.special.keys()},
     )
 
 
-def _no_number(a: Operands, b: Operands, k: int) -> tuple[str, bool]:
+def _special_result(a: Operands, b: Operands, k: int) -> tuple[str, bool]:
     kinds = [of.special[k].kind for of in (a, b) if k in of.special]
     negative = [of.special[k].negative if k in of.special else of.significands[k] < 0 for of in (a, b)]
     infinite = "nan" not in kinds and a.significands[k] and b.significands[k]
     return "inf" if infinite else "nan", negative[0] != negative[1]
 
 
-def added(products: Products, start: Float, bits: int, to: str, fraction: int) -> int:
+def add_products(products: Products, start: Float, bits: int, to: str, fraction: int) -> int:
     """Their sum, as bits of an f32 cut to `fraction` bits, or of an f16."""
     infinity, nan = (0x7C00, 0x7FFF) if to == "f16" else (0x7F800000, 0x7FFFFFFF)
     kinds = {*products.special.values()} | ({(start.kind, start.negative)} if start.kind else set())
@@ -122,11 +122,11 @@ def added(products: Products, start: Float, bits: int, to: str, fraction: int) -
             total += significand << up
         else:  # toward zero
             total += significand >> -up if significand > 0 else -(-significand >> -up)
-    size = rounded(abs(total), unit, to, fraction)
+    size = round_result(abs(total), unit, to, fraction)
     return size | sign * (total < 0 and size > 0)
 
 
-def rounded(size: int, unit: int, to: str, fraction: int) -> int:
+def round_result(size: int, unit: int, to: str, fraction: int) -> int:
     """Bits of size * 2 ** unit: of f16 to nearest even, of f32 cut toward zero."""
     if not size:
         return 0
@@ -156,10 +156,10 @@ def element(
     hopper_bytes = shape.a in BYTE_FLOATS and not tensor.byte_bits
     # e4m3 has numbers below its normal ones that f16, which both become, has among its own
     raised = [hopper_bytes and FORMATS[of].bias < FORMATS["f16"].bias for of in (shape.a, shape.b)]
-    products = _multiplied(_operands(row, shape.a, raised[0]), _operands(column, shape.b, raised[1]))
+    products = _multiply(_operands(row, shape.a, raised[0]), _operands(column, shape.b, raised[1]))
 
     def step(some: Products, start: int, bits: int, fraction: int = 23) -> int:
-        return added(some, decoded(start, FORMATS[shape.c]), bits, shape.d, fraction)
+        return add_products(some, decode_float(start, FORMATS[shape.c]), bits, shape.d, fraction)
 
     count, bits, fraction = len(row), tensor.bits, 23
     if hopper_bytes:
@@ -178,11 +178,11 @@ def element(
 def _nearest(shape: Mma, row: tuple[int, ...], column: tuple[int, ...], before: int) -> int:
     """The exact sum, rounded once, to nearest even."""
     products, start = (
-        _multiplied(_operands(row, shape.a), _operands(column, shape.b)),
-        decoded(before, FORMATS[shape.c]),
+        _multiply(_operands(row, shape.a), _operands(column, shape.b)),
+        decode_float(before, FORMATS[shape.c]),
     )
     if products.special or start.kind:
-        return added(products, start, 24, shape.d, 23)
+        return add_products(products, start, 24, shape.d, 23)
     total = (-1 if start.negative else 1) * start.significand * Fraction(2) ** (start.exponent - start.fraction)
     for significand, exponent in zip(products.significands, products.exponents, strict=True):
         total += significand * Fraction(2) ** (exponent - products.fraction)
@@ -209,7 +209,7 @@ def _to_nearest(x: int, y: int, type_: str) -> int:
     if math.isinf(total):
         return from_float(total, "f16")
     exact = Fraction(first) + Fraction(second)
-    size = rounded(int(abs(exact) * 2**24), -24, "f16", 10)
+    size = round_result(int(abs(exact) * 2**24), -24, "f16", 10)
     return size | (0x8000 if exact < 0 and size else 0)
 
 
@@ -229,11 +229,11 @@ def _integers(shape: Mma, row: tuple[int, ...], column: tuple[int, ...], before:
         total = sum(_integer(x, shape.a) * _integer(y, shape.b) for x, y in terms)
     else:
         total = sum((x ^ y if shape.combine == "xor" else x & y).bit_count() for x, y in terms)
-    total += signed(before, 32)
+    total += to_signed(before, 32)
     if saturates:
         total = min(max(total, -(1 << 31)), (1 << 31) - 1)
-    return unsigned(total, 32)
+    return to_unsigned(total, 32)
 
 
 def _integer(bits: int, type_: str) -> int:
-    return signed(bits, int(type_[1:])) if type_[0] == "s" else bits
+    return to_signed(bits, int(type_[1:])) if type_[0] == "s" else bits

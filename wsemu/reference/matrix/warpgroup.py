@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.data import dataclass, field
 from wsemu.model.outcome import WARPGROUP, ObjectWait
-from wsemu.reference.state import lanes_of
+from wsemu.reference.state import list_lanes
 from wsemu.reference.sync.thread_clocks import Clocks
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def await_groups(run: WarpRun, left: int) -> None:
         agents |= issues.agents
         if issues.before:
             cta.order.take_time((cta.number, warp), run.warp.alive, issues.before)
-    for lane in lanes_of(run.warp.alive):
-        cta.order.landed((cta.number, warp), lane, agents)
+    for lane in list_lanes(run.warp.alive):
+        cta.order.complete_agents((cta.number, warp), lane, agents)
 
 
 def behind(cta: Cta, warp: int) -> list[int]:
@@ -100,7 +100,7 @@ def waits(cta: Cta) -> Iterator[ObjectWait]:
     parts = cta.parts_of_groups
     for warp in cta.warps:
         for group in warp.parked:
-            if cta.launch.name_of(group.pc - 1) == "wgmma.commit":
+            if cta.launch.operation_name(group.pc - 1) == "wgmma.commit":
                 own = len(parts[warp.number].groups)
                 come = sum(len(parts[w].groups) >= own for w in _others(cta, warp.number))
                 yield ObjectWait(warp.number, group.lanes, group.pc - 1, WARPGROUP, -1, come, WARPS)

@@ -32,7 +32,7 @@ from wsemu.reference.matrix.multiply import ALL_LANES, gather_lanes
 from wsemu.reference.matrix.sums import element
 from wsemu.reference.memory.bounds import check_written, locate
 from wsemu.reference.memory.thread_shadow import ThreadWatch, Touch
-from wsemu.reference.state import lanes_of
+from wsemu.reference.state import list_lanes
 
 if TYPE_CHECKING:
     from wsemu.model.matrix import Mma
@@ -164,13 +164,13 @@ class _Operand:
         return found
 
 
-def _located(run: WarpRun, lane: int, operands: list[_Operand]) -> list[Place] | None:
+def _operand_places(run: WarpRun, lane: int, operands: list[_Operand]) -> list[Place] | None:
     """Where all pieces lie; None, and a finding of each operand, where one may not be read."""
     places: list[Place] = []
     good = True
     for operand in operands:
         for offset in operand.pieces():
-            address = run.launch.shared_of(run.cta.number) + offset
+            address = run.launch.shared_address(run.cta.number) + offset
             place = locate(run, address, lane, PIECE, writes=False, shared=True)
             if place is None:
                 good = False
@@ -213,9 +213,9 @@ def _operands(run: WarpRun, name: str, fields: list[int], lane: int) -> list[_Op
     return [_Operand(run.read(fields[3], "b64", lane), part, rows, turned=turned), b]
 
 
-def read_by(run: WarpRun, name: str, fields: list[int], lane: int) -> list[tuple[int, int]]:
+def ranges_to_read(run: WarpRun, name: str, fields: list[int], lane: int) -> list[tuple[int, int]]:
     """(address, bytes) of what a warp is about to read."""
-    start = run.launch.shared_of(run.cta.number)
+    start = run.launch.shared_address(run.cta.number)
     return [(start + at, PIECE) for operand in _operands(run, name, fields, lane) for at in operand.pieces()]
 
 
@@ -223,12 +223,12 @@ def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """The rows of a warp, at once."""
     gather_lanes(run, lanes)
     part, shared, auxiliary = WGMMA[name].part, WGMMA[name].shared, fields[7]
-    lane = lanes_of(lanes)[0]
+    lane = list_lanes(lanes)[0]
     columns = 8 * (auxiliary & COLUMNS)
     first = ROWS * (run.warp.number % 4)
     operands = _operands(run, name, fields, lane)
     a, b = operands[0], operands[-1]
-    places = _located(run, lane, operands)
+    places = _operand_places(run, lane, operands)
     uses = run.read(fields[6], "p", lane)
     descriptors = run.read(fields[3], "b64", lane) if shared else 0, run.read(fields[4], "b64", lane)
     run.cta.multiplied[run.warp.number].append((run.group.pc, *descriptors, uses))
@@ -236,9 +236,9 @@ def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     if places is None:
         _write(run, part, fields[2], before, columns, lanes)
         return
-    _read(run, lane, places, run.launch.shared_of(run.cta.number) + b.pieces()[0])
-    memory = memoryview(run.cta.shared.data)[run.launch.shared_of(run.cta.number) & OFFSET_MASK :]
-    of_a = a.elements(memory) if shared else _in_registers(run, part, fields[3], first)
+    _read(run, lane, places, run.launch.shared_address(run.cta.number) + b.pieces()[0])
+    memory = memoryview(run.cta.shared.data)[run.launch.shared_address(run.cta.number) & OFFSET_MASK :]
+    of_a = a.elements(memory) if shared else _register_operand(run, part, fields[3], first)
     of_b = b.elements(memory)
     flip_a, flip_b = ((1 << part.width - 1) * bool(auxiliary & bit) for bit in (NEGATES_A, NEGATES_B))
     tensor = _HOPPER_BYTES if part.width == 8 and part.d in ("f32", "f16") else _HOPPER
@@ -264,10 +264,10 @@ def compare_warps(cta: Cta) -> None:
                 ((w, first, DIFFERENT) for w in group if cta.multiplied[w] != cta.multiplied[first]), None
             )  # fmt: skip
         if found:
-            _report_apart(cta, *found)
+            _report_divergence(cta, *found)
 
 
-def _report_apart(cta: Cta, warp: int, other: int, what: int) -> None:
+def _report_divergence(cta: Cta, warp: int, other: int, what: int) -> None:
     if not cta.multiplied[warp]:
         warp, other = other, warp
     other_pc = -1
@@ -290,7 +290,7 @@ def _element(
     return element(part, tensor, row, column, before, bits, whole=True)
 
 
-def _in_registers(run: WarpRun, part: Mma, row: int, first: int) -> dict[tuple[int, int], int]:
+def _register_operand(run: WarpRun, part: Mma, row: int, first: int) -> dict[tuple[int, int], int]:
     """`a`, as mma.sync has it."""
     found = {}
     for lane in range(LANES):
@@ -324,7 +324,7 @@ def _accumulators(run: WarpRun, part: Mma, row: int, columns: int, *, zero: bool
 def _write(
     run: WarpRun, part: Mma, row: int, result: dict[tuple[int, int], int], columns: int, lanes: int
 ) -> None:  # fmt: skip
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         values = [result[place] for place in _places(columns, lane)]
         if part.d == "f16":
             values = [low | high << 16 for low, high in zip(values[::2], values[1::2], strict=True)]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from wsemu.model.isa import ATOMICS, FLUSHING_ADD, HALVES, SIZE
-from wsemu.reference.agents.reductions import combined
+from wsemu.reference.agents.reductions import combine_elements
 from wsemu.reference.arithmetic import Bits, Meaning, semantics, to_float
 
 
@@ -45,12 +45,12 @@ def _atomic(what: str, type_: str) -> Callable[[Bits, Bits, Bits], Bits]:
     return lambda old, operand, new: operation(old, operand)
 
 
-def _of_halves(name: str) -> Callable[[Bits, Bits, Bits], Bits]:
+def _half_operation(name: str) -> Callable[[Bits, Bits, Bits], Bits]:
     """f16 and bf16, and pairs of them, as bulk reductions have them."""
     what, size = ATOMICS[name][0].removesuffix(".f"), SIZE[ATOMICS[name][1]]
 
     def meaning(old: Bits, operand: Bits, new: Bits) -> Bits:
-        both = combined(what, HALVES[name], old.to_bytes(size, "little"), operand.to_bytes(size, "little"))
+        both = combine_elements(what, HALVES[name], old.to_bytes(size, "little"), operand.to_bytes(size, "little"))
         return int.from_bytes(both, "little")
 
     return meaning
@@ -63,7 +63,7 @@ def _flushing_sum(old: Bits, operand: Bits, new: Bits) -> Bits:
 
 
 atomics: dict[str, Callable[[Bits, Bits, Bits], Bits]] = {
-    name: _of_halves(name) if name in HALVES else _atomic(what, type_) for name, (what, type_) in ATOMICS.items()
+    name: _half_operation(name) if name in HALVES else _atomic(what, type_) for name, (what, type_) in ATOMICS.items()
 }
 atomics[FLUSHING_ADD] = _flushing_sum
 """atomic -> (old, operand, new value of cas) -> what is written back"""

@@ -41,7 +41,7 @@ from wsemu.model.isa import (
 )
 from wsemu.reference.memory.atomics import atomics
 from wsemu.reference.memory.costs import charge
-from wsemu.reference.state import Segment, lanes_of
+from wsemu.reference.state import Segment, list_lanes
 from wsemu.reference.sync import peers
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def find_segment(run: WarpRun, number: int) -> Segment | None:
     return arrays[number - FIRST_ARRAY] if FIRST_ARRAY <= number < FIRST_ARRAY + len(arrays) else None
 
 
-def _in_window(run: WarpRun, offset: int, size: int) -> bool:
+def _is_in_window(run: WarpRun, offset: int, size: int) -> bool:
     """Whether bytes of shared memory are one CTA's, which this one may access."""
     launch = run.launch
     member, inside = divmod(offset, 1 << launch.window)
@@ -107,15 +107,17 @@ def locate(
         return None
     if number == LOCAL:
         return _locate_in_local(run, address, lane, size, writes, alignment, wrapped, anywhere=shared is None)
-    elsewhere = number == SHARED and not _in_window(run, offset, size)
-    elsewhere |= own is not None and own != (peers.member_of(run, offset) == run.launch.grouping.of(run.cta.number)[1])
+    elsewhere = number == SHARED and not _is_in_window(run, offset, size)
+    elsewhere |= own is not None and own != (
+        peers.member_rank(run, offset) == run.launch.grouping.of(run.cta.number)[1]
+    )
     elsewhere |= shared is not None and shared != (number == SHARED)
     elsewhere |= offset + size > len(segment.data)
     if elsewhere or (isinstance(segment.writable, Allocated) and not segment.writable.allows(offset, size)):
         _outside(run, lane, size, address=address, segment=number, bytes=_extent(run, number, segment))
         return None
     if offset % alignment:
-        _misaligned(run, lane, address, alignment, size)
+        _report_misaligned(run, lane, address, alignment, size)
         return None
     if writes and isinstance(segment.writable, InElements) and not segment.writable.allows(offset, size):
         _outside(run, lane, size, address=address, segment=number, bytes=len(segment.data), gap=1)
@@ -149,7 +151,7 @@ def _locate_in_local(
         _outside(run, lane, size, **found)
         return None
     if offset % alignment:
-        _misaligned(run, lane, address, alignment, size)
+        _report_misaligned(run, lane, address, alignment, size)
         return None
     if writes and not writable:
         _outside(run, lane, size, readonly=1, **found)
@@ -180,7 +182,7 @@ def _variable(run: WarpRun, number: int, thread: int) -> tuple[int, int, bool]:
     return start, length if alive else 0, True
 
 
-def _misaligned(run: WarpRun, lane: int, address: int, alignment: int, size: int) -> None:
+def _report_misaligned(run: WarpRun, lane: int, address: int, alignment: int, size: int) -> None:
     run.cta.finding(
         "misaligned", run.group.pc, run.warp.number, 1 << lane,
         address=address, alignment=alignment, size=size, segment=address >> SEGMENT_SHIFT,
@@ -202,7 +204,7 @@ def check_written(run: WarpRun, places: dict[int, Place], size: int, unused: int
     matter = [] if all_matter else [q for q in range(size) if not unused >> q & 1]
     bad = {}
     for lane, (segment, number, offset) in places.items():
-        if segment.undefined and OPERATIONS[run.launch.name_of(run.group.pc)].kind == "async":
+        if segment.undefined and OPERATIONS[run.launch.operation_name(run.group.pc)].kind == "async":
             assert run.launch.undefined is not None
             run.launch.undefined.consume(run, lane, segment, offset, size)
         if segment.written is not None:
@@ -221,7 +223,7 @@ def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -
     """Lane -> where it reads or writes, for the lanes whose access can be made."""
     places = {}
     bases = run.values(fields[3], "b64")
-    addresses = {lane: bases[lane] + fields[6] & _ALL_BITS for lane in lanes_of(lanes)}
+    addresses = {lane: bases[lane] + fields[6] & _ALL_BITS for lane in list_lanes(lanes)}
     own = True if fields[7] & OWN_SHARED else None
     forbidden = fields[7] >> FORBIDS_SHIFT & ANYWHERE
     run.launch.watch.executes(run, kind, addresses)
@@ -232,7 +234,7 @@ def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -
     peers.touch(run, places)
     run.launch.watch.touch(run, kind, places, size)
     if run.cta.mbarriers.live:
-        run.cta.mbarriers.clobbered(run, kind, {lane: (place, size) for lane, place in places.items()}, size, 0)
+        run.cta.mbarriers.report_clobbered(run, kind, {lane: (place, size) for lane, place in places.items()}, size, 0)
     return places
 
 

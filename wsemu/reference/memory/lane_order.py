@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import SEGMENT_SHIFT, SHARED, WRITE
-from wsemu.reference.state import lanes_of
+from wsemu.reference.state import list_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,30 +58,30 @@ class LaneOrder:
             state = memory.get(byte, ())
             if state is not old:  # bytes that went the same way are judged once
                 found += self._judge(now, lanes, byte, state)
-                old, new = state, self._entered(now, lanes, state)
+                old, new = state, self._add_access(now, lanes, state)
             assert new is not None
             memory[byte] = new
         return found
 
     def _judge(self, now: Access, lanes: int, byte: int, state: tuple[Lanes, ...]) -> Iterator[Conflict]:
         for earlier, before in state:
-            judged = earlier.cta == now.cta and (earlier.warp == now.warp or self._order.by_lanes(now.cta))
+            judged = earlier.cta == now.cta and (earlier.warp == now.warp or self._order.has_lane_clocks(now.cta))
             if judged and earlier.conflicts(now):
-                for lane in lanes_of(lanes):
+                for lane in list_lanes(lanes):
                     unknown = self._unknown(earlier, before, now, lane)
                     if unknown:
                         yield Conflict(lane, byte, earlier, unknown)
 
     def _unknown(self, earlier: Access, before: int, now: Access, lane: int) -> int:
         """Those of the lanes of an earlier access whose doing it is not known to a lane now."""
-        known = self._order.lane_before
+        known = self._order.lane_happens_before
         return sum(
             1 << other
-            for other in lanes_of(before)
+            for other in list_lanes(before)
             if not known(earlier.actor, earlier.interval, other, now.actor, lane)
         )  # fmt: skip
 
-    def _entered(self, now: Access, lanes: int, state: tuple[Lanes, ...]) -> tuple[Lanes, ...]:
+    def _add_access(self, now: Access, lanes: int, state: tuple[Lanes, ...]) -> tuple[Lanes, ...]:
         """A byte after an access."""
         if now.kind == WRITE or not state:
             return (Lanes(now, lanes),)
@@ -90,7 +90,7 @@ class LaneOrder:
         for earlier, before in state:
             left = before if earlier.cta == now.cta else 0
             if left and earlier.warp == now.warp and now.covers(earlier):
-                for lane in lanes_of(lanes):
+                for lane in list_lanes(lanes):
                     left &= self._unknown(earlier, left, now, lane)
             if earlier == now:  # the same instruction, in the same interval
                 merged |= left

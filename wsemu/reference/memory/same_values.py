@@ -19,7 +19,7 @@ from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ATOMIC, FIRST_ARRAY, OFFSET_MASK, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.model.outcome import RawFinding
 from wsemu.reference.memory.thread_shadow import Conflict, Made, ThreadWatch, Touch
-from wsemu.reference.state import lanes_of
+from wsemu.reference.state import list_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -121,12 +121,12 @@ class SameValueWatch(ThreadWatch):
 
     def _make(self, now: Touch, lanes: int, addresses: Iterable[int]) -> list[Conflict]:
         actor = now.cta, now.warp
-        clocks = {lane: self.order.clocks(actor, lane) for lane in lanes_of(lanes)}
+        clocks = {lane: self.order.clocks(actor, lane) for lane in list_lanes(lanes)}
         found: list[Conflict] = []
         for address in addresses:
             state = self._states.get(address, UNTOUCHED)
             ordered = self._judge_byte(now, clocks, address, state, found)
-            new = self._states[address] = self._stored(now, lanes, clocks, state, ordered)
+            new = self._states[address] = self._add_store(now, lanes, clocks, state, ordered)
             if ordered and now.kind == WRITE:
                 self._after_all.append((address, self._content(address), state, new))
         return found
@@ -153,11 +153,11 @@ class SameValueWatch(ThreadWatch):
         self._open.append((address, self._content(address), unordered))
         return False
 
-    def _stored(self, now: Touch, lanes: int, clocks: dict[int, Clocks], state: Stores, ordered: bool) -> Stores:
+    def _add_store(self, now: Touch, lanes: int, clocks: dict[int, Clocks], state: Stores, ordered: bool) -> Stores:
         """A byte after an access."""
         made = Made(now, lanes)
         if now.kind != WRITE:
-            return state._replace(since=(*self._left(now, lanes, clocks, state.since),))
+            return state._replace(since=(*self._accesses_since(now, lanes, clocks, state.since),))
         if ordered:
             return Stores((made,), (), (*state.last, *state.since))
         kept = tuple(m for m in state.last if not self._precedes(m, now, clocks))
@@ -177,7 +177,9 @@ class SameValueWatch(ThreadWatch):
             return False
         return all(not self._unknown(earlier.by, earlier.lanes, clock, -1) for clock in clocks.values())
 
-    def _left(self, now: Touch, lanes: int, clocks: dict[int, Clocks], since: tuple[Made, ...]) -> Iterator[Made]:
+    def _accesses_since(
+        self, now: Touch, lanes: int, clocks: dict[int, Clocks], since: tuple[Made, ...]
+    ) -> Iterator[Made]:
         """The reads and atomics since the last stores, with a new one."""
         for earlier in since:
             if earlier.by == now:

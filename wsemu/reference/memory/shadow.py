@@ -32,11 +32,11 @@ from wsemu.model.isa import (
 from wsemu.model.outcome import ALL_LANES, Event, EventKind, RawFinding, Stored, Trace
 from wsemu.model.read_only import loads_read_only
 from wsemu.proof.happens_before import HappensBefore, uncounted_barriers
-from wsemu.reference.arithmetic import signed
+from wsemu.reference.arithmetic import to_signed
 from wsemu.reference.memory.lane_order import Conflict as LaneConflict
 from wsemu.reference.memory.lane_order import LaneOrder
 from wsemu.reference.memory.read_only import ReadOnly
-from wsemu.reference.state import lanes_of
+from wsemu.reference.state import list_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,14 +60,14 @@ class Scope(NamedTuple):
     cta: int
     cluster: int
 
-    def takes_in(self, other: Scope) -> bool:
+    def includes(self, other: Scope) -> bool:
         if self.named == OF_CTA:
             return self.cta == other.cta
         return self.named != OF_CLUSTER or self.cluster == other.cluster
 
     def meets(self, other: Scope) -> bool:
         """Whether each takes in the other's thread (PTX ISA, "Morally strong operations")."""
-        return self.takes_in(other) and other.takes_in(self)
+        return self.includes(other) and other.includes(self)
 
     def covers(self, other: Scope) -> bool:
         """Whether what does not meet the other does not meet this."""
@@ -164,10 +164,10 @@ class Order(Protocol):
 
     def apply(self, event: Event) -> None: ...
     def interval(self, actor: tuple[int, int]) -> int: ...
-    def consists_of(self, actor: tuple[int, int], lanes: int) -> None: ...
-    def by_lanes(self, cta: int, lanes: int = ALL_LANES) -> bool: ...
+    def set_lanes(self, actor: tuple[int, int], lanes: int) -> None: ...
+    def has_lane_clocks(self, cta: int, lanes: int = ALL_LANES) -> bool: ...
     def before(self, epoch: tuple[int, int, int], actor: tuple[int, int]) -> bool: ...
-    def lane_before(
+    def lane_happens_before(
         self, actor: tuple[int, int], interval: int, lane: int, later: tuple[int, int], later_lane: int
     ) -> bool: ...
 
@@ -237,9 +237,9 @@ class Watch:
         """A warp makes an access: lane -> bits of the address, the lowest lane first."""
         pc, where = run.group.pc, (run.cta.number, run.warp.number)
         if kind == ATOMIC:
-            self.happen("atomic", *where, pc, signed(next(iter(addresses.values())), 64))
+            self.happen("atomic", *where, pc, to_signed(next(iter(addresses.values())), 64))
         if self.trace is not None and self.options.trace is not None and pc in self.options.trace.accesses:
-            told = [signed(address, 64) for address in addresses.values()]
+            told = [to_signed(address, 64) for address in addresses.values()]
             event = Event("access", *where, self.order.interval(where), pc, told[0])
             lanes = sum(1 << lane for lane in addresses)
             self._log(event._replace(lanes=lanes, addresses=len(self._addresses)))
@@ -251,7 +251,7 @@ class Watch:
         of the generation before must happen before it, or it can be counted in its place."""
         if not self.options.recycling:
             return
-        last = {p.warp: p for p in barrier.before if not p.followed and not self._comes_before(cta, p, now)}
+        last = {p.warp: p for p in barrier.before if not p.followed and not self._happens_before(cta, p, now)}
         for u, earlier in sorted(last.items()):
             detail = {
                 "barrier": barrier.number, "generation": barrier.generation - 1,
@@ -259,16 +259,16 @@ class Watch:
             }  # fmt: skip
             self.report(RawFinding("barrier-recycling", now.pc, cta, now.warp, 0, earlier.pc, u, detail))
 
-    def _comes_before(self, cta: int, earlier: Participant, now: Participant) -> bool:
+    def _happens_before(self, cta: int, earlier: Participant, now: Participant) -> bool:
         """Whether one barrier operation happens before another: some lane of the one that some lane of the other
         knows of."""
         actors = (cta, earlier.warp), (cta, now.warp)
-        if not self.order.by_lanes(cta, now.lanes):
+        if not self.order.has_lane_clocks(cta, now.lanes):
             return self.order.before((*actors[0], earlier.interval), actors[1])
         return any(
-            self.order.lane_before(actors[0], earlier.interval, one, actors[1], other)
-            for one in lanes_of(earlier.lanes)
-            for other in lanes_of(now.lanes)
+            self.order.lane_happens_before(actors[0], earlier.interval, one, actors[1], other)
+            for one in list_lanes(earlier.lanes)
+            for other in list_lanes(now.lanes)
         )
 
     # -- accesses -----------------------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ class Watch:
             return
         actor = run.cta.number, run.warp.number
         loads = stands_for_load(run, kind)
-        now = Access(kind, *actor, self.order.interval(actor), run.group.pc, size, scope_of(run, kind), loads)
+        now = Access(kind, *actor, self.order.interval(actor), run.group.pc, size, access_scope(run, kind), loads)
         found: list[Conflict] = []
         among: list[LaneConflict] = []
         judged: dict[int, Judged] = {}
@@ -309,25 +309,27 @@ class Watch:
             if state is not old:
                 old = state
                 if id(state) not in judged:
-                    judged[id(state)] = Judged(state, self._disordered(now, state), self._entered(now, state))
+                    judged[id(state)] = Judged(
+                        state, self._unordered_accesses(now, state), self._add_access(now, state)
+                    )
                 made = judged[id(state)]
-                found += [Conflict(lane, byte, e.cta, e.warp, e) for e in made.disordered for lane in lanes_of(lanes)]
+                found += [Conflict(lane, byte, e.cta, e.warp, e) for e in made.disordered for lane in list_lanes(lanes)]
             memory[byte] = made.after
         return found
 
-    def _disordered(self, now: Access, state: Byte) -> list[Access]:
+    def _unordered_accesses(self, now: Access, state: Byte) -> list[Access]:
         """The earlier accesses to a byte that an access does not come after, and must; lane by lane, where they have
         clocks of their own, is `LaneOrder`'s."""
         return [
             e
             for e in conflicting(now, state)
-            if not self._before(e, now) and not (e.cta == now.cta and self.order.by_lanes(now.cta))
+            if not self._before(e, now) and not (e.cta == now.cta and self.order.has_lane_clocks(now.cta))
         ]
 
     def _before(self, earlier: Access, now: Access) -> bool:
         return self.order.before((earlier.cta, earlier.warp, earlier.interval), now.actor)
 
-    def _entered(self, now: Access, state: Byte) -> Byte:
+    def _add_access(self, now: Access, state: Byte) -> Byte:
         """A byte after an access."""
         if now.kind == WRITE:
             return Byte(now)
@@ -415,7 +417,7 @@ def _mask(conflicts: Sequence[Conflict | LaneConflict]) -> int:
     return lanes
 
 
-def scope_of(run: WarpRun, kind: int) -> Scope:
+def access_scope(run: WarpRun, kind: int) -> Scope:
     """The scope of the access that a warp makes now."""
     if kind != ATOMIC:
         return EVERYONE

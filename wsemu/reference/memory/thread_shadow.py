@@ -18,8 +18,8 @@ from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ATOMIC, LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.model.outcome import RawFinding
 from wsemu.proof.happens_before import uncounted_barriers
-from wsemu.reference.memory.shadow import EVERYONE, Watch, scope_of, stands_for_load
-from wsemu.reference.state import lanes_of
+from wsemu.reference.memory.shadow import EVERYONE, Watch, access_scope, stands_for_load
+from wsemu.reference.state import list_lanes
 from wsemu.reference.sync.thread_clocks import HAS_READ, HAS_WRITTEN, ThreadOrder
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class ThreadWatch(Watch):
                     sizes.setdefault(address, size)
         actor = run.cta.number, run.warp.number
         interval, time = self.order.interval(actor), self.order.time(actor)
-        scope, loads = scope_of(run, kind), stands_for_load(run, kind)
+        scope, loads = access_scope(run, kind), stands_for_load(run, kind)
         found: list[Conflict] = []
         for address, lanes in lanes_at.items():
             now = Touch(kind, *actor, interval, time, run.group.pc, sizes[address], unit, scope=scope, loads=loads)
@@ -183,7 +183,7 @@ class ThreadWatch(Watch):
     def _make(self, now: Touch, lanes: int, addresses: Iterable[int]) -> list[Conflict]:
         """Judge and enter an access of some lanes to the same bytes."""
         actor = now.cta, now.warp
-        clocks = {lane: self.order.clocks(actor, lane) for lane in lanes_of(lanes)}
+        clocks = {lane: self.order.clocks(actor, lane) for lane in list_lanes(lanes)}
         found: list[Conflict] = []
         old = new = None
         for address in addresses:
@@ -239,11 +239,11 @@ class ThreadWatch(Watch):
     def _unknown(self, by: Touch, lanes: int, clocks: Clocks, fenced: int) -> int:
         """Those of the lanes of an earlier access whose doing is not known; where `fenced` is a segment, to the
         asynchronous proxy there."""
-        known = clocks.all if fenced < 0 else clocks.fenced(fenced)
+        known = clocks.all if fenced < 0 else clocks.async_visible(fenced)
         if by.agent >= 0:
-            return 0 if known.of_agent(by.agent, HAS_READ if by.kind == READ else HAS_WRITTEN) else lanes
+            return 0 if known.includes_agent(by.agent, HAS_READ if by.kind == READ else HAS_WRITTEN) else lanes
         first, times = self.order.number((by.cta, by.warp)) * LANES, known.lanes
-        return sum(1 << lane for lane in lanes_of(lanes) if times[first + lane] < by.time)
+        return sum(1 << lane for lane in list_lanes(lanes) if times[first + lane] < by.time)
 
     # -- reports ------------------------------------------------------------------------------------------------------
 

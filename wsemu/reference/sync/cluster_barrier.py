@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from wsemu.model.data import dataclass, field
 from wsemu.model.isa import CLUSTER_ALIGNED, RELAXED
 from wsemu.model.outcome import CLUSTER_PLACE, ObjectWait
-from wsemu.reference.state import lanes_of
+from wsemu.reference.state import list_lanes
 from wsemu.reference.sync.thread_clocks import Clocks
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def arrive(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         place = run.group.pc, CLUSTER_PLACE, barrier.phase, lanes
         run.launch.watch.happen("arrive_on", *actor, *place, lanes.bit_count())
         if relaxed:
-            for lane in lanes_of(lanes):
+            for lane in list_lanes(lanes):
                 barrier.open().came.join(cta.order.clocks(actor, lane).came)
         else:
             cta.order.give(actor, lanes, barrier.open())
@@ -142,7 +142,7 @@ def waits(cta: Cta) -> Iterator[ObjectWait]:
     barrier = cta.group.barrier
     for warp in cta.warps:
         for group in sorted(warp.parked, key=lambda group: group.lanes & -group.lanes):
-            if cta.launch.name_of(group.pc - 1) == "cluster.wait":
+            if cta.launch.operation_name(group.pc - 1) == "cluster.wait":
                 threads = barrier.threads()
                 arrived = threads - barrier.missing()
                 yield ObjectWait(warp.number, group.lanes, group.pc - 1, KIND, -1, arrived, threads)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.data import dataclass, field
 from wsemu.model.outcome import GRID_PLACE, ObjectWait
-from wsemu.reference.state import lanes_of
+from wsemu.reference.state import list_lanes
 from wsemu.reference.sync.thread_clocks import Clocks
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _accept(run: WarpRun, pc: int, lanes: int) -> None:
 
 def _tell(run: WarpRun, row: int, lanes: int, phase: int) -> None:
     """The result: bit 31 is the parity of a phase."""
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         run.write(row, "b32", lane, (phase & 1) << 31)
 
 
@@ -109,6 +109,6 @@ def waits(cta: Cta) -> Iterator[ObjectWait]:
     missing, ctas = barrier.missing(), len(cta.group.ctas)
     for warp in cta.warps:
         for group in sorted(warp.parked, key=lambda group: group.lanes & -group.lanes):
-            if cta.launch.name_of(group.pc - 1) == "grid.wait":
+            if cta.launch.operation_name(group.pc - 1) == "grid.wait":
                 arrived = ctas - len(missing)
                 yield ObjectWait(warp.number, group.lanes, group.pc - 1, KIND, -1, arrived, ctas, tuple(missing))

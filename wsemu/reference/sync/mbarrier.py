@@ -28,9 +28,9 @@ from wsemu.model.isa import (
     WAITS,
 )
 from wsemu.model.outcome import EventKind, PhaseState, PhaseWait
-from wsemu.reference.arithmetic import unsigned
+from wsemu.reference.arithmetic import to_unsigned
 from wsemu.reference.memory.bounds import locate
-from wsemu.reference.state import Group, Warp, lanes_of
+from wsemu.reference.state import Group, Warp, list_lanes
 from wsemu.reference.sync import peers, phases
 from wsemu.reference.sync.named_barrier import StopError
 from wsemu.reference.sync.phases import At, Phase, new_phase
@@ -114,7 +114,7 @@ class Mbarriers:
         for _, mbarrier in sorted(self.live.items()):
             phases.is_left(self._group, mbarrier)
 
-    def clobbered(
+    def report_clobbered(
         self, run: WarpRun, kind: int, ranges: dict[int, tuple[Place, int]], size: int, by_agent: int
     ) -> bool:
         """Report lanes that touch bytes of a live one: lane -> (where, how many bytes); whether there are some."""
@@ -147,10 +147,10 @@ def addresses(
 ) -> dict[int, int]:
     """Address -> lanes that name it, in the order of the lowest lane of each; M19.  `far`: another CTA's is allowed;
     `told` as of `peers.reach`."""
-    found = _places_of(run, row, immediate, lanes)
+    found = _lanes_by_address(run, row, immediate, lanes)
     own = run.launch.grouping.of(run.cta.number)[1]
     for address, there in found.items():
-        member = peers.member_of(run, address & OFFSET_MASK)
+        member = peers.member_rank(run, address & OFFSET_MASK)
         if member != own and not far:  # M20
             at_(run, there).report("remote-mbarrier", there, None, address=address, rank=member, goal=-1)
             raise StopError("fault", run.group.pc, run.warp.number)
@@ -159,12 +159,12 @@ def addresses(
     return found
 
 
-def _places_of(run: WarpRun, row: int, immediate: int, lanes: int) -> dict[int, int]:
+def _lanes_by_address(run: WarpRun, row: int, immediate: int, lanes: int) -> dict[int, int]:
     """Address -> lanes that name it; M19."""
     found: dict[int, int] = {}
     bad = False
-    for lane in lanes_of(lanes):
-        address = unsigned(run.read(row, "b64", lane) + immediate, 64)
+    for lane in list_lanes(lanes):
+        address = to_unsigned(run.read(row, "b64", lane) + immediate, 64)
         place = locate(run, address, lane, SIZE, writes=True, shared=True)
         if place is None:
             bad = True
@@ -186,17 +186,17 @@ def targets(
 
 def is_far(run: WarpRun, mbarrier: Mbarrier) -> bool:
     """Whether it is another CTA's."""
-    return peers.member_of(run, mbarrier.address & OFFSET_MASK) != run.launch.grouping.of(run.cta.number)[1]
+    return peers.member_rank(run, mbarrier.address & OFFSET_MASK) != run.launch.grouping.of(run.cta.number)[1]
 
 
 def check(run: WarpRun, row: int, lanes: int) -> dict[int, int]:
     """Address -> lanes that name it; stops where one is no place for an mbarrier of the CTA or another one."""
-    return _places_of(run, row, 0, lanes)
+    return _lanes_by_address(run, row, 0, lanes)
 
 
 def elsewhere(run: WarpRun, lanes: int, address: int, goal: int) -> NoReturn:
     """Stop: copies of these lanes go to the CTA of rank `goal`, and name an mbarrier of another one."""
-    member = peers.member_of(run, address & OFFSET_MASK)
+    member = peers.member_rank(run, address & OFFSET_MASK)
     at_(run, lanes).report("remote-mbarrier", lanes, None, address=address, rank=member, goal=goal)
     raise StopError("fault", run.group.pc, run.warp.number)
 
@@ -216,7 +216,7 @@ def live(run: WarpRun, address: int, lanes: int) -> Mbarrier:
 def at_(run: WarpRun, lanes: int, pc: int | None = None) -> At:
     """Where some lanes are."""
     order, warp = run.cta.order, run.warp.number
-    clocks = {lane: order.clocks((run.cta.number, warp), lane) for lane in lanes_of(lanes)}
+    clocks = {lane: order.clocks((run.cta.number, warp), lane) for lane in list_lanes(lanes)}
     return At(run.cta, run.group.pc if pc is None else pc, warp, clocks)
 
 
@@ -235,7 +235,7 @@ def _range(run: WarpRun, mbarrier: Mbarrier, lanes: int, value: int, what: int) 
 
 def _operands(run: WarpRun, mbarrier: Mbarrier, lanes: int, row: int, what: int) -> dict[int, int]:
     """Counts that lanes name, each in range."""
-    counts = {lane: run.read(row, "b32", lane) for lane in lanes_of(lanes)}
+    counts = {lane: run.read(row, "b32", lane) for lane in list_lanes(lanes)}
     for count in counts.values():
         if count > MOST_COUNT:
             _range(run, mbarrier, lanes, count, what)
@@ -249,9 +249,9 @@ def init(run: WarpRun, fields: list[int], lanes: int) -> None:
     """One object after the other.  Lanes that name one place and one count store one value; PTX leaves a second init of
     a live object undefined all the same.  A lane of another count finds a live object there."""
     found = addresses(run, fields[3], fields[6], lanes)
-    of_lane = {lane: address for address, there in found.items() for lane in lanes_of(there)}
+    of_lane = {lane: address for address, there in found.items() for lane in list_lanes(there)}
     alike: dict[tuple[int, int], int] = {}
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         key = of_lane[lane], run.read(fields[4], "b32", lane)
         alike[key] = alike.get(key, 0) | 1 << lane
     for (address, count), there in alike.items():
@@ -301,8 +301,8 @@ def inval(run: WarpRun, fields: list[int], lanes: int) -> None:
     """The object ends; its word goes to memory (M17)."""
     cta = run.cta
     found = addresses(run, fields[3], fields[6], lanes)
-    of_lane = {lane: address for address, there in found.items() for lane in lanes_of(there)}
-    for lane in lanes_of(lanes):
+    of_lane = {lane: address for address, there in found.items() for lane in list_lanes(there)}
+    for lane in list_lanes(lanes):
         mbarrier = live(run, of_lane[lane], 1 << lane)
         at = at_(run, 1 << lane)
         phases.used(at, mbarrier, ())
@@ -340,9 +340,9 @@ def arrive(run: WarpRun, fields: list[int], lanes: int) -> None:
             happen(run, "expect", mbarrier, there, wanted)
         adding = sum(1 << lane for lane, count in counts.items() if count)
         happen(run, "arrive_on", mbarrier, adding or there, sum(counts.values()))
-        one_by_one = [1 << lane for lane in lanes_of(there)] if flags & NO_COMPLETE else [there]
+        one_by_one = [1 << lane for lane in list_lanes(there)] if flags & NO_COMPLETE else [there]
         for some in one_by_one:
-            _arrive(run, fields, mbarrier, {lane: counts[lane] for lane in lanes_of(some)}, some)
+            _arrive(run, fields, mbarrier, {lane: counts[lane] for lane in list_lanes(some)}, some)
         releases = True
     if releases and not flags & RELAXED:
         run.cta.order.begin_interval((run.cta.number, run.warp.number))
@@ -384,7 +384,7 @@ def _register_arrivals(run: WarpRun, fields: list[int], mbarrier: Mbarrier, lane
     """Register arrivals for the open phase; they give what their lanes know."""
     cta, flags, at = run.cta, fields[7], at_(run, lanes)
     phases.recycles(at, mbarrier)
-    phases.unobserved(at, mbarrier)
+    phases.report_unobserved(at, mbarrier)
     phases.register(at, mbarrier, at.marks(), arrives=True, names=bool(flags & EXPECT))
     expecting = [mark for mark in at.marks() if _expects(run, fields, mark.lane)]
     phases.expect(mbarrier, expecting, phases.BYTES)
@@ -404,7 +404,7 @@ def _tell_time(run: WarpRun, at: At, mbarrier: Mbarrier) -> None:
     for clocks in at.clocks.values():
         mbarrier.open.given.came.join(clocks.came)
     if is_far(run, mbarrier):
-        peers.reach_phase(run.cta.group, peers.member_of(run, mbarrier.address & OFFSET_MASK), mbarrier, at.marks())
+        peers.reach_phase(run.cta.group, peers.member_rank(run, mbarrier.address & OFFSET_MASK), mbarrier, at.marks())
 
 
 def _enough(run: WarpRun, mbarrier: Mbarrier, lanes: int, count: int) -> None:
@@ -473,7 +473,7 @@ def credit(run: WarpRun, mbarrier: Mbarrier, lane: int, agent: int, count: int, 
     marks = [mark._replace(agent=agent) for mark in at.marks()]
     phases.used(at, mbarrier, marks)
     if bulk and run.launch.watch.options.init_fences:
-        phases.fenced(at, mbarrier)
+        phases.report_unfenced(at, mbarrier)
     phases.recycles(at, mbarrier)
     phases.register(at, mbarrier, marks, names=True)
     mbarrier.open.given.complete(3 << 2 * agent, run.cta.order.clocks((run.cta.number, run.warp.number), lane))
@@ -492,11 +492,11 @@ def arrive_async(run: WarpRun, fields: list[int], lanes: int) -> None:
         arrivals = [mark._replace(agent=cta.order.fork(cta.number)) for mark in at.marks()]
         phases.used(at, mbarrier, [*at_once, *arrivals])
         phases.recycles(at, mbarrier)
-        phases.unobserved(at, mbarrier)
+        phases.report_unobserved(at, mbarrier)
         phases.register(at, mbarrier, [*at_once, *arrivals], arrives=counted)
         phases.expect(mbarrier, at_once, phases.ARRIVAL)
         for mark in arrivals:
-            landed = cta.copies[run.warp.number, mark.lane].told() | 3 << 2 * mark.agent
+            landed = cta.copies[run.warp.number, mark.lane].epochs_to_publish() | 3 << 2 * mark.agent
             mbarrier.open.given.complete(landed, cta.order.clocks((cta.number, run.warp.number), mark.lane))
         if not counted:
             _add_arrivals(run, mbarrier, there)
@@ -533,7 +533,7 @@ class Answer(NamedTuple):
 
 def _answer(run: WarpRun, name: str, fields: list[int], lane: int) -> Answer:
     """As things stand; M13, M14."""
-    address = unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
+    address = to_unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
     mbarrier = run.cta.mbarriers.live.get(address)
     if mbarrier is None:
         return Answer(address, -1, yes=False)
@@ -553,16 +553,16 @@ def _answer(run: WarpRun, name: str, fields: list[int], lane: int) -> Answer:
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
     """`mbarrier.test_wait`, `mbarrier.try_wait`; returns whether the lanes stand there until a phase completes."""
     found = targets(run, fields[3], fields[6], lanes)
-    answers = {lane: _answer(run, name, fields, lane) for lane in lanes_of(lanes)}
+    answers = {lane: _answer(run, name, fields, lane) for lane in list_lanes(lanes)}
     for mbarrier, there in found:
         at = at_(run, there)
         phases.used(at, mbarrier)
-        stale = sum(1 << lane for lane in lanes_of(there) if answers[lane].stale)
+        stale = sum(1 << lane for lane in list_lanes(there) if answers[lane].stale)
         if stale:
             detail = {"address": mbarrier.address, "phase": mbarrier.phase, "rule": phases.STALE, "other_lane": -1}
             at.report("phase-alias", stale, None, **detail)
         if fields[7] & PEEK:
-            _looked_for(run, mbarrier, there, answers)
+            _check_observed(run, mbarrier, there, answers)
     if fields[7] & PEEK:
         _write(run, fields, lanes, 0)
         return False
@@ -572,10 +572,10 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
     return False
 
 
-def _looked_for(run: WarpRun, mbarrier: Mbarrier, lanes: int, answers: dict[int, Answer]) -> None:
+def _check_observed(run: WarpRun, mbarrier: Mbarrier, lanes: int, answers: dict[int, Answer]) -> None:
     """R2 of lanes that look at a phase, for the phase that each asks for."""
     asked: dict[int, int] = {}
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         asked[answers[lane].phase] = asked.get(answers[lane].phase, 0) | 1 << lane
     for phase, there in asked.items():
         phases.early(at_(run, there), mbarrier, phase)
@@ -583,19 +583,19 @@ def _looked_for(run: WarpRun, mbarrier: Mbarrier, lanes: int, answers: dict[int,
 
 def may_go(run: WarpRun, group: Group) -> bool:
     """Whether some lane that stands at a wait is told now that its phase has completed."""
-    fields, name = run.launch.code[group.pc - 1], run.launch.name_of(group.pc - 1)
-    return any(_answer(run, name, fields, lane).yes for lane in lanes_of(group.lanes))
+    fields, name = run.launch.code[group.pc - 1], run.launch.operation_name(group.pc - 1)
+    return any(_answer(run, name, fields, lane).yes for lane in list_lanes(group.lanes))
 
 
 def go(run: WarpRun, group: Group) -> None:
     """Lanes that stood at a wait go on."""
     pc = group.pc - 1
-    fields, name = run.launch.code[pc], run.launch.name_of(pc)
-    _accept(run, fields, {lane: _answer(run, name, fields, lane) for lane in lanes_of(group.lanes)}, pc)
+    fields, name = run.launch.code[pc], run.launch.operation_name(pc)
+    _accept(run, fields, {lane: _answer(run, name, fields, lane) for lane in list_lanes(group.lanes)}, pc)
 
 
 def _write(run: WarpRun, fields: list[int], lanes: int, yes: int) -> None:
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         run.write(fields[2], "p", lane, yes >> lane & 1)
 
 
@@ -626,7 +626,7 @@ def _accept(run: WarpRun, fields: list[int], answers: dict[int, Answer], pc: int
         marks = at_(run, there, pc).marks()
         phases.sees(cta.mbarriers.live[address], marks)
         for mark in marks:
-            cta.mbarriers.live[address].uses[phases.key_of(mark)] = mark
+            cta.mbarriers.live[address].uses[phases.mark_key(mark)] = mark
         if cta.launch.watch.options.converged:
             cta.order.converge(actor, there)
             cta.order.tick(actor)
@@ -635,7 +635,7 @@ def _accept(run: WarpRun, fields: list[int], answers: dict[int, Answer], pc: int
 
 def pending_count(run: WarpRun, fields: list[int], lanes: int) -> None:
     """M12: what bits 62 to 43 of a token say."""
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         token = run.read(fields[3], "b64", lane)
         run.write(fields[2], "b32", lane, (1 << 20) - (token >> 43 & FIELD))
 
@@ -651,9 +651,9 @@ def waiting(cta: Cta) -> list[PhaseWait]:
 def _waiting(cta: Cta, warp: Warp) -> Iterable[PhaseWait]:
     found: dict[tuple[int, int, int], int] = {}
     for group in sorted(warp.parked, key=lambda group: group.lanes & -group.lanes):
-        name = cta.launch.name_of(group.pc - 1)
+        name = cta.launch.operation_name(group.pc - 1)
         if name in WAITS:
-            for lane in lanes_of(group.lanes):
+            for lane in list_lanes(group.lanes):
                 answer = _answer(cta.runner(warp), name, cta.launch.code[group.pc - 1], lane)
                 key = group.pc - 1, answer.address, answer.phase
                 found[key] = found.get(key, 0) | 1 << lane

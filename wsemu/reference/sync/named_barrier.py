@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 from wsemu.model.data import dataclass, field
 from wsemu.model.isa import LANES
 from wsemu.model.outcome import ALL_LANES, RawFinding, Status
-from wsemu.reference.arithmetic import signed
-from wsemu.reference.state import lanes_of, united
+from wsemu.reference.arithmetic import to_signed
+from wsemu.reference.state import list_lanes, merge_groups
 
 if TYPE_CHECKING:
     from wsemu.reference.run import Cta
@@ -137,17 +137,17 @@ def mismatch(cta: Cta, barrier: Barrier, count: int, pc: int, warp: int, lanes: 
 
 def operands(run: WarpRun, fields: list[int], lanes: int) -> tuple[int, int]:
     """(barrier, count in threads or 0 for the whole CTA) of the lowest of some lanes."""
-    lane = lanes_of(lanes)[0]
-    number = signed(run.read(fields[3], "b32", lane), 32)
-    return number, signed(run.read(fields[4], "b32", lane), 32) if fields[4] else 0
+    lane = list_lanes(lanes)[0]
+    number = to_signed(run.read(fields[3], "b32", lane), 32)
+    return number, to_signed(run.read(fields[4], "b32", lane), 32) if fields[4] else 0
 
 
 def check_operands(run: WarpRun, fields: list[int], pc: int, lanes: int) -> None:
     """Report what is wrong with a barrier and a count (B1, B2)."""
     cta, warp = run.cta, run.warp
     there = [lane for lane in range(LANES) if lanes >> lane & 1]
-    numbers = [signed(run.read(fields[3], "b32", lane), 32) for lane in there]
-    counts = [signed(run.read(fields[4], "b32", lane), 32) if fields[4] else 0 for lane in there]
+    numbers = [to_signed(run.read(fields[3], "b32", lane), 32) for lane in there]
+    counts = [to_signed(run.read(fields[4], "b32", lane), 32) if fields[4] else 0 for lane in there]
     number, count = numbers[0], counts[0]
 
     def invalid(kind: int) -> NoReturn:
@@ -165,10 +165,10 @@ def check_operands(run: WarpRun, fields: list[int], pc: int, lanes: int) -> None
         cta.finding("oversubscribed", pc, warp.number, lanes, barrier=number, count=count, threads=threads)
 
 
-def _go_on(warp: Warp) -> None:
+def _resume_lanes(warp: Warp) -> None:
     """The lanes that stood at the barrier run again, the first group first."""
     warp.waits = -1
-    warp.ready.extend(reversed(united([group for group in warp.parked if group.lanes & warp.wait_lanes])))
+    warp.ready.extend(reversed(merge_groups([group for group in warp.parked if group.lanes & warp.wait_lanes])))
     warp.parked = [group for group in warp.parked if not group.lanes & warp.wait_lanes]
 
 
@@ -191,7 +191,7 @@ def _complete(cta: Cta, barrier: Barrier, pc: int, warp: Warp) -> None:
         if other.waits == barrier.number:
             for group in other.parked:
                 _give_result(cta, other, group, votes)
-            _go_on(other)
+            _resume_lanes(other)
     barrier.before = barrier.participants
     barrier.generation += 1
     barrier.arrived = barrier.expected = 0
@@ -201,7 +201,7 @@ def _complete(cta: Cta, barrier: Barrier, pc: int, warp: Warp) -> None:
 def _give_result(cta: Cta, warp: Warp, group: Group, votes: list[Participant]) -> None:
     """Write the result of `bar.red` into the lanes of a group that is released."""
     fields = cta.launch.code[group.pc - 1]
-    name = cta.launch.name_of(group.pc - 1)
+    name = cta.launch.operation_name(group.pc - 1)
     if not name.startswith("bar.red"):
         return
     if name == "bar.red.popc":

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from wsemu.model.grid import FARTHEST
 from wsemu.model.isa import SEGMENT_SHIFT, SHARED
 from wsemu.model.outcome import RawFinding
-from wsemu.reference.state import lanes_of
-from wsemu.reference.sync.phases import key_of
+from wsemu.reference.state import list_lanes
+from wsemu.reference.sync.phases import mark_key
 from wsemu.reference.sync.thread_clocks import Mark
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from wsemu.reference.warp import WarpRun
 
 
-def member_of(run: WarpRun, offset: int) -> int:
+def member_rank(run: WarpRun, offset: int) -> int:
     """The rank of the CTA in whose shared memory an offset lies."""
     return offset >> run.launch.window
 
 
-def in_cta(run: WarpRun, address: int, member: int) -> int:
+def remote_address(run: WarpRun, address: int, member: int) -> int:
     """The same place in the shared memory of the CTA of a rank; outside of all, of one that a launch without clusters
     does not have."""
     if member and not run.launch.clusters:
@@ -49,7 +49,7 @@ def go_far(run: WarpRun, places: dict[int, Place]) -> bool:
     """Whether some of these places are in the shared memory of another CTA."""
     own = run.launch.grouping.of(run.cta.number)[1]
     return run.launch.clusters and any(
-        number == SHARED and member_of(run, offset) != own for _, number, offset in places.values()
+        number == SHARED and member_rank(run, offset) != own for _, number, offset in places.values()
     )
 
 
@@ -60,8 +60,8 @@ def touch(run: WarpRun, places: dict[int, Place]) -> None:
     own = run.launch.grouping.of(run.cta.number)[1]
     others: dict[int, int] = {}
     for lane, (_, number, offset) in places.items():
-        if number == SHARED and member_of(run, offset) != own:
-            member = member_of(run, offset)
+        if number == SHARED and member_rank(run, offset) != own:
+            member = member_rank(run, offset)
             others[member] = others.get(member, 0) | 1 << lane
     for member, lanes in sorted(others.items()):
         reach(run, member, lanes, -1)
@@ -75,16 +75,16 @@ def reach(run: WarpRun, member: int, lanes: int, agent: int, *, told: bool = Tru
         return
     size = order.size(run.cta.number) // len(group.ctas)
     threads = slice(member * size, (member + 1) * size)
-    early = sum(1 << lane for lane in lanes_of(lanes) if not order.clocks(actor, lane).came.lanes[threads].any())
+    early = sum(1 << lane for lane in list_lanes(lanes) if not order.clocks(actor, lane).came.lanes[threads].any())
     if early:
         run.cta.finding("dsmem-before-start", run.group.pc, run.warp.number, early, rank=member)
     number, time = order.number(actor), order.time(actor)
     marks, requested = group.reached.setdefault(member, {}), group.requested.setdefault(member, {})
-    for lane in lanes_of(lanes):
+    for lane in list_lanes(lanes):
         mark = Mark(run.group.pc, number, lane, time, agent)
-        marks[key_of(mark)] = mark
+        marks[mark_key(mark)] = mark
         if told and agent < 0:
-            requested[key_of(mark)] = mark
+            requested[mark_key(mark)] = mark
 
 
 def reach_phase(group: CtaGroup, member: int, mbarrier: Mbarrier, marks: Iterable[Mark]) -> None:
@@ -92,18 +92,18 @@ def reach_phase(group: CtaGroup, member: int, mbarrier: Mbarrier, marks: Iterabl
     complete, or where a release comes behind it."""
     loose = group.loose.setdefault(member, {})
     for mark in marks:
-        loose[key_of(mark)] = mark, mbarrier, mbarrier.phase
+        loose[mark_key(mark)] = mark, mbarrier, mbarrier.phase
 
 
 def report_late(group: CtaGroup) -> None:
     """When all have ended: accesses that no exit of a CTA comes after, and those that are not sure to be over then."""
     for member, marks in sorted(group.reached.items()):
         cta = group.ctas[member]
-        exited = cta.order.exited(cta.number)
+        exited = cta.order.join_exited(cta.number)
         late = [mark for mark in marks.values() if not exited.came.of(mark)]
         loose = [mark for mark, of, phase in group.loose.get(member, {}).values() if of.seen < phase]
-        threads = {key_of(mark) for mark in late}
-        requested = [mark for mark in (*group.requested[member].values(), *loose) if key_of(mark) not in threads]
+        threads = {mark_key(mark) for mark in late}
+        requested = [mark for mark in (*group.requested[member].values(), *loose) if mark_key(mark) not in threads]
         under_way = [mark for mark in requested if not exited.all.of(mark)]
         _report(group, cta, member, "dsmem-after-exit", late)
         _report(group, cta, member, "dsmem-relaxed-exit", under_way)

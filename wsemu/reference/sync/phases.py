@@ -52,7 +52,7 @@ class At(NamedTuple):
     clocks: dict[int, Clocks]
 
     @property
-    def known(self) -> dict[int, Known]:
+    def known_by_lane(self) -> dict[int, Known]:
         """Of each lane what came before in time."""
         return {lane: clocks.came for lane, clocks in self.clocks.items()}
 
@@ -81,7 +81,7 @@ def _name_lane(launch: Launch, detail: dict[str, int]) -> None:
         detail.pop("other_lane", None)
 
 
-def key_of(mark: Mark) -> tuple[bool, int]:
+def mark_key(mark: Mark) -> tuple[bool, int]:
     """Whom a mark is of."""
     return (True, mark.agent) if mark.agent >= 0 else (False, mark.warp * LANES + mark.lane)
 
@@ -126,13 +126,13 @@ def recycles(at: At, mbarrier: Mbarrier) -> None:
     _missing(at, mbarrier, mbarrier.last, RECYCLE)
 
 
-def unobserved(at: At, mbarrier: Mbarrier) -> None:
+def report_unobserved(at: At, mbarrier: Mbarrier) -> None:
     """An arrival, while no wait that saw the phase before complete comes before it (PTX ISA, "Phase Completion of the
     mbarrier object": at least one has to)."""
     if mbarrier.phase < 1:
         return
     seen = mbarrier.last.seen.values()
-    lanes = sum(1 << lane for lane, known in at.known.items() if not any(known.of(mark) for mark in seen))
+    lanes = sum(1 << lane for lane, known in at.known_by_lane.items() if not any(known.of(mark) for mark in seen))
     if lanes:
         at.report("phase-unobserved", lanes, None, address=mbarrier.address, phase=mbarrier.phase)
 
@@ -141,10 +141,10 @@ def register(at: At, mbarrier: Mbarrier, marks: Iterable[Mark], *, arrives: bool
     """Enter registrants of the open phase: arrivals, or operations that name bytes."""
     phase = mbarrier.open
     for mark in marks:
-        phase.registrants[key_of(mark)] = phase.last = mark
+        phase.registrants[mark_key(mark)] = phase.last = mark
         phase.bytes = mark if names else phase.bytes
     _follow(at, phase)
-    for known in at.known.values():
+    for known in at.known_by_lane.values():
         phase.known.join(known)
         if arrives:
             phase.covered.join(known)
@@ -153,7 +153,7 @@ def register(at: At, mbarrier: Mbarrier, marks: Iterable[Mark], *, arrives: bool
 def _follow(at: At, phase: Phase) -> None:
     """What comes before these registrants themselves."""
     number, now = at.cta.order.number((at.cta.number, at.warp)), at.cta.order.time((at.cta.number, at.warp))
-    for known in at.known.values():
+    for known in at.known_by_lane.values():
         before = Known(len(known.lanes))
         before.assign(known)
         own = before.lanes[number * LANES : (number + 1) * LANES]
@@ -171,7 +171,7 @@ def completes(at: At, mbarrier: Mbarrier) -> None:
     """R3 and R5, of the open phase, which completes now."""
     phase = mbarrier.open
     late = [mark for mark in mbarrier.last.left.values() if not phase.known.of(mark)]
-    for mark in _by_place(late):
+    for mark in _first_by_instruction(late):
         at.report(
             "phase-alias",
             at.lanes,
@@ -183,7 +183,7 @@ def completes(at: At, mbarrier: Mbarrier) -> None:
         )
     covers(at.cta.group, mbarrier)
     last = [m for (_, of), m in phase.expectations.items() if of == MORE and not phase.followed.of(m)]
-    for mark in _by_place(last):
+    for mark in _first_by_instruction(last):
         detail = {"address": mbarrier.address, "value": mbarrier.phase, "what": OF_COMPLETION}
         _leave(at.cta.group, "mbarrier-range", mark, detail)
 
@@ -193,7 +193,7 @@ def covers(group: CtaGroup, mbarrier: Mbarrier) -> None:
     phase = mbarrier.open
     for what in (BYTES, ARRIVAL):
         loose = [m for (_, of), m in phase.expectations.items() if of == what and not phase.covered.of(m)]
-        for mark in _by_place(loose):
+        for mark in _first_by_instruction(loose):
             detail = {"address": mbarrier.address, "phase": mbarrier.phase, "what": what, "other_lane": mark.lane}
             _leave(group, "uncovered-expectation", mark, detail)
 
@@ -223,14 +223,14 @@ def sees(mbarrier: Mbarrier, marks: Iterable[Mark]) -> None:
 def used(at: At, mbarrier: Mbarrier, marks: Iterable[Mark] | None = None) -> None:
     """R4: an mbarrier is made before it is used, which its users have to see; `marks`: who uses it, if not these
     lanes."""
-    lanes = sum(1 << lane for lane, clocks in at.clocks.items() if not _made_before(mbarrier, clocks))
+    lanes = sum(1 << lane for lane, clocks in at.clocks.items() if not _initialized_before(mbarrier, clocks))
     if lanes:
         at.report("mbarrier-uninitialized", lanes, mbarrier.made[0], address=mbarrier.address, ordered=1, dead=0)
     for mark in at.marks() if marks is None else marks:
-        mbarrier.uses[key_of(mark)] = mark
+        mbarrier.uses[mark_key(mark)] = mark
 
 
-def fenced(at: At, mbarrier: Mbarrier) -> None:
+def report_unfenced(at: At, mbarrier: Mbarrier) -> None:
     """Report copies of the asynchronous proxy that credit an mbarrier whose initialization no fence follows: neither
     `fence.mbarrier_init` of the thread that made it, nor a proxy fence on the way (CUDA Programming Guide, "Using TMA
     to transfer one-dimensional arrays"; PTX ISA, "fence.mbarrier_init")."""
@@ -242,14 +242,14 @@ def fenced(at: At, mbarrier: Mbarrier) -> None:
         at.report("mbarrier-unfenced", lanes, mbarrier.made[0], address=mbarrier.address)
 
 
-def _made_before(mbarrier: Mbarrier, clocks: Clocks) -> bool:
+def _initialized_before(mbarrier: Mbarrier, clocks: Clocks) -> bool:
     """Whether who knows this may use an mbarrier: each lane that made it did so before."""
     return all(clocks.all.of(made) or _is_published(mbarrier, made, clocks) for made in mbarrier.made)
 
 
 def _is_published(mbarrier: Mbarrier, made: Mark, clocks: Clocks) -> bool:
     """Return whether `fence.mbarrier_init` of a thread that made an mbarrier comes before who knows this."""
-    return mbarrier.published > 0 and clocks.came.of_lane(made.warp, made.lane, mbarrier.published)
+    return mbarrier.published > 0 and clocks.came.includes_lane(made.warp, made.lane, mbarrier.published)
 
 
 def ends(at: At, mbarrier: Mbarrier) -> None:
@@ -298,16 +298,16 @@ def _unknown(at: At, marks: Iterable[Mark]) -> list[tuple[Mark, int]]:
     all lanes that miss any of them."""
     lanes: dict[int, int] = {}
     missed = []
-    before = at.known
+    before = at.known_by_lane
     for mark in marks:
         missing = sum(1 << lane for lane, known in before.items() if not known.of(mark))
         if missing:
             missed.append(mark)
             lanes[mark.pc] = lanes.get(mark.pc, 0) | missing
-    return [(mark, lanes[mark.pc]) for mark in _by_place(missed)]
+    return [(mark, lanes[mark.pc]) for mark in _first_by_instruction(missed)]
 
 
-def _by_place(marks: Iterable[Mark]) -> list[Mark]:
+def _first_by_instruction(marks: Iterable[Mark]) -> list[Mark]:
     """Of those at each instruction the one of the lowest thread."""
     found: dict[int, Mark] = {}
     for mark in marks:

@@ -28,7 +28,7 @@ import numpy as np
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import LANES, SHARED
 from wsemu.model.outcome import ALL_LANES
-from wsemu.reference.state import lanes_of
+from wsemu.reference.state import list_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -74,18 +74,18 @@ class Known:
         self.lanes[:] = other.lanes
         self.agents = other.agents
 
-    def of_lane(self, warp: int, lane: int, time: int) -> bool:
+    def includes_lane(self, warp: int, lane: int, time: int) -> bool:
         """Whether what a lane did then is known."""
         return bool(self.lanes[warp * LANES + lane] >= time)
 
-    def of_agent(self, agent: int, what: int) -> bool:
+    def includes_agent(self, agent: int, what: int) -> bool:
         """Whether it is known that an agent has read, or written."""
         return bool(self.agents >> (2 * agent + what) & 1)
 
     def of(self, mark: Mark) -> bool:
         if mark.agent >= 0:
-            return self.of_agent(mark.agent, HAS_WRITTEN)
-        return self.of_lane(mark.warp, mark.lane, mark.time)
+            return self.includes_agent(mark.agent, HAS_WRITTEN)
+        return self.includes_lane(mark.warp, mark.lane, mark.time)
 
 
 class Clocks:
@@ -120,7 +120,7 @@ class Clocks:
         self.came.join(issued.came)
         self.came.agents |= agents
 
-    def fenced(self, segment: int) -> Known:
+    def async_visible(self, segment: int) -> Known:
         """What the asynchronous proxy may rely on at addresses of a segment."""
         return self.shared if segment == SHARED else self.elsewhere
 
@@ -202,7 +202,7 @@ class ThreadOrder:
         """A warp by its number in the group."""
         return self._grouping.of(actor[0])[1] * self._warps + actor[1]
 
-    def consists_of(self, actor: Actor, lanes: int) -> None:
+    def set_lanes(self, actor: Actor, lanes: int) -> None:
         """A warp has these lanes alone, from its start: the last one of a CTA may be smaller."""
         self._of(actor[0]).whole[self.number(actor)] = lanes
 
@@ -233,7 +233,7 @@ class ThreadOrder:
         own.all.lanes[here] = own.came.lanes[here] = group.times[warp]
         return own
 
-    def by_lanes(self, cta: int, lanes: int = ALL_LANES) -> bool:
+    def has_lane_clocks(self, cta: int, lanes: int = ALL_LANES) -> bool:
         """Lanes always have clocks of their own."""
         return True
 
@@ -242,14 +242,16 @@ class ThreadOrder:
         actor does now."""
         cta, warp, interval = epoch
         lanes = range(LANES)
-        return all(self.lane_before((cta, warp), interval, one, actor, other) for one in lanes for other in lanes)
+        return all(
+            self.lane_happens_before((cta, warp), interval, one, actor, other) for one in lanes for other in lanes
+        )
 
-    def lane_before(self, actor: Actor, interval: int, lane: int, later: Actor, later_lane: int) -> bool:
+    def lane_happens_before(self, actor: Actor, interval: int, lane: int, later: Actor, later_lane: int) -> bool:
         """Whether what a lane did at a barrier that ended an interval of its warp comes before what a lane of a warp
         of its CTA does now."""
         warp = self.number(actor)
         ended = self._of(actor[0]).ended[warp][interval - 1]
-        return self.clocks(later, later_lane).came.of_lane(warp, lane, ended)
+        return self.clocks(later, later_lane).came.includes_lane(warp, lane, ended)
 
     # -- what happens -------------------------------------------------------------------------------------------------
 
@@ -261,40 +263,40 @@ class ThreadOrder:
 
     def give(self, actor: Actor, lanes: int, to: Clocks) -> None:
         """Let `to` know what some lanes of a warp know and have done."""
-        for lane in lanes_of(lanes & ALL_LANES):
+        for lane in list_lanes(lanes & ALL_LANES):
             to.join(self.clocks(actor, lane))
 
     def take(self, actor: Actor, lanes: int, given: Clocks) -> None:
         """Some lanes of a warp know what was given."""
         group, first = self._of(actor[0]), self.number(actor) * LANES
-        for lane in lanes_of(self._together(actor, lanes)):
+        for lane in list_lanes(self._together(actor, lanes)):
             group.clocks[first + lane].join(given)
 
     def take_time(self, actor: Actor, lanes: int, given: Clocks) -> None:
         """Some lanes of a warp come after what was given, in time alone."""
         group, first = self._of(actor[0]), self.number(actor) * LANES
-        for lane in lanes_of(self._together(actor, lanes)):
+        for lane in list_lanes(self._together(actor, lanes)):
             group.clocks[first + lane].came.join(given.came)
 
     def converge(self, actor: Actor, lanes: int) -> None:
         """Let each of some lanes of a warp come after all that any of them did until now, in time alone."""
-        clocks = [self.clocks(actor, lane).came for lane in lanes_of(lanes)]
+        clocks = [self.clocks(actor, lane).came for lane in list_lanes(lanes)]
         met = Known(self.size(actor[0]))
         for came in clocks:
             met.join(came)
         for came in clocks:
             came.join(met)
 
-    def landed(self, actor: Actor, lane: int, agents: int) -> None:
+    def complete_agents(self, actor: Actor, lane: int, agents: int) -> None:
         """A lane knows of these epochs of agents."""
         group, first = self._of(actor[0]), self.number(actor) * LANES
-        for other in lanes_of(self._together(actor, 1 << lane)):
+        for other in list_lanes(self._together(actor, 1 << lane)):
             clocks = group.clocks[first + other]
             clocks.complete(agents, clocks)
 
     def fence_proxy(self, actor: Actor, lanes: int, kind: str) -> None:
         """The asynchronous proxy may rely on what some lanes of a warp know, each by itself."""
-        for lane in lanes_of(self._together(actor, lanes)):
+        for lane in list_lanes(self._together(actor, lanes)):
             clocks = self.clocks(actor, lane)
             for which in FENCES.get(kind, ()):
                 getattr(clocks, which).assign(clocks.all)
@@ -302,7 +304,7 @@ class ThreadOrder:
     def release_maps(self, actor: Actor, lanes: int, *, widely: bool) -> None:
         """What some lanes of a warp know is released to the tensormap proxy, each by itself: of all CTAs, or of their
         own alone."""
-        for lane in lanes_of(self._together(actor, lanes)):
+        for lane in list_lanes(self._together(actor, lanes)):
             clocks = self.clocks(actor, lane)
             for goal in (actor[0], ALL_CTAS) if widely else (actor[0],):
                 clocks.release(goal, clocks.all)
@@ -313,7 +315,7 @@ class ThreadOrder:
         of.agents += 1
         return of.agents - 1
 
-    def exited(self, cta: int) -> Clocks:
+    def join_exited(self, cta: int) -> Clocks:
         """What the threads of a CTA knew that have exited."""
         return self._of(cta).exited[cta]
 

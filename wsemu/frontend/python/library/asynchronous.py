@@ -57,7 +57,7 @@ class _Place(NamedTuple):
 
     def address(self, call: Any) -> int:
         """The whole address in a register."""
-        moved: int = arrays.moved(call.b, self.base, self.offset)
+        moved: int = arrays.add_offset(call.b, self.base, self.offset)
         return moved
 
     def effect(
@@ -80,7 +80,7 @@ def _array(call: Any, function: KernelFunction, ary: Value, space: str, remedy: 
     return target
 
 
-def place_of(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, remedy: str) -> _Place:
+def element_place(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, remedy: str) -> _Place:
     """An element of such an array; flagged as outside where it is."""
     target = _array(call, function, ary, space, remedy)
     indices = list(index.items) if isinstance(index, TupleValue) else [index]
@@ -94,7 +94,7 @@ def place_of(call: Any, function: KernelFunction, ary: Value, index: Value, spac
     return _Place(target, *arrays.element_address(call.b, target, indices))
 
 
-def bytes_at(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, written: bool) -> _Place:
+def byte_place(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, written: bool) -> _Place:
     """Where a copy begins: at an element of an array whose last axis has its elements side by side, or so many bytes
     after the first one."""
     if function.__name__.endswith("_bytes"):
@@ -102,7 +102,7 @@ def bytes_at(call: Any, function: KernelFunction, ary: Value, index: Value, spac
         distance = integer(call, index, f"the offset of `{function.name}`", int64)
         place = _Place(target, *arrays.byte_address(call.b, target, distance, 1))
     else:
-        place = place_of(call, function, ary, index, space, _REMEDIES[space])
+        place = element_place(call, function, ary, index, space, _REMEDIES[space])
         target = place.array
         if target.strides[-1:] and target.strides[-1].literal != target.dtype.itemsize:
             raise call.error(
@@ -115,33 +115,35 @@ def bytes_at(call: Any, function: KernelFunction, ary: Value, index: Value, spac
     return place
 
 
-def mbarrier_at(call: Any, function: KernelFunction, bar: Value, index: Value) -> _Place:
+def mbarrier_place(call: Any, function: KernelFunction, bar: Value, index: Value) -> _Place:
     remedy = "make it with `cuda.shared.array(n, np.uint64)`: each element can be an mbarrier"
-    place = place_of(call, function, bar, index, "shared", remedy)
+    place = element_place(call, function, bar, index, "shared", remedy)
     if str(place.array.dtype) not in ("uint64", "int64"):
         raise call.error(f"`{function.name}` on array `{place.array.name}` of {place.array.dtype}", remedy)
     return place
 
 
-def number_of(call: Any, function: KernelFunction, parameter: str, x: Value, allowed: range | None = None) -> int:
+def integer_register(
+    call: Any, function: KernelFunction, parameter: str, x: Value, allowed: range | None = None
+) -> int:
     """The register of a 32-bit integer; what is known must be `allowed`."""
-    what = names.called(function.__name__, parameter)
+    what = names.operand_text(function.__name__, parameter)
     number = integer(call, x, what)
     allowed = allowed or names.ALLOWED[function.__name__][parameter]
     if number.literal is not None and number.literal not in allowed:
-        raise call.error(f"{what} is {number.literal}", names.wanted(allowed))
+        raise call.error(f"{what} is {number.literal}", names.operand_range_text(allowed))
     return register(call.b, scalar_cast(call.b, number, uint32))
 
 
 def _constant(call: Any, function: KernelFunction, parameter: str, x: Value) -> int:
     """An integer that is part of the instruction."""
-    number = known_integer(call, x, names.called(function.__name__, parameter))
-    number_of(call, function, parameter, x)
+    number = known_integer(call, x, names.operand_text(function.__name__, parameter))
+    integer_register(call, function, parameter, x)
     return number
 
 
 def _token(call: Any, function: KernelFunction, x: Value) -> int:
-    what = names.called(function.__name__, "token")
+    what = names.operand_text(function.__name__, "token")
     token = integer(call, x, what)
     if token.type.bits != 64:
         raise call.error(f"{what} is a {token.type}", "give what an arrive returned, a uint64")
@@ -152,15 +154,15 @@ def _token(call: Any, function: KernelFunction, x: Value) -> int:
 def _enter_initialisation(function: KernelFunction) -> None:
     @means(function)
     def initialise(call: Any, bar: Value, index: Value, count: Value) -> Value:
-        place = mbarrier_at(call, function, bar, index)
-        place.effect(call, "mbarrier.init", number_of(call, function, "count", count))
+        place = mbarrier_place(call, function, bar, index)
+        place.effect(call, "mbarrier.init", integer_register(call, function, "count", count))
         return NOTHING
 
 
 def _enter_end(function: KernelFunction) -> None:
     @means(function)
     def end(call: Any, bar: Value, index: Value) -> Value:
-        mbarrier_at(call, function, bar, index).effect(call, "mbarrier.inval")
+        mbarrier_place(call, function, bar, index).effect(call, "mbarrier.inval")
         return NOTHING
 
 
@@ -172,41 +174,43 @@ def _arrival(call: Any, place: _Place, count: int, size: int, auxiliary: int) ->
 def _enter_arrival(function: KernelFunction, auxiliary: int) -> None:
     @means(function)
     def arrive(call: Any, bar: Value, index: Value, count: Value | None) -> Value:
-        place = mbarrier_at(call, function, bar, index)
+        place = mbarrier_place(call, function, bar, index)
         number = ONE if count is None else count
-        arrivals = number_of(call, function, "count", number)
+        arrivals = integer_register(call, function, "count", number)
         return _arrival(call, place, arrivals, call.b.constant("b32", 0), auxiliary)
 
 
 def _enter_expecting_arrival(function: KernelFunction, auxiliary: int) -> None:
     @means(function)
     def arrive(call: Any, bar: Value, index: Value, size: Value) -> Value:
-        place = mbarrier_at(call, function, bar, index)
-        return _arrival(call, place, call.b.constant("b32", 1), number_of(call, function, "bytes", size), auxiliary)
+        place = mbarrier_place(call, function, bar, index)
+        return _arrival(
+            call, place, call.b.constant("b32", 1), integer_register(call, function, "bytes", size), auxiliary
+        )
 
 
 def _enter_transaction(function: KernelFunction, operation: str) -> None:
     @means(function)
     def transaction(call: Any, bar: Value, index: Value, size: Value) -> Value:
-        place = mbarrier_at(call, function, bar, index)
-        place.effect(call, operation, number_of(call, function, "bytes", size))
+        place = mbarrier_place(call, function, bar, index)
+        place.effect(call, operation, integer_register(call, function, "bytes", size))
         return NOTHING
 
 
 def _phase(call: Any, function: KernelFunction, x: Value) -> tuple[str, int]:
     """The operation of a wait, and the operand that names a phase: a parity or a token."""
     if function.__name__.endswith("_parity"):
-        return "mbarrier.wait.parity", number_of(call, function, "parity", x)
+        return "mbarrier.wait.parity", integer_register(call, function, "parity", x)
     return "mbarrier.wait", _token(call, function, x)
 
 
 def _enter_test(function: KernelFunction, auxiliary: int) -> None:
     @means(function)
     def test(call: Any, bar: Value, index: Value, phase: Value, hint: Value | None = None) -> Value:
-        place = mbarrier_at(call, function, bar, index)
+        place = mbarrier_place(call, function, bar, index)
         operation, operand = _phase(call, function, phase)
         if hint is not None:
-            integer(call, hint, names.called(function.__name__, "hint"))
+            integer(call, hint, names.operand_text(function.__name__, "hint"))
         return result(boolean, place.effect(call, operation, operand, results=("p",), auxiliary=auxiliary))
 
 
@@ -214,7 +218,7 @@ def _enter_wait(function: KernelFunction) -> None:
     @means(function)
     def wait(call: Any, bar: Value, index: Value, phase: Value) -> Value:
         """A block that tries, and goes back to itself."""
-        place, b = mbarrier_at(call, function, bar, index), call.b
+        place, b = mbarrier_place(call, function, bar, index), call.b
         operation, operand = _phase(call, function, phase)
         before, again = b.block, b.open()
         b.jump(before, again)
@@ -253,13 +257,13 @@ def _enter_copy(function: KernelFunction) -> None:
     def copy(
         call: Any, dst: Value, i: Value, src: Value, j: Value, width: Value, source_bytes: Value | None
     ) -> Value:  # fmt: skip
-        size = known_integer(call, width, names.called(function.__name__, "bytes"))
+        size = known_integer(call, width, names.operand_text(function.__name__, "bytes"))
         if size not in sizes:
             raise call.error(f"`{function.name}` of {size} bytes", f"it copies {' or '.join(map(str, sizes))} bytes")
-        to = bytes_at(call, function, dst, i, "shared", True)
-        source = bytes_at(call, function, src, j, "global", False)
+        to = byte_place(call, function, dst, i, "shared", True)
+        source = byte_place(call, function, src, j, "global", False)
         some = width if source_bytes is None else source_bytes
-        read = number_of(call, function, "src_bytes", some, range(size + 1))
+        read = integer_register(call, function, "src_bytes", some, range(size + 1))
         to.effect(call, f"cp.async.b{8 * size}", source.address(call), read)
         return NOTHING
 
@@ -296,7 +300,7 @@ _enter_plain("cp_async_wait_all", "cp.async.wait", auxiliary=ALL)
 def _enter_arrival_of_copies(function: KernelFunction, auxiliary: int) -> None:
     @means(function)
     def arrive(call: Any, bar: Value, index: Value) -> Value:
-        mbarrier_at(call, function, bar, index).effect(call, "cp.async.arrive", auxiliary=auxiliary)
+        mbarrier_place(call, function, bar, index).effect(call, "cp.async.arrive", auxiliary=auxiliary)
         return NOTHING
 
 
@@ -308,10 +312,15 @@ _enter_arrival_of_copies(_NAMES["cp_async_mbarrier_arrive_noinc"], NOINC)
 def _enter_bulk_load(function: KernelFunction) -> None:
     @means(function)
     def load(call: Any, dst: Value, i: Value, src: Value, j: Value, size: Value, bar: Value, k: Value) -> Value:
-        to = bytes_at(call, function, dst, i, "shared", True)
-        source = bytes_at(call, function, src, j, "global", False)
-        told = mbarrier_at(call, function, bar, k)
-        operands = to.address(call), source.address(call), number_of(call, function, "bytes", size), told.address(call)
+        to = byte_place(call, function, dst, i, "shared", True)
+        source = byte_place(call, function, src, j, "global", False)
+        told = mbarrier_place(call, function, bar, k)
+        operands = (
+            to.address(call),
+            source.address(call),
+            integer_register(call, function, "bytes", size),
+            told.address(call),
+        )
         call.b.effect("bulk.load", operands, array=to.array.name, element=str(to.array.dtype))
         return NOTHING
 
@@ -319,9 +328,9 @@ def _enter_bulk_load(function: KernelFunction) -> None:
 def _enter_bulk_store(function: KernelFunction) -> None:
     @means(function)
     def store(call: Any, dst: Value, i: Value, src: Value, j: Value, size: Value) -> Value:
-        to = bytes_at(call, function, dst, i, "global", True)
-        source = bytes_at(call, function, src, j, "shared", False)
-        length = number_of(call, function, "bytes", size)
+        to = byte_place(call, function, dst, i, "global", True)
+        source = byte_place(call, function, src, j, "shared", False)
+        length = integer_register(call, function, "bytes", size)
         operands = to.address(call), source.address(call), length, call.b.constant("b32", _EVERY_BYTE)
         call.b.effect("bulk.store", operands, array=to.array.name, element=str(to.array.dtype))
         return NOTHING
@@ -333,8 +342,8 @@ def _enter_bulk_reduction(what: str) -> None:
 
     @means(function)
     def reduce(call: Any, dst: Value, i: Value, src: Value, j: Value, size: Value) -> Value:
-        to = bytes_at(call, function, dst, i, "global", True)
-        source = bytes_at(call, function, src, j, "shared", False)
+        to = byte_place(call, function, dst, i, "global", True)
+        source = byte_place(call, function, src, j, "shared", False)
         mine, theirs = str(to.array.dtype), str(source.array.dtype)
         if mine != theirs:
             raise call.error(
@@ -344,7 +353,7 @@ def _enter_bulk_reduction(what: str) -> None:
         if mine not in types:
             raise call.error(f"`{function.name}` on arrays of {mine}", f"it works on {', '.join(types)}")
         auxiliary = BULK_REDUCTIONS.index((what, types[mine]))
-        length = number_of(call, function, "bytes", size)
+        length = integer_register(call, function, "bytes", size)
         to.effect(call, "bulk.reduce", source.address(call), length, auxiliary=auxiliary)
         return NOTHING
 
@@ -355,8 +364,8 @@ def _enter_alone(name: str, operation: str, space: str) -> None:
 
     @means(function)
     def alone(call: Any, ary: Value, index: Value, size: Value) -> Value:
-        place = bytes_at(call, function, ary, index, space, space == "shared")
-        place.effect(call, operation, number_of(call, function, "bytes", size))
+        place = byte_place(call, function, ary, index, space, space == "shared")
+        place.effect(call, operation, integer_register(call, function, "bytes", size))
         return NOTHING
 
 
@@ -373,7 +382,9 @@ _enter_alone("st_bulk", "bulk.zero", "shared")
 
 
 # -- copies of tiles ---------------------------------------------------------------------------------------------------
-def tile_of(call: Any, function: KernelFunction, tmap: Value, coordinates: Value) -> tuple[int, tuple[int, ...]]:
+def lower_tile_operands(
+    call: Any, function: KernelFunction, tmap: Value, coordinates: Value
+) -> tuple[int, tuple[int, ...]]:
     """The address of a tensor map, and the coordinates of a tile of it."""
     map_ = _tensor_map(call, function, tmap)
     items = coordinates.items if isinstance(coordinates, TupleValue) else (coordinates,)
@@ -383,7 +394,7 @@ def tile_of(call: Any, function: KernelFunction, tmap: Value, coordinates: Value
             "coordinates",
             "give one for each dimension, the innermost first",
         )
-    numbers = [integer(call, item, names.called(function.__name__, "coordinates")) for item in items]
+    numbers = [integer(call, item, names.operand_text(function.__name__, "coordinates")) for item in items]
     return map_.address, tuple([register(call.b, scalar_cast(call.b, number, int32)) for number in numbers])
 
 
@@ -399,9 +410,9 @@ def _tensor_map(call: Any, function: KernelFunction, tmap: Value) -> TensorMapVa
 def _enter_tile_load(function: KernelFunction) -> None:
     @means(function)
     def load(call: Any, dst: Value, i: Value, tmap: Value, coordinates: Value, bar: Value, k: Value) -> Value:
-        to = bytes_at(call, function, dst, i, "shared", True)
-        place, at = tile_of(call, function, tmap, coordinates)
-        operands = to.address(call), place, mbarrier_at(call, function, bar, k).address(call), *at
+        to = byte_place(call, function, dst, i, "shared", True)
+        place, at = lower_tile_operands(call, function, tmap, coordinates)
+        operands = to.address(call), place, mbarrier_place(call, function, bar, k).address(call), *at
         call.b.effect("tensor.load", operands, auxiliary=len(at), array=to.array.name, element=str(to.array.dtype))
         return NOTHING
 
@@ -409,8 +420,8 @@ def _enter_tile_load(function: KernelFunction) -> None:
 def _enter_tile_store(function: KernelFunction, operation: str, what: int) -> None:
     @means(function)
     def store(call: Any, tmap: Value, coordinates: Value, src: Value, j: Value) -> Value:
-        source = bytes_at(call, function, src, j, "shared", False)
-        place, at = tile_of(call, function, tmap, coordinates)
+        source = byte_place(call, function, src, j, "shared", False)
+        place, at = lower_tile_operands(call, function, tmap, coordinates)
         call.b.effect(
             operation, (source.address(call), place, *at), auxiliary=len(at) | what << 3, array=source.array.name,
             element=str(source.array.dtype),
@@ -426,8 +437,8 @@ for _what, _name in enumerate(TENSOR_REDUCTIONS):
 
 
 @means(_NAMES["cp_async_bulk_prefetch_tensor"])
-def prefetchtile_of(call: Any, tmap: Value, coordinates: Value) -> Value:
-    place, at = tile_of(call, _NAMES["cp_async_bulk_prefetch_tensor"], tmap, coordinates)
+def lower_tile_prefetch(call: Any, tmap: Value, coordinates: Value) -> Value:
+    place, at = lower_tile_operands(call, _NAMES["cp_async_bulk_prefetch_tensor"], tmap, coordinates)
     call.b.effect("tensor.prefetch", (call.b.constant("b64", 0), place, *at), auxiliary=len(at))
     return NOTHING
 
@@ -448,7 +459,7 @@ for _name in ("inc", "dec"):
 
 @means(_NAMES["elect_sync"])
 def elect(call: Any, mask: Value) -> Value:
-    members = integer(call, mask, names.called("elect_sync", "mask"), int32)
+    members = integer(call, mask, names.operand_text("elect_sync", "mask"), int32)
     (lane,) = call.b.effect("elect.sync", (register(call.b, members),), results=("b32",))
     return compute(call.b, "setp.eq.b32", boolean, result(int32, lane), result(int32, call.b.special("laneid")))
 

@@ -7,8 +7,16 @@ from typing import Any
 
 from wsemu.frontend.python import complex_arithmetic, text, views
 from wsemu.frontend.python.arithmetic import binary, compare, floor_quotient, floor_remainder, unary
-from wsemu.frontend.python.library.calls import NOTHING, converted, handles, integer, known, positional, scalar
-from wsemu.frontend.python.library.inlined import inlined
+from wsemu.frontend.python.library.calls import (
+    NOTHING,
+    convert_arguments,
+    handles,
+    integer,
+    known_constant,
+    positional,
+    scalar,
+)
+from wsemu.frontend.python.library.inlined import inline_function
 from wsemu.frontend.python.library.written import rounding
 from wsemu.frontend.python.scalars import (
     both,
@@ -22,7 +30,7 @@ from wsemu.frontend.python.scalars import (
     part_type,
     scalar_cast,
     truth,
-    widened,
+    widen_half,
 )
 from wsemu.frontend.python.values import (
     ArrayValue,
@@ -72,7 +80,7 @@ def magnitude(b: Any, x: Scalar) -> Scalar:
     if x.type.kind == "u":
         return x
     if x.type in HALVES:
-        return scalar_cast(b, compute(b, "abs.f32", float32, widened(b, x)), x.type)
+        return scalar_cast(b, compute(b, "abs.f32", float32, widen_half(b, x)), x.type)
     return compute(b, f"abs.{x.type.suffix}", x.type, x)
 
 
@@ -97,7 +105,7 @@ def _extreme(call: Any, name: str, relation: str) -> Value:
     if len(items) == 1 and isinstance(items[0], TupleValue):
         items = list(items[0].items)
     elif len(items) < 2:
-        kind = call.unsupported if items and isinstance(items[0], ArrayValue) else call.error
+        kind = call.unsupported_error if items and isinstance(items[0], ArrayValue) else call.error
         raise kind(f"`{name}` needs two or more numbers, or a tuple of them", "an array is searched with a loop")
     numbers = [scalar(call, x, f"`{name}`") for x in items]
     if not numbers:
@@ -124,15 +132,15 @@ _ROUND_TO = (Signature(float32, (float32, int64)), Signature(float64, (float64, 
 
 
 @handles(round)
-def rounded(call: Any) -> Value:
+def lower_round(call: Any) -> Value:
     """To the nearest integer, halves to even, as int64; or to decimal digits, as a float."""
     arguments = positional(call, "round", 1, 2)
     if len(arguments) == 1:
-        _, (x,) = converted(call, "round", _ROUND, *arguments)
+        _, (x,) = convert_arguments(call, "round", _ROUND, *arguments)
         return _nearest(call.b, scalar_cast(call.b, x, float64))
-    signature, (x, digits) = converted(call, "round", _ROUND_TO, *arguments)
+    signature, (x, digits) = convert_arguments(call, "round", _ROUND_TO, *arguments)
     if digits.literal is None:
-        wide = inlined(call, rounding.to_digits, scalar_cast(call.b, x, float64), digits)
+        wide = inline_function(call, rounding.to_digits, scalar_cast(call.b, x, float64), digits)
         return cast(call.b, wide, signature.result)
     return _round_to(call.b, x, int(digits.literal), signature)
 
@@ -190,7 +198,7 @@ def to_float(call: Any) -> Value:
     (x,) = positional(call, "float", 1)
     if isinstance(x, Static) and isinstance(x.object, str):
         try:
-            return known(float(x.object))
+            return known_constant(float(x.object))
         except ValueError:
             raise call.error(f"`float` cannot read {x.object!r}", 'write a number, "inf" or "nan"') from None
     value = scalar(call, x, "`float`")
@@ -242,7 +250,7 @@ def total(call: Any) -> Value:
     """The sum of a tuple's items, from the int 0 on."""
     items, *start = positional(call, "sum", 1, 2)
     if not isinstance(items, TupleValue):
-        kind = call.unsupported if isinstance(items, ArrayValue) else call.error
+        kind = call.unsupported_error if isinstance(items, ArrayValue) else call.error
         raise kind(f"`sum` needs a tuple, not {describe(items)}", "add the elements in a loop")
     result: Value = start[0] if start else literal(0)
     for item in items.items:
@@ -256,20 +264,20 @@ def length(call: Any) -> Value:
     (x,) = positional(call, "len", 1)
     match x:
         case TupleValue():
-            return known(len(x.items))
+            return known_constant(len(x.items))
         case ArrayValue():
             return x.shape[0]
         case PatternValue() if hasattr(x.cls, "_fields"):
-            return known(len(x.fields))
+            return known_constant(len(x.fields))
         case FlatValue():
-            size: Scalar = views.size_of(call.b, x.array)
+            size: Scalar = views.element_count(call.b, x.array)
             return size
         case RangeValue():
             return _range_length(call.b, x)
         case TextValue():
             return text.length(call.b, x)
         case Static() if isinstance(x.object, (str, bytes, tuple)):
-            return known(len(x.object))
+            return known_constant(len(x.object))
     raise call.error(f"`len` of {describe(x)}", "give it a tuple or an array")
 
 

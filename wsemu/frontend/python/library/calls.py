@@ -38,7 +38,7 @@ class Call:
         """An error at this call, to be raised; whoever walks the source adds the place."""
         return KernelError(message, remedy=remedy)
 
-    def unsupported(self, message: str, remedy: str = "") -> UnsupportedError:
+    def unsupported_error(self, message: str, remedy: str = "") -> UnsupportedError:
         """The same of something that Numba-CUDA has."""
         return UnsupportedError(message, remedy=remedy)
 
@@ -113,7 +113,7 @@ def scalar(call: Any, x: Value, what: str) -> Scalar:
     value = number(x, what)
     if isinstance(value, ComplexValue):
         of_numpy = what.startswith("`np.")  # Numba's ufuncs take complex numbers, its other functions do not
-        raise (call.unsupported if of_numpy else call.error)(
+        raise (call.unsupported_error if of_numpy else call.error)(
             f"{what} needs a real number, not {value.type}", "use the .real and .imag parts"
         )
     return value
@@ -141,7 +141,7 @@ def known_integer(call: Any, x: Value, what: str) -> int:
     raise call.error(f"{what} must be a constant integer", "write a literal, or a name defined outside the kernel")
 
 
-def converted(
+def convert_arguments(
     call: Any, name: str, cases: tuple[promotion.Signature, ...], *values: Value
 ) -> tuple[promotion.Signature, list[Scalar]]:
     """The signature of `cases` that Numba takes for these arguments, and the arguments converted to it."""
@@ -159,7 +159,7 @@ def result(type_: NumberType, register: int) -> Scalar:
     return Scalar(type_, register)
 
 
-def known(value: Any) -> Value:
+def known_constant(value: Any) -> Value:
     """A number known at compile time, that Numba does not see as a literal of the source."""
     made = literal(value)
     return Scalar(made.type, None, made.literal) if isinstance(made, Scalar) else made

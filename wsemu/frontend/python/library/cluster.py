@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python.library.asynchronous import (
     ONE,
-    bytes_at,
-    mbarrier_at,
-    number_of,
-    place_of,
-    tile_of,
+    byte_place,
+    element_place,
+    integer_register,
+    lower_tile_operands,
+    mbarrier_place,
 )
 from wsemu.frontend.python.library.calls import NOTHING, array, integer, means, result
 from wsemu.frontend.python.scalars import number, register, scalar_cast
@@ -57,7 +57,7 @@ _enter_barrier("cluster_sync", ("cluster.arrive", 0), ("cluster.wait", 0))
 
 # -- memory of other CTAs --------------------------------------------------------------------------------------------
 @means(_NAMES["mapa"])
-def mapped(call: Any, ary: Value, rank: Value) -> Value:
+def lower_mapa(call: Any, ary: Value, rank: Value) -> Value:
     target = array(call, ary, "`ptx.mapa`")
     if target.space != "shared":
         raise call.error(f"`ptx.mapa` of `{target.name}`, which is in {target.space} memory", _SHARED)
@@ -87,12 +87,12 @@ def _enter_arrival(name: str, auxiliary: int) -> None:
 
     @means(function)
     def arrive(call: Any, bar: Value, index: Value, given: Value | None, scope: Value | None = None) -> Value:
-        place, zero = mbarrier_at(call, function, bar, index), call.b.constant("b32", 0)
+        place, zero = mbarrier_place(call, function, bar, index), call.b.constant("b32", 0)
         if auxiliary & EXPECT:
             assert given is not None
-            operands = call.b.constant("b32", 1), number_of(call, function, "bytes", given)
+            operands = call.b.constant("b32", 1), integer_register(call, function, "bytes", given)
         else:
-            operands = number_of(call, function, "count", ONE if given is None else given), zero
+            operands = integer_register(call, function, "count", ONE if given is None else given), zero
         bits = auxiliary | REMOTE | _narrow(call, function, scope)
         place.effect(call, "mbarrier.arrive", *operands, results=("b64",), auxiliary=bits)
         return NOTHING
@@ -103,8 +103,8 @@ def _enter_transaction(what: str) -> None:
 
     @means(function)
     def transaction(call: Any, bar: Value, index: Value, size: Value) -> Value:
-        place = mbarrier_at(call, function, bar, index)
-        place.effect(call, f"mbarrier.{what}", number_of(call, function, "bytes", size), auxiliary=REMOTE)
+        place = mbarrier_place(call, function, bar, index)
+        place.effect(call, f"mbarrier.{what}", integer_register(call, function, "bytes", size), auxiliary=REMOTE)
         return NOTHING
 
 
@@ -118,7 +118,9 @@ _enter_transaction("complete_tx")
 # -- copies ----------------------------------------------------------------------------------------------------------
 def _mask(call: Any, function: KernelFunction, ctas: Value) -> int:
     """The register of a mask of CTAs."""
-    return register(call.b, scalar_cast(call.b, integer(call, ctas, names.called(function.__name__, "ctas")), uint32))
+    return register(
+        call.b, scalar_cast(call.b, integer(call, ctas, names.operand_text(function.__name__, "ctas")), uint32)
+    )
 
 
 @means(_NAMES["cp_async_bulk_global_to_shared_multicast"])
@@ -126,9 +128,9 @@ def load_for_all(
     call: Any, dst: Value, i: Value, src: Value, j: Value, size: Value, bar: Value, k: Value, ctas: Value
 ) -> Value:
     function = _NAMES["cp_async_bulk_global_to_shared_multicast"]
-    to, source = bytes_at(call, function, dst, i, "shared", True), bytes_at(call, function, src, j, "global", False)
-    told = mbarrier_at(call, function, bar, k).address(call)
-    length, mask = number_of(call, function, "bytes", size), _mask(call, function, ctas)
+    to, source = byte_place(call, function, dst, i, "shared", True), byte_place(call, function, src, j, "global", False)
+    told = mbarrier_place(call, function, bar, k).address(call)
+    length, mask = integer_register(call, function, "bytes", size), _mask(call, function, ctas)
     operands = to.address(call), source.address(call), length, told, mask
     call.b.effect("bulk.multicast", operands, array=to.array.name, element=str(to.array.dtype))
     return NOTHING
@@ -137,9 +139,9 @@ def load_for_all(
 @means(_NAMES["cp_async_bulk_shared_to_cluster"])
 def send(call: Any, dst: Value, i: Value, src: Value, j: Value, size: Value, bar: Value, k: Value) -> Value:
     function = _NAMES["cp_async_bulk_shared_to_cluster"]
-    to, source = bytes_at(call, function, dst, i, "shared", True), bytes_at(call, function, src, j, "shared", False)
-    told = mbarrier_at(call, function, bar, k).address(call)
-    operands = to.address(call), source.address(call), number_of(call, function, "bytes", size), told
+    to, source = byte_place(call, function, dst, i, "shared", True), byte_place(call, function, src, j, "shared", False)
+    told = mbarrier_place(call, function, bar, k).address(call)
+    operands = to.address(call), source.address(call), integer_register(call, function, "bytes", size), told
     call.b.effect("bulk.send", operands, array=to.array.name, element=str(to.array.dtype))
     return NOTHING
 
@@ -149,9 +151,9 @@ def load_tile_for_all(
     call: Any, dst: Value, i: Value, tmap: Value, coordinates: Value, bar: Value, k: Value, ctas: Value
 ) -> Value:
     function = _NAMES["cp_async_bulk_tensor_global_to_shared_multicast"]
-    to = bytes_at(call, function, dst, i, "shared", True)
-    place, at = tile_of(call, function, tmap, coordinates)
-    told, mask = mbarrier_at(call, function, bar, k).address(call), _mask(call, function, ctas)
+    to = byte_place(call, function, dst, i, "shared", True)
+    place, at = lower_tile_operands(call, function, tmap, coordinates)
+    told, mask = mbarrier_place(call, function, bar, k).address(call), _mask(call, function, ctas)
     call.b.effect(
         "tensor.multicast", (to.address(call), place, told, *at, mask), auxiliary=len(at), array=to.array.name,
         element=str(to.array.dtype),
@@ -177,7 +179,7 @@ def _enter_send(name: str, what: str) -> None:
 
     @means(function)
     def send_one(call: Any, dst: Value, i: Value, value: Value, bar: Value, k: Value) -> Value:
-        to = place_of(call, function, dst, i, "shared", _SHARED)
+        to = element_place(call, function, dst, i, "shared", _SHARED)
         auxiliary, kind = 0, "store"
         if what:
             type_ = names.REDUCTIONS[what].types.get(str(to.array.dtype), "")
@@ -186,7 +188,7 @@ def _enter_send(name: str, what: str) -> None:
                 raise call.error(f"`{function.name}` on an array of {to.array.dtype}", f"it works on {known}")
             auxiliary, kind = BULK_REDUCTIONS.index((what, type_)), "reduce"
         given, bits = _value(call, function, to.array, value)
-        told = mbarrier_at(call, function, bar, k).address(call)
+        told = mbarrier_place(call, function, bar, k).address(call)
         call.b.effect(
             f"async.{kind}.{bits}", (to.address(call), told, given), auxiliary=auxiliary, array=to.array.name,
             element=str(to.array.dtype),

@@ -6,7 +6,7 @@ import cmath
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python.library.calls import handles, positional
-from wsemu.frontend.python.library.inlined import inlined
+from wsemu.frontend.python.library.inlined import inline_function
 from wsemu.frontend.python.library.written import complex_functions as written
 from wsemu.frontend.python.scalars import cast, number, part_type, scalar_cast
 from wsemu.frontend.python.values import ComplexValue, Scalar, TupleValue, Value
@@ -31,15 +31,15 @@ def as_complex(call: Any, x: Value, name: str) -> ComplexValue:
 
 def apply(call: Any, function: Callable[..., Any], *values: ComplexValue) -> Value:
     """A function of `written` on complex numbers; complex and real results in the first one's precision."""
-    result = inlined(call, function, *(cast(call.b, z, complex128) for z in values))
-    return narrowed(call, result, values[0].type)
+    result = inline_function(call, function, *(cast(call.b, z, complex128) for z in values))
+    return narrow_result(call, result, values[0].type)
 
 
-def narrowed(call: Any, result: Value, type_: NumberType) -> Value:
+def narrow_result(call: Any, result: Value, type_: NumberType) -> Value:
     """A result in double precision as what belongs to `type_`."""
     match result:
         case TupleValue():
-            return TupleValue(tuple(narrowed(call, item, type_) for item in result.items))
+            return TupleValue(tuple(narrow_result(call, item, type_) for item in result.items))
         case ComplexValue():
             return cast(call.b, result, type_)
         case Scalar() if result.type is not boolean:
@@ -70,4 +70,4 @@ def from_polar(call: Any) -> Value:
     """The complex number of a size and an angle."""
     parts = [number(x, "`cmath.rect`") for x in positional(call, "cmath.rect", 2)]
     type_ = complex64 if all(x.type is float32 for x in parts) else complex128
-    return narrowed(call, inlined(call, written.rect, *(cast(call.b, x, float64) for x in parts)), type_)
+    return narrow_result(call, inline_function(call, written.rect, *(cast(call.b, x, float64) for x in parts)), type_)

@@ -8,7 +8,7 @@ from wsemu.frontend.python.library.calls import (
     ATTRIBUTES,
     FUNCTIONS,
     NOTHING,
-    converted,
+    convert_arguments,
     integer,
     known_integer,
     means,
@@ -128,10 +128,10 @@ def _reduce(function: KernelFunction, operation: str) -> None:
             )
         holds = truth(call.b, integer(call, predicate, f"`{function.name}`", int32))
         operands = (call.b.constant("b32", 0), register(call.b, holds))
-        return scalar_cast(call.b, reduced(call.b, operation, operands, ALIGNED), int32)
+        return scalar_cast(call.b, lower_barrier_reduction(call.b, operation, operands, ALIGNED), int32)
 
 
-def reduced(b: Any, operation: str, operands: tuple[int, ...], auxiliary: int) -> Scalar:
+def lower_barrier_reduction(b: Any, operation: str, operands: tuple[int, ...], auxiliary: int) -> Scalar:
     """A `bar.red`: a count as int32, or a bool."""
     if operation == "bar.red.popc":
         (count,) = b.effect(operation, operands, results=("b32",), auxiliary=auxiliary)
@@ -225,7 +225,7 @@ _MATCH = tuple(Signature(int32, (int32, t)) for t in (int32, int64, float32, flo
 
 @means(cuda.match_any_sync)
 def match_any(call: Any, mask: Value, value: Value) -> Value:
-    _, (members, x) = converted(call, "cuda.match_any_sync", _MATCH, mask, value)
+    _, (members, x) = convert_arguments(call, "cuda.match_any_sync", _MATCH, mask, value)
     operands = (register(call.b, x), register(call.b, members))
     (same_value,) = call.b.effect(f"match.any.b{x.type.bits}", operands, results=("b32",))
     return result(int32, same_value)
@@ -233,7 +233,7 @@ def match_any(call: Any, mask: Value, value: Value) -> Value:
 
 @means(cuda.match_all_sync)
 def match_all(call: Any, mask: Value, value: Value) -> Value:
-    _, (members, x) = converted(call, "cuda.match_all_sync", _MATCH, mask, value)
+    _, (members, x) = convert_arguments(call, "cuda.match_all_sync", _MATCH, mask, value)
     operands = (register(call.b, x), register(call.b, members))
     lanes, holds = call.b.effect(f"match.all.b{x.type.bits}", operands, results=("b32", "p"))
     return TupleValue((result(int32, lanes), result(boolean, holds)))
@@ -272,19 +272,19 @@ def reinterpret_unsigned(b: Any, x: Scalar) -> Scalar:
 
 @means(cuda.popc)
 def popc(call: Any, x: Value) -> Value:
-    signature, (operand,) = converted(call, "cuda.popc", same(_ALL_INTEGERS, 1), x)
+    signature, (operand,) = convert_arguments(call, "cuda.popc", same(_ALL_INTEGERS, 1), x)
     return count_bits(call.b, "popc", operand, signature.result)
 
 
 @means(cuda.clz)
 def clz(call: Any, x: Value) -> Value:
-    signature, (operand,) = converted(call, "cuda.clz", same(_ALL_INTEGERS, 1), x)
+    signature, (operand,) = convert_arguments(call, "cuda.clz", same(_ALL_INTEGERS, 1), x)
     return count_bits(call.b, "clz", operand, signature.result)
 
 
 @means(cuda.ffs)
 def ffs(call: Any, x: Value) -> Value:
-    _, (operand,) = converted(call, "cuda.ffs", same(_ALL_INTEGERS, 1, uint32), x)
+    _, (operand,) = convert_arguments(call, "cuda.ffs", same(_ALL_INTEGERS, 1, uint32), x)
     if operand.type.bits < 32:
         raise call.error(f"`cuda.ffs` of a {operand.type} is not part of Numba-CUDA", "write `np.int32(...)` around it")
     return compute(call.b, f"ffs.b{operand.type.bits}", uint32, operand)
@@ -292,7 +292,7 @@ def ffs(call: Any, x: Value) -> Value:
 
 @means(cuda.brev)
 def brev(call: Any, x: Value) -> Value:
-    signature, (operand,) = converted(call, "cuda.brev", same((uint32, uint64), 1), x)
+    signature, (operand,) = convert_arguments(call, "cuda.brev", same((uint32, uint64), 1), x)
     return compute(call.b, f"brev.b{operand.type.bits}", signature.result, operand)
 
 
@@ -310,13 +310,13 @@ def selp(call: Any, test: Value, a: Value, b: Value) -> Value:
 
 @means(cuda.fma)
 def fma(call: Any, a: Value, b: Value, c: Value) -> Value:
-    signature, operands = converted(call, "cuda.fma", same((float32, float64), 3), a, b, c)
+    signature, operands = convert_arguments(call, "cuda.fma", same((float32, float64), 3), a, b, c)
     return compute(call.b, f"fma.{signature.result.register}", signature.result, *operands)
 
 
 @means(cuda.cbrt)
 def cbrt(call: Any, a: Value) -> Value:
-    signature, operands = converted(call, "cuda.cbrt", same((float32, float64), 1), a)
+    signature, operands = convert_arguments(call, "cuda.cbrt", same((float32, float64), 1), a)
     return compute(call.b, f"cbrt.{signature.result.register}", signature.result, *operands)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python.library import math as library_math
 from wsemu.frontend.python.library.builtins import magnitude
-from wsemu.frontend.python.library.calls import FUNCTIONS, converted, means, result, scalar
-from wsemu.frontend.python.library.inlined import inlined
+from wsemu.frontend.python.library.calls import FUNCTIONS, convert_arguments, means, result, scalar
+from wsemu.frontend.python.library.inlined import inline_function
 from wsemu.frontend.python.library.written import libdevice as written
 from wsemu.frontend.python.scalars import (
     cast,
@@ -50,7 +50,7 @@ def _round(b: Any, x: Scalar) -> Scalar:
     return choose(b, compute(b, f"setp.ge.{f}", boolean, rest, constant(x.type, 0.5)), away, whole)
 
 
-def _in_double(operation: str, *factors: float) -> Any:
+def _compute_in_double(operation: str, *factors: float) -> Any:
     """An operation on a product in float64, rounded to the type of x."""
 
     def apply(b: Any, x: Scalar) -> Scalar:
@@ -66,7 +66,7 @@ def _turns(part: int) -> Any:
     """sin (part 0) or cos of pi * x, whole turns taken off: exact where it is 0 or 1."""
 
     def apply(call: Any, x: Scalar) -> Scalar:
-        both_parts = inlined(call, written.sincospi, scalar_cast(call.b, x, float64))
+        both_parts = inline_function(call, written.sincospi, scalar_cast(call.b, x, float64))
         assert isinstance(both_parts, TupleValue)
         return scalar_cast(call.b, scalar(call, both_parts.items[part], "`sinpi`"), x.type)
 
@@ -131,7 +131,7 @@ _SPECIAL: dict[str, Any] = {
 }
 
 
-def _directed(b: Any, name: str, rounding: str, *x: Scalar) -> Scalar:
+def _round_directed(b: Any, name: str, rounding: str, *x: Scalar) -> Scalar:
     """A sum, product, quotient, root or fma that is rounded toward zero (rz), down (rm) or up (rp)."""
     type_ = x[0].type
     one, minus = constant(type_, 1.0), constant(type_, -1.0)
@@ -149,32 +149,32 @@ def _directed(b: Any, name: str, rounding: str, *x: Scalar) -> Scalar:
 _TURNS = {"sinpi": _turns(0), "cospi": _turns(1)}
 
 
-def _of_math(call: Any, name: str, operands: list[Scalar]) -> Value:
+def _lower_math_call(call: Any, name: str, operands: list[Scalar]) -> Value:
     made: Value = FUNCTIONS[getattr(math, name)](replace(call, args=list(operands), kwargs={}))
     return made
 
 
-def _written(call: Any, operation: str, operands: list[Scalar]) -> Value:
+def _lower_written(call: Any, operation: str, operands: list[Scalar]) -> Value:
     """A function of `written`: of floats in float64, of integers as the type behind the colon says."""
     name, _, integer = operation.partition(":")
     given = [scalar_cast(call.b, x, float64) if x.type is float32 and name in written.WIDE else x for x in operands]
     if integer:
         given = [reinterpret(x, NUMBERS[integer]) for x in given]
-    return inlined(call, getattr(written, name), *given)
+    return inline_function(call, getattr(written, name), *given)
 
 
 def _apply(call: Any, function: Function, operands: list[Scalar], type_: NumberType) -> Value:
     kind, name = function.operation[0], function.operation[1:]
     if kind == "@":
-        return _written(call, name, operands)
+        return _lower_written(call, name, operands)
     if kind == "=":
         if name == "bits":
             return reinterpret(operands[0], type_)
         if name.startswith("math."):
-            return _of_math(call, name.removeprefix("math."), operands)
+            return _lower_math_call(call, name.removeprefix("math."), operands)
         if "." in name:
             operation, _, rounding = name.partition(".")
-            return _directed(call.b, operation, rounding, *operands)
+            return _round_directed(call.b, operation, rounding, *operands)
         value: Scalar = _TURNS[name](call, *operands) if name in _TURNS else _SPECIAL[name](call.b, *operands)
         return value
     integral = _INTEGRAL.match(function.operation)
@@ -204,7 +204,7 @@ def _enter(marker: KernelFunction, function: Function) -> None:
 
     @means(marker)
     def device(call: Any, *values: Value) -> Value:
-        _, operands = converted(call, marker.name, cases, *values)
+        _, operands = convert_arguments(call, marker.name, cases, *values)
         made = _apply(call, function, operands, types[0])
         if isinstance(made, TupleValue):
             return TupleValue(tuple(cast(call.b, x, t) for x, t in zip(made.items, types, strict=True)))

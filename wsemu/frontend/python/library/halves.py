@@ -13,7 +13,7 @@ from wsemu.frontend.python import eights
 from wsemu.frontend.python.arithmetic import binary, compare, unary
 from wsemu.frontend.python.library import math as library_math
 from wsemu.frontend.python.library.builtins import magnitude
-from wsemu.frontend.python.library.calls import converted, means
+from wsemu.frontend.python.library.calls import convert_arguments, means
 from wsemu.frontend.python.library.device import exp10
 from wsemu.frontend.python.scalars import (
     both,
@@ -25,7 +25,7 @@ from wsemu.frontend.python.scalars import (
     reinterpret,
     scalar_cast,
     to_bfloat16,
-    widened,
+    widen_half,
 )
 from wsemu.frontend.python.values import Scalar, Value
 from wsemu.language import cuda_names as cuda
@@ -56,11 +56,11 @@ def _enter(marker: KernelFunction, types: tuple[NumberType, ...], meaning: Meani
 
     @means(marker)
     def function(call: Any, *values: Value) -> Value:
-        _, operands = converted(call, marker.name, cases, *values)
+        _, operands = convert_arguments(call, marker.name, cases, *values)
         return meaning(call.b, *operands)
 
 
-def _of_halves(name: str, count: int, meaning: Meaning, of: tuple[NumberType, ...] = HALVES) -> None:
+def _enter_half_function(name: str, count: int, meaning: Meaning, of: tuple[NumberType, ...] = HALVES) -> None:
     """Enter a function of `cuda.fp16` and of `cuda.bf16`."""
     for type_ in of:
         _enter(getattr(cuda.fp16 if type_ is float16 else cuda.bf16, name), (type_,) * count, meaning)
@@ -68,10 +68,10 @@ def _of_halves(name: str, count: int, meaning: Meaning, of: tuple[NumberType, ..
 
 def _narrow(operation: Meaning) -> Meaning:
     """Compute in float32 and round to the type of the operands."""
-    return lambda b, *operands: scalar_cast(b, operation(b, *(widened(b, x) for x in operands)), operands[0].type)
+    return lambda b, *operands: scalar_cast(b, operation(b, *(widen_half(b, x) for x in operands)), operands[0].type)
 
 
-def _fused(b: Any, *operands: Scalar) -> Scalar:
+def _fused_multiply_add(b: Any, *operands: Scalar) -> Scalar:
     """a * b + c, rounded once.
 
     The product is exact in float64; a sum that is not is rounded to odd, so that the rounding after it knows on which
@@ -100,7 +100,7 @@ def _to_odd(b: Any, total: Scalar, error: Scalar) -> Scalar:
     return choose(b, both(b, inexact, even), reinterpret(moved, float64), total)
 
 
-def _no_number(b: Any, x: Scalar) -> Scalar:
+def _nan_test(b: Any, x: Scalar) -> Scalar:
     return compare(b, "!=", x, x)
 
 
@@ -108,7 +108,7 @@ def _larger(relation: str) -> Meaning:
     """The number, if the other is nan; the one that compares so, else."""
 
     def pick(b: Any, x: Scalar, y: Scalar) -> Scalar:
-        takes_x = either(b, compare(b, relation, x, y), _no_number(b, y))
+        takes_x = either(b, compare(b, relation, x, y), _nan_test(b, y))
         return choose(b, takes_x, x, y)
 
     return pick
@@ -118,14 +118,14 @@ def _larger_or_nan(relation: str) -> Meaning:
     """Not a number, if one is not; the one that compares so, else."""
 
     def pick(b: Any, x: Scalar, y: Scalar) -> Scalar:
-        unordered = either(b, _no_number(b, x), _no_number(b, y))
+        unordered = either(b, _nan_test(b, x), _nan_test(b, y))
         chosen = choose(b, compare(b, relation, x, y), x, y)
         return choose(b, unordered, constant(x.type, math.nan), chosen)
 
     return pick
 
 
-def _saturated(operation: Meaning) -> Meaning:
+def _saturate_operation(operation: Meaning) -> Meaning:
     """Within 0 and 1, and 0 for what is no number."""
 
     def compute_it(b: Any, *operands: Scalar) -> Scalar:
@@ -158,50 +158,52 @@ def _ordered_difference(b: Any, x: Scalar, y: Scalar) -> Scalar:
     return either(b, compare(b, "<", x, y), compare(b, ">", x, y))
 
 
-def _negated(operation: Meaning) -> Meaning:
+def _negate_operation(operation: Meaning) -> Meaning:
     return lambda b, x, y: negate(b, operation(b, x, y))
 
 
 def _infinity(b: Any, x: Scalar) -> Scalar:
     """1 and -1 for the infinities, 0 for all others."""
-    wide, infinite = widened(b, x), constant(float32, math.inf)
+    wide, infinite = widen_half(b, x), constant(float32, math.inf)
     sign = choose(b, compare(b, "<", wide, constant(float32, 0.0)), constant(int32, -1), constant(int32, 1))
     return choose(b, compare(b, "==", magnitude(b, wide), infinite), sign, constant(int32, 0))
 
 
 for _name, _op in {"hadd": "+", "hsub": "-", "hmul": "*", "hdiv": "/"}.items():
-    _of_halves(_name, 2, _operator(_op))
+    _enter_half_function(_name, 2, _operator(_op))
 for _name in ("hadd", "hsub", "hmul"):
-    _of_halves(f"{_name}_rn", 2, _operator({"hadd": "+", "hsub": "-", "hmul": "*"}[_name]), (bfloat16,))
-    _of_halves(f"{_name}_sat", 2, _saturated(_operator({"hadd": "+", "hsub": "-", "hmul": "*"}[_name])), (bfloat16,))
+    _enter_half_function(f"{_name}_rn", 2, _operator({"hadd": "+", "hsub": "-", "hmul": "*"}[_name]), (bfloat16,))
+    _enter_half_function(
+        f"{_name}_sat", 2, _saturate_operation(_operator({"hadd": "+", "hsub": "-", "hmul": "*"}[_name])), (bfloat16,)
+    )
 for _name, _op in {"heq": "==", "hlt": "<", "hle": "<=", "hgt": ">", "hge": ">="}.items():
-    _of_halves(_name, 2, _relation(_op))
+    _enter_half_function(_name, 2, _relation(_op))
 for _name, _op in {"hltu": ">=", "hleu": ">", "hgtu": "<=", "hgeu": "<"}.items():  # true for what is no number
-    _of_halves(_name, 2, _negated(_relation(_op)), (bfloat16,))
-_of_halves("hne", 2, _relation("!="), (float16,))
-_of_halves("hne", 2, _ordered_difference, (bfloat16,))
-_of_halves("hneu", 2, _relation("!="), (bfloat16,))
-_of_halves("hequ", 2, _negated(_ordered_difference), (bfloat16,))
+    _enter_half_function(_name, 2, _negate_operation(_relation(_op)), (bfloat16,))
+_enter_half_function("hne", 2, _relation("!="), (float16,))
+_enter_half_function("hne", 2, _ordered_difference, (bfloat16,))
+_enter_half_function("hneu", 2, _relation("!="), (bfloat16,))
+_enter_half_function("hequ", 2, _negate_operation(_ordered_difference), (bfloat16,))
 for _name, _op in {
     "hsin": "sin", "hcos": "cos", "hlog": "log", "hlog2": "log2", "hlog10": "log10", "hexp": "exp", "hexp2": "exp2",
     "hsqrt": "sqrt", "hrsqrt": "rsqrt", "hrcp": "rcp", "hfloor": "cvt.rmi", "hceil": "cvt.rpi", "htrunc": "cvt.rzi",
     "hrint": "cvt.rni",
 }.items():  # fmt: skip
-    _of_halves(_name, 1, lambda b, x, op=_op: library_math.apply(b, op, x))
-_of_halves("htanh", 1, lambda b, x: library_math.apply(b, "tanh", x), (bfloat16,))
-_of_halves("htanh_approx", 1, lambda b, x: library_math.apply(b, "tanh", x), (bfloat16,))
-_of_halves("hexp10", 1, _narrow(exp10))
-_of_halves("hneg", 1, lambda b, x: unary(b, "-", x))  # type: ignore[arg-type,return-value]
-_of_halves("habs", 1, magnitude)
-_of_halves("hmax", 2, _larger(">="))
-_of_halves("hmin", 2, _larger("<="))
-_of_halves("hmax_nan", 2, _larger_or_nan(">="), (bfloat16,))
-_of_halves("hmin_nan", 2, _larger_or_nan("<="), (bfloat16,))
-_of_halves("hfma", 3, _fused)
-_of_halves("hfma_sat", 3, _saturated(_fused), (bfloat16,))
-_of_halves("hfma_relu", 3, _positive(_fused), (bfloat16,))
-_of_halves("hisnan", 1, _no_number, (bfloat16,))
-_of_halves("hisinf", 1, _infinity, (bfloat16,))
+    _enter_half_function(_name, 1, lambda b, x, op=_op: library_math.apply(b, op, x))
+_enter_half_function("htanh", 1, lambda b, x: library_math.apply(b, "tanh", x), (bfloat16,))
+_enter_half_function("htanh_approx", 1, lambda b, x: library_math.apply(b, "tanh", x), (bfloat16,))
+_enter_half_function("hexp10", 1, _narrow(exp10))
+_enter_half_function("hneg", 1, lambda b, x: unary(b, "-", x))  # type: ignore[arg-type,return-value]
+_enter_half_function("habs", 1, magnitude)
+_enter_half_function("hmax", 2, _larger(">="))
+_enter_half_function("hmin", 2, _larger("<="))
+_enter_half_function("hmax_nan", 2, _larger_or_nan(">="), (bfloat16,))
+_enter_half_function("hmin_nan", 2, _larger_or_nan("<="), (bfloat16,))
+_enter_half_function("hfma", 3, _fused_multiply_add)
+_enter_half_function("hfma_sat", 3, _saturate_operation(_fused_multiply_add), (bfloat16,))
+_enter_half_function("hfma_relu", 3, _positive(_fused_multiply_add), (bfloat16,))
+_enter_half_function("hisnan", 1, _nan_test, (bfloat16,))
+_enter_half_function("hisinf", 1, _infinity, (bfloat16,))
 
 
 # -- conversions of bfloat16, by Numba-CUDA's names --------------------------------------------------------------------
@@ -217,31 +219,31 @@ def _enter_conversions() -> None:
                 continue
             _enter(getattr(cuda.bf16, f"bfloat16_to_{name}_{mode}"), (bfloat16,), _to_integer(type_, whole))
             if type_.bits > 8:
-                _enter(getattr(cuda.bf16, f"{name}_to_bfloat16_{mode}"), (type_,), _rounded(mode))
+                _enter(getattr(cuda.bf16, f"{name}_to_bfloat16_{mode}"), (type_,), _bfloat16_rounding(mode))
         if type_.bits == 16:
             _enter(getattr(cuda.bf16, f"bfloat16_as_{name}"), (bfloat16,), lambda b, x, to=type_: reinterpret(x, to))
             _enter(getattr(cuda.bf16, f"{name}_as_bfloat16"), (type_,), lambda b, x: reinterpret(x, bfloat16))
     for mode in _TO_WHOLE:
-        _enter(getattr(cuda.bf16, f"float32_to_bfloat16_{mode}"), (float32,), _rounded(mode))
-    _enter(cuda.bf16.float32_to_bfloat16, (float32,), _rounded("rn"))
-    _enter(cuda.bf16.float64_to_bfloat16, (float64,), _rounded("rn"))
-    _enter(cuda.bf16.bfloat16_to_float32, (bfloat16,), widened)
+        _enter(getattr(cuda.bf16, f"float32_to_bfloat16_{mode}"), (float32,), _bfloat16_rounding(mode))
+    _enter(cuda.bf16.float32_to_bfloat16, (float32,), _bfloat16_rounding("rn"))
+    _enter(cuda.bf16.float64_to_bfloat16, (float64,), _bfloat16_rounding("rn"))
+    _enter(cuda.bf16.bfloat16_to_float32, (bfloat16,), widen_half)
 
 
 def _to_integer(to: NumberType, whole: str) -> Meaning:
     def convert(b: Any, x: Scalar) -> Scalar:
         if to.bits == 8:
             return scalar_cast(b, x, to)
-        return scalar_cast(b, compute(b, f"cvt.{whole}.f32.f32", float32, widened(b, x)), to)
+        return scalar_cast(b, compute(b, f"cvt.{whole}.f32.f32", float32, widen_half(b, x)), to)
 
     return convert
 
 
-def _rounded(mode: str) -> Meaning:
+def _bfloat16_rounding(mode: str) -> Meaning:
     return lambda b, x: to_bfloat16(b, x, mode)
 
 
 _enter_conversions()
 
-_enter(cuda.cuda_fp8.cvt_float_to_fp8, (float32, int64, int64), eights.stored)
-_enter(cuda.cuda_fp8.cvt_double_to_fp8, (float64, int64, int64), eights.stored)
+_enter(cuda.cuda_fp8.cvt_float_to_fp8, (float32, int64, int64), eights.store_float8)
+_enter(cuda.cuda_fp8.cvt_double_to_fp8, (float64, int64, int64), eights.store_float8)

@@ -9,21 +9,21 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python.frames import Frame
-from wsemu.frontend.python.source import Source, source_of
+from wsemu.frontend.python.source import Source, find_source
 from wsemu.frontend.python.syntax import assigned_names
 
 if TYPE_CHECKING:
     from wsemu.frontend.python.values import Value
 
 
-def inlined(call: Any, function: Any, *args: Value) -> Value:
+def inline_function(call: Any, function: Any, *args: Value) -> Value:
     """The value of a function of `written` for these arguments."""
-    body = source_of(function).node
+    body = find_source(function).node
     names = function.__code__.co_varnames
-    return walked(call, body, frozenset(names), function.__globals__, dict(zip(names, args, strict=False)))
+    return walk_body(call, body, frozenset(names), function.__globals__, dict(zip(names, args, strict=False)))
 
 
-def walked(call: Any, body: Any, assigned: frozenset[str], space: dict[str, Any], env: dict[str, Value]) -> Value:
+def walk_body(call: Any, body: Any, assigned: frozenset[str], space: dict[str, Any], env: dict[str, Value]) -> Value:
     """The value of a function whose names are those of `space`, with these variables to begin with."""
     walker = call.walker
     node = walker.node

@@ -1,6 +1,6 @@
 """What a kernel may call and name: Python's builtins, `math`, NumPy, `wsemu.cuda`, `wsemu.ptx`.
 
-`find` gives the handler of a callable, `value_of` the value of a marker, `attribute` and `method` the members of a
+`find` gives the handler of a callable, `marker_value` the value of a marker, `attribute` and `method` the members of a
 number.  The handlers are in this folder, by topic.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from wsemu.frontend.python.builder import Builder
 
-__all__ = ["ATTRIBUTES", "FUNCTIONS", "Call", "Handler", "attribute", "canonical", "find", "method", "value_of"]
+__all__ = ["ATTRIBUTES", "FUNCTIONS", "Call", "Handler", "attribute", "canonical", "find", "marker_value", "method"]
 
 TOPICS: tuple[ModuleType, ...] = (library_builtins, library_math, library_numpy, library_cuda, library_memory)
 """the modules that fill FUNCTIONS and ATTRIBUTES with what most kernels call"""
@@ -102,7 +102,7 @@ def find(obj: Any) -> Handler | None:
     return None if type_ is None else library_builtins.casting(type_.name, type_)
 
 
-def value_of(b: Builder, obj: Any) -> Value | None:
+def marker_value(b: Builder, obj: Any) -> Value | None:
     """The value of a marker such as `cuda.threadIdx.x` or `cuda.laneid`; None for any other object."""
     key = canonical(obj)
     try:

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from wsemu.frontend.python.library.builtins import magnitude
-from wsemu.frontend.python.library.calls import converted, handles, positional
+from wsemu.frontend.python.library.calls import convert_arguments, handles, positional
 from wsemu.frontend.python.scalars import (
     both,
     choose,
@@ -20,7 +20,7 @@ from wsemu.frontend.python.scalars import (
     negate,
     reinterpret,
     scalar_cast,
-    widened,
+    widen_half,
 )
 from wsemu.frontend.python.values import Scalar, TupleValue, Value
 from wsemu.language.numbers import HALVES, NUMBERS, boolean, float32, float64, int32, int64, uint64
@@ -54,7 +54,7 @@ _HALF = frozenset(
 def apply(b: Any, operation: str, x: Scalar) -> Scalar:
     """A function of one float, in its type; floats of 16 bits by way of float32."""
     if x.type in HALVES:
-        return scalar_cast(b, apply(b, operation, widened(b, x)), x.type)
+        return scalar_cast(b, apply(b, operation, widen_half(b, x)), x.type)
     f = x.type.register
     return compute(b, f"{operation}.{f}.{f}" if operation.startswith("cvt") else f"{operation}.{f}", x.type, x)
 
@@ -65,7 +65,7 @@ def _enter(function: Any, operation: str) -> None:
     @handles(function)
     def unary(call: Any) -> Value:
         name = f"math.{function.__name__}"
-        signature, (x,) = converted(call, name, cases, *positional(call, name, 1))
+        signature, (x,) = convert_arguments(call, name, cases, *positional(call, name, 1))
         return apply(call.b, operation, scalar_cast(call.b, x, signature.result))
 
 
@@ -77,7 +77,7 @@ def _enter_scaling(function: Any, factor: float) -> None:
     @handles(function)
     def scaling(call: Any) -> Value:
         name = f"math.{function.__name__}"
-        signature, (x,) = converted(call, name, _UNARY, *positional(call, name, 1))
+        signature, (x,) = convert_arguments(call, name, _UNARY, *positional(call, name, 1))
         return scale(call.b, scalar_cast(call.b, x, signature.result), factor)
 
 
@@ -108,9 +108,9 @@ def _is_finite(b: Any, x: Scalar) -> Scalar:
 
 def _enter_test(function: Any, test: Any, of_integers: bool) -> None:
     @handles(function)
-    def tested(call: Any) -> Value:
+    def lower_test(call: Any) -> Value:
         name = f"math.{function.__name__}"
-        _, (x,) = converted(call, name, _TESTS, *positional(call, name, 1))
+        _, (x,) = convert_arguments(call, name, _TESTS, *positional(call, name, 1))
         result: Scalar = test(call.b, x) if x.type.kind == "f" else constant(boolean, of_integers)
         return result
 
@@ -134,7 +134,7 @@ def _enter_binary(function: Any, operation: str, cases: tuple[Signature, ...]) -
     @handles(function)
     def binary(call: Any) -> Value:
         name = f"math.{function.__name__}"
-        signature, operands = converted(call, name, cases, *positional(call, name, 2))
+        signature, operands = convert_arguments(call, name, cases, *positional(call, name, 2))
         type_ = signature.result
         return compute(
             call.b, f"{operation}.{type_.register}", type_, *(scalar_cast(call.b, x, type_) for x in operands)
@@ -150,7 +150,7 @@ _POWERS = (*same(REAL, 2), *(Signature(f, (f, int32)) for f in REAL))
 @handles(math.pow)
 def power(call: Any) -> Value:
     """x to the power y; an int32 exponent keeps float32."""
-    signature, (x, y) = converted(call, "math.pow", _POWERS, *positional(call, "math.pow", 2))
+    signature, (x, y) = convert_arguments(call, "math.pow", _POWERS, *positional(call, "math.pow", 2))
     if y.type.kind == "f":
         return compute(call.b, f"pow.{signature.result.register}", signature.result, x, y)
     wide = compute(call.b, "pow.f64", float64, scalar_cast(call.b, x, float64), scalar_cast(call.b, y, float64))
@@ -161,7 +161,7 @@ def power(call: Any) -> Value:
 def fraction_and_whole(call: Any) -> Value:
     """(fraction, whole part), both with the sign of x."""
     cases = tuple(Signature(t, (t,)) for t in (float64, float32))
-    signature, (x,) = converted(call, "math.modf", cases, *positional(call, "math.modf", 1))
+    signature, (x,) = convert_arguments(call, "math.modf", cases, *positional(call, "math.modf", 1))
     type_, f = signature.result, signature.result.register
     whole = compute(call.b, f"cvt.rzi.{f}.{f}", type_, x)
     exact = compute(call.b, f"setp.eq.{f}", boolean, whole, x)
@@ -196,7 +196,7 @@ class _Bits:
 def mantissa_and_exponent(call: Any) -> Value:
     """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; e is int32."""
     cases = same(REAL, 1)
-    _, (x,) = converted(call, "math.frexp", cases, *positional(call, "math.frexp", 1))
+    _, (x,) = convert_arguments(call, "math.frexp", cases, *positional(call, "math.frexp", 1))
     b, bits = call.b, _Bits(call.b, x)
     f, shift = x.type.register, bits.mantissa + (1 if x.type is float32 else 2)
     small = compute(b, f"setp.lt.{f}", boolean, bits.float("abs", x), constant(x.type, 2.0 ** (1 - bits.bias)))
@@ -218,7 +218,7 @@ def mantissa_and_exponent(call: Any) -> Value:
 def scaled_by_power(call: Any) -> Value:
     """x * 2**n by at most four products with powers of two, as the device library does it."""
     cases = tuple(Signature(f, (f, int32)) for f in REAL)
-    _, (x, n) = converted(call, "math.ldexp", cases, *positional(call, "math.ldexp", 2))
+    _, (x, n) = convert_arguments(call, "math.ldexp", cases, *positional(call, "math.ldexp", 2))
     b, bits = call.b, _Bits(call.b, x)
     limit, near = (278, 101) if x.type is float32 else (2099, 217)
     n = scalar_cast(b, n, bits.integer)
@@ -238,7 +238,7 @@ def scaled_by_power(call: Any) -> Value:
 @handles(math.remainder)
 def ieee_remainder(call: Any) -> Value:
     """x - n * y for the integer n nearest to x / y, halves to even; exact."""
-    _, (x, y) = converted(call, "math.remainder", same(REAL, 2), *positional(call, "math.remainder", 2))
+    _, (x, y) = convert_arguments(call, "math.remainder", same(REAL, 2), *positional(call, "math.remainder", 2))
     b, f, type_ = call.b, x.type.register, x.type
 
     def op(name: str, *operands: Scalar) -> Scalar:
@@ -271,7 +271,7 @@ def ieee_remainder(call: Any) -> Value:
 @handles(math.nextafter)
 def neighbour(call: Any) -> Value:
     """The next float after x in the direction of y."""
-    _, (x, y) = converted(call, "math.nextafter", same(REAL, 2), *positional(call, "math.nextafter", 2))
+    _, (x, y) = convert_arguments(call, "math.nextafter", same(REAL, 2), *positional(call, "math.nextafter", 2))
     b, bits, f = call.b, _Bits(call.b, x), x.type.register
 
     def test(relation: str, p: Scalar, q: Scalar) -> Scalar:

@@ -79,7 +79,7 @@ def _row(call: Any, function: KernelFunction, ary: Value, index: Value) -> Any:
     return target, *arrays.element_address(call.b, target, indices)
 
 
-def _guarded(call: Any, n: int) -> int:
+def _row_address_guard(call: Any, n: int) -> int:
     """The predicate of the lanes that give the address of a row; 0: all."""
     if n == 4:
         return 0
@@ -98,7 +98,7 @@ def _enter_load(name: str, n: int, trans: bool) -> None:
     @means(function)
     def load(call: Any, ary: Value, index: Value) -> Value:
         target, address, offset = _row(call, function, ary, index)
-        guard = _guarded(call, n)
+        guard = _row_address_guard(call, n)
         rows = call.b.effect(
             "ld.v4.b32", (address,), results=("b32",) * 4, immediate=offset, array=target.name, element="uint16"
         )
@@ -118,7 +118,7 @@ def _enter_store(name: str, n: int, trans: bool) -> None:
         target, address, offset = _row(call, function, ary, index)
         registers = _fragment(call, function, values, n, uint32, "values")
         rows = call.b.effect(operation, (*registers, _members(call)), results=("b32",) * move_counts(operation)[0])
-        guard = _guarded(call, n)
+        guard = _row_address_guard(call, n)
         call.b.effect("st.v4.b32", (address, *rows), immediate=offset, array=target.name, element="uint16")
         _under_guard(call, guard)
         return NOTHING

@@ -50,7 +50,7 @@ def constant_array(call: Any, ndarray: Value) -> Value:
 # -- atomics ---------------------------------------------------------------------------------------------------------
 
 
-def indices_of(call: Any, index: Value, what: str) -> list[Value]:
+def lower_indices(call: Any, index: Value, what: str) -> list[Value]:
     """The indices of one element: an integer or a tuple of numbers, as int64, to which Numba converts floats, too."""
     if isinstance(index, TupleValue):
         return [scalar_cast(call.b, scalar(call, item, f"the index of {what}"), int64) for item in index.items]
@@ -100,7 +100,7 @@ def _enter_atomic(function: KernelFunction, what: str, allowed: tuple[NumberType
             operation = operation.removeprefix("nan")
         by_sign = operation in ("min", "max", "inc", "dec") or type_.kind == "f"
         suffix = type_.suffix if by_sign else f"b{type_.bits}"
-        index = indices_of(call, idx, f"`{function.name}`")
+        index = lower_indices(call, idx, f"`{function.name}`")
         return _atomic(call, f"atom.{operation}.{suffix}", target, index, value)
 
 
@@ -114,7 +114,7 @@ for _name in ("inc", "dec"):
 
 @means(cuda.atomic.cas)
 def compare_and_swap_at(call: Any, ary: Value, idx: Value, old: Value, val: Value) -> Value:
-    return _swap(call, cuda.atomic.cas, ary, indices_of(call, idx, "`cuda.atomic.cas`"), old, val)
+    return _swap(call, cuda.atomic.cas, ary, lower_indices(call, idx, "`cuda.atomic.cas`"), old, val)
 
 
 @means(cuda.atomic.compare_and_swap)
@@ -178,12 +178,12 @@ def _one(call: Any, function: KernelFunction, source: ArrayValue, index: Value) 
     return [integer(call, item, f"the index of `{function.name}`") for item in items]
 
 
-def qualified(name: str) -> int:
+def cache_qualifier(name: str) -> int:
     """What a cache operator, at the end of a name, says of a load."""
     return FRESH if name.endswith(("cg", "cv")) else NON_COHERENT if name.endswith("_nc") else 0
 
 
 for _name in ("ldca", "ldcg", "ldcs", "ldlu", "ldcv"):
-    enter_load(getattr(cuda, _name), qualified(_name))
+    enter_load(getattr(cuda, _name), cache_qualifier(_name))
 for _name in ("stcg", "stcs", "stwb", "stwt"):
     enter_store(getattr(cuda, _name))

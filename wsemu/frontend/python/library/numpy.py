@@ -67,7 +67,7 @@ def loop(call: Any, name: str, types: tuple[NumberType, ...], operands: list[Sca
             for x in operands
         ):
             return type_
-    raise (call.unsupported if halves else call.error)(
+    raise (call.unsupported_error if halves else call.error)(
         f"`{name}` is not defined for {', '.join(x.type.name for x in operands)}", "convert the operands"
     )
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from wsemu.frontend.python import arrays
 from wsemu.frontend.python.arithmetic import binary
 from wsemu.frontend.python.library.calls import NOTHING, array, integer, known_integer, means, result, scalar
-from wsemu.frontend.python.library.cuda import reduced
-from wsemu.frontend.python.library.memory import check_global, enter_load, enter_store, qualified
+from wsemu.frontend.python.library.cuda import lower_barrier_reduction
+from wsemu.frontend.python.library.memory import cache_qualifier, check_global, enter_load, enter_store
 from wsemu.frontend.python.scalars import describe, register, scalar_cast, truth
 from wsemu.frontend.python.values import ArrayValue, Scalar, TupleValue, Value
 from wsemu.language import async_names, matrix_names
@@ -54,7 +54,7 @@ def _enter_reduction(function: KernelFunction, operation: str, auxiliary: int) -
     def reduction(call: Any, barrier: Value, count: Value | None, predicate: Value) -> Value:
         holds = truth(call.b, scalar(call, predicate, f"the predicate of `{function.name}`"))
         operands = (*_barrier(call, function, barrier, count), register(call.b, holds))
-        return reduced(call.b, operation, operands, auxiliary)
+        return lower_barrier_reduction(call.b, operation, operands, auxiliary)
 
 
 _enter_barrier("bar", ALIGNED)
@@ -170,7 +170,7 @@ def load_bytes(call: Any, ary: Value, offset: Value, width: Value, qualifier: Va
         raise call.error(f"`{_LOAD_BYTES.name}` of {size} bytes", f"one access moves {_WIDTHS} bytes")
     source, address, immediate = _place(call, _LOAD_BYTES, ary, offset, size, qualifier, ptx.LOAD_QUALIFIERS)
     length = size // 4
-    auxiliary = qualified(f"_{getattr(qualifier, 'object', '')}")
+    auxiliary = cache_qualifier(f"_{getattr(qualifier, 'object', '')}")
     if auxiliary & NON_COHERENT:
         check_global(call, source, _LOAD_BYTES)
     registers = call.b.effect(
@@ -207,7 +207,7 @@ for _name, _function in ptx.FUNCTIONS.items():
         continue
     _length = next((n for v, n in ptx.VECTOR_LENGTHS.items() if v and f"_{v}" in _name), 1)
     if _name.startswith("ld"):
-        _auxiliary = qualified(_name)
+        _auxiliary = cache_qualifier(_name)
         if _length > 1:
             _enter_load(_function, _length, _auxiliary)
         else:

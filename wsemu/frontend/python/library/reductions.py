@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.frontend.python.library.calls import array, handles
-from wsemu.frontend.python.library.inlined import over_elements, walked
+from wsemu.frontend.python.library.inlined import over_elements, walk_body
 from wsemu.frontend.python.library.written import reductions as written
 from wsemu.frontend.python.scalars import cast
 from wsemu.frontend.python.values import ArrayValue, Value
@@ -93,7 +93,7 @@ def reduce(call: Any, name: str, x: ArrayValue) -> Value:
         "zero": _host(type_, 0), "one": _host(type_, 1), "zero_float": np.float64(0),
         "undefined": np.dtype(type_.name).type(math.nan) if type_.kind in "fc" else _host(type_, 0),
     }  # fmt: skip
-    return cast(call.b, walked(call, body, assigned, space, {"x": x}), type_)
+    return cast(call.b, walk_body(call, body, assigned, space, {"x": x}), type_)
 
 
 def _host(type_: NumberType, value: int) -> Any:
@@ -118,7 +118,7 @@ def _enter(name: str) -> None:
     def reduction(call: Any) -> Value:
         if call.kwargs or len(call.args) != 1:
             what = f"`{next(iter(call.kwargs))}=`" if call.kwargs else f"{len(call.args)} arguments"
-            raise call.unsupported(f"`np.{name}` with {what}", "reduce a whole array, or write loops")
+            raise call.unsupported_error(f"`np.{name}` with {what}", "reduce a whole array, or write loops")
         return reduce(call, name, array(call, call.args[0], f"`np.{name}`"))
 
 
