@@ -25,7 +25,7 @@ from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
 from wsemu.model.control_flow import loop_numbers
 from wsemu.model.data import NamedTuple, replace
-from wsemu.model.effects import effects_of, find_opcodes
+from wsemu.model.effects import COMBINES, effects_of, find_opcodes
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Unused, Verdict
 from wsemu.model.isa import (
     ABORTS,
@@ -725,12 +725,59 @@ def _analysis(places: Places, lockstep: bool, trace_of: Tracer) -> Analysis | No
     analysis = examined()
     if analysis is None or places.outcome.status != "done" or not analysis.tainted:
         return analysis
+    if settled := _atomics_of_one_thread(places, analysis, trace_of):
+        examined = functools.partial(examined, settled=settled)
+        analysis = examined()
+        if analysis is None or not analysis.tainted:
+            return analysis
     strays = analysis.strays
     if not strays or not _is_alone(places) or _still(examined(reached=dict.fromkeys(strays, ()))):
         return analysis
     reached = _reached(trace_of(strays), strays, places)
     better = None if reached is None else examined(reached=reached)
     return analysis if _still(better) else better
+
+
+MOST_ATOMICS = 1 << 16
+"""warp instructions of atomics whose threads are looked up"""
+
+
+def _atomics_of_one_thread(places: Places, analysis: Analysis, trace_of: Tracer) -> frozenset[int]:
+    """Return the atomics that influence the launch at locations that no other thread's atomics access: these return
+    the same in all schedules."""
+    program, executions = places.program, places.outcome.executions
+    kinds = enumerate(OPERATIONS[NAMES[op]].kind for op in program.code[:, 0].tolist())
+    atomics = frozenset(pc for pc, kind in kinds if kind == "atomic" and executions[pc])
+    wanted = atomics & {t.source for t in analysis.tainted}
+    if not wanted or sum(executions[pc] for pc in atomics) > MOST_ATOMICS or _reduces(program, executions):
+        return frozenset()
+    trace = trace_of(atomics)
+    if not trace.complete:
+        return frozenset()
+    threads: dict[tuple[int, int], tuple[int, int, int]] = {}
+    """(cluster of shared memory or -1, word) -> the only thread whose atomics access it"""
+    touched: dict[int, set[tuple[int, int]]] = {pc: set() for pc in wanted}
+    several: set[tuple[int, int]] = set()
+    for event in trace.events:
+        if event.kind != "access" or event.pc not in atomics:
+            continue
+        size = places.size(event.pc)
+        for lane, address in trace.lane_addresses(event).items():
+            start = address & ~ADDRESS_WRAPPED
+            own = places.cluster_of(event.cta) if start >> SEGMENT_SHIFT == SHARED else -1
+            thread = event.cta, event.warp, lane
+            for word in range(start >> 2, (start + size - 1 >> 2) + 1):
+                if threads.setdefault((own, word), thread) != thread:
+                    several.add((own, word))
+                if event.pc in touched:
+                    touched[event.pc].add((own, word))
+    return frozenset(pc for pc, words in touched.items() if words and not words & several)
+
+
+def _reduces(program: Program, executions: Sequence[int]) -> bool:
+    """Return whether a bulk or tensor reduction was executed: its accesses are no thread's."""
+    operations = program.code[:, 0].tolist()
+    return any(executions[pc] and op in COMBINES for pc, op in enumerate(operations))
 
 
 def _is_alone(places: Places) -> bool:

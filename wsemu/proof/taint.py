@@ -44,7 +44,7 @@ from __future__ import annotations
 import functools
 import heapq
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -156,14 +156,17 @@ def examine(
     lockstep: bool = False,
     lanes_by_x: bool = False,
     reached: Reached | None = None,
+    settled: Container[int] = (),
 ) -> Analysis | None:
-    """The analysis behind both questions; None when no source was executed.
+    """The analysis behind both questions; None when no source was executed.  `settled` are atomics that return the same
+    in all schedules.
 
     `lockstep` says that the lanes of a warp run together, `lanes_by_x` that a lane is tid.x modulo 32.  `reached` are
     accesses of which it is known where in shared and local memory they went: that holds in all schedules if nothing is
     steered.
     """
     sources = _written(program, segment_of, [pc for pc in _sources(program, lockstep) if executions[pc]])
+    sources = [pc for pc in sources if pc not in settled]
     if not sources:
         return None
     elected = {

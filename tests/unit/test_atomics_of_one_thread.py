@@ -1,0 +1,58 @@
+"""Atomics of one thread return the same in all schedules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu import cuda
+
+if TYPE_CHECKING:
+    from wsemu.model.settings import Engine
+
+ENGINES = ("vm", "reference")
+i32 = np.int32
+
+
+@cuda.jit
+def tiles(count, out, total):
+    shared = cuda.shared.array(1, i32)
+    while True:
+        if cuda.threadIdx.x == 0:
+            shared[0] = cuda.atomic.add(count, 0, 1)
+        cuda.syncthreads()
+        tile = shared[0]
+        cuda.syncthreads()
+        if tile >= total:
+            break
+        out[tile * cuda.blockDim.x + cuda.threadIdx.x] = tile
+
+
+@cuda.jit
+def tiles_of_two(count, out, total):
+    shared = cuda.shared.array(2, i32)
+    while True:
+        if cuda.threadIdx.x % 32 == 0:
+            shared[cuda.threadIdx.x // 32] = cuda.atomic.add(count, 0, 1)
+        cuda.syncthreads()
+        tile = shared[0]
+        cuda.syncthreads()
+        if tile >= total:
+            break
+        out[tile * cuda.blockDim.x + cuda.threadIdx.x] = tile
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_counter_that_one_thread_draws_from_steers_nothing(engine: Engine) -> None:
+    report = wsemu.check(tiles, 1, 64, (np.zeros(1, i32), np.zeros(64 * 200, i32), i32(200)), engine=engine)
+    assert (report.verdict, report.notes) == ("verified", [])
+    assert "all orders" not in report.proof  # one run decides
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_counter_that_two_threads_draw_from_steers(engine: Engine) -> None:
+    report = wsemu.check(tiles_of_two, 1, 64, (np.zeros(1, i32), np.zeros(64 * 9, i32), i32(4)), engine=engine)
+    assert "all orders" in report.proof
