@@ -775,7 +775,7 @@ def _atomics_of_one_thread(places: Places, analysis: Analysis, trace_of: Tracer)
 
 
 def _reduces(program: Program, executions: Sequence[int]) -> bool:
-    """Return whether a bulk or tensor reduction was executed: its accesses are no thread's."""
+    """Return whether a bulk or tensor reduction was executed: no thread makes its accesses."""
     operations = program.code[:, 0].tolist()
     return any(executions[pc] and op in COMBINES for pc, op in enumerate(operations))
 
