@@ -118,7 +118,7 @@ def judged(
     rows = address_rows(program, bound.rows, bound.names, bound.arrays) if orders is None else orders.segment_of
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows, bound.memory)
     alone = bound.heap is None and more is None and orders is not None and not orders.may_decide()
-    alone = alone and not program.undefined
+    alone = alone and not program.undefined and not any(one.has_changed for one in program.constant_arrays)
     known = said(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None
     if known is not None:
         return Examined(bound, places, trace, known, initial() if (known.findings or keeping) and not tried else [])

@@ -178,6 +178,10 @@ _CODES = {
     "undefined-copy": Code(
         "warning", "uninitialized bytes are copied to a location that nothing reads", "initialised", strict=True
     ),
+    "frozen-array": Code(
+        "warning", "a global array changed after the kernel was compiled with a copy of it", "frozen-array",
+        source="outcome",
+    ),
     "bank-conflict": Code(
         "warning", "lanes of a shared memory access use different words of one bank", "bank-conflict", source="outcome"
     ),

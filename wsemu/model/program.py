@@ -79,6 +79,17 @@ class ConstantArray(NamedTuple):
     """which array of the heap of the device it is (`model.heap.Part`): the launch makes it"""
     alignment: int = 0
     """bytes that its declaration asks for; 0: those of an element"""
+    origin: npt.NDArray[np.generic] | None = None
+    """the array of the host that was copied when the kernel was compiled"""
+    named_at: Span | None = None
+    """the first expression of the kernel that names it"""
+
+    @property
+    def has_changed(self) -> bool:
+        """True if the bytes of the origin differ from those that were copied."""
+        if self.origin is None:
+            return False
+        return self.origin.dtype != self.array.dtype or self.origin.tobytes() != self.array.tobytes()
 
 
 class SharedArray(NamedTuple):

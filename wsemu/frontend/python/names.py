@@ -181,7 +181,9 @@ class Names:
             data = np.array(array, order="C")
             arrays.check_elements(data.dtype, name)
             register = self.b.graph.new("b64")
-            self.b.graph.constant_arrays[register] = ConstantArray(0, name, data)
+            self.b.graph.constant_arrays[register] = ConstantArray(
+                0, name, data, origin=array, named_at=self.frame.source.span(self.node) if self.node else None
+            )
             shape = tuple(Scalar(int64, None, extent) for extent in data.shape)
             strides = arrays.row_major(self.b, shape, data.dtype.itemsize)
             bounds = Scalar(int64, register), Scalar(int64, None, data.nbytes)
