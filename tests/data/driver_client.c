@@ -87,6 +87,28 @@ int main(int count, char **words) {
         printf("%d\n", cuMemFree_v2(x));
         cuMemAlloc_v2(&x, 128);
         return sums(x);
+    } else if (!strcmp(what, "many")) { /* the last of twelve launches reads what nothing has written */
+        Address entries[1] = {x};
+        cuMemsetD32_v2(x, 5, 32);
+        cuMemAlloc_v2(&y, 8);
+        cuMemcpyHtoD_v2(y, entries, 8);
+        for (int n = 0; n < 11; n++) {
+            void *table[] = {&y}, *array[] = {&x};
+            launch(n % 2 ? read_table : add, 32, n % 2 ? table : array);
+        }
+        cuMemAlloc_v2(&x, 128);
+        void *arguments[] = {&x};
+        printf("%d\n", launch(add, 32, arguments));
+    } else if (!strcmp(what, "say") || !strcmp(what, "claim")) {
+        void *function = NULL;
+        cuModuleGetFunction(&function, module, what);
+        printf("%d ", launch(function, 2, NULL));
+        printf("%d\n", cuCtxSynchronize());
+    } else if (!strcmp(what, "spin")) {
+        void *function = NULL;
+        cuModuleGetFunction(&function, module, what);
+        fprintf(stderr, "spinning\n");
+        printf("%d\n", launch(function, 32, NULL));
     } else if (!strcmp(what, "crash")) {
         sums(x);
         fflush(stdout);

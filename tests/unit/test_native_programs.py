@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -11,12 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import wsemu
+from wsemu.app.launch_file import check_like
 from wsemu.app.program_kind import find_command
 from wsemu.model.errors import UsageError
 from wsemu.native import fat_binary
 from wsemu.native.build import find_libraries
 from wsemu.native.compiler import find_compiler, find_platform_problem
 from wsemu.native.images import Images
+from wsemu.native.program import check_program
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 PTX = DATA / "driver_client.ptx"
@@ -34,8 +39,8 @@ def client(tmp_path_factory):
     return program
 
 
-def run(client, *words):
-    command = [sys.executable, "-m", "wsemu", "run", str(client), *words]
+def run(client, *words, options=()):
+    command = [sys.executable, "-m", "wsemu", "run", *options, "--", str(client), *words]
     return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
 
 
@@ -96,12 +101,108 @@ def test_nothing_stays_behind(client, tmp_path, monkeypatch):
 
 @needs_driver
 def test_json_has_every_launch(client):
-    import json
-
     command = [sys.executable, "-m", "wsemu", "check", "--format", "json", str(client), str(PTX), "sums"]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert json.loads(done.stdout)["verdicts"]["verified"] == 1
     assert "0 528" in done.stderr
+
+
+@needs_driver
+@pytest.mark.parametrize(
+    ("options", "summary", "code"),
+    [
+        ([], "2 kernels, 12 launches: 11 verified, 1 failed", 1),
+        (["--kernel", "read_*"], "1 kernel, 5 launches: 5 verified", 0),
+        (["--kernel", "regex:^a.d$"], "1 kernel, 7 launches: 6 verified, 1 failed", 1),
+        (["--launch-skip", "2", "--launch-count", "3"], "2 kernels, 3 launches: 3 verified", 0),
+        (["--kernel", "add", "--launch-skip", "6"], "1 kernel, 1 launch: 1 failed", 1),
+        (["--skip", "uninitialized-read"], "2 kernels, 12 launches: 12 verified", 0),
+    ],
+)
+def test_options_select_the_launches_that_are_checked(client, options, summary, code):
+    done = run(client, str(PTX), "many", options=options)
+    assert summary in done.stdout
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "0\n" in done.stdout
+
+
+@needs_driver
+def test_the_end_names_the_kernels_that_failed(client):
+    assert "add: 1 of 7 launches failed (uninitialized-read)\n" in run(client, str(PTX), "many").stdout
+
+
+@needs_driver
+def test_a_selection_of_nothing_is_wrong_usage(client):
+    done = run(client, str(PTX), "many", options=["--launch-skip", "50"])
+    assert "12 launches ran unchecked" in done.stdout
+    assert "none is selected" in done.stdout
+    assert done.returncode == 2
+    assert run(client, str(PTX), "many", options=["--kernel", "regex:("]).returncode == 2
+
+
+@needs_driver
+def test_a_saved_launch_gives_the_same_report_alone(client, tmp_path):
+    folder = tmp_path / "saved"
+    done = run(client, str(PTX), "many", options=["--save-launches", str(folder), "--launch-skip", "9"])
+    assert done.returncode == 1
+    table, plain, unwritten = sorted(folder.glob("*.json"))
+    assert [json.loads(file.read_text())["entry"] for file in (table, plain, unwritten)] == ["read_table", "add", "add"]
+    for file, code, text in ((table, 0, "verified"), (plain, 0, "verified"), (unwritten, 1, "uninitialized-read")):
+        found = wsemu("check", str(file))
+        assert (found.returncode, text in found.stdout) == (code, True), found.stdout
+    assert check_like(unwritten).findings[0].code == "uninitialized-read"
+    assert check_like(table).verdict == "verified"
+    assert run(client, str(PTX), "many", options=["--save-launches", str(folder)]).returncode == 2
+
+
+@needs_driver
+def test_a_failed_assertion_ends_the_device(client):
+    done = run(client, str(PTX), "claim")
+    assert "0 710\n" in done.stdout
+    assert "error[" in done.stdout
+    assert done.returncode == 1
+
+
+@needs_driver
+def test_an_interrupt_ends_the_program_and_the_command(client, tmp_path):
+    command = [sys.executable, "-m", "wsemu", "run", str(client), str(PTX), "spin"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as ran:
+        assert ran.stderr.readline() == "spinning\n"
+        ran.send_signal(signal.SIGINT)
+        text, _ = ran.communicate(timeout=60)
+    assert "interrupted" in text
+    assert ran.returncode == 130
+    assert not list(tmp_path.glob("wsemu-*"))
+
+
+def elf(*sections_):
+    """An ELF file of 64 bits with these (name, data) sections."""
+    names, body, rows = b"\0", bytes(64), [bytes(64)]
+    for name, data in (*sections_, (b".shstrtab", b"")):
+        start = len(names)
+        names += name + b"\0"
+        data = data or names
+        rows.append(struct.pack("<IIQQQQIIQQ", start, 1, 0, 0, len(body), len(data), 0, 0, 1, 0))
+        body += data
+    head = bytearray(body)
+    head[:4] = b"\x7fELF"
+    struct.pack_into("<Q", head, 0x28, len(body))
+    struct.pack_into("<HHH", head, 0x3A, 64, len(rows), len(rows) - 1)
+    return bytes(head) + b"".join(rows)
+
+
+def test_a_stripped_program_is_refused_with_the_line_that_mends_it(tmp_path):
+    code = container((1, 90, 0, ptx(90)))
+    file = tmp_path / "app"
+    file.write_bytes(elf((b".nv_fatbin", code)))
+    with pytest.raises(UsageError, match=r"NVCC_APPEND_FLAGS.*-cudart shared"):
+        check_program(file)
+    for kept in (b".strtab", b".dynstr"):
+        file.write_bytes(elf((b".nv_fatbin", code), (kept, b"\0__cudaRegisterFatBinary\0")))
+        check_program(file)
+    file.write_bytes(elf((b".text", b"\0")))
+    check_program(file)
 
 
 def container(*entries):

@@ -24,6 +24,9 @@ class Chosen(NamedTuple):
     limit: int | None = None
     time_limit: float | None = None
     save_witness: str = ""
+    launch_skip: int = 0
+    launch_count: int = 0
+    save_launches: str = ""
 
 
 def resolve_settings(program: Path, given: Mapping[str, Any]) -> tuple[Chosen, Settings]:

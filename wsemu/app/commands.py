@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERNAL, INTERRUPTED, USAGE
+from wsemu.app.selection import Selection
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
 from wsemu.report.terminal import Printer, internal_error
@@ -67,6 +68,7 @@ def check(
             "time_limit": chosen.time_limit,
             "progress": progress,
             "module": name,
+            "selection": Selection.of(chosen),
         }
         if fixing.wanted:
             from wsemu.app.fix import Fixes

@@ -20,6 +20,7 @@ import difflib
 import functools
 import glob
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -29,7 +30,7 @@ from wsemu.app.pyproject import FILE, kind
 from wsemu.model.arch import DEFAULT, limits
 from wsemu.model.codes import checkers_named, finding_codes
 from wsemu.model.errors import UsageError
-from wsemu.model.settings import MAX_EFFORT, Engine, Managed, Pageable, Settings, Sums
+from wsemu.model.settings import MAX_EFFORT, REGEX, Engine, Managed, Pageable, Settings, Sums
 from wsemu.model.suppression import Suppression
 from wsemu.model.wrong_value import expected_text
 
@@ -111,7 +112,13 @@ class Configuration(_Table):
     corners: bool = False
     fail_on: list[str] = []
     kernel: list[str] = []
-    """names of kernels, with `*` and `?`; no name: all"""
+    """names of kernels, with `*` and `?`, or `regex:` and an expression; no name: all"""
+    launch_skip: int = Field(default=0, ge=0)
+    """launches, of the kernels that are checked, that run unchecked first"""
+    launch_count: int = Field(default=0, ge=0)
+    """launches that are checked after those; 0: all"""
+    save_launches: str = ""
+    """folder into which each checked launch of a program that runs as it is is saved, with its memory"""
     time_limit: float | None = Field(default=None, gt=0)
     """seconds after which a program is stopped"""
     limit: int | None = Field(default=None, ge=0)
@@ -125,7 +132,7 @@ class Configuration(_Table):
     """folder into which the schedule of each error is saved"""
     suppress: list[Suppress] = []
 
-    @field_validator("save_witness")
+    @field_validator("save_witness", "save_launches")
     @classmethod
     def _folder(cls, name: str) -> str:
         if "\0" in name:
@@ -142,6 +149,17 @@ class Configuration(_Table):
     @classmethod
     def _checkers(cls, names: list[str]) -> list[str]:
         checkers_named(names)
+        return names
+
+    @field_validator("kernel")
+    @classmethod
+    def _patterns(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if name.startswith(REGEX):
+                try:
+                    re.compile(name.removeprefix(REGEX))
+                except re.error as error:
+                    raise ValueError(f"`{name}` cannot be read as a regular expression: {error}") from None
         return names
 
     @field_validator("fail_on")

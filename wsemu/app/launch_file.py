@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import ValidationError
 
+from wsemu.app import saved_memory
 from wsemu.app.handles import format_handle
 from wsemu.app.program_file import Target
 from wsemu.app.ptx_launch import REPEATED, TYPES, Options, parse_arguments, setting
 from wsemu.launch.check import check
-from wsemu.launch.ptx.launch_form import LaunchForm
+from wsemu.launch.ptx.launch_form import MAX_LAUNCH_FILE, LaunchForm
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.errors import UsageError
 from wsemu.model.own_files import find_below, read_regular
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 
     from wsemu.launch.result import Report
 
-LARGEST = 4 << 20
-"""bytes of a launch file"""
 MAX_FILES = 10_000
 """launch files of a folder"""
 
@@ -54,7 +53,7 @@ class LaunchFile(LaunchForm):
     def read(cls, path: Path) -> LaunchFile:
         """From a file; UsageError says what is wrong with it."""
         try:
-            return cls.model_validate_json(read_regular(path, LARGEST).decode())
+            return cls.model_validate_json(read_regular(path, MAX_LAUNCH_FILE).decode())
         except (UnicodeDecodeError, RecursionError) as error:
             raise UsageError(f"`{path}` cannot be read: {error}") from None
         except ValidationError as error:
@@ -70,6 +69,7 @@ class LaunchFile(LaunchForm):
             "set": tuple(f"{name}={text}" for name, text in self.set.items()),
             "link": () if "link" in given else tuple(map(str, linked_files(path, self))),
         }  # fmt: skip
+        own |= {"memory": str(path)} if self.memory else {}
         folders = {f"{name}_folder": str(path.parent) for name in ("arg", "set") if name not in given}
         return Options(**own | folders | {name: tuple(v) if name in REPEATED else v for name, v in given.items()})
 
@@ -108,6 +108,8 @@ def check_like(file: str | Path, ptx: str | Path | None = None, **options: Any) 
         raise UsageError(f'`{path}` says no block, nor does `{kernel.__name__}`: add `"block": [256]`')
     arguments = parse_arguments(launch.args, path.parent)
     given: dict[str, Any] = {"dynamic_shared": launch.dynamic_shared, "cluster": launch.cluster or None, **options}
+    if launch.memory:
+        given.setdefault("memory", saved_memory.restore(path, launch, module))
     return check(kernel, launch.grid, block, arguments, **given)
 
 

@@ -53,6 +53,8 @@ class Launches:
     """what launches raised"""
     missing: int = 0
     """launches that did not run, for what is not modelled"""
+    unchecked: int = 0
+    """launches that were not selected"""
     told: set[Any] = field(default_factory=set)
     shown: int = 0
     """findings"""

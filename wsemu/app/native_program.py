@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import signal
 import sys
-from fnmatch import fnmatchcase
+from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app import endings
 from wsemu.app.exit_codes import FAILED, INCOMPLETE, USAGE
-from wsemu.model.data import NamedTuple
+from wsemu.app.saved_memory import LaunchSaver
 from wsemu.model.errors import UsageError
+from wsemu.native.program import check_program
 from wsemu.native.server import run_program
 from wsemu.native.session import Watch
 from wsemu.report.diagnostic import clean, plural
@@ -19,23 +21,41 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wsemu.app.launches import Launches
-    from wsemu.launch.ptx.module import PtxKernel
     from wsemu.launch.result import Report
     from wsemu.model.errors import WsemuError
-    from wsemu.native.messages import LaunchMessage
-    from wsemu.native.session import Session
+    from wsemu.native.session import Pending
 
 SHOWN_ALIKE = 3
 """lines that launches of one kernel with one shape and verdict get"""
 
 
-class Selection(NamedTuple):
-    """The launches of a program that are checked."""
+class Watched(Watch):
+    """The command's observer of a program."""
 
-    skip: int = 0
-    """launches, of the kernels that are checked, that run unchecked first"""
-    most: int = 0
-    """launches that are checked after those; 0: all"""
+    def __init__(self, launches: Launches, saver: LaunchSaver | None) -> None:
+        self._launches = launches
+        self._saver = saver
+        self._pending: Pending | None = None
+
+    def note_launch(self, pending: Pending) -> None:
+        """Note a launch that is about to run."""
+        self._pending = pending
+
+    def save(self) -> None:
+        """Save the launch that is about to run."""
+        if self._saver is not None and self._pending is not None:
+            kernel, configuration, parameters, memory, module = self._pending
+            self._saver.save(kernel, configuration, parameters, memory, module.texts, module.addresses)
+
+    def note_refusal(self, what: str, error: WsemuError) -> None:
+        """Report what the program got an error for."""
+        if what == "module":
+            self._launches.verdicts.append("incomplete")
+            self._launches.missing += 1
+            self._launches.reasons["PTX"] = None
+            self._launches.printer.error(error)
+        elif not any(error is known for known in self._launches.refused):
+            self._launches.printer.text(f"{clean(what)}: the program gets an error: {clean(str(error))}", "warning")
 
 
 class Lines:
@@ -45,10 +65,17 @@ class Lines:
         self._launches = launches
         self._seen: dict[tuple[Any, ...], int] = {}
         self._number = 0
+        self._of_kernel: Counter[str] = Counter()
+        self._unverified: dict[tuple[str, str], list[str]] = {}
+        """kernel and verdict -> codes and reasons, those of a launch together"""
 
     def observe(self, report: Report) -> None:
         """Print the line of a launch."""
         self._number += 1
+        self._of_kernel[report.kernel] += 1
+        if report.verdict != "verified":
+            words = dict.fromkeys([*(finding.code for finding in report.errors), *report.reasons])
+            self._unverified.setdefault((report.kernel, report.verdict), []).append(", ".join(words))
         key = (report.kernel, report.grid, report.block, report.verdict)
         self._seen[key] = self._seen.get(key, 0) + 1
         if self._seen[key] > SHOWN_ALIKE:
@@ -62,59 +89,33 @@ class Lines:
         hidden = sum(max(count - SHOWN_ALIKE, 0) for count in self._seen.values())
         if hidden:
             self._launches.printer.text(f"{plural(hidden, 'more launch', 'es')} like these")
+        if self._number > 1:
+            for (kernel, verdict), why in self._unverified.items():
+                words = "; ".join(dict.fromkeys(why))
+                of = plural(self._of_kernel[kernel], "launch", "es")
+                self._launches.printer.text(f"{clean(kernel)}: {len(why):,} of {of} {verdict} ({words})")
 
 
-class Watched(Watch):
-    """The command's observer of a program."""
+def run(command: Sequence[str], launches: Launches, save: str) -> int:
+    """Run a command; return the exit code for how it ended, 0 for success.  `save` names a folder for its launches."""
+    from wsemu.launch.hooks import admitting, hooked, observers
 
-    def __init__(self, launches: Launches, selection: Selection, kernels: Sequence[str]) -> None:
-        self._launches = launches
-        self._selection = selection
-        self._kernels = kernels
-        self._reached = 0
-        self.unchecked = 0
-        self.refusals = 0
+    saver = LaunchSaver(Path(save)) if save else None
+    watched, lines = Watched(launches, saver), Lines(launches)
 
-    def admits(self, kernel: PtxKernel) -> bool:
-        """Return whether the launch that is under way is checked."""
-        wanted = self._reached > self._selection.skip
-        return wanted and (not self._selection.most or self._reached <= self._selection.skip + self._selection.most)
+    def admit(_: str) -> bool:
+        watched.save()
+        return True
 
-    def launching(self, session: Session, kernel: PtxKernel, message: LaunchMessage, configuration: Any) -> None:
-        """Count a launch."""
-        if self._kernels and not any(fnmatchcase(kernel.__name__, pattern) for pattern in self._kernels):
-            return
-        self._reached += 1
-        if not self.admits(kernel):
-            self.unchecked += 1
-
-    def note_refusal(self, what: str, error: WsemuError) -> None:
-        """Report what the program got an error for."""
-        self.refusals += 1
-        if what == "module":
-            self._launches.verdicts.append("incomplete")
-            self._launches.missing += 1
-            self._launches.reasons["PTX"] = None
-            self._launches.printer.error(error)
-        elif not any(error is known for known in self._launches.refused[:-1]):
-            self._launches.printer.text(f"{clean(what)}: the program gets an error: {clean(str(error))}", "warning")
-
-
-def run(command: Sequence[str], launches: Launches, selection: Selection, kernels: Sequence[str]) -> int:
-    """Run a command; return the exit code for how it ended, 0 for success."""
-    from wsemu.launch.hooks import hooked, observers
-
-    watched, lines = Watched(launches, selection, kernels), Lines(launches)
+    check_program(Path(command[0]))
     sys.stdout.flush()
     try:
-        with hooked(observers, lines.observe):
+        with hooked(observers, lines.observe), hooked(admitting, admit):
             ended = run_program(command, watched)
     except OSError as error:
         raise UsageError(f"`{command[0]}` cannot be run: {error.strerror or error}") from None
     finally:
         lines.finish()
-        if watched.unchecked:
-            launches.printer.text(f"{plural(watched.unchecked, 'launch', 'es')} ran unchecked")
     return _exit_code(ended.code, launches)
 
 

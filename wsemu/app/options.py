@@ -201,7 +201,26 @@ FailOn = Annotated[
 ]
 KernelOption = Annotated[
     list[str] | None,
-    typer.Option("--kernel", metavar="NAME", help="Check only launches of this kernel (repeatable); * and ? match."),
+    typer.Option(
+        "--kernel",
+        metavar="NAME",
+        help="Check only launches of this kernel (repeatable); * and ? match, and `regex:EXPR` searches.",
+    ),
+]
+LaunchSkip = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="Run N launches, of the kernels that are checked, unchecked first."),
+]
+LaunchCount = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="Check N launches, and run the others unchecked; 0: all.")
+]
+SaveLaunches = Annotated[
+    str | None,
+    typer.Option(
+        "--save-launches",
+        metavar="DIR",
+        help="CUDA programs: save each checked launch there with its memory, for `wsemu check`.",
+    ),
 ]
 Limit = Annotated[int | None, typer.Option(min=0, help="Show at most this many findings; the verdict counts all.")]
 All = Annotated[

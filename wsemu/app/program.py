@@ -16,18 +16,20 @@ from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERRUPTED, USAGE
 from wsemu.app.launches import Launches
 from wsemu.app.program_file import Target, is_ptx, refusal
 from wsemu.app.program_kind import find_command
+from wsemu.app.selection import EVERY, Selector
 from wsemu.host import takeover
-from wsemu.launch.hooks import around, hooked, passed_over
+from wsemu.launch.hooks import admitting, around, hooked, passed_over
 from wsemu.model import settings as _settings
 from wsemu.model.arch import limits
 from wsemu.model.errors import UsageError, WsemuError
+from wsemu.report.diagnostic import plural
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from wsemu.app.fix import Fixes
-    from wsemu.app.native_program import Selection
+    from wsemu.app.selection import Selection
     from wsemu.launch.replay.witness_file import Saver
     from wsemu.launch.result import Report
     from wsemu.model.launch_shape import LaunchConfiguration
@@ -52,7 +54,7 @@ def run(
     fixes: Fixes | None = None,
     progress: str = "bar",
     as_ptx: bool | None = None,
-    selection: Selection | None = None,
+    selection: Selection = EVERY,
 ) -> int:
     """Run `file` as `__main__` with `arguments`; returns the exit code of `wsemu check`.
 
@@ -62,7 +64,7 @@ def run(
     source, as by `python -m`.  `progress` is how a long launch shows how far it is: `bar`, `json` or `none`.
     With `as_ptx` the file is PTX, whatever its name; None: if its name says so.  A program in another
     language, or one that uses a package which launches through CUDA's driver, runs as it is, in a process of its own;
-    `selection` limits which of its launches are checked.
+    `selection` limits which launches are checked.
     """
     as_ptx = is_ptx(file) if as_ptx is None else as_ptx
     printer = printer or Printer()
@@ -70,19 +72,16 @@ def run(
     if command is not None:
         launches = Launches(printer, limit, quiet, saver, fixes=fixes, advance=Advance(progress))
         return _run_as_it_is(command, settings, launches, time_limit, selection)
-    if selection is not None:
-        option = "--launch-skip" if selection.skip else "--launch-count"
-        printer.text(f"error: `{option}` is for programs that run as they are: `{file}` is none", "error")
+    if selection.save:
+        printer.text(f"error: `--save-launches` is for CUDA programs, and `{file}` is none", "error")
         return USAGE
     if why := refusal(file, as_ptx=as_ptx):
         printer.text(f"error: {why}", "error")
         return USAGE
     passed_over.clear()
     launches = Launches(printer, limit, quiet, saver, fixes=fixes, advance=Advance(progress))
-    with (
-        launches.observing_launches(),
-        hooked(around, _run_with_breakpoints) if quiet and not around else contextlib.nullcontext(),
-    ):
+    debugging = hooked(around, _run_with_breakpoints) if quiet and not around else contextlib.nullcontext()
+    with launches.observing_launches(), _selecting(selection, launches), debugging:
         code, ending = _ran(Target(file, arguments, as_ptx), settings, launches, time_limit, module)
     hidden = launches.first_swallowed_error(ending)
     if hidden is not None:
@@ -92,9 +91,25 @@ def run(
     launches.idle()
     launches.total()
     if not code and not launches.verdicts:
-        printer.text(f"error: {_nothing(file, settings)}", "error")
+        printer.text(f"error: {_nothing(file, settings, launches)}", "error")
         return USAGE
     return code or launches.exit_code
+
+
+@contextlib.contextmanager
+def _selecting(selection: Selection, launches: Launches) -> Iterator[None]:
+    """Check the selected launches alone meanwhile, and report how many others there were."""
+    if not selection.skip and not selection.most:
+        yield
+        return
+    selector = Selector(selection)
+    try:
+        with hooked(admitting, selector):
+            yield
+    finally:
+        launches.unchecked = selector.unchecked
+        if selector.unchecked:
+            launches.printer.text(f"{plural(selector.unchecked, 'launch', 'es')} ran unchecked")
 
 
 def _ran(
@@ -142,18 +157,18 @@ def _run_as_it_is(
     settings: _settings.Settings,
     launches: Launches,
     time_limit: float | None,
-    selection: Selection | None,
+    selection: Selection,
 ) -> int:
     """Run a program on the driver of wsemu; return the exit code."""
     from wsemu.app import native_program
 
     printer, ending = launches.printer, 0
     passed_over.clear()
-    chosen = selection or native_program.Selection()
     try:
         limits(settings.arch)
-        with launches.observing_launches(), _settings.using(settings), _within(time_limit):
-            ending = native_program.run(command, launches, chosen, settings.kernels)
+        selecting = _selecting(selection, launches)
+        with launches.observing_launches(), _settings.using(settings), _within(time_limit), selecting:
+            ending = native_program.run(command, launches, selection.save)
     except TimeUp:
         printer.text(f"the time limit of {time_limit:g} s is reached {launches.progress_text}", "warning")
         ending = launches.exit_code or INCOMPLETE
@@ -166,7 +181,7 @@ def _run_as_it_is(
     launches.idle()
     launches.total()
     if not ending and not launches.verdicts:
-        printer.text(f"error: {_nothing(Path(command[0]), settings)}", "error")
+        printer.text(f"error: {_nothing(Path(command[0]), settings, launches)}", "error")
         return USAGE
     return ending or launches.exit_code
 
@@ -205,8 +220,12 @@ def _run_with_breakpoints(
     return run()
 
 
-def _nothing(file: Path, settings: _settings.Settings) -> str:
+def _nothing(file: Path, settings: _settings.Settings, launches: Launches) -> str:
     """Why no launch was checked."""
+    if launches.unchecked:
+        return (
+            f"`{file}` made {plural(launches.unchecked, 'launch', 'es')}, and none is selected: lower `--launch-skip`"
+        )
     if passed_over:
         wanted = ", ".join(f"`{pattern}`" for pattern in settings.kernels)
         return f"`{file}` launched no kernel named {wanted}, but {', '.join(f'`{name}`' for name in passed_over)}"

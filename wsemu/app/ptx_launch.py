@@ -31,11 +31,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.app.array_file import read_array
+from wsemu.launch.ptx.launch_form import MAX_LAUNCH_FILE, LaunchForm
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
 from wsemu.model.input_limits import INPUT_LIMITS
-from wsemu.model.own_files import find_below
+from wsemu.model.own_files import find_below, read_regular
 from wsemu.model.tensor_map import TensorMap
 from wsemu.model.texture import Surface
 
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wsemu.launch.ptx.module import PtxKernel
+    from wsemu.launch.ptx.module import PtxKernel, PtxModule
 
 TYPES = {
     **{f"{letter}{bits}": f"{word}{bits}" for letter, word in (("i", "int"), ("s", "int"), ("u", "uint"))
@@ -87,6 +88,8 @@ class Options:
     """the folder below which the files of `arg` are located, as a launch file names them; nothing: anywhere"""
     set_folder: str = ""
     """the folder below which the files of `set` are located"""
+    memory: str = ""
+    """the launch file with the memory that the launch runs in"""
 
     def words(self) -> list[str]:
         """As on a command line."""
@@ -147,14 +150,37 @@ def run(file: Path, words: Sequence[str]) -> None:
     _check_out(options.out)
     grid, threads = _extent(options.grid, "grid"), _extent(block, "block")
     dynamic = _bytes(options.dynamic_shared)
+    arguments = parse_arguments(options.arg, Path(options.arg_folder) if options.arg_folder else None)
+    if options.memory:
+        _launch_in_memory(options, module, kernel, grid, threads, dynamic, arguments)
+        return
     if options.cluster:
         launch = kernel[grid, threads, 0, dynamic, _extent(options.cluster, "cluster")]
     else:
         launch = kernel[grid, threads, 0, dynamic]
-    arguments = parse_arguments(options.arg, Path(options.arg_folder) if options.arg_folder else None)
     launch(*arguments)
     if options.out:
         _save(Path(options.out), kernel, arguments)
+
+
+def _launch_in_memory(
+    options: Options,
+    module: PtxModule,
+    kernel: PtxKernel,
+    grid: tuple[int, ...],
+    block: tuple[int, ...],
+    dynamic: int,
+    arguments: Sequence[Any],
+) -> None:
+    """Make a launch in the memory of its launch file."""
+    from wsemu.app.saved_memory import restore
+    from wsemu.launch.check import launch
+    from wsemu.model.launch_shape import configure
+
+    path = Path(options.memory)
+    cluster = _extent(options.cluster, "cluster") if options.cluster else None
+    memory = restore(path, LaunchForm.model_validate_json(read_regular(path, MAX_LAUNCH_FILE)), module)
+    launch(kernel, configure(grid, block, 0, dynamic, cluster), kernel.fit(arguments), memory)
 
 
 def setting(text: str, number: int = 0, folder: Path | None = None) -> tuple[str, Any]:

@@ -14,7 +14,7 @@ from wsemu.launch import passed
 from wsemu.launch.arguments import captured, prepared, unwritten
 from wsemu.launch.code import Code
 from wsemu.launch.examined import examined
-from wsemu.launch.hooks import around, finished, keeping, observers, passed_over, refused, traceable
+from wsemu.launch.hooks import admitting, around, finished, keeping, observers, passed_over, refused, traceable
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
 from wsemu.model.codes import checkers_named, finding_codes
@@ -175,6 +175,8 @@ def launch(
     if not chosen.wants(kernel.__name__):
         chosen = replace(chosen, checkers=frozenset())
         passed_over[kernel.__name__] = None
+    elif not all(admits(kernel.__name__) for admits in admitting):
+        chosen = replace(chosen, checkers=frozenset(), kernels=settings.NO_KERNELS)
 
     raised: list[BaseException] = []
 

@@ -40,6 +40,8 @@ traceable: list[Callable[[Report, Places, Tracer], None]] = []
 """called with each launch that was checked, and with what runs it again for its trace; before the observers"""
 finished: list[Callable[[Bound, Places, Tracer], None]] = []
 """called with each launch that ran to its end, before its report is delivered"""
+admitting: list[Callable[[str], bool]] = []
+"""called with the kernel's name before each launch that is to be checked; if one returns False it runs unchecked"""
 passed_over: dict[str, None] = {}
 """names of kernels that ran without being checked, for the settings leave them out"""
 keeping: list[Callable[[Report, Launched], None]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from contextlib import contextmanager
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
@@ -77,7 +78,7 @@ class Settings:
     fail_on: frozenset[str] = frozenset()
     """codes of warnings that count as errors"""
     kernels: tuple[str, ...] = ()
-    """names of the kernels that are checked, with `*` and `?`; none: all"""
+    """names of the kernels that are checked, with `*` and `?`, or `regex:` and an expression; none: all"""
     suppressions: tuple[Suppression, ...] = ()
     """findings that are accepted, besides those that comments in the source accept"""
     thresholds: Thresholds = Thresholds()
@@ -92,7 +93,20 @@ class Settings:
 
     def wants(self, kernel: str) -> bool:
         """Whether a kernel of this name is checked."""
-        return not self.kernels or any(fnmatchcase(kernel, pattern) for pattern in self.kernels)
+        return not self.kernels or any(matches(kernel, pattern) for pattern in self.kernels)
+
+
+NO_KERNELS = ("",)
+"""patterns that no name has"""
+REGEX = "regex:"
+"""start of a pattern that is a regular expression"""
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Return whether a name has a pattern: one with `*` and `?`, or `regex:` and what the name contains."""
+    if pattern.startswith(REGEX):
+        return re.search(pattern.removeprefix(REGEX), name) is not None
+    return fnmatchcase(name, pattern)
 
 
 _current: ContextVar[Settings] = ContextVar("wsemu_settings")

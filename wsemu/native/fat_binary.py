@@ -18,7 +18,8 @@ _ZSTD, _LZ4 = 0x8000, 0x2000
 """flags of entries that are compressed by one of these"""
 MAX_BYTES = 1 << 30
 """maximum number of bytes of an unpacked entry"""
-_SECTIONS = (b".nv_fatbin", b"__nv_relfatbin")
+SECTIONS = (b".nv_fatbin", b"__nv_relfatbin")
+"""names of the sections that have containers"""
 
 
 class Entry(NamedTuple):
@@ -114,7 +115,7 @@ def sections(data: bytes) -> Iterator[Section]:
 
 def fat_binaries(data: bytes) -> bytes:
     """Return the containers in a program or library, those of `-rdc` included."""
-    return b"".join(section.data for section in sections(data) if section.name in _SECTIONS)
+    return b"".join(section.data for section in sections(data) if section.name in SECTIONS)
 
 
 def kernels_of_cubin(data: bytes) -> list[str]:

@@ -40,6 +40,8 @@ class LoadedModule:
         self._module = load_ptx(*texts)
         self.kernels: list[PtxKernel] = [self._module[name] for name in self._module]
         self.variables = self._module.placeable()
+        self.addresses: dict[str, int] = {}
+        """addresses of the variables, by their names in PTX"""
         self._limits = limits
         self._places = [_layout(kernel) for kernel in self.kernels]
 
@@ -64,17 +66,18 @@ class LoadedModule:
 
     def place_variables(self, memory: DeviceMemory, addresses: Sequence[int]) -> None:
         """Put the variables, with their first contents, where the program has memory for them."""
-        self._module.place_variables(memory, dict(zip(self.variables, addresses, strict=True)))
+        self.addresses = dict(zip(self.variables, addresses, strict=True))
+        self._module.place_variables(memory, self.addresses)
 
-    def arguments(self, number: int, data: bytes) -> list[Packed]:
-        """Return the arguments of a kernel from their bytes."""
-        return [Packed(data[place.offset : place.offset + place.bytes]) for place in self._places[number]]
+    def parameters(self, number: int, data: bytes) -> list[bytes]:
+        """Return the bytes of each parameter of a kernel."""
+        return [data[place.offset : place.offset + place.bytes] for place in self._places[number]]
 
     def program(self, number: int) -> Program:
         """Return the program of a kernel, for what does not depend on arguments."""
         kernel = self.kernels[number]
         size = max((place.offset + place.bytes for place in self._places[number]), default=0)
-        arguments: Any = kernel.fit(self.arguments(number, bytes(size)))
+        arguments: Any = kernel.fit([*map(Packed, self.parameters(number, bytes(size)))])
         return kernel.program(arguments, True)
 
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.launch import hooks
+from wsemu.launch.binding import Packed
 from wsemu.launch.check import launch
 from wsemu.model import settings
 from wsemu.model import tensor_map as maps
 from wsemu.model.arch import arch_of
-from wsemu.model.data import replace
+from wsemu.model.data import NamedTuple
 from wsemu.model.device_memory import DeviceMemory
 from wsemu.model.errors import KernelError, UnsupportedError, WsemuError
 from wsemu.model.launch_shape import configure
@@ -29,7 +30,6 @@ from wsemu.native.messages import (
     Action,
     ActionKind,
     Kind,
-    LaunchMessage,
     Operation,
     pack_attributes,
     read_action,
@@ -38,7 +38,7 @@ from wsemu.native.messages import (
 from wsemu.native.modules import LoadedModule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from wsemu.launch.ptx.module import PtxKernel
@@ -48,21 +48,28 @@ if TYPE_CHECKING:
 INVALID_VALUE, NO_BINARY, OUT_OF_RESOURCES, TOO_LARGE, INVALID_PTX, NOT_SUPPORTED = 1, 209, 701, 720, 218, 801
 """CUDA's errors"""
 STICKY = {
-    "out-of-bounds": 700, "misaligned": 716, "assertion": 710, "trap": 719, "deadlock": 702,
-    "step budget": 702, "read-only-store": 700,
+    "out-of-bounds": 700, "misaligned": 716, "failed-assertion": 710, "deadlock": 702, "step budget": 702,
+    "invalid-barrier": 715, "oversubscribed": 715, "setmaxnreg": 715, "copy-size": 715,
 }  # fmt: skip
 """findings, and reasons why a launch is incomplete, after which a GPU would return this error from every later call"""
+TRAP = 719
+"""error after a `trap`, whose finding has the code of assertions"""
+
+
+class Pending(NamedTuple):
+    """A launch that is about to run."""
+
+    kernel: PtxKernel
+    configuration: LaunchConfiguration
+    parameters: Sequence[bytes]
+    memory: DeviceMemory
+    module: LoadedModule
 
 
 class Watch:
     """The observer of a session; the command derives from it."""
 
-    def admits(self, kernel: PtxKernel) -> bool:
-        """Return whether the next launch is checked."""
-        del kernel
-        return True
-
-    def launching(self, session: Session, kernel: PtxKernel, message: LaunchMessage, configuration: Any) -> None:
+    def note_launch(self, pending: Pending) -> None:
         """Note a launch that is about to run."""
 
     def note_action(self, action: Action) -> None:
@@ -203,14 +210,24 @@ class Session:
         module = self.modules[message.module]
         kernel = module.kernels[message.kernel]
         reports: list[Report] = []
+        missing: list[WsemuError] = []
         printed: list[str] = []
+
+        def refuse(_: Any, __: Any, error: WsemuError) -> bool:
+            missing.append(error)
+            return False
+
         try:
             cluster = message.cluster if message.cluster[0] else None
             configuration = configure(message.grid, message.block, 0, message.shared, cluster)
-            arguments = module.arguments(message.kernel, message.parameters)
-            self.watch.launching(self, kernel, message, configuration)
-            with hooks.hooked(hooks.observers, reports.append), hooks.hooked(hooks.printing, printed.append):
-                self._run(kernel, configuration, arguments)
+            parameters = module.parameters(message.kernel, message.parameters)
+            self.watch.note_launch(Pending(kernel, configuration, parameters, self.memory, module))
+            with (
+                hooks.hooked(hooks.observers, reports.append),
+                hooks.hooked(hooks.printing, printed.append),
+                hooks.hooked(hooks.refused, refuse),
+            ):
+                launch(kernel, configuration, [*map(Packed, parameters)], self.memory)
         except UnsupportedError as error:
             self.watch.note_refusal(kernel.__name__, error)
             return _reply(NOT_SUPPORTED)
@@ -218,16 +235,9 @@ class Session:
             self.watch.note_refusal(kernel.__name__, error)
             return _reply(_launch_error(error))
         self.watch.note_action(Action(ActionKind.LAUNCH, message.stream))
-        if not reports and self.watch.admits(kernel):
+        if missing:
             return _reply(NOT_SUPPORTED)
         return _reply(-max((_sticky(report) for report in reports), default=0), "".join(printed).encode())
-
-    def _run(self, kernel: PtxKernel, configuration: LaunchConfiguration, arguments: list[Any]) -> None:
-        if self.watch.admits(kernel):
-            launch(kernel, configuration, arguments, self.memory)
-            return
-        with settings.using(replace(settings.current(), checkers=frozenset())):
-            launch(kernel, configuration, arguments, self.memory)
 
 
 def _reply(status: int, data: bytes = b"") -> bytes:
@@ -246,5 +256,7 @@ def _sticky(report: Report) -> int:
     """Return the error that a GPU would return after this launch from every later call; 0 if none."""
     if report.verdict == "verified":
         return 0
+    if any(finding.code == "failed-assertion" and "`trap`" in finding.message for finding in report.errors):
+        return TRAP
     codes = [finding.code for finding in report.errors]
     return next((STICKY[word] for word in (*codes, *report.reasons) if word in STICKY), 0)

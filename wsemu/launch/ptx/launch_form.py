@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+MAX_LAUNCH_FILE = 4 << 20
+"""bytes of a launch file"""
+
+
+class MemoryForm(BaseModel):
+    """An allocation of the memory that a launch runs in."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    address: int = Field(description="Its address, as pointers in arguments and in memory have it.", ge=0, lt=1 << 63)
+    bytes: int = Field(description="Its size.", ge=0, lt=1 << 40)
+    name: str = Field("", description="What reports call it; nothing: its address.")
+    data: str = Field("", description="The `.npy` file of its bytes, beside this file; nothing: no byte is written.")
+    written: str = Field("", description="The `.npy` file with a 1 for each byte that is written; nothing: all are.")
+
 
 class LaunchForm(BaseModel):
     """A launch of a kernel in PTX."""
@@ -22,3 +37,5 @@ class LaunchForm(BaseModel):
     args: tuple[str, ...] = Field((), description="An argument for each parameter, as `--arg` takes them.")
     set: dict[str, str] = Field({}, description="Values of `__device__` and `__constant__` variables, as `--arg` has.")
     link: tuple[str, ...] = Field((), description="More PTX files, beside this one, that the first is linked with.")
+    memory: tuple[MemoryForm, ...] = Field((), description="The memory that the launch runs in, by addresses.")
+    variables: dict[str, int] = Field({}, description="Addresses in `memory` of variables, by their names in PTX.")
