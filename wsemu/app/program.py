@@ -98,7 +98,7 @@ def run(
 
 @contextlib.contextmanager
 def _selecting(selection: Selection, launches: Launches) -> Iterator[None]:
-    """Check the selected launches alone meanwhile, and report how many others there were."""
+    """Check the selected launches alone, and report how many others there were."""
     if not selection.skip and not selection.most:
         yield
         return

@@ -1,7 +1,7 @@
 """The device memory of a launch in files: beside launch files, as `wsemu run --save-launches` writes them.
 
-Each allocation has a file of its bytes, and a mask of the written ones if some are not.  Files are named by their contents,
-and launches share them.  Pointers keep their values, because each allocation gets the address that it had.
+Each allocation has a file of its bytes, and a mask of the written ones if some are not.  Contents name the files, which
+launches share.  Pointers keep their values, because each allocation gets the address that it had.
 """
 
 from __future__ import annotations
