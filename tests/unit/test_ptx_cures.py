@@ -10,7 +10,8 @@ import pytest
 
 import wsemu
 from tests.commands import wsemu as command
-from wsemu.repair.ptx import Text, candidates, said
+from wsemu.repair.ptx import candidates, said
+from wsemu.repair.ptx_text import Text
 from wsemu.report.terminal import render
 
 PTX = Path(__file__).resolve().parents[1] / "ptx"

@@ -12,6 +12,7 @@ import hashlib
 import linecache
 import math
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,13 +44,15 @@ if TYPE_CHECKING:
     from wsemu.model.cure import Cure
     from wsemu.model.finding import Index
     from wsemu.model.launch_shape import LaunchConfiguration
-    from wsemu.model.outcome import Outcome
+    from wsemu.model.outcome import Outcome, Trace
     from wsemu.model.program import Program
     from wsemu.model.settings import Settings
     from wsemu.repair.search import Accesses
 
 MOST_KEPT = 64 << 20
 """bytes of arrays that a report keeps as they were before the launch: of larger ones no edit is tried"""
+LARGEST_SIZE = 4096
+"""the largest number that is taken for a size"""
 _LONGER = 20
 """times the warp instructions of the launch that one with an edit may execute"""
 _AT_LEAST = 500_000
@@ -97,6 +100,8 @@ class Launched:
     """the configuration and the arguments of a launch that is tried, where they are others"""
     only: tuple[int, ...] = ()
     """the CTAs that are run in place of all"""
+    transferred: tuple[int, ...] = ()
+    """bytes that copies transfer for each expect-tx operation of the launch as it is"""
 
     @classmethod
     def of(
@@ -315,6 +320,24 @@ class Launched:
         except (WsemuError, ValueError, LookupError, ArithmeticError, RecursionError):
             return None
 
+    def attempt_sizes(self, text: str) -> list[Attempted | None]:
+        """Launch the kernel of other PTX, inside `again`, with each small number that is passed to it one less."""
+        from wsemu.launch.binding import Packed
+
+        found = []
+        for n, given in enumerate(self.arguments):
+            if not isinstance(given, Packed) or given.kind != "number" or len(given.data) not in (4, 8):
+                continue
+            value = int.from_bytes(given.data, "little")
+            if 1 < value <= LARGEST_SIZE:
+                less = Packed((value - 1).to_bytes(len(given.data), "little"))
+                self._other = self.bound.configuration, (*self.arguments[:n], less, *self.arguments[n + 1 :])
+                try:
+                    found.append(self.attempt_code(text))
+                finally:
+                    self._other = None
+        return found
+
     def _attempt(self, look: Callable[[Report], Any], kernel: Any = None) -> Attempted | None:
         for now, before in self._stored():
             now[:] = before
@@ -344,6 +367,8 @@ class Launched:
         amiss = _amiss(bound.program, run[0])
         if only and self.checking:
             self.amiss = amiss
+        if self.checking and isinstance(kernel, Code) and bound.program.asynchronous:
+            self.transferred = _bytes_per_expectation(run[1](frozenset()))
         steered = orders is not None and orders.steered()
         if 0 < self.amiss <= amiss and not (self.suppressed or self.checking or steered):
             return None
@@ -372,6 +397,19 @@ def _amiss(program: Program, outcome: Outcome) -> int:
         if raw.code in CODES and CODES[raw.code].severity == "error"
     }
     return len(spans) + (outcome.status != "done")
+
+
+def _bytes_per_expectation(trace: Trace) -> tuple[int, ...]:
+    """Return the bytes that copies transfer for each expect-tx operation, if that is a whole number."""
+    expected: Counter[tuple[int, int]] = Counter()
+    transferred: Counter[tuple[int, int]] = Counter()
+    for event in trace.events:
+        if event.kind == "expect":
+            expected[event.cta, event.place] += 1
+        elif event.kind == "credit":
+            transferred[event.cta, event.place] += event.amount
+    totals = [(transferred[key], count) for key, count in expected.items()]
+    return tuple(sorted({total // count for total, count in totals if total and not total % count}, reverse=True))
 
 
 def program_digest(program: Any) -> bytes:

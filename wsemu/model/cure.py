@@ -70,6 +70,8 @@ class Cure(Record):
     edits: list[Edit]
     diff: list[str]
     """hunks of a unified diff, line by line, without line ends and without file names"""
+    patch: list[str] = []
+    """for a kernel in PTX, the hunks that make the verified PTX, without context lines"""
     proof: str
     """what it was shown to be: `deadlock-free and race-free in every schedule`"""
     findings: list[int] = []
@@ -157,6 +159,25 @@ class Cure(Record):
             text = (head + change.text.encode() + tail).decode()
             lines[change.line - 1 : change.end_line] = lines_of(text)
         return "".join(lines)
+
+    def patch_ptx(self, text: str) -> str:
+        """Return a PTX text with the patch.  Raise ValueError if the patch belongs to another text."""
+        lines, made = [line.rstrip("\n") for line in lines_of(text)], []
+        at = 0
+        for line in self.patch:
+            mark, rest = line[:1], line[1:]
+            if line.startswith("@@"):
+                start, _, count = line.split()[1].lstrip("-").partition(",")
+                begin = int(start) - (count != "0")
+                made += lines[at:begin]
+                at = begin
+            elif mark == "+":
+                made.append(rest)
+            elif lines[at : at + 1] == [rest]:
+                at += 1
+            else:
+                raise ValueError("the file is another one now")
+        return "\n".join([*made, *lines[at:]]) + "\n"
 
 
 INTERRUPTED = "interrupted"

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from wsemu.model.data import NamedTuple
-from wsemu.repair import ptx
+from wsemu.repair import ptx, ptx_text
 from wsemu.repair.scene import FENCES, Scene, last_name
 from wsemu.repair.search import digest
 from wsemu.repair.shapes import arrays
@@ -58,7 +58,7 @@ def needs(launched: Launched, steps: int) -> dict[Part, Need]:
 
         code = launched.code()
         if code is not None:
-            return {part: need(launched.attempt_code(text)) for part, text in _parts_of_ptx(ptx.Text.of(*code))}
+            return {part: need(launched.attempt_code(text)) for part, text in _parts_of_ptx(ptx_text.Text.of(*code))}
         for file, (source, lines) in launched.sources().items():
             text = Text(file, source)
             functions = [*dict.fromkeys(f for line in sorted(lines) if (f := text.outermost(line)))]
@@ -107,13 +107,13 @@ def shared_wavefronts(report: Any) -> int:
     return loads + int(counted.shared_store_wavefronts) + int(counted.shared_atomic_wavefronts)
 
 
-def _parts_of_ptx(text: ptx.Text) -> Iterator[tuple[Part, str]]:
+def _parts_of_ptx(text: ptx_text.Text) -> Iterator[tuple[Part, str]]:
     """What can be taken out of a kernel in PTX, with all copies of a line that the compiler unrolled, and the text
     without it."""
     for copies in ptx.copies_of([place for place in text.places if _OF_PTX.match(place.text)]):
         first = copies[0]
         part = Part(first.file, first.line, ptx.said(first.text).strip("`"), "")
-        yield part, text.edited({place.at: "\n" for place in copies})
+        yield part, text.replace_lines({place.at: "\n" for place in copies})
 
 
 def _parts(scene: Scene) -> Iterator[tuple[Part, Piece]]:

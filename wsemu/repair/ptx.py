@@ -6,16 +6,21 @@ the line of C++ that the compiler notes for its place (`.loc`).
 
 from __future__ import annotations
 
+import difflib
 import linecache
 import os
 import re
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from wsemu.checkers import causes
 from wsemu.checkers.registry import cures_of
 from wsemu.model.cure import Cure, Edit, Trials, lines_of
-from wsemu.model.data import NamedTuple
+from wsemu.repair.ptx_kernel import Kernel
+from wsemu.repair.ptx_numbers import number_edits
+from wsemu.repair.ptx_order import order_edits
+from wsemu.repair.ptx_text import Place, Text
+from wsemu.repair.ptx_waits import wait_edits
+from wsemu.repair.rings import SYNCHRONIZES
 from wsemu.repair.scene import Candidate
 from wsemu.repair.search import Search, Tried, agrees, clock, differs, digest, is_cure, on_its_way, ranked
 
@@ -25,13 +30,7 @@ if TYPE_CHECKING:
     from wsemu.model.cure import Kind
     from wsemu.repair.search import Launched
 
-_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)(?:.*\binlined_at\s+(\d+)\s+(\d+))?")
-"""the place of what follows, and where it is called from"""
-_NUMBER = re.compile(r"mov\.[bus]32\s+(%\w+),\s*(-?\d+);")
-_GROUPS = re.compile(r"(cp\.async\.(?:bulk\.)?wait_group(?:\.read)?\s+)(\d+);")
-_SYNCHRONISES = re.compile(r"(?:bar|barrier|mbarrier|fence|membar)\b|cp\.async\.(?:bulk\.)?(?:wait|commit)_")
-_ACTS = re.compile(r"(?:ld|st|atom|red|bar|barrier|mbarrier|cp|wgmma)\.\S+")
-_PREDICATE = re.compile(r"^@!?%\w+\s+")
+_ACTS = re.compile(r"(?:ld|st|atom|red|m?bar|m?barrier|cp|wgmma)\.\S+")
 _BRANCH = re.compile(r"bra(?:\.uni)?\s+(\S+);")
 _LOOPS = re.compile(r"\b(?:for|while|do)\b")
 _HEAD_OF_FOR = re.compile(r"\bfor\s*\([^;]*;[^;]*;")
@@ -49,103 +48,15 @@ _SAID = {
 _COPY = re.compile(r"cp\.(?:reduce\.)?async\.bulk\.tensor\b[^\[]*(?:\[%\w+\],\s*)?\[(%\w+),\s*\{")
 """a tensor copy and its map"""
 _WARP, _NEAREST = 32, 6
+_NEIGHBORS = 3
+"""cures that are tried on launches of other sizes"""
+_FARTHER = 0.4
+"""distance beyond a cure that findings point to, up to which other edits are tried"""
 
 
-class Place(NamedTuple):
-    """An instruction."""
-
-    at: int
-    """line of the text, from 0"""
-    text: str
-    """without blanks, predicate and comment"""
-    file: str
-    """that the compiler notes for it"""
-    line: int
-    run: int
-    """number of the statement: instructions one after the other of the same line"""
-    looped: bool = False
-    """a branch from below leads to it"""
-
-
-class Text(NamedTuple):
-    """The PTX of a kernel."""
-
-    path: str
-    lines: list[str]
-    places: list[Place]
-
-    @classmethod
-    def of(cls, text: str, path: str, first: int, last: int, files: dict[int, str]) -> Text:
-        """Of a file, from its `first` to its `last` line, counted from 1."""
-        lines = lines_of(text)
-        places: list[Place] = []
-        here, run, label = ("", 0), 0, ""
-        calls: dict[tuple[str, str], tuple[str, str]] = {}
-        own = ""
-        backwards = _looped(lines[first - 1 : last])
-        for at in range(first - 1, min(last, len(lines))):
-            words = lines[at].partition("//")[0].strip()
-            if words.endswith(":"):
-                label = words[:-1]
-            elif noted := _LOC.match(words):
-                own = own or noted[1]
-                number, line = noted[1], noted[2]
-                if noted[3]:
-                    calls[number, line] = noted[3], noted[4]
-                    number, line = _outside(calls, own, noted[3], noted[4])
-                now = files.get(int(number), ""), int(line)
-                here, run = now, run + (now != here)
-            elif words.endswith(";") and words[:1] not in (".", "/", "{", "}"):
-                file, line = here if here[0] else (path, at + 1)
-                run += not here[0]
-                places.append(Place(at, _PREDICATE.sub("", words), file, line, run, label in backwards))
-                label = ""
-        known = _numbers(places)
-        return cls(path, lines, [_with_numbers(place, known) for place in places])
-
-    def edited(self, changed: dict[int, str]) -> str:
-        """With other text in the place of lines."""
-        return "".join(changed.get(n, line) for n, line in enumerate(self.lines))
-
-
-def _outside(calls: dict[tuple[str, str], tuple[str, str]], own: str, number: str, line: str) -> tuple[str, str]:
-    """The file and line of a call, or of that which led there, in the kernel's own file: calls in headers are made by
-    nobody who reads this."""
-    for _ in range(len(calls)):
-        if number == own or (number, line) not in calls:
-            break
-        number, line = calls[number, line]
-    return number, line
-
-
-def _looped(lines: list[str]) -> set[str]:
-    """Labels to which a branch from below leads."""
-    known: set[str] = set()
-    found: set[str] = set()
-    for line in lines:
-        words = _PREDICATE.sub("", line.partition("//")[0].strip())
-        if words.endswith(":"):
-            known.add(words[:-1])
-        elif (branch := _BRANCH.match(words)) and branch[1] in known:
-            found.add(branch[1])
-    return found
-
-
-def _numbers(places: list[Place]) -> dict[str, str]:
-    """Registers that hold a number, where one instruction alone gives it."""
-    given = [(m[1], m[2]) for place in places if (m := _NUMBER.match(place.text))]
-    once = Counter(register for register, _ in given)
-    return {register: number for register, number in given if once[register] == 1}
-
-
-def _with_numbers(place: Place, known: dict[str, str]) -> Place:
-    """A barrier operation with the numbers that its registers hold."""
-    if not place.text.startswith("bar"):
-        return place
-    return place._replace(text=re.sub(r"%\w+", lambda m: known.get(m[0], m[0]), place.text))
-
-
-def candidates(text: Text, report: Any) -> Iterator[tuple[float, Candidate, dict[int, str]]]:
+def candidates(
+    text: Text, report: Any, transferred: tuple[int, ...] = ()
+) -> Iterator[tuple[float, Candidate, dict[int, str]]]:
     """Edits with how far they are, and the lines that they change."""
     findings = report.findings[:12]
     hot = {(site.file, site.line) for f in findings for site in f.sites}
@@ -156,14 +67,19 @@ def candidates(text: Text, report: Any) -> Iterator[tuple[float, Candidate, dict
     def far(place: Place) -> float:
         return min((abs(place.run - run) for run in runs), default=9)
 
-    syncs = [p for p in text.places if _SYNCHRONISES.match(p.text)]
+    kernel = Kernel(text, report, transferred)
+    for edits in (number_edits, wait_edits, order_edits):
+        yield from edits(kernel)
+    syncs = [p for p in text.places if SYNCHRONIZES.match(p.text)]
     for copies in copies_of(syncs):
         near = min(map(far, copies))
         for score, candidate, changed in _changed(text, copies[0], numbers, near, [*syncs]):
             (new,) = changed.values()
             yield score, candidate, {place.at: new for place in copies}
     yield from _counts(text, syncs, numbers, far)
-    missing = dict.fromkeys([*_missing(codes, text), *(p.text for p in syncs)])
+    of_rings = {place.at for op in kernel.uses.operations for place in op.places}  # which have edits of their own
+    others = (p.text for p in syncs if p.at not in of_rings)
+    missing = dict.fromkeys([*_missing(codes, text), *others])
     gaps = [p for n, p in enumerate(text.places) if (not n or text.places[n - 1].run != p.run) and far(p) <= _NEAREST]
     crowded = {(p.file, p.line) for p in text.places if (p.file, p.line) in hot and _is_crowded(p.file, p.line)}
     inner = [p for p in text.places if (p.file, p.line) in crowded and _ACTS.match(p.text) and p not in gaps]
@@ -262,15 +178,6 @@ def _changed(
         if count:
             other = name.replace("sync", "arrive") if "sync" in name else name.replace("arrive", "sync")
             yield put("call", f"{other} {identity}{tail};", 2 + far)
-    if parity := re.fullmatch(r"(mbarrier\.(?:try|test)_wait\.parity.*,\s*)([01]);", place.text):
-        yield put("argument", f"{parity[1]}{1 - int(parity[2])};", 1 + far)
-    if size := re.fullmatch(r"(mbarrier\S*expect_tx.*,\s*)(\d+);", place.text):
-        for n in sorted({2 * int(size[2]), int(size[2]) // 2, *(n for n in numbers if n % 16 == 0)} - {0}):
-            yield put("argument", f"{size[1]}{n};", 1 + far)
-    if groups := _GROUPS.fullmatch(place.text):
-        fewer = int(groups[2]) - 1
-        for n in dict.fromkeys((fewer, 0)) if fewer >= 0 else ():  # that may stay under way
-            yield put("argument", f"{groups[1]}{n};", 1 + far + 0.5 * (n != fewer))
     says = f"delete {said(place.text)} in {where}"
     yield 3 + far, _candidate("delete", says, far, -1), {place.at: "\n"}
 
@@ -334,10 +241,12 @@ def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trial
 
     def try_edits() -> None:
         enough = float("inf")
-        for score, candidate, changed in sorted(candidates(text, report), key=lambda entry: entry[0]):
+        for score, candidate, changed in sorted(
+            candidates(text, report, run.launched.transferred), key=lambda entry: entry[0]
+        ):
             if score > enough or run.over():
                 break
-            source = text.edited(changed)
+            source = text.replace_lines(changed)
             if source in run.known:
                 continue
             run.known.add(source)
@@ -347,21 +256,32 @@ def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trial
                 made = run.settled(Tried((candidate,), source, attempted, run.tried), {}, source)
                 if made is not None:
                     run.cures.append(made)
-                    enough = min(enough, score + 2)
+                    enough = min(enough, score + (_FARTHER if score < 1 else 2))
+
+        _try_sizes(run)
 
     stopped = on_its_way(run, seconds, try_edits)
     if stopped:
         return Trials(groups=causes.group_by_edge(report.findings), stopped=stopped)
     best = ranked(run, run.launched.expected)
     best = run.confirmed(launched, best, seconds, lambda tried: launched.attempt_code(tried.source))
-    cures = _described(run, best, launched.expected, text.path)
+    cures = _described(run, best, launched.expected, text)
     groups = (
         causes.group_by_edit(report.findings, [cures[0].findings]) if cures else causes.group_by_edge(report.findings)
     )
     return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.why(cures))
 
 
-def _described(run: Search, best: list[Tried], expected: dict[str, Any], path: str) -> list[Cure]:
+def _try_sizes(run: Search) -> None:
+    """Launch the kernel with the best cures with numbers of one less: one may fit these alone."""
+    if len(run.cures) > 1:
+        best = sorted(run.cures, key=lambda tried: tried.edits[0].near)[:_NEIGHBORS]
+        fails = {t.number: sum(done is None or done.report.verdict != "verified"
+                               for done in run.launched.attempt_sizes(t.source)) for t in best}  # fmt: skip
+        run.cures = [tried._replace(fails=fails.get(tried.number, tried.fails)) for tried in run.cures]
+
+
+def _described(run: Search, best: list[Tried], expected: dict[str, Any], text: Text) -> list[Cure]:
     """The cures as data; without changes, since the source that is to be edited is another one."""
     found = []
     kinds: dict[bytes, int] = {}
@@ -370,9 +290,10 @@ def _described(run: Search, best: list[Tried], expected: dict[str, Any], path: s
         first = best[0].attempted
         found.append(
             Cure(
-                file=path,
+                file=text.path,
                 edits=[c.edit for c in tried.edits],
                 diff=[],
+                patch=_patch(text, tried.source),
                 proof=tried.attempted.report.proof,
                 findings=[*range(len(run.report.findings))],
                 drops=tried.drops or tried.attempted.stores < max(first.stores, run.stores),
@@ -383,3 +304,9 @@ def _described(run: Search, best: list[Tried], expected: dict[str, Any], path: s
             )
         )
     return found
+
+
+def _patch(text: Text, source: str) -> list[str]:
+    """The hunks that make other PTX of a text, without lines around them."""
+    old, new = ([line.rstrip("\n") for line in lines] for lines in (text.lines, lines_of(source)))
+    return [*difflib.unified_diff(old, new, n=0, lineterm="")][2:]

@@ -165,8 +165,14 @@ class Launched(Protocol):
         """Of a kernel in PTX its file's text and path, first and last line, and the files that its lines name by
         number; None for others, and where several files are linked."""
 
+    transferred: tuple[int, ...]
+    """bytes that copies transfer for each expect-tx operation of the launch as it is"""
+
     def attempt_code(self, text: str) -> Attempted | None:
         """The launch with other PTX."""
+
+    def attempt_sizes(self, text: str) -> Sequence[Attempted | None]:
+        """Launch the kernel of other PTX with each small number that is passed to it one less."""
 
     def again(self) -> AbstractContextManager[None]:
         """Launches may be made inside."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wsemu.repair import ptx, search
+from wsemu.repair import ptx, ptx_text, search
 
 if TYPE_CHECKING:
     from wsemu.model.cure import Trials
@@ -15,5 +15,5 @@ def tried(report: Any, launched: Launched, seconds: float) -> Trials:
     """What edits of the kernel of a report do; `seconds` is the time for it."""
     code = launched.code()
     if code is not None:
-        return ptx.search(report, launched, seconds, ptx.Text.of(*code))
+        return ptx.search(report, launched, seconds, ptx_text.Text.of(*code))
     return search.search(report, launched, seconds)

@@ -1,0 +1,213 @@
+"""CUDA C++ programs with one mistake each, and what they should compute: the C++ set of `benchmarks/cures.py`.
+
+The kernels are in benchmarks/cures_cuda: rings of mbarriers with TMA, bulk copies and `wgmma` in the style of CUTLASS,
+`cuda::barrier`, a cluster of two CTAs, cp.async, named barriers, and atomics with fences.  nvcc compiles each mutant.
+What a kernel should compute is a function of NumPy, which `wsemu` does not see.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import wsemu
+from wsemu.launch.hooks import observers
+from wsemu.model import settings
+from wsemu.model.errors import WsemuError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wsemu.launch.result import Report
+    from wsemu.model.cure import Cure
+
+FOLDER = Path(__file__).with_name("cures_cuda")
+BUDGET = 400_000
+"""warp instructions of a launch: a mutant may not end"""
+SIZES = (-1, 0, 1)
+"""tiles more than those of the launch that has the mistake, with which a cure is tried"""
+
+
+class Launch(NamedTuple):
+    """A launch of a kernel: its shape, its arguments, and what its output should be."""
+
+    grid: int
+    block: int
+    arguments: tuple[Any, ...]
+    out: Any
+    expected: Any
+    shared: int = 0
+
+
+class Kernel(NamedTuple):
+    """A kernel of a file, and its launches by a number of tiles."""
+
+    file: str
+    entry: str
+    tiles: int
+    launch: Callable[[int], Launch]
+
+
+class Mutant(NamedTuple):
+    """One mistake: in the C++ text, or in the PTX that nvcc makes of it."""
+
+    kernel: str
+    old: str
+    new: str
+    in_ptx: bool = False
+
+    @property
+    def name(self) -> str:
+        """The kernel, and what is written for what."""
+        old, new = (" ".join(text.split()) for text in (self.old, self.new))
+        return f"{self.kernel}{' (PTX)' * self.in_ptx}: {old[:50]} -> {new[:50] or 'nothing'}"
+
+
+class Judged(NamedTuple):
+    """What became of a mutant."""
+
+    mutant: Mutant
+    codes: tuple[str, ...]
+    cure: Cure | None
+    verified: bool
+    """as it is printed, applied to the text"""
+    right: bool
+    """it computes what the model does, with one tile less and one more"""
+    seconds: float
+    tried: int
+
+
+def _floats(*shape: int) -> Any:
+    return np.random.default_rng(7).integers(-8, 9, shape).astype(np.float32)
+
+
+def _gemm(tiles: int) -> Launch:
+    a, b = _floats(128, 64 * tiles).astype(np.float16), _floats(8, 64 * tiles).astype(np.float16)
+    maps = [wsemu.TensorMap(m, box=(rows, 64), swizzle="128B") for m, rows in ((a, 64), (b, 8))]
+    c = np.zeros((128, 8), np.float32)
+    return Launch(2, 160, (*maps, c, np.int32(tiles)), c, a.astype(np.float32) @ b.astype(np.float32).T, 22 << 10)
+
+
+def _tiled(block: int, tile: int, compute: Callable[[Any], Any]) -> Callable[[int], Launch]:
+    def launch(tiles: int) -> Launch:
+        x = _floats(tiles, tile)
+        y = np.zeros_like(x)
+        return Launch(1, block, (x, y, np.int32(tiles)), y, compute(x))
+
+    return launch
+
+
+def _pair(tiles: int) -> Launch:
+    x = _floats(2, tiles, 32)
+    y = np.zeros_like(x)
+    return Launch(2, 32, (x, y, np.int32(tiles)), y, x + x[::-1])
+
+
+def _last(tiles: int) -> Launch:
+    x = np.arange(100 * tiles, dtype=np.int32)
+    out = np.zeros(1, np.int32)
+    parts, count = np.zeros(4, np.int32), np.zeros(1, np.uint32)
+    return Launch(4, 64, (x, parts, count, out, np.int32(x.size)), out, x.sum(keepdims=True))
+
+
+def _chain(tiles: int) -> Launch:
+    x = np.arange(32 * tiles, dtype=np.int32)
+    y = np.zeros_like(x)
+    before = np.repeat(np.cumsum(x.reshape(tiles, 32).sum(1)) - x.reshape(tiles, 32).sum(1), 32)
+    return Launch(tiles, 32, (x, np.zeros(tiles, np.int32), np.zeros(tiles, np.int32), y), y, x + before)
+
+
+def _neighbours(x: Any) -> Any:
+    return x + np.roll(x, 1, 1) + np.roll(x, -1, 1)
+
+
+KERNELS = {
+    "gemm": Kernel("gemm", "gemm", 5, _gemm),
+    "ring": Kernel("ring", "ring", 8, _tiled(96, 128, lambda x: 2 * x)),
+    "libcu": Kernel("libcu", "libcu", 5, _tiled(64, 128, lambda x: x + 1)),
+    "pair": Kernel("pair", "pair", 5, _pair),
+    "stages": Kernel("stages", "stages", 6, _tiled(64, 256, _neighbours)),
+    "last": Kernel("flags", "last", 4, _last),
+    "chain": Kernel("flags", "chain", 5, _chain),
+    "named": Kernel("named", "named", 6, _tiled(96, 64, lambda x: x[:, ::-1])),
+    "epilogue": Kernel("epilogue", "epilogue", 5, _tiled(128, 128, lambda x: x * x)),
+}
+
+
+def read_mutants() -> Iterator[Mutant]:
+    """Yield the mutants of mistakes.txt."""
+    kernel = ""
+    for line in (FOLDER / "mistakes.txt").read_text(encoding="utf-8").splitlines():
+        old, arrow, new = line.partition(" =>")
+        if line.startswith("["):
+            kernel = line.strip("[]")
+        elif arrow:
+            yield Mutant(kernel, old.removeprefix("ptx: "), new.strip(), in_ptx=old.startswith("ptx: "))
+
+
+def compiled(mutant: Mutant, folder: Path) -> Path | None:
+    """Write the PTX of a mutant; None if its text is not there, or does not compile."""
+    source = FOLDER / f"{KERNELS[mutant.kernel].file}.cu"
+    text = source.read_text(encoding="utf-8")
+    start = text.index(f" {KERNELS[mutant.kernel].entry}(") if mutant.kernel == "chain" else 0
+    old, new = (part.replace("\\n", "\n") for part in (mutant.old, mutant.new))
+    if not mutant.in_ptx:
+        if old not in text[start:]:
+            return None
+        text = text[:start] + text[start:].replace(old, new, 1)
+    file, made = folder / source.name, folder / f"{source.stem}.ptx"
+    file.write_text(text, encoding="utf-8")
+    command = ["nvcc", "-ptx", "-lineinfo", "-arch=sm_90a", "-I", str(FOLDER), "-o", str(made), str(file)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        return None
+    if mutant.in_ptx:
+        ptx = made.read_text(encoding="utf-8")
+        if re.search(old, ptx) is None:
+            return None
+        made.write_text(re.sub(old, new, ptx, count=1), encoding="utf-8")
+    return made
+
+
+def launched(file: Path, kernel: Kernel, tiles: int) -> tuple[Report | None, bool]:
+    """Launch a kernel of a file; returns its report, and whether it computed what the model does."""
+    reports: list[Report] = []
+    launch = kernel.launch(tiles)
+    observers.append(reports.append)
+    try:
+        with settings.using(settings.Settings(budget=BUDGET)):
+            entry = wsemu.load_ptx(file)[kernel.entry]
+            entry[launch.grid, launch.block, 0, launch.shared](*launch.arguments)
+    except WsemuError:
+        pass
+    finally:
+        observers.remove(reports.append)
+    report = reports[-1] if reports else None
+    return report, report is not None and bool(np.array_equal(launch.out, launch.expected))
+
+
+def judged(mutant: Mutant, folder: Path, seconds: float) -> Judged | None:
+    """Search for cures of a mutant, and judge the first one; None if nothing is wrong with it."""
+    kernel, file = KERNELS[mutant.kernel], compiled(mutant, folder)
+    if file is None:
+        raise ValueError(f"{mutant.name}: does not compile, or is not there")
+    report, _ = launched(file, kernel, kernel.tiles)
+    if report is None or not report.errors:
+        return None
+    codes = tuple(finding.code for finding in report.errors)
+    started = time.process_time()
+    trials = report.helped(seconds).trials
+    took = time.process_time() - started
+    cure = trials.cure if trials is not None else None
+    tried = trials.tried if trials is not None else 0
+    if cure is None:
+        return Judged(mutant, codes, None, False, False, took, tried)
+    cured = folder / f"cured_{file.name}"
+    cured.write_text(cure.patch_ptx(file.read_text(encoding="utf-8")), encoding="utf-8")
+    done = [launched(cured, kernel, kernel.tiles + more) for more in SIZES]
+    verified = all(r is not None and r.verdict == "verified" for r, _ in done)
+    return Judged(mutant, codes, cure, verified, all(right for _, right in done), took, tried)

@@ -1,0 +1,208 @@
+"""Verified fixes of fences, named barriers, groups of copies and cluster barriers in PTX."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import wsemu
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+PLENTY = 60.0
+"""CPU seconds: the number of edits ends a search, on any machine"""
+HEAD = """\
+.version 8.0
+.target sm_90
+.address_size 64
+"""
+FLAG = (
+    HEAD
+    + """\
+.visible .entry flag(.param .u64 data, .param .u64 ready, .param .u64 out)
+{
+	.reg .pred %p<4>;
+	.reg .b32 %r<6>;
+	.reg .b64 %rd<4>;
+	ld.param.u64 %rd1, [data];
+	ld.param.u64 %rd2, [ready];
+	ld.param.u64 %rd3, [out];
+	mov.u32 %r1, %ctaid.x;
+	setp.ne.u32 %p1, %r1, 0;
+	@%p1 bra $read;
+	st.global.u32 [%rd1], 7;
+	fence.acq_rel.gpu;
+	atom.global.exch.b32 %r2, [%rd2], 1;
+	ret;
+$read:
+	atom.global.add.u32 %r3, [%rd2], 0;
+	setp.eq.u32 %p2, %r3, 0;
+	@%p2 bra $read;
+	fence.acq_rel.gpu;
+	ld.global.u32 %r4, [%rd1];
+	st.global.u32 [%rd3], %r4;
+	ret;
+}
+"""
+)
+NAMED = (
+    HEAD
+    + """\
+.visible .entry named(.param .u64 y)
+{
+	.reg .pred %p<3>;
+	.reg .b32 %r<8>;
+	.reg .b64 %rd<4>;
+	.shared .align 4 .b8 buffer[128];
+	ld.param.u64 %rd1, [y];
+	mov.u32 %r1, %tid.x;
+	mov.u32 %r2, 1;
+	mov.u32 %r3, 64;
+	and.b32 %r4, %r1, 31;
+	shl.b32 %r4, %r4, 2;
+	mov.u32 %r5, buffer;
+	add.u32 %r5, %r5, %r4;
+	setp.ge.u32 %p1, %r1, 32;
+	@%p1 bra $consume;
+	st.shared.u32 [%r5], %r1;
+	bar.arrive %r2, %r3;
+	ret;
+$consume:
+	bar.sync %r2, 64;
+	ld.shared.u32 %r6, [%r5];
+	cvt.u64.u32 %rd2, %r4;
+	add.u64 %rd1, %rd1, %rd2;
+	st.global.u32 [%rd1], %r6;
+	ret;
+}
+"""
+)
+COPIES = (
+    HEAD
+    + """\
+.visible .entry copies(.param .u64 x, .param .u64 y)
+{
+	.reg .b32 %r<8>;
+	.reg .b64 %rd<6>;
+	.shared .align 16 .b8 buffer[256];
+	ld.param.u64 %rd1, [x];
+	ld.param.u64 %rd2, [y];
+	mov.u32 %r1, %tid.x;
+	shl.b32 %r2, %r1, 2;
+	cvt.u64.u32 %rd3, %r2;
+	add.u64 %rd1, %rd1, %rd3;
+	add.u64 %rd2, %rd2, %rd3;
+	mov.u32 %r3, buffer;
+	add.u32 %r3, %r3, %r2;
+	cp.async.ca.shared.global [%r3], [%rd1], 4;
+	cp.async.commit_group;
+	cp.async.ca.shared.global [%r3+128], [%rd1+128], 4;
+	cp.async.commit_group;
+	cp.async.wait_group 0;
+	ld.shared.u32 %r4, [%r3];
+	ld.shared.u32 %r5, [%r3+128];
+	add.u32 %r4, %r4, %r5;
+	st.global.u32 [%rd2], %r4;
+	ret;
+}
+"""
+)
+MAIL = (
+    HEAD
+    + """\
+.visible .entry mail(.param .u64 y) .explicitcluster .reqnctapercluster 2, 1, 1
+{
+	.reg .pred %p<3>;
+	.reg .b32 %r<8>;
+	.reg .b64 %rd<4>;
+	.shared .align 4 .b8 box[4];
+	ld.param.u64 %rd1, [y];
+	mov.u32 %r1, %cluster_ctarank;
+	xor.b32 %r2, %r1, 1;
+	mov.u32 %r3, box;
+	st.shared.u32 [%r3], 5;
+	barrier.cluster.arrive.aligned;
+	barrier.cluster.wait.aligned;
+	mapa.shared::cluster.u32 %r4, %r3, %r2;
+	st.shared::cluster.u32 [%r4], %r1;
+	barrier.cluster.arrive.aligned;
+	barrier.cluster.wait.aligned;
+	ld.shared.u32 %r5, [%r3];
+	mul.wide.u32 %rd2, %r1, 4;
+	add.u64 %rd1, %rd1, %rd2;
+	st.global.u32 [%rd1], %r5;
+	ret;
+}
+"""
+)
+FENCE, SYNC = "\tfence.acq_rel.gpu;\n", "\tbarrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;\n"
+CASES: dict[str, tuple[str, str, int, int, Callable[[], tuple[Any, ...]], list[int]]] = {
+    "flag": (FLAG, "flag", 2, 1, lambda: (_zeros(1), _zeros(1), _zeros(1)), [7]),
+    "named": (NAMED, "named", 1, 64, lambda: (_zeros(32),), [*range(32)]),
+    "copies": (COPIES, "copies", 1, 32, lambda: (np.arange(64, dtype=np.int32), _zeros(32)), [*range(32, 96, 2)]),
+    "mail": (MAIL, "mail", 2, 1, lambda: (_zeros(2),), [1, 0]),
+}
+"""text, entry, CTAs, threads of a CTA, arguments, and the contents of the last array afterwards"""
+MISTAKES = {
+    "no fence before the flag": ("flag", FENCE + "\tatom", "\tatom", "insert `__threadfence()` before line 16"),
+    "no fence after the flag": ("flag", FENCE + "\tld", "\tld", "insert `__threadfence()` after line 20"),
+    "neither fence": ("flag", FENCE, "", "insert `__threadfence()` before line 16 and after line 19"),
+    "count of a named barrier": (
+        "named",
+        "mov.u32 %r3, 64",
+        "mov.u32 %r3, 96",
+        "write `bar.arrive 1, 64` in place of `bar.arrive 1, 96`",
+    ),
+    "one group in flight": ("copies", "wait_group 0", "wait_group 1", "write `cp.async.wait_group 0`"),
+    "no wait for copies": ("copies", "\tcp.async.wait_group 0;\n", "", "insert `cp.async.wait_all`"),
+    "no wait of the cluster": (
+        "mail",
+        SYNC + "\tld",
+        SYNC.splitlines()[0] + "\n\tld",
+        "insert `cluster.barrier_wait()`",
+    ),
+    "no arrive of the cluster": (
+        "mail",
+        SYNC + "\tld",
+        SYNC.splitlines()[1] + "\n\tld",
+        "insert `cluster.barrier_arrive()`",
+    ),
+    "no barrier of the cluster": ("mail", SYNC + "\tmapa", "\tmapa", "insert `cluster.sync()` before"),
+}
+"""name -> case, its text, the text in its place, and a part of the fix"""
+
+
+def _zeros(size: int) -> Any:
+    return np.zeros(size, np.int32)
+
+
+def checked(case: str, text: str, tmp_path: Path, name: str) -> tuple[wsemu.Report, list[int]]:
+    _, entry, ctas, threads, make, _ = CASES[case]
+    path, arguments = tmp_path / f"{name}.ptx", make()
+    path.write_text(text, encoding="utf-8")
+    report = wsemu.check(wsemu.load_ptx(path)[entry], ctas, threads, arguments, budget=20_000)
+    return report, arguments[-1].tolist()
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_has_a_verified_fix(mistake, tmp_path):
+    case, old, new, words = MISTAKES[mistake]
+    text = CASES[case][0]
+    assert old in text
+    broken = text.replace(old, new)
+    report, _ = checked(case, broken, tmp_path, "broken")
+    assert report.errors
+    cure = report.cures(budget=PLENTY)[0]
+    assert words in cure.says
+    again, results = checked(case, cure.patch_ptx(broken), tmp_path, "fixed")
+    assert (again.verdict, results) == ("verified", CASES[case][-1])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_programs_themselves_are_verified(case, tmp_path):
+    report, results = checked(case, CASES[case][0], tmp_path, "right")
+    assert (report.verdict, results) == ("verified", CASES[case][-1])
