@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from wsemu.launch.hooks import observers
 from wsemu.model import settings
 from wsemu.model.errors import WsemuError
-from wsemu.repair.mutants import of_program
+from wsemu.repair.mutants import program_mutations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,7 +146,7 @@ def of_mutants(count: int) -> list[Program]:
         source = path.read_text(encoding="utf-8")
         if len(source) > 4000:
             continue
-        for mutation in of_program(path):
+        for mutation in program_mutations(path):
             found.append(Program(f"{path.name}:{mutation.line} {mutation.before} -> {mutation.after}",
                                  mutation.source(), source))  # fmt: skip
     step = max(len(found) // (3 * count), 1)

@@ -45,7 +45,7 @@ from wsemu.launch.hooks import observers
 from wsemu.launch.result import CheckFailed, Report
 from wsemu.model import settings
 from wsemu.model.errors import WsemuError
-from wsemu.repair.mutants import KINDS, Mutation, of_pattern, of_program
+from wsemu.repair.mutants import KINDS, Mutation, pattern_mutations, program_mutations
 
 ROOT = Path(__file__).resolve().parents[1]
 WAYS = ("checker", "result", "error", "cost", "survives")
@@ -274,7 +274,7 @@ def files(names: Sequence[str]) -> list[Path]:
 
 
 def mutations_of(path: Path) -> list[Mutation]:
-    return of_pattern(path) if path.parent.name == "patterns" else of_program(path)
+    return pattern_mutations(path) if path.parent.name == "patterns" else program_mutations(path)
 
 
 def unchanged(paths: Sequence[Path]) -> None:

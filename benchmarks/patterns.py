@@ -157,7 +157,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.examples < 1 or options.workers < 1:
         parser.error("give 1 or more examples and workers")
-    native.compiled()  # once, before there are workers to do it twice
+    native.load_parts()  # once, before there are workers to do it twice
     parts = [Part(name, options.examples, options.seed, options.reference) for name in STRATEGIES]
     print(f"{'CPU ms of a check_transfer':>32} {'median':>8} {'mean':>7} {'99%':>7}")
     clean = True

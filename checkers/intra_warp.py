@@ -7,7 +7,7 @@ An arrive orders nothing between lanes, a sync by a part of a warp these lanes a
 those that name it in their mask.
 Does not detect: such a conflict with what came before another access that is itself one.
 Reference: CUDA C++ Programming Guide, "Independent Thread Scheduling" and "Synchronization Functions".  The compiled
-test is `lane_order.not_before`; `shadow.lanes_know` says where it is worth making.
+test is `lane_order.unordered_lanes`; `shadow.lanes_know` says where it is worth making.
 """
 
 from __future__ import annotations

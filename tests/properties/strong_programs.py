@@ -544,7 +544,7 @@ def verdict(
 @contextmanager
 def counting() -> Iterator[None]:
     """Let CTAs be counted, where they can be, also in launches whose few orders would be tried first."""
-    with mock.patch.object(decide, "FEW_STEPS", 1), mock.patch.object(Messages, "proven", return_value=False):
+    with mock.patch.object(decide, "FEW_STEPS", 1), mock.patch.object(Messages, "is_proven", return_value=False):
         yield
 
 

@@ -336,13 +336,13 @@ def test_random_programs(seed: int, family: str) -> None:
 
 def test_random_programs_whose_ctas_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     proven: list[bool] = []
-    proof = Crowds.proven
+    proof = Crowds.is_proven
 
     def noted(self: Crowds) -> bool:
         proven.append(proof(self))
         return proven[-1]
 
-    monkeypatch.setattr(Crowds, "proven", noted)
+    monkeypatch.setattr(Crowds, "is_proven", noted)
     source = random.Random("counted")
     for k in range(30):
         with counting():

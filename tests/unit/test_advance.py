@@ -11,7 +11,7 @@ import pytest
 import wsemu
 from wsemu import cuda
 from wsemu.app import advance
-from wsemu.launch.hooks import advancing, hooked
+from wsemu.launch.hooks import adding_hook, advancing
 from wsemu.machine import slices
 
 
@@ -32,7 +32,7 @@ def _counts(x: Any) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_launch_tells_between_slices_how_many_ctas_have_run(workers: int) -> None:
     told: list[tuple[str, int, int]] = []
-    with hooked(advancing, lambda *state: told.append(state)):
+    with adding_hook(advancing, lambda *state: told.append(state)):
         report = wsemu.check(_counts, 24, 64, (np.zeros(24 * 64, np.int32),), workers=workers)
     assert report.verdict == "verified"
     assert {(name, total) for name, _, total in told} == {("_counts", 24)}

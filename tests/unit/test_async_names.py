@@ -11,7 +11,7 @@ import pytest
 from wsemu import cuda, ptx
 from wsemu.frontend.python.compile import Compiled, argument_type, compile_kernel
 from wsemu.language import async_names
-from wsemu.launch.compiled import compiled
+from wsemu.launch.compiled import compile_for_types
 from wsemu.model.errors import KernelError, UsageError
 from wsemu.model.isa import (
     ALL,
@@ -383,6 +383,10 @@ def empty() -> None:
 
 def test_max_registers_is_what_a_thread_has_at_launch():
     with_all, with_some = cuda.jit(empty), cuda.jit(max_registers=168)(empty)
-    assert [compiled(kernel, (), True).program.registers for kernel in (with_all, with_some, with_all)] == [0, 168, 0]
+    assert [compile_for_types(kernel, (), True).program.registers for kernel in (with_all, with_some, with_all)] == [
+        0,
+        168,
+        0,
+    ]
     with pytest.raises(UsageError, match="max_registers has 'many'"):
-        compiled(cuda.jit(max_registers="many")(empty), (), True)
+        compile_for_types(cuda.jit(max_registers="many")(empty), (), True)

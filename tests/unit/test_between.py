@@ -15,7 +15,7 @@ from wsemu import cuda
 from wsemu.between.operations import Access, Ranges, Where
 from wsemu.between.order import Event
 from wsemu.between.session import Session
-from wsemu.launch.hooks import hooked, observers
+from wsemu.launch.hooks import adding_hook, observers
 
 if TYPE_CHECKING:
     from wsemu.between.session import Conflict
@@ -82,7 +82,7 @@ def test_parts_of_an_array_on_two_streams_do_not_conflict() -> None:
     d = cuda.device_array(64, np.float32)
     first, second = cuda.stream(), cuda.stream()
     reports: list[Any] = []
-    with hooked(observers, reports.append):
+    with adding_hook(observers, reports.append):
         fill[1, 32, first](d[:32], 1)
         fill[1, 32, second](d[32:], 2)
         assert [report.verdict for report in reports] == ["verified"] * 2
@@ -94,7 +94,7 @@ def test_host_accesses_are_compared_element_by_element() -> None:
     d, h = cuda.to_device(np.ones(64, np.float32)), cuda.pinned_array(64, np.float32)
     stream = cuda.stream()
     reports: list[Any] = []
-    with hooked(observers, reports.append):
+    with adding_hook(observers, reports.append):
         next(d.split(32)).copy_to_host(h[:32], stream=stream)
         h[32] = 1
         assert not reports

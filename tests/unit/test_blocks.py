@@ -498,7 +498,7 @@ def test_a_launch_that_will_take_long_gets_its_block_at_once(foreseeable: int, m
     def make_apart(program: Any, wanted: Any, starts: list[int]) -> None:
         began.append(hot.heat_of(program).instructions)
 
-    monkeypatch.setattr(hot, "_make_apart", make_apart)
+    monkeypatch.setattr(hot, "_compile_in_thread", make_apart)
     monkeypatch.setattr(hot, "heat_of", lambda _: heat)
     arguments = np.zeros(16 * 64, np.int64), 200
     said(long, 16, 64, arguments, workers=1)  # 16 CTAs of about 2,000 warp instructions
@@ -554,7 +554,7 @@ def test_what_there_is_no_block_for_stays_with_the_vm(monkeypatch: pytest.Monkey
         asked.append(arguments)
         raise MemoryError
 
-    monkeypatch.setattr(hot, "_compiled", refused)
+    monkeypatch.setattr(hot, "_compile_block", refused)
     monkeypatch.setattr(hot, "_key", lambda *_: "not kept")
     heat = hot.Heat()
     monkeypatch.setattr(hot, "heat_of", lambda _: heat)
@@ -577,7 +577,7 @@ def test_a_fork_waits_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
         done.set()
         raise MemoryError
 
-    monkeypatch.setattr(hot, "_compiled", slowly)
+    monkeypatch.setattr(hot, "_compile_block", slowly)
     monkeypatch.setattr(hot, "_key", lambda *_: "not kept")
     heat = hot.Heat()
     monkeypatch.setattr(hot, "heat_of", lambda _: heat)
@@ -606,8 +606,8 @@ def test_blocks_that_are_being_made_are_given_up_at_exit(monkeypatch: pytest.Mon
             begun.set()
             time.sleep(0.001)
 
-    monkeypatch.setattr(hot, "_made", made)
-    hot._make_apart(None, None, [])  # type: ignore[arg-type]
+    monkeypatch.setattr(hot, "_compile_or_load", made)
+    hot._compile_in_thread(None, None, [])  # type: ignore[arg-type]
     begun.wait()
     hot._stop_making()
     assert all(thread.name != hot.THREAD for thread in threading.enumerate())
@@ -625,13 +625,13 @@ def unmet(x: Any, y: Any) -> None:
 @pytest.mark.parametrize("tier", ["always", "restless"])
 def test_edits_that_are_tried_get_no_blocks_before_they_run(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
-    make = hot._made
+    make = hot._compile_or_load
 
     def noted(*arguments: Any) -> None:
         made.append(arguments[0])
         make(*arguments)
 
-    monkeypatch.setattr(hot, "_made", noted)
+    monkeypatch.setattr(hot, "_compile_or_load", noted)
     monkeypatch.setenv("WSEMU_TIER", tier)
     report = wsemu.check(unmet, 1, 64, (numbers(64), np.zeros(64, np.float32)))
     before = len(made)
@@ -641,7 +641,7 @@ def test_edits_that_are_tried_get_no_blocks_before_they_run(tier: str, monkeypat
     assert len(made) == before
     monkeypatch.setenv("WSEMU_TIER", "off")
     with hot.run_once():
-        assert hot.chosen() == "off"
+        assert hot.resolve_tier() == "off"
 
 
 @cuda.jit
@@ -663,7 +663,7 @@ def test_ctas_of_as_many_threads_may_lie_otherwise(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("tier", ["always", "restless"])
 def test_of_a_long_program_no_block_is_made_before_it_runs(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
-    monkeypatch.setattr(hot, "_made", lambda *arguments: made.append(arguments))
+    monkeypatch.setattr(hot, "_compile_or_load", lambda *arguments: made.append(arguments))
     monkeypatch.setenv("WSEMU_TIER", tier)
     for most, blocks in ((10_000, 1), (10, 0)):
         heat = hot.Heat()

@@ -207,7 +207,7 @@ def scaled(scale, x):
 
 
 def test_the_positional_fields_of_a_pattern_argument_are_values():
-    from wsemu.launch.compiled import compiled
+    from wsemu.launch.compiled import compile_for_types
 
     x = np.arange(32, dtype=np.float64)
     programs = set()
@@ -215,7 +215,7 @@ def test_the_positional_fields_of_a_pattern_argument_are_values():
         y = x.copy()
         scaled[1, 32](Scale(factor, offset), y)
         assert (y == factor * x + offset).all()
-        programs.add(id(compiled(scaled, (Scale(factor, offset), y), True).program))
+        programs.add(id(compile_for_types(scaled, (Scale(factor, offset), y), True).program))
     assert len(programs) == 1
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from wsemu import cuda, ptx
 from wsemu.launch.binding import bind
-from wsemu.launch.compiled import compiled
+from wsemu.launch.compiled import compile_for_types
 from wsemu.machine import run as execution
 from wsemu.machine.counts import COUNTS
 from wsemu.machine.state import ACCESS
@@ -276,7 +276,7 @@ def test_sm_13_moves_the_smallest_segments_for_each_half_warp(run, size, address
 # -- what is kept of the worst execution ------------------------------------------------------------------------------
 def accesses(kernel, arguments, *, arch="sm_90", grid=1, engine="vm", **options) -> dict[int, AccessCount]:
     """What a launch of one warp a CTA counts for each access."""
-    program, names, _ = compiled(kernel, arguments, True)
+    program, names, _ = compile_for_types(kernel, arguments, True)
     rows, memory, _ = bind(program, arguments, names)
     shape = (program, (grid, 1, 1), (32, 1, 1), rows, memory.segments)
     if engine == "reference":

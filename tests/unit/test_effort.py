@@ -30,7 +30,7 @@ def queue(**options: Any) -> wsemu.Report:
 @pytest.fixture
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "MOST_STEPS", 12)
-    monkeypatch.setattr(crowds.Crowds, "proven", lambda self: False)
+    monkeypatch.setattr(crowds.Crowds, "is_proven", lambda self: False)
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
@@ -47,7 +47,7 @@ def test_what_is_tried_is_the_same_on_both_engines_and_in_each_run(little: None)
 
 
 def test_a_search_that_is_resumed_finds_what_one_that_is_not_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crowds.Crowds, "proven", lambda self: False)
+    monkeypatch.setattr(crowds.Crowds, "is_proven", lambda self: False)
     whole = queue()
     monkeypatch.setattr("wsemu.launch.explore.decide.FEW_STEPS", 7)
     resumed = queue()
@@ -110,7 +110,7 @@ def test_steps_that_take_longer_count_more(
         x = np.arange(4 * threads, dtype=np.float32)
         return wsemu.check(kernel, 2, threads, (x, np.zeros_like(x), np.zeros(1, np.int32), 4), **options)
 
-    monkeypatch.setattr(crowds.Crowds, "proven", lambda self: False)
+    monkeypatch.setattr(crowds.Crowds, "is_proven", lambda self: False)
     assert check().verdict == "verified"
     monkeypatch.setattr(search, limit, least)
     assert check().verdict == "incomplete"

@@ -17,7 +17,7 @@ import pytest
 import wsemu
 from tests.commands import python
 from wsemu.launch.binding import bind
-from wsemu.launch.compiled import compiled
+from wsemu.launch.compiled import compile_for_types
 from wsemu.machine import run as execution
 from wsemu.model.isa import NAMES
 from wsemu.model.program import Program
@@ -46,14 +46,14 @@ def zeros(m: int, n: int, k: int) -> tuple[Any, Any]:
 
 
 def program_of(algorithm: str) -> Program:
-    return compiled(KERNELS[algorithm][0], EXAMPLE["arguments"](*zeros(BLOCK, BLOCK, DEPTH)), True).program
+    return compile_for_types(KERNELS[algorithm][0], EXAMPLE["arguments"](*zeros(BLOCK, BLOCK, DEPTH)), True).program
 
 
 def executed(algorithm: str, k: int) -> Counter[tuple[str, str | None]]:
     """(operation, array) -> executions by warps, in a product of 64 x k and k x 64."""
     kernel, threads = KERNELS[algorithm]
     arguments = EXAMPLE["arguments"](*zeros(BLOCK, BLOCK, k))
-    program, names, _ = compiled(kernel, arguments, True)
+    program, names, _ = compile_for_types(kernel, arguments, True)
     rows, memory, _ = bind(program, arguments, names)
     outcome = execution.run(program, (1, 1, 1), (threads, 1, 1), rows, memory.segments)
     found: Counter[tuple[str, str | None]] = Counter()

@@ -12,7 +12,7 @@ from wsemu.checkers import barrier_misuse, bounds, deadlock, initialised, intra_
 from wsemu.evidence.places import Places
 from wsemu.evidence.source_view import Loop, SourceView, iteration, ordinal
 from wsemu.launch.binding import bind
-from wsemu.launch.compiled import compiled
+from wsemu.launch.compiled import compile_for_types
 from wsemu.model.finding import Finding
 from wsemu.model.isa import ATOMIC, NAMES, READ, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.model.outcome import BarrierState, Event, Outcome, RawFinding, Trace, WarpState
@@ -36,7 +36,7 @@ class Launch:
     def compile(self, source: str, *arguments: Any, outcome: Outcome | None = None) -> Places:
         self.file.write_text("import numpy as np\nfrom wsemu import cuda, ptx\n" + source, encoding="utf-8")
         kernel = runpy.run_path(str(self.file))["kernel"]
-        program, names, _ = compiled(kernel, arguments, True)
+        program, names, _ = compile_for_types(kernel, arguments, True)
         _, _, arrays = bind(program, arguments, names)
         self.places = Places(program, self.grid, self.block, outcome or Outcome("done"), arrays)
         return self.places

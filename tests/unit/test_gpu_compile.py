@@ -23,7 +23,7 @@ from wsemu.backends import numba_cuda
 from wsemu.frontend.python.compile import argument_type, compile_kernel
 from wsemu.language import async_names, matrix_names
 from wsemu.launch import transfer
-from wsemu.launch.compiled import compiled
+from wsemu.launch.compiled import compile_for_types
 from wsemu.launch.crosscheck import Recorder
 from wsemu.launch.hooks import around
 from wsemu.model.errors import UsageError
@@ -129,7 +129,7 @@ def named_types(types: dict[str, str]) -> dict[str, set[str]]:
 def check_kernel(kernel: Any, arguments: tuple[Any, ...]) -> None:
     """The kernel's PTX has what the emulator executes, and the variables have the same types."""
     made = offline.compile_kernel(kernel, arguments)
-    program = compiled(kernel, arguments, True).program
+    program = compile_for_types(kernel, arguments, True).program
     operations = {NAMES[op] for op in program.code[:, 0].tolist()}
     for ours, theirs in SEEN.items():
         by_matrices = "spread" in str(operations) and re.search(theirs, made.ptx) is None and "ldmatrix" in made.ptx

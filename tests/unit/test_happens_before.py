@@ -9,7 +9,7 @@ import pytest
 
 from wsemu.model.isa import ATOMIC, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.model.outcome import Event, RawFinding, Trace
-from wsemu.proof.happens_before import HappensBefore, chain, ordered, ordered_by_atomics
+from wsemu.proof.happens_before import HappensBefore, are_ordered, chain, ordered_by_atomics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -417,8 +417,8 @@ def test_many_pairs_in_one_pass() -> None:
         ((0, 3, 2), (0, 4, 2)),
         ((0, 0, 1), (1, 1, 7)),  # never reached
     ]
-    assert ordered(run.trace(), pairs) == [True, False, True, False, False]
-    assert ordered(run.trace(), pairs, atomics=False) == [False, False, True, False, False]
+    assert are_ordered(run.trace(), pairs) == [True, False, True, False, False]
+    assert are_ordered(run.trace(), pairs, atomics=False) == [False, False, True, False, False]
 
 
 def test_findings_that_atomics_order() -> None:

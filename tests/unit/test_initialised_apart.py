@@ -7,7 +7,7 @@ import pytest
 
 from wsemu import cuda, ptx
 from wsemu.launch.binding import bind
-from wsemu.launch.compiled import compiled
+from wsemu.launch.compiled import compile_for_types
 from wsemu.machine import run as execution
 from wsemu.reference import run as reference
 
@@ -45,7 +45,7 @@ def of_16(place, written, y):
 
 
 def findings(engine, kernel, arguments):
-    program, names, _ = compiled(kernel, arguments, True)
+    program, names, _ = compile_for_types(kernel, arguments, True)
     rows, memory, _ = bind(program, arguments, names)
     shape = (program, (1, 1, 1), (32, 1, 1), rows, memory.segments)
     return [(f.code, f.lanes, f.detail) for f in engine.run(*shape).findings]

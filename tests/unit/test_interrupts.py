@@ -26,7 +26,7 @@ def test_before_the_program_runs(monkeypatch, options):
 
 
 def test_what_was_found_is_told_where_edits_are_tried(monkeypatch):
-    monkeypatch.setattr("wsemu.repair.trials.tried", interrupt)
+    monkeypatch.setattr("wsemu.repair.trials.try_edits", interrupt)
     done = wsemu("check", "--fix-budget", 2, BROKEN)
     assert done.returncode == 130
     assert "error[" in done.stdout

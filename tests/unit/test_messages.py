@@ -143,13 +143,13 @@ def no_orders(monkeypatch: pytest.MonkeyPatch) -> None:
 def proven(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """What was said of each launch that came to be looked at."""
     said: list[bool] = []
-    prove = messages.Messages.proven
+    prove = messages.Messages.is_proven
 
     def kept(self: Any) -> bool:
         said.append(prove(self))
         return said[-1]
 
-    monkeypatch.setattr(messages.Messages, "proven", kept)
+    monkeypatch.setattr(messages.Messages, "is_proven", kept)
     return said
 
 

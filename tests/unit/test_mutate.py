@@ -20,7 +20,7 @@ from wsemu.campaign.mutate_report import Mutated
 from wsemu.campaign.mutate_results import Results
 from wsemu.campaign.mutate_trials import Called, run_with_trials
 from wsemu.model.errors import UsageError
-from wsemu.repair.mutants import OF_KERNELS, of_kernels, of_program
+from wsemu.repair.mutants import OF_KERNELS, kernel_mutations, program_mutations
 from wsemu.repair.text import Text
 
 F32 = np.float32
@@ -188,9 +188,9 @@ def kernel(x, total, bars):
 @pytest.fixture(scope="module")
 def broken() -> set[tuple[str, str]]:
     text = Text("kernel.py", SOURCE)
-    found = of_kernels(Path("kernel.py"), text, list(text.functions()))
+    found = kernel_mutations(Path("kernel.py"), text, list(text.functions()))
     for mutation in found:
-        ast.parse(mutation.applied(SOURCE))
+        ast.parse(mutation.apply_to(SOURCE))
     assert {m.kind for m in found} <= {*OF_KERNELS}
     return {(m.kind, m.after) for m in found}
 
@@ -212,7 +212,7 @@ def test_what_is_broken(broken, kind, after):
 def test_sources_are_read_in_the_encoding_that_they_declare(tmp_path):
     path = tmp_path / "latin.py"
     path.write_bytes("# coding: latin-1\n# gr\u00f6\u00dfer\nkernel[2, 32](x)\n".encode("latin-1"))
-    found = of_program(path)
+    found = program_mutations(path)
     assert found
     assert all("# gr\u00f6\u00dfer\n" in mutation.source() for mutation in found)
 
@@ -222,7 +222,7 @@ def test_functions_inside_others_are_their_own():
         "f.py", "def test_it():\n    n = 5\n    @cuda.jit\n    def k(x):\n        x[n] = 1\n    k[n + 1, 32](0)\n"
     )
     inner = [f for f in text.functions() if f.name == "k"]
-    assert {m.line for m in of_kernels(Path("f.py"), text, inner)} == {5}
+    assert {m.line for m in kernel_mutations(Path("f.py"), text, inner)} == {5}
     assert text.innermost(5) is inner[0]
 
 

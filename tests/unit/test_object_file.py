@@ -42,7 +42,7 @@ def test_what_is_placed_here_does_what_llvm_makes_of_it(made: tuple[str, str, by
 
 
 def test_all_parts_that_were_compiled_are_placed_here() -> None:
-    parts = {name: part for name in cache.kept() if (part := cache.read(name))}
+    parts = {name: part for name in cache.cached_files() if (part := cache.read(name))}
     assert [name for name, (symbol, _, code) in parts.items() if not object_file.load(code, symbol)] == []
 
 
@@ -55,7 +55,7 @@ def test_other_object_files_are_left_to_llvm(made: tuple[str, str, bytes]) -> No
 
 
 def test_a_relocation_of_another_kind_is_left_to_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = [part for name in cache.kept() if (part := cache.read(name))]
+    parts = [part for name in cache.cached_files() if (part := cache.read(name))]
     referring = [
         part for part in parts if any(s.type == object_file._RELOCATIONS for s in object_file._sections(part[2]))
     ]

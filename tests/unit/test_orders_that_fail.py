@@ -10,7 +10,7 @@ import pytest
 import wsemu
 from tests.unit import steering_kernels as kernels
 from wsemu import cuda
-from wsemu.launch.hooks import hooked, starting
+from wsemu.launch.hooks import adding_hook, starting
 from wsemu.launch.replay.run import Replay, follow
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def checked(kernel: Any, grid: int, block: int, arguments: Any, engine: Any, **o
     def keep(launch: Bound) -> None:
         bound[:] = [launch._replace(segments=[(data.copy(), writable) for data, writable in launch.segments])]
 
-    with hooked(starting, keep):
+    with adding_hook(starting, keep):
         report = wsemu.check(kernel, grid, block, arguments, engine=engine, **options)
     return report, bound[0]
 

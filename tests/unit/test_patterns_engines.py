@@ -43,10 +43,10 @@ COPIED: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 def operations(case: transfer.TransferCase) -> set[str]:
-    from wsemu.launch.compiled import compiled
+    from wsemu.launch.compiled import compile_for_types
 
     run = transfer.fill(transfer.job(case))
-    code = compiled(run.job.kernel, run.arguments(), True).program.code
+    code = compile_for_types(run.job.kernel, run.arguments(), True).program.code
     return {NAMES[op] for op in code[:, 0].tolist()}
 
 

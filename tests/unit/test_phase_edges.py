@@ -15,7 +15,7 @@ from wsemu.launch.replay.run import Replay, replay
 from wsemu.launch.replay.witness_file import Witness
 from wsemu.model.isa import RELAXED
 from wsemu.model.outcome import Event
-from wsemu.proof.phase_edges import PhaseOrder, relaxed
+from wsemu.proof.phase_edges import PhaseOrder, relaxed_operations
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,7 @@ def test_relaxed_operations_are_known_by_their_aux(tmp_path: Path) -> None:
     places = program(
         tmp_path, ("mbarrier.arrive", 1), ("mbarrier.arrive", 2, RELAXED), ("mbarrier.expect_tx", 3, RELAXED)
     )
-    assert relaxed(places.program) == {1}
+    assert relaxed_operations(places.program) == {1}
 
 
 # -- replay -----------------------------------------------------------------------------------------------------------

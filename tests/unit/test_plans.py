@@ -8,7 +8,7 @@ import pytest
 import wsemu
 from wsemu import cuda, ptx
 from wsemu.launch.binding import bind
-from wsemu.launch.compiled import compiled
+from wsemu.launch.compiled import compile_for_types
 from wsemu.machine import run as execution
 from wsemu.machine import vm
 
@@ -116,7 +116,7 @@ def outcome(kernel, monkeypatch, *, plans):
 
     rng = np.random.default_rng(1)
     arguments = rng.random((TURNS, BLOCK)), np.zeros(BLOCK)
-    program, names, _ = compiled(kernel, arguments, True)
+    program, names, _ = compile_for_types(kernel, arguments, True)
     rows, memory, _ = bind(program, arguments, names)
     launch = execution.Launch(program, (2, 1, 1), (BLOCK, 1, 1), rows, memory.segments)
     with monkeypatch.context() as patch:

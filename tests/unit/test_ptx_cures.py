@@ -10,7 +10,7 @@ import pytest
 
 import wsemu
 from tests.commands import wsemu as command
-from wsemu.repair.ptx import candidates, said
+from wsemu.repair.ptx import candidates, instruction_text
 from wsemu.repair.ptx_text import Text
 from wsemu.report.terminal import render
 
@@ -130,8 +130,8 @@ def test_an_instruction_stands_where_its_function_is_called():
     assert [(p.file, p.line, p.text) for p in places] == [
         ("k.cu", 5, "mov.b32 %r1, 64;"), ("k.cu", 7, "bar.sync 1, 64;"),
     ]  # fmt: skip
-    assert said("bar.sync 	0;") == "`__syncthreads()`"
-    assert said("membar.gl;") == "`__threadfence()`"  # as nvcc writes it
+    assert instruction_text("bar.sync 	0;") == "`__syncthreads()`"
+    assert instruction_text("membar.gl;") == "`__threadfence()`"  # as nvcc writes it
 
 
 CROWDED = """\

@@ -13,7 +13,7 @@ import pytest
 import wsemu
 from wsemu import cuda, ptx
 from wsemu.launch.binding import bind
-from wsemu.launch.compiled import compiled
+from wsemu.launch.compiled import compile_for_types
 from wsemu.machine import run, tables, vm
 from wsemu.machine.memory import shadow_planes
 from wsemu.model.outcome import Outcome
@@ -140,7 +140,7 @@ class Made(NamedTuple):
 
 def _bound(seed: int) -> tuple[Any, Any, Any, Any, Any]:
     arguments = _plan(seed), np.arange(320, dtype=np.int32), np.zeros(2 * 32 * WARPS, np.int32)
-    program, names, _ = compiled(_copying if seed % 4 == 3 else _driven, arguments, True)
+    program, names, _ = compile_for_types(_copying if seed % 4 == 3 else _driven, arguments, True)
     rows, memory, _ = bind(program, arguments, names)
     return program, (2, 1, 1), (32 * WARPS, 1, 1), rows, memory.segments
 

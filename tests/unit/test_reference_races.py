@@ -10,7 +10,7 @@ import pytest
 import wsemu
 from wsemu import cuda, ptx
 from wsemu.launch.binding import bind
-from wsemu.launch.compiled import compiled
+from wsemu.launch.compiled import compile_for_types
 from wsemu.model.isa import ATOMIC, NAMES, READ, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.model.outcome import TraceRequest
 from wsemu.reference import run as reference
@@ -28,7 +28,7 @@ def run(
     kernel: Any, block: int, *arguments: Any, grid: int = 1, blank: tuple[str, ...] = (), **options: Any
 ) -> Outcome:
     """The outcome of a launch; `blank` names the arrays whose contents count as not yet written."""
-    made = compiled(kernel, arguments, True)
+    made = compile_for_types(kernel, arguments, True)
     rows, memory, bound = bind(made.program, arguments, made.names)
     segments = frozenset(array.segment for array in bound if array.name in blank)
     return reference.run(
@@ -37,7 +37,7 @@ def run(
 
 
 def program(kernel: Any, *arguments: Any) -> Program:
-    return compiled(kernel, arguments, True).program
+    return compile_for_types(kernel, arguments, True).program
 
 
 def codes(outcome: Outcome) -> list[str]:

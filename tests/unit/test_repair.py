@@ -647,7 +647,7 @@ def test_a_part_of_a_launch_tells_its_ctas_as_all_do():
         assert part is not None
         assert part.only == only
         with part.again():
-            same = part.repeated()
+            same = part.rerun_unchanged()
         assert same is not None
         assert {site.cta for site in same.report.errors[0].sites} == wanted
 

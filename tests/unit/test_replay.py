@@ -23,7 +23,7 @@ from wsemu.evidence.readings import format_steps
 from wsemu.launch.hooks import observers, starting
 from wsemu.launch.replay.machine import ReplayError
 from wsemu.launch.replay.run import Replay, follow
-from wsemu.launch.replay.witness_file import Saver, Witness, WitnessError, has_witness, load, program_of
+from wsemu.launch.replay.witness_file import Saver, Witness, WitnessError, has_witness, load, program_path
 from wsemu.launch.result import Report
 from wsemu.launch.running import bind_launch
 from wsemu.model import settings
@@ -357,11 +357,11 @@ def test_a_program_elsewhere_is_not_run(saved: tuple[Path, list[Path]], tmp_path
     copy.parent.mkdir()
     shutil.copy(files[0], copy)
     with pytest.raises(WitnessError, match="outside of its folder and the working folder"):
-        program_of(load(copy).model_copy(update={"program": "../../elsewhere.py"}), copy)
+        program_path(load(copy).model_copy(update={"program": "../../elsewhere.py"}), copy)
     with pytest.raises(WitnessError, match="outside of its folder"):
-        program_of(load(copy).model_copy(update={"program": "/etc/hosts"}), copy)
+        program_path(load(copy).model_copy(update={"program": "/etc/hosts"}), copy)
     with pytest.raises(WitnessError, match="names no program"):
-        program_of(witness(), copy)
+        program_path(witness(), copy)
 
 
 def broken(*_: object) -> None:
@@ -541,7 +541,7 @@ def test_a_witness_of_an_unknown_code_is_refused(tmp_path: Path) -> None:
 
 def test_a_program_whose_name_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WitnessError, match="is no name of a file"):
-        program_of(witness().model_copy(update={"program": "a\0b"}), tmp_path / "bad.wsemu.json")
+        program_path(witness().model_copy(update={"program": "a\0b"}), tmp_path / "bad.wsemu.json")
 
 
 def test_what_has_no_end_is_no_witness() -> None:

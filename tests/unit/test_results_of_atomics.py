@@ -10,7 +10,7 @@ import pytest
 import wsemu
 from wsemu import cuda
 from wsemu.model.isa import OPERATIONS
-from wsemu.proof.linear import MIXED, Compared, Grown, Held, Small, _computed
+from wsemu.proof.linear import MIXED, Compared, Grown, Held, Small, _compute_held
 
 ARITHMETIC = [name for name, operation in OPERATIONS.items() if operation.kind == "alu"]
 HELD: list[Held | None] = [Grown(3, 1), Compared("lt", Grown(3, 1), 4), Small(0, 9), MIXED, 5, 1 << 31, -1, None]
@@ -21,14 +21,14 @@ def test_an_operation_takes_whatever_its_operands_hold(name: str) -> None:
     count = len(OPERATIONS[name].operands)
     for held in itertools.product(HELD, repeat=min(count, 3)):
         operands = [*held, *[None] * (count - len(held))]
-        made = _computed(name, operands, [0] * 8)
+        made = _compute_held(name, operands, [0] * 8)
         assert made is None or isinstance(made, (int, Grown, Compared, Small, type(MIXED)))
 
 
 def test_a_float_made_of_it_is_not_followed() -> None:
-    assert _computed("cvt.rn.f32.s32", [Grown(3, 1)], [0] * 8) == MIXED
-    assert _computed("cvt.b64.s32", [Grown(3, 1)], [0] * 8) == Grown(3, 1)
-    assert _computed("cvt.b16.s32", [Grown(3, 1)], [0] * 8) == MIXED
+    assert _compute_held("cvt.rn.f32.s32", [Grown(3, 1)], [0] * 8) == MIXED
+    assert _compute_held("cvt.b64.s32", [Grown(3, 1)], [0] * 8) == Grown(3, 1)
+    assert _compute_held("cvt.b16.s32", [Grown(3, 1)], [0] * 8) == MIXED
 
 
 def test_a_complex_number_of_it_is_undecided() -> None:

@@ -63,7 +63,7 @@ def test_an_order_that_fails_is_drawn(engine: Any) -> None:
 
 
 def test_how_many_orders_there_are_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crowds.Crowds, "proven", lambda self: False)  # else they are decided, by counting CTAs
+    monkeypatch.setattr(crowds.Crowds, "is_proven", lambda self: False)  # else they are decided, by counting CTAs
     found = launch(no_two_orders_leave_the_same, 6, 32)
     assert found.verdict == "incomplete"
     (told,) = [note for note in found.notes if "too many to try" in note]

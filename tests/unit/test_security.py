@@ -18,7 +18,7 @@ from tests.commands import wsemu as command
 from wsemu.app import doctor
 from wsemu.app.array_file import read_array
 from wsemu.campaign import spread
-from wsemu.launch.replay.witness_file import WitnessError, load, program_of
+from wsemu.launch.replay.witness_file import WitnessError, load, program_path
 from wsemu.machine import cache
 from wsemu.model.errors import UsageError
 from wsemu.model.own_files import find_below, read_regular
@@ -229,13 +229,13 @@ def test_no_witness_has_a_program_run_there(
     program.write_text(RACING, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(WitnessError, match=why):
-        program_of(load(changed(witness, program=f"../{place}")), witness)
+        program_path(load(changed(witness, program=f"../{place}")), witness)
 
 
 def test_the_standard_library_is_not_run(witness: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     with pytest.raises(WitnessError, match="an installed package"):
-        program_of(load(changed(witness, program=os.path.relpath(os.__file__, witness.parent))), witness)
+        program_path(load(changed(witness, program=os.path.relpath(os.__file__, witness.parent))), witness)
 
 
 def test_a_witness_of_ptx_reads_and_writes_no_file_elsewhere(folder: Path) -> None:
@@ -351,7 +351,7 @@ def test_what_was_changed_in_a_file_of_machine_code_is_found(kept: Path) -> None
     for at in range(0, len(whole), 7):
         file.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
         assert cache.read_block("block_1") is None
-    for fields in ((), (b"",) * 4, (b"",) * 6, (b"block_1", cache._of_blocks(), b"\xff", b"", b"")):
+    for fields in ((), (b"",) * 4, (b"",) * 6, (b"block_1", cache._blocks_key(), b"\xff", b"", b"")):
         body = cache.MAGIC + b"".join(struct.pack("<Q", len(field)) + field for field in fields)
         for data in (body, body + b"\x01", cache.MAGIC + struct.pack("<Q", 1 << 63)):
             file.write_bytes(data + cache._sha256(data))

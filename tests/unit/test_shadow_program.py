@@ -12,7 +12,7 @@ from tests.unit.test_operations import write_row
 from wsemu.machine.vm import Machine
 from wsemu.model.isa import FIELDS, LANES, OPCODE, OPERATIONS, ROW
 from wsemu.model.program import Program
-from wsemu.proof.shadow_program import shadowed
+from wsemu.proof.shadow_program import make_shadow_program
 from wsemu.reference.definedness import undefined_result, width
 
 ALU = [name for name, of in OPERATIONS.items() if of.kind == "alu" and not name.startswith(("index.", "varying."))]
@@ -37,7 +37,7 @@ def one_operation(name: str) -> Program:
 def lanes_that_show(name: str, operands: list[list[tuple[int, int]]], wanted: list[int]) -> tuple[int, bool]:
     """The lanes in which one of the wanted bits of a result is undefined, and whether that is sure."""
     program = one_operation(name)
-    made = shadowed(program, [1] * len(program.code), None)
+    made = make_shadow_program(program, [1] * len(program.code), None)
     machine = Machine(made.program, (1, 1, 1), (LANES, 1, 1), {}, [], 0)
     block = machine.registers[0]
     write_row(block, WANTED, OPERATIONS[name].result, wanted)

@@ -11,9 +11,9 @@ import pytest
 import wsemu
 from wsemu import cuda, ptx
 from wsemu.launch.binding import bind
-from wsemu.launch.compiled import compiled
+from wsemu.launch.compiled import compile_for_types
 from wsemu.model.isa import NAMES, SEGMENT_SHIFT
-from wsemu.proof.taint import examine, order_dependent, tainted
+from wsemu.proof.taint import examine, find_tainted, order_dependent
 from wsemu.reference import run as reference
 
 
@@ -23,14 +23,14 @@ class Run:
     def __init__(self, kernel, threads, *arguments, grid=1, bound=True, dynamic_shared=0):
         self.first_line = inspect.getsourcelines(kernel.py_func)[1]
         self.lines = inspect.getsourcelines(kernel.py_func)[0]
-        self.program, names, _ = compiled(kernel, arguments, True)
+        self.program, names, _ = compile_for_types(kernel, arguments, True)
         rows, memory, _ = bind(self.program, arguments, names)
         outcome = reference.run(
             self.program, (grid, 1, 1), (threads, 1, 1), rows, memory.segments, dynamic_shared=dynamic_shared,
             budget=20_000,
         )  # fmt: skip
         segment_of = (lambda row: int(rows[row][1]) >> SEGMENT_SHIFT) if bound else None
-        self.tainted = tainted(self.program, outcome.executions, segment_of)
+        self.tainted = find_tainted(self.program, outcome.executions, segment_of)
         self.notes = order_dependent(self.program, outcome.executions, segment_of)
         self.executions = outcome.executions
 
@@ -423,8 +423,10 @@ def test_arrays_are_told_apart_by_what_is_bound_to_them():
     assert Run(two, 32, ints(1), ints(), ints(128, 1), ints(), bound=False).whats == ["branch"]
     run = Run(two, 32, ints(1), ints(), ints(128, 1), ints())
     unknown = [p.row for p in run.program.parameters if p.part == "address"][1]
-    assert tainted(run.program, run.executions, lambda row: None if row == unknown else row)
-    assert tainted(replace(run.program, parameters=[]), run.executions), "an address from nowhere may be any array's"
+    assert find_tainted(run.program, run.executions, lambda row: None if row == unknown else row)
+    assert find_tainted(replace(run.program, parameters=[]), run.executions), (
+        "an address from nowhere may be any array's"
+    )
     together = ints(128, 1)
     assert Run(two, 32, ints(1), together, together, ints()).whats == ["branch"]
 

@@ -9,7 +9,7 @@ import pytest
 
 import wsemu
 from wsemu.frontend.ptx import compile_entry, parse
-from wsemu.proof.taint import order_dependent, tainted
+from wsemu.proof.taint import find_tainted, order_dependent
 
 HEAD = """
 .version 8.0
@@ -59,7 +59,7 @@ shfl.sync.idx.b32 %hi, %hi, 0, 31, -1; mov.b64 %rd7, {%lo, %hi};}\n"""
 def test_an_unknown_address_leads_to_arrays_of_the_caller_and_to_others_that_escaped(body: str, steers: bool) -> None:
     module = parse(HEAD + body + BRANCH, "k.ptx")
     program = compile_entry(module, module.entries["k"], ("value",))
-    found = {tainted_.what for tainted_ in tainted(program, [1] * len(program.code))}
+    found = {tainted_.what for tainted_ in find_tainted(program, [1] * len(program.code))}
     assert bool(found) == steers, found
 
 
@@ -104,7 +104,7 @@ LOADED = "ld.shared.u32 %r4, [%r6];"
 def test_an_address_that_may_be_a_number_or_leave_its_array_leads_to_all_of_the_space(body: str, steers: bool) -> None:
     module = parse(HEAD + body + BRANCH, "k.ptx")
     program = compile_entry(module, module.entries["k"], ("value",))
-    assert bool(tainted(program, [1] * len(program.code))) == steers
+    assert bool(find_tainted(program, [1] * len(program.code))) == steers
 
 
 TICKET = """

@@ -104,7 +104,7 @@ def test_a_generation_begins_when_the_one_before_is_complete(lines, name):
         assert {(step.barrier, step.generation) for step in own} == {(generation.barrier, generation.number)}
         assert {step.until for step in own if step.kind == "sync"} <= {generation.until}
         assert generation.until in (None, max(step.at for step in own) + 1)
-        assert generation.arrived == 32 * len(own)
+        assert generation.arrived_threads == 32 * len(own)
 
 
 @programs
@@ -198,7 +198,7 @@ def test_a_run_that_stopped_shows_where():
     line = traced(ROOT / "examples" / "broken" / "fft_barrier_id_taken.py")
     (mark,) = line.marks
     step = line.steps[mark.step]
-    assert (line.status, line.stuck, step.kind, step.warp) == ("fault", False, "stop", 0)
+    assert (line.status, line.is_stuck, step.kind, step.warp) == ("fault", False, "stop", 0)
     shown = text(line)
     assert "! the run stops" in shown
     assert "waits for ever" not in shown
@@ -214,7 +214,7 @@ def endless(x):
 
 def test_a_run_out_of_budget_is_drawn_up_to_there():
     line = wsemu.trace(endless, 1, 64, (np.zeros(1),), budget=500)
-    assert (line.report.verdict, line.status, line.stuck) == ("incomplete", "budget", False)
+    assert (line.report.verdict, line.status, line.is_stuck) == ("incomplete", "budget", False)
     assert 10 < line.length < 500
     assert "x waits" not in text(line)
     Page(page(line)).check_is_alone()

@@ -16,7 +16,7 @@ import wsemu
 from wsemu.machine import build as native
 from wsemu.machine import cache
 from wsemu.machine.lowering import Module
-from wsemu.machine.parts import ALL_PARTS, ALWAYS, OF_WIDTH, PARTS, RACES, needed
+from wsemu.machine.parts import ALL_PARTS, ALWAYS, OF_WIDTH, PARTS, RACES, needed_parts
 from wsemu.machine.tier import hot
 from wsemu.model.isa import OPCODE
 
@@ -146,7 +146,7 @@ def test_a_module_that_moves_changes_the_key():
 def parts_of(*operations: str, races: bool = True, **looked_for: bool) -> set[str]:
     """The parts that a launch with these operations needs beside those that every launch does."""
     chosen = {"exact": False, "noted": False, **looked_for}
-    found = needed((OPCODE[name] for name in operations), races=races, **chosen)
+    found = needed_parts((OPCODE[name] for name in operations), races=races, **chosen)
     assert found >= set(ALWAYS)
     return set(found) - set(ALWAYS) - (set(RACES) if races else set())
 
@@ -180,7 +180,7 @@ def test_what_is_looked_for_brings_its_parts():
 
 
 def test_some_launch_needs_each_part_or_its_blocks_do():
-    everything = needed(
+    everything = needed_parts(
         OPCODE.values(), races=True, exact=True, noted=True, grouped=True, ordered=True, joined=True, sums=True
     )
     assert everything | {*hot.ACCESSES, *hot.SECTIONS} == set(PARTS)
@@ -210,13 +210,13 @@ def test_a_launch_loads_what_it_needs_and_compiles_only_what_is_missing(folder, 
         return dict.fromkeys(names, PART)
 
     monkeypatch.setattr(native, "_compile", make)
-    native.compiled(("run", "report_entry"))
-    native.compiled(("run", "report_entry", "bits"))
+    native.load_parts(("run", "report_entry"))
+    native.load_parts(("run", "report_entry", "bits"))
     assert made == ["report_entry", "run", "bits"]
     assert {file.name.split("-")[1] for file in folder.iterdir()} - {"keys"} == {"run", "report_entry", "bits"}
-    assert native.compiled(()) == {"report_entry": len(PART[2])}
+    assert native.load_parts(()) == {"report_entry": len(PART[2])}
     monkeypatch.setattr(native, "_loaded", {})
-    native.compiled(("run", "bits"))
+    native.load_parts(("run", "bits"))
     assert len(made) == 3
     assert capsys.readouterr().err == f"{native.COMPILING}\n" * 2
 
@@ -250,7 +250,7 @@ def test_what_was_written_is_read(folder):
     assert cache.write("run", PART)
     assert cache.read("run") == PART
     assert cache.read("bits") is None
-    assert list(cache.kept()) == ["run"]
+    assert list(cache.cached_files()) == ["run"]
     assert os.listdir(folder) == [f"vm-run-{cache.keys()['run']}.bin"]
 
 
@@ -283,7 +283,7 @@ def test_what_was_compiled_while_a_source_was_edited_is_not_kept(folder, monkeyp
     edited = cache.keys() | {"run": "edited"}
     monkeypatch.setattr(cache, "current_keys", lambda: edited)
     assert native._object_code(("run", "bits")) == {"run": PART, "bits": PART}
-    assert list(cache.kept()) == ["bits"]
+    assert list(cache.cached_files()) == ["bits"]
     assert capsys.readouterr().err == f"{native.COMPILING}\n"
 
 

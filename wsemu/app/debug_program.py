@@ -10,7 +10,7 @@ from wsemu.app.chosen import resolve_settings
 from wsemu.app.debugger import Debugger
 from wsemu.app.exit_codes import USAGE
 from wsemu.app.targets import find_target
-from wsemu.launch.hooks import around, hooked
+from wsemu.launch.hooks import adding_hook, around
 from wsemu.model.errors import UsageError
 from wsemu.report.terminal import Printer
 
@@ -49,7 +49,7 @@ def run(
         if adapter is not None:
             stack.enter_context(adapter.running(debugger))
             printer = Printer()  # it writes to what stands for standard output now
-        stack.enter_context(hooked(around, debugger))
+        stack.enter_context(adding_hook(around, debugger))
         code = program.run(
             target.file, target.arguments, known, quiet=True, printer=printer, limit=chosen.limit, as_ptx=target.is_ptx
         )

@@ -73,7 +73,7 @@ def _vm() -> Item:
     from wsemu import check, cuda
     from wsemu.machine import cache
 
-    held = set(cache.kept())
+    held = set(cache.cached_files())
 
     @cuda.jit
     def probe(x):  # type: ignore[no-untyped-def]
@@ -83,7 +83,9 @@ def _vm() -> Item:
     check(probe, 1, 32, (data,))
     if data.tolist() != list(range(32)):
         return Item("bad", "VM", f"a kernel that numbers 32 words gives {data.tolist()[:4]}...")
-    return Item("good", "VM", "runs a kernel; " + ("compiled before" if held == set(cache.kept()) else "compiled now"))
+    return Item(
+        "good", "VM", "runs a kernel; " + ("compiled before" if held == set(cache.cached_files()) else "compiled now")
+    )
 
 
 def _cache() -> Item:
@@ -91,7 +93,7 @@ def _cache() -> Item:
     from wsemu.machine import cache
     from wsemu.machine.parts import PARTS
 
-    folder, files = cache.folder(), cache.kept().values()
+    folder, files = cache.folder(), cache.cached_files().values()
     if folder is not None and files:
         size = sum(file.stat().st_size for file in files)
         return Item("good", "cache", f"{len(files)} of {len(PARTS)} parts in {folder} ({size:,} bytes)")
@@ -108,7 +110,7 @@ def _blocks() -> Item:
     from wsemu.machine import cache
     from wsemu.machine.tier import hot
 
-    files, tier = cache.kept_blocks().values(), hot.chosen()
+    files, tier = cache.kept_blocks().values(), hot.resolve_tier()
     size = sum(file.st_size for file in files)
     kept = f"{len(files)} of at most {cache.MOST_BLOCKS} ({size:,} of {cache.BLOCK_BYTES:,} bytes)"
     return Item("good", "blocks", kept if tier == "auto" else f"{kept}; {hot.VARIABLE} is {tier}")

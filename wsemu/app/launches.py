@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu.app.advance import Advance
 from wsemu.app.exit_codes import FAILED, INCOMPLETE
 from wsemu.launch.check import not_run
-from wsemu.launch.hooks import advancing, hooked, observers, refused, starting
+from wsemu.launch.hooks import adding_hook, advancing, observers, refused, starting
 from wsemu.model.data import dataclass, field
 from wsemu.model.errors import MistypedError, UnsupportedError
 from wsemu.model.finding import BETWEEN, MOST_SHOWN
@@ -69,10 +69,10 @@ class Launches:
     def observing_launches(self) -> Iterator[None]:
         """Told of launches meanwhile."""
         with (
-            hooked(observers, self.observe),
-            hooked(refused, self.refuse),
-            hooked(starting, self.start),
-            hooked(advancing, self.advance),
+            adding_hook(observers, self.observe),
+            adding_hook(refused, self.refuse),
+            adding_hook(starting, self.start),
+            adding_hook(advancing, self.advance),
         ):
             try:
                 yield

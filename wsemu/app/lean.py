@@ -9,7 +9,7 @@ from wsemu.app import program
 from wsemu.app.chosen import resolve_settings
 from wsemu.app.exit_codes import INTERRUPTED, USAGE
 from wsemu.app.targets import find_target
-from wsemu.launch.hooks import hooked, keeping
+from wsemu.launch.hooks import adding_hook, keeping
 from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UsageError
 from wsemu.repair.lean import Layout, Need, Part, layouts, needs, shared_wavefronts
@@ -111,7 +111,7 @@ def run(file: Path, arguments: Sequence[str], given: Mapping[str, Any], launch: 
         printer.error(error)
         return USAGE
     kernels = _Kernels()
-    with hooked(keeping, kernels.observe):
+    with adding_hook(keeping, kernels.observe):
         code = program.run(target.file, target.arguments, settings, printer=printer, as_ptx=target.is_ptx)
     if code not in (USAGE, INTERRUPTED):
         kernels.tell(printer)

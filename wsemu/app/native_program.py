@@ -98,7 +98,7 @@ class Lines:
 
 def run(command: Sequence[str], launches: Launches, save: str) -> int:
     """Run a command; return the exit code for how it ended, 0 for success.  `save` names a folder for its launches."""
-    from wsemu.launch.hooks import admitting, hooked, observers
+    from wsemu.launch.hooks import adding_hook, admitting, observers
 
     saver = LaunchSaver(Path(save)) if save else None
     watched, lines = Watched(launches, saver), Lines(launches)
@@ -110,7 +110,7 @@ def run(command: Sequence[str], launches: Launches, save: str) -> int:
     check_program(Path(command[0]))
     sys.stdout.flush()
     try:
-        with hooked(observers, lines.observe), hooked(admitting, admit):
+        with adding_hook(observers, lines.observe), adding_hook(admitting, admit):
             ended = run_program(command, watched)
     except OSError as error:
         raise UsageError(f"`{command[0]}` cannot be run: {error.strerror or error}") from None

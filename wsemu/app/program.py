@@ -18,7 +18,7 @@ from wsemu.app.program_file import Target, is_ptx, refusal
 from wsemu.app.program_kind import find_command
 from wsemu.app.selection import EVERY, Selector
 from wsemu.host import takeover
-from wsemu.launch.hooks import admitting, around, hooked, passed_over
+from wsemu.launch.hooks import adding_hook, admitting, around, passed_over
 from wsemu.model import settings as _settings
 from wsemu.model.arch import limits
 from wsemu.model.errors import UsageError, WsemuError
@@ -80,7 +80,7 @@ def run(
         return USAGE
     passed_over.clear()
     launches = Launches(printer, limit, quiet, saver, fixes=fixes, advance=Advance(progress))
-    debugging = hooked(around, _run_with_breakpoints) if quiet and not around else contextlib.nullcontext()
+    debugging = adding_hook(around, _run_with_breakpoints) if quiet and not around else contextlib.nullcontext()
     with launches.observing_launches(), _selecting(selection, launches), debugging:
         code, ending = _ran(Target(file, arguments, as_ptx), settings, launches, time_limit, module)
     hidden = launches.first_swallowed_error(ending)
@@ -104,7 +104,7 @@ def _selecting(selection: Selection, launches: Launches) -> Iterator[None]:
         return
     selector = Selector(selection)
     try:
-        with hooked(admitting, selector):
+        with adding_hook(admitting, selector):
             yield
     finally:
         launches.unchecked = selector.unchecked
@@ -246,7 +246,7 @@ def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any], la
     except UsageError as error:
         printer.error(error)
         return USAGE
-    with hooked(around, recorder):
+    with adding_hook(around, recorder):
         code = run(target.file, target.arguments, settings, printer=printer, limit=chosen.limit, as_ptx=target.is_ptx)
     if code == USAGE or not recorder.emulated:
         return code

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from wsemu.app import program
 from wsemu.app.exit_codes import FAILED, INTERNAL, INTERRUPTED, USAGE
 from wsemu.app.program_file import Target, is_ptx
-from wsemu.launch.hooks import hooked, observers, starting
+from wsemu.launch.hooks import adding_hook, observers, starting
 from wsemu.launch.replay.run import BUDGET, Replay, follow
-from wsemu.launch.replay.witness_file import Witness, WitnessError, load, program_of
+from wsemu.launch.replay.witness_file import Witness, WitnessError, load, program_path
 from wsemu.model import settings
 from wsemu.model.data import replace
 from wsemu.model.errors import UsageError
@@ -68,7 +68,7 @@ def run(path: Path, file: Path | None, budget: int | None) -> int:
     printer = _Quiet()
     try:
         witness = load(path)
-        file = program_of(witness, path) if file is None else file
+        file = program_path(witness, path) if file is None else file
         arguments = _own_arguments(witness, file, path)
         chosen = settings.Settings(arch=witness.arch, fma=witness.inputs.fma, mma=witness.inputs.mma)
         replaying = _Replaying(witness, budget or BUDGET)
@@ -114,8 +114,8 @@ def _run(replaying: _Replaying, target: Target, chosen: settings.Settings, print
     """Run the program until the launch was replayed."""
     with (
         contextlib.suppress(program.Enough),
-        hooked(starting, replaying.start),
-        hooked(observers, replaying.observe),
+        adding_hook(starting, replaying.start),
+        adding_hook(observers, replaying.observe),
     ):
         return program.run(target.file, target.arguments, chosen, quiet=True, printer=printer, as_ptx=target.is_ptx)
     return 0

@@ -11,7 +11,7 @@ from wsemu.app import program
 from wsemu.app.chosen import resolve_settings
 from wsemu.app.exit_codes import USAGE
 from wsemu.app.targets import find_target
-from wsemu.launch.hooks import hooked, traceable
+from wsemu.launch.hooks import adding_hook, traceable
 from wsemu.launch.tracing import build
 from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
@@ -94,7 +94,7 @@ def run(
         printer.error(error)
         return USAGE
     choice = _Choice(wanted)
-    with hooked(traceable, choice.look):
+    with adding_hook(traceable, choice.look):
         code = program.run(target.file, target.arguments, settings, printer=printer, as_ptx=target.is_ptx)
     if choice.timeline is None:
         if wanted.launch is not None and wanted.launch > choice.count > 0:

@@ -245,7 +245,7 @@ class GpuEntry:
 
     def __getitem__(self, parameters: Any) -> Callable[..., None]:
         """The launch with these parameters, within the limits of sm_90."""
-        configuration = self.kernel.clustered(self.kernel.configuration(parameters))
+        configuration = self.kernel.apply_cluster(self.kernel.configuration(parameters))
 
         def run(*arguments: Any) -> None:
             fitted = self.kernel.fit(arguments)

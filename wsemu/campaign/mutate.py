@@ -36,7 +36,7 @@ from wsemu.model.data import NamedTuple, dataclass, field, replace
 from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.isa import FIRST_ARRAY
 from wsemu.model.own import is_own
-from wsemu.repair.mutants import SYNCHRONISING, Mutation, of_kernels
+from wsemu.repair.mutants import SYNCHRONISING, Mutation, kernel_mutations
 from wsemu.repair.search import difference, differs
 from wsemu.repair.text import Text
 
@@ -290,7 +290,7 @@ class Bench:
     def _mutations(self, file: str) -> list[Mutation]:
         used = {line for known in self.known.values() for name, line in known.functions if name == file}
         text = self.texts[file]
-        found = of_kernels(Path(file), text, [f for f in text.functions() if f.lineno in used])
+        found = kernel_mutations(Path(file), text, [f for f in text.functions() if f.lineno in used])
         return [m for m in found if not self.kinds or m.kind in self.kinds]
 
     def mutants(self) -> list[Mutant]:
@@ -298,7 +298,7 @@ class Bench:
         found = []
         for m in self.mutations:
             text = self.texts[str(m.file)]
-            diff = difference(text, m.applied(text.source))
+            diff = difference(text, m.apply_to(text.source))
             found.append(Mutant(str(m.file), m.line, m.kind, m.function, m.before, m.after, diff))
         return found
 
@@ -333,7 +333,7 @@ class Bench:
         text = self.texts[str(mutation.file)]
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(editing_source(text.file, text.tree, mutation.applied(text.source)))
+                stack.enter_context(editing_source(text.file, text.tree, mutation.apply_to(text.source)))
             except (SyntaxError, ValueError):
                 yield False
                 return

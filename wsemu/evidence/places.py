@@ -109,11 +109,11 @@ class Places:
         """Whether what racing accesses load or leave may decide what the launch does: where warps go, what
         they access."""
         if self._steered is None:
-            from wsemu.proof.taint import steered_by
+            from wsemu.proof.taint import is_influenced
 
             races = [raw for raw in self.outcome.findings if raw.code == "race"]
             racing = [pc for raw in races for pc in (raw.pc, raw.other_pc)]
-            self._steered = steered_by(self.program, self.outcome.executions, racing, self.segment_of.get)
+            self._steered = is_influenced(self.program, self.outcome.executions, racing, self.segment_of.get)
         return self._steered
 
     def span(self, pc: int) -> Span:

@@ -16,7 +16,7 @@ from wsemu.model.data import NamedTuple, dataclass
 from wsemu.model.isa import ADDRESS_WRAPPED, LANES, MULTICASTS, NAMES, OFFSET_MASK, step_word
 from wsemu.model.outcome import ALL_LANES, FENCES, EventKind
 from wsemu.proof.happens_before import HappensBefore, uncounted_barriers
-from wsemu.proof.phase_edges import PhaseOrder, relaxed
+from wsemu.proof.phase_edges import PhaseOrder, relaxed_operations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -260,7 +260,7 @@ class Witness:
     def clocks(self, cta: int) -> Clocks:
         """What the warps of a CTA knew of each other."""
         if cta not in self._clocks:
-            silent = relaxed(self.places.program) if self.asynchronous else frozenset()
+            silent = relaxed_operations(self.places.program) if self.asynchronous else frozenset()
             clusters = self.places.cluster_index
             order = PhaseOrder(False, self.uncounted, silent, clusters) if self.asynchronous else None
             self._clocks[cta] = Clocks(self.events, cta, order or HappensBefore(False, self.uncounted))

@@ -34,7 +34,7 @@ def watching() -> Iterator[None]:
     )  # fmt: skip
     with contextlib.ExitStack() as stack:
         for place, watch in pairs:
-            stack.enter_context(hooks.hooked(place, watch))
+            stack.enter_context(hooks.adding_hook(place, watch))
         yield
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from wsemu.between.operations import Access, Ranges, Where
-from wsemu.launch.arguments import arrays_in
+from wsemu.launch.arguments import find_arrays
 from wsemu.launch.configured import current_launch_config
 from wsemu.launch.hooks import finished
 from wsemu.model import settings
@@ -362,7 +362,7 @@ class Recorder:
         ]  # fmt: skip
         private = {byte_bounds(a)[0] for a in host_arrays}
         for value in config.args or ():
-            for _, array in arrays_in(value):
+            for _, array in find_arrays(value):
                 if isinstance(array, np.ndarray) and array.size:
                     self.block(array, frame)
         for array in host_arrays:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 
-def prepared(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
+def prepare_arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
     """The arguments of a launch as the kernel wants them."""
     if isinstance(arguments, (str, bytes)) or not hasattr(arguments, "__len__"):
         raise UsageError(f"args is {type(arguments).__name__}: give a tuple of the kernel's arguments")
-    return as_declared(kernel, _own_arrays(_extended(kernel, arguments)))
+    return as_declared(kernel, _own_arrays(_apply_extensions(kernel, arguments)))
 
 
-def _extended(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
+def _apply_extensions(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
     """The arguments as the kernel's `extensions` prepare them, the last extension first, as in Numba-CUDA."""
     extensions = getattr(kernel, "extensions", ())
     if not extensions:
@@ -60,46 +60,46 @@ def _own_array(value: Any) -> Any:
     return lent_array(value) if is_lent(value) and not isinstance(value, np.generic) else value
 
 
-def arrays_in(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:
+def find_arrays(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:
     """The arrays that an argument leads to, in a tensor map, a texture, a structure, a list, a tuple or a pattern
     object, and the way to each, by which `bind` names them."""
-    value = described(value)
+    value = underlying_array(value)
     if isinstance(value, np.ndarray):
         yield way, value
     elif isinstance(value, tuple):
         for n, item in enumerate(value):
-            yield from arrays_in(item, (*way, n))
+            yield from find_arrays(item, (*way, n))
     elif hasattr(value, "all_arrays"):  # packed, as those of PTX are
         yield from value.all_arrays()
     else:
         for name in getattr(value, "__dataclass_fields__", ()):
-            yield from arrays_in(getattr(value, name), (*way, name))
+            yield from find_arrays(getattr(value, name), (*way, name))
 
 
 def unwritten(kernel: Any, arguments: Sequence[Any]) -> dict[str, Any]:
     """Name -> array of the arrays that the arguments lead to and that nothing has written yet."""
     if all(type(value) in _PLAIN for value in arguments):
         return {}
-    held = [(number, way, array) for number, value in enumerate(arguments) for way, array in arrays_in(value)]
+    held = [(number, way, array) for number, value in enumerate(arguments) for way, array in find_arrays(value)]
     blank = [one for one in held if is_blank(one[2])]
     if not blank:
         return {}
-    from wsemu.launch.binding import named
+    from wsemu.launch.binding import part_name
 
     names = parameter_names(kernel, arguments)
-    return {named(names[number], way): array for number, way, array in blank}
+    return {part_name(names[number], way): array for number, way, array in blank}
 
 
-def captured(program: Program) -> list[Any]:
+def captured_arrays(program: Program) -> list[Any]:
     """The arrays that a program names, or has the addresses of, and that nothing has written yet."""
     held = [array for c in program.constant_arrays for array in (c.array, *(array for _, array in c.pointers))]
     return [array for array in held if is_blank(array)]
 
 
-def described(value: Any) -> Any:
+def underlying_array(value: Any) -> Any:
     """The array of a tensor map, a texture or a surface, any other argument as it is."""
     return getattr(value, "mapped", value)
 
 
 def is_blank(value: Any) -> bool:
-    return getattr(described(value), "blank", False) is True
+    return getattr(underlying_array(value), "blank", False) is True

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.launch.code import Code
-from wsemu.launch.compiled import compiled, compiled_anew
-from wsemu.launch.examined import compiling, judged, ran_with_orders
+from wsemu.launch.compiled import compile_for_types, compiled_anew
+from wsemu.launch.examined import compiling, judge_run, ran_with_orders
 from wsemu.launch.passed import launches, site
 from wsemu.launch.running import bind_launch, ran
 from wsemu.machine.tier import hot
@@ -67,7 +67,7 @@ class Attempted(NamedTuple):
     stores: int
     """of threads, to shared and global memory"""
     accesses: Accesses
-    seen: Any = None
+    result_of_use: Any = None
     """what was made of the report while its source was there"""
 
 
@@ -128,7 +128,7 @@ class Launched:
     def settings(self) -> Settings:
         return self.bound.settings
 
-    def given(self) -> Sequence[Any]:
+    def arguments_given(self) -> Sequence[Any]:
         """The arguments."""
         return self.arguments
 
@@ -183,8 +183,8 @@ class Launched:
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
         """Launches may be made inside; afterwards all arrays hold what they hold now."""
-        before, self.before = self.before, self.held().before  # an edit may store where the launch did not
-        held = [(now, now.copy()) for now, _ in self._stored()]
+        before, self.before = self.before, self.keep_arrays().before  # an edit may store where the launch did not
+        held = [(now, now.copy()) for now, _ in self._stored_segments()]
         try:
             yield
         finally:
@@ -194,7 +194,7 @@ class Launched:
             for array in self.captured:
                 array.blank = False
 
-    def held(self) -> Launched:
+    def keep_arrays(self) -> Launched:
         """The launch with all of its arrays to be as they were before it, those that it only loads from as they are."""
         pairs = zip(self.bound.segments, self.before, strict=True)
         before = [data.copy() if data is now and writable else data for (now, writable), data in pairs]
@@ -207,7 +207,7 @@ class Launched:
 
         bound, (x, y, _) = self.bound, self.bound.configuration.grid
         alone = bound.group == (1, 1, 1) and bound.configuration.cluster == (1, 1, 1) and bound.heap is None
-        if not alone or bound.program.cooperative or not self._is_plain() or Orders(bound, {}).steered():
+        if not alone or bound.program.cooperative or not self._is_plain() or Orders(bound, {}).influences_control():
             return None
         only = {0, bound.configuration.ctas - 1, *(i + x * (j + y * k) for i, j, k in ctas)}
         if len(only) == bound.configuration.ctas:
@@ -219,9 +219,11 @@ class Launched:
         settings = self.settings
         return settings.engine == "vm" and settings.cta_order != "descending" and not settings.every
 
-    def passed(self) -> Sequence[Launched]:
+    def earlier_verified(self) -> Sequence[Launched]:
         """Launches that were verified before, of this kernel, and of others from the same files."""
-        return [Launched(**parts, amiss=0, suppressed=False).held() for parts in launches(self.kernel, self._is_near)]
+        return [
+            Launched(**parts, amiss=0, suppressed=False).keep_arrays() for parts in launches(self.kernel, self._is_near)
+        ]
 
     def _is_near(self, program: Program) -> bool:
         """Whether some code of a program is from the files that this kernel's is from."""
@@ -233,7 +235,7 @@ class Launched:
         with self.again():
             return self.attempt_code(code) if code else self.attempt(texts, lambda _: None)
 
-    def _stored(self) -> Iterator[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]]:
+    def _stored_segments(self) -> Iterator[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]]:
         """The segments that the launch stored to: as they are, and as they were before it."""
         for (now, _), before in zip(self.bound.segments, self.before, strict=True):
             if before is not None and before is not now:
@@ -254,17 +256,19 @@ class Launched:
     def breaks(self, cure: Cure) -> bool:
         """Whether a launch that was verified, perhaps after this one, is not with these edits."""
         if any(edit.kind == "launch" for edit in cure.edits):
-            return any(other.site == self.site for other in self.passed())
-        verified = [o for o in self.passed() if (done := o.as_it_was({})) and done.report.verdict == "verified"]
+            return any(other.site == self.site for other in self.earlier_verified())
+        verified = [
+            o for o in self.earlier_verified() if (done := o.as_it_was({})) and done.report.verdict == "verified"
+        ]
         return not all(other.is_verified_with(cure) for other in verified)
 
-    def untouched(self) -> tuple[tuple[str, npt.NDArray[Any]], ...]:
+    def arrays_before(self) -> tuple[tuple[str, npt.NDArray[Any]], ...]:
         """What the arrays that it stored to held before it, inside `again`."""
-        for now, before in self._stored():
+        for now, before in self._stored_segments():
             now[:] = before
         return self._results(self.bound)
 
-    def repeated(self) -> Attempted | None:
+    def rerun_unchanged(self) -> Attempted | None:
         """The launch made as it was, inside `again`."""
         self.checking = True
         try:
@@ -316,7 +320,7 @@ class Launched:
     def attempt_code(self, text: str) -> Attempted | None:
         """The launch with other PTX, inside `again`; None where it does not compile, cannot run, or is no better."""
         try:
-            return self._attempt(lambda _: None, self.kernel.edited(text))
+            return self._attempt(lambda _: None, self.kernel.with_text(text))
         except (WsemuError, ValueError, LookupError, ArithmeticError, RecursionError):
             return None
 
@@ -339,12 +343,12 @@ class Launched:
         return found
 
     def _attempt(self, look: Callable[[Report], Any], kernel: Any = None) -> Attempted | None:
-        for now, before in self._stored():
+        for now, before in self._stored_segments():
             now[:] = before
         for array in self.captured:
             array.blank = True
         kernel = kernel or self.kernel
-        anew = compiled if isinstance(kernel, Code) else compiled_anew
+        anew = compile_for_types if isinstance(kernel, Code) else compiled_anew
         made = anew(kernel, self._other[1] if self._other else self.arguments, self.settings.fma)
         most = max(_LONGER * self.instructions, _AT_LEAST)
         chosen = replace(self.settings, engine="vm", budget=min(self.settings.budget, most))
@@ -369,11 +373,11 @@ class Launched:
             self.amiss = amiss
         if self.checking and isinstance(kernel, Code) and bound.program.asynchronous:
             self.transferred = _bytes_per_expectation(run[1](frozenset()))
-        steered = orders is not None and orders.steered()
+        steered = orders is not None and orders.influences_control()
         if 0 < self.amiss <= amiss and not (self.suppressed or self.checking or steered):
             return None
         with hot.run_once():
-            done = judged(kernel, bound, notes, run, started, orders=orders, tried=True)
+            done = judge_run(kernel, bound, notes, run, started, orders=orders, tried=True)
         return Attempted(done.report, self._results(bound), _stores(done), _accesses(done), look(done.report))
 
     def _results(self, bound: Bound) -> tuple[tuple[str, npt.NDArray[Any]], ...]:

@@ -56,7 +56,7 @@ class Memory:
         bounds = sorted((*_bounds(a, self._first[n]), n) for n, a in enumerate(arrays))
         if space is not None:
             self._enter_allocations(space)
-            bounds = [one for one in bounds if one[2] in constant or not self._is_in(space, *one)]
+            bounds = [one for one in bounds if one[2] in constant or not self._lies_in_allocation(space, *one)]
         groups: list[tuple[list[int], int, int]] = []
         for start, end, n in bounds:
             if groups and start < groups[-1][2]:
@@ -73,7 +73,7 @@ class Memory:
         free = (n for n in range(FIRST_ARRAY, FIRST_WINDOW) if n - FIRST_ARRAY < len(self.segments))
         self._free = deque(free)
 
-    def _is_in(self, space: DeviceMemory, start: int, end: int, n: int) -> bool:
+    def _lies_in_allocation(self, space: DeviceMemory, start: int, end: int, n: int) -> bool:
         """Whether an array lies in an allocation of a device memory, which then is its place."""
         found = space.window_of(start, end) if start < end else None
         if found is not None:
@@ -176,7 +176,7 @@ def _bounds(array: npt.NDArray[Any], first: int) -> tuple[int, int]:
     return low, high
 
 
-def named(name: str, way: Way) -> str:
+def part_name(name: str, way: Way) -> str:
     """What the part of an argument is called that a way leads to: `tiles[0].data`."""
     return name + "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in way)
 
@@ -197,18 +197,18 @@ def bind(
 ) -> tuple[Rows, Memory, list[BoundArray]]:
     """Rows, memory and array descriptions for a launch of `program` with these arguments and arrays of its heap, in a
     device memory if there is one."""
-    wanted = _wanted(program, arguments)
+    wanted = _needed_arrays(program, arguments)
     kept = {(p.argument, p.component): p.row for p in program.parameters if p.part == "memory"}
-    copied = [(heap or {})[c.heap] if c.heap else _of_launch(c) for c in program.constant_arrays]
+    copied = [(heap or {})[c.heap] if c.heap else _program_array(c) for c in program.constant_arrays]
     pointed = [(n, at, array) for n, c in enumerate(program.constant_arrays) for at, array in c.pointers]
-    blocks = [np.zeros(len(_packed(arguments, key).data), np.uint8) for key in kept]
+    blocks = [np.zeros(len(_pack_argument(arguments, key).data), np.uint8) for key in kept]
     arrays = [*wanted.values(), *copied, *(array for _, _, array in pointed), *blocks]
     constants = enumerate(program.constant_arrays, len(wanted))
     first = len(arrays) - len(blocks)
     read_only = [*(n for n, c in constants if not c.writable), *range(first, len(arrays))]
     if space is not None:
         for argument, path in wanted:
-            space.check_argument(wanted[argument, path], named(names[argument], path))
+            space.check_argument(wanted[argument, path], part_name(names[argument], path))
     memory = Memory(arrays, frozenset(read_only), space)
     places = {key: memory.place(n) for n, key in enumerate(wanted)}
     _fill_blocks(arguments, places, names)
@@ -219,7 +219,7 @@ def bind(
     }
     bound = []
     for (argument, path), array in wanted.items():
-        name = named(names[argument], path)
+        name = part_name(names[argument], path)
         bound.append(BoundArray(name, *places[argument, path], array.shape, array.strides, array.dtype))
     for n, constant in enumerate(program.constant_arrays, len(wanted)):
         segment, offset = memory.place(n)
@@ -229,7 +229,7 @@ def bind(
         if constant.heap not in ("", "bytes", "info"):
             memory.unwatch(segment)
     for n, (key, row) in enumerate(kept.items(), first):
-        blocks[n - first][:] = np.frombuffer(_contents(_packed(arguments, key), key, places, names), np.uint8)
+        blocks[n - first][:] = np.frombuffer(_contents(_pack_argument(arguments, key), key, places, names), np.uint8)
         rows[row] = ("b64", _address(memory.place(n)))
         bound.append(BoundArray(f"{names[key[0]]}.bytes", *memory.place(n), (arrays[n].size,), (1,), arrays[n].dtype))
     for segment in _with_gaps(program, wanted, places):
@@ -279,7 +279,7 @@ def _keep_gaps(memory: Memory, segment: int, arrays: Sequence[BoundArray]) -> No
         memory.keep_gaps(segment, covered)
 
 
-def _of_launch(c: ConstantArray) -> npt.NDArray[Any]:
+def _program_array(c: ConstantArray) -> npt.NDArray[Any]:
     """An array of the program, or a copy where a launch writes to it."""
     return c.array.copy() if c.addresses or c.pointers or (c.writable and not c.live) else c.array
 
@@ -292,7 +292,7 @@ def _fill_blocks(arguments: Sequence[Any], places: _Places, names: Sequence[str]
                 block.memory[:] = np.frombuffer(_contents(block.packed, (number, ()), places, names), np.uint8)
 
 
-def _packed(arguments: Sequence[Any], key: tuple[int, tuple[int | str, ...]]) -> Packed:
+def _pack_argument(arguments: Sequence[Any], key: tuple[int, tuple[int | str, ...]]) -> Packed:
     """An argument, or a part of it, that is passed as bytes."""
     value = component(arguments[key[0]], key[1])
     return packed_map(value) if isinstance(value, TensorMap) else value
@@ -321,7 +321,7 @@ def _contents(
     return bytes(whole)
 
 
-def _wanted(program: Program, arguments: Sequence[Any]) -> _Arrays:
+def _needed_arrays(program: Program, arguments: Sequence[Any]) -> _Arrays:
     """The arrays whose addresses or shapes the program asks for, and those in structures."""
     wanted: _Arrays = {}
     for p in program.parameters:
@@ -344,7 +344,7 @@ def _value(parameter: Parameter, given: Any, wanted: _Arrays, places: _Places) -
     argument, path = parameter.argument, parameter.component
     match parameter.part:
         case "bytes":
-            return _unpacked(_contents(given, (argument, ()), places), parameter.type, parameter.axis)
+            return _unpack_value(_contents(given, (argument, ()), places), parameter.type, parameter.axis)
         case "value":
             return _scalar(component(given, path), parameter.axis)
         case "address":
@@ -392,11 +392,11 @@ def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[
     starts anew when it proves wrong.
     """
     named: dict[str | None, int] = {array.name: array.segment for array in bound}
-    stored = _stored(program)
+    stored = _stored_names(program)
     return frozenset(named[name] for name in stored) if stored <= named.keys() else None
 
 
-def _stored(program: Program) -> frozenset[str | None]:
+def _stored_names(program: Program) -> frozenset[str | None]:
     """The names that its stores have for what they write, but for those of its own arrays."""
     if "stored" not in program.derived:
         own = {array.name for array in (*program.shared, *program.locals)}
@@ -407,7 +407,7 @@ def _stored(program: Program) -> frozenset[str | None]:
     return found
 
 
-def _unpacked(data: bytes, type_: str, at: int) -> int | float:
+def _unpack_value(data: bytes, type_: str, at: int) -> int | float:
     """What stands at a byte of an argument."""
     found = data[at : at + SIZE[type_]]
     if type_ in ("f32", "f64"):

@@ -1,6 +1,6 @@
 """Composition: a kernel, a launch shape and arguments in; a `Report` out.
 
-compile (`compiled`)  ->  bind, run (`running`)  ->  judge (`examined`, `verdict`, checkers)  ->  Report
+compile (`compiled`)  ->  bind, run (`running`)  ->  judge (`run_and_judge`, `verdict`, checkers)  ->  Report
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from wsemu.launch import passed
-from wsemu.launch.arguments import captured, prepared, unwritten
+from wsemu.launch.arguments import captured_arrays, prepare_arguments, unwritten
 from wsemu.launch.code import Code
-from wsemu.launch.examined import examined
+from wsemu.launch.examined import run_and_judge
 from wsemu.launch.hooks import admitting, around, finished, keeping, observers, passed_over, refused, traceable
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
@@ -118,7 +118,7 @@ def check(
         blank = _names(uninitialized, "uninitialized")
         return examine(kernel, configuration, args, chosen, workers, blank, memory=memory)
     except UnsupportedError as error:
-        report = not_run(kernel, configuration, _located(error))
+        report = not_run(kernel, configuration, _locate_error(error))
     for observer in observers:
         observer(report)
     return report
@@ -150,7 +150,7 @@ def not_run(kernel: Any, configuration: LaunchConfiguration, error: UnsupportedE
     )
 
 
-def _located(error: UnsupportedError) -> UnsupportedError:
+def _locate_error(error: UnsupportedError) -> UnsupportedError:
     """The error with a place: where it has none in a kernel, the innermost line outside of wsemu, which launches."""
     frame = sys._getframe()
     while error.span is None and frame.f_back is not None:
@@ -187,7 +187,7 @@ def launch(
         report = around[-1](kernel, configuration, arguments, run) if around else run()
     except WsemuError as error:
         if isinstance(error, UnsupportedError):
-            _located(error)
+            _locate_error(error)
         answers = [tell(kernel, configuration, error) for tell in refused]
         if not any(answers):
             raise
@@ -249,7 +249,7 @@ def _examine(
     memory: DeviceMemory | None,
 ) -> Report:
     """The same, where memory suffices."""
-    arguments = prepared(kernel, arguments)
+    arguments = prepare_arguments(kernel, arguments)
     if memory is not None and isinstance(kernel, Code):
         arguments = kernel.with_pointers(arguments, memory)
     fresh = unwritten(kernel, arguments)
@@ -258,7 +258,7 @@ def _examine(
     try:
         way = _deeper(kernel, arguments, chosen)
         if way is None:
-            done = examined(kernel, configuration, arguments, chosen, workers, blank, more, memory)
+            done = run_and_judge(kernel, configuration, arguments, chosen, workers, blank, more, memory)
     except UnsupportedError as error:
         way = _second_way(kernel, arguments, chosen, error)
         if way is None:
@@ -268,7 +268,7 @@ def _examine(
         return _examine(way.kernel, configuration, way.arguments, chosen, workers, uninitialized, more, raised, memory)
     _tell(done, raised)
     report, places, trace = done.report, done.places, done.trace
-    named = captured(done.bound.program)
+    named = captured_arrays(done.bound.program)
     report = _enter_written(report, done, fresh)
     for array in named:
         array.blank = False
@@ -325,9 +325,9 @@ def _deeper(kernel: Any, arguments: Sequence[Any], chosen: Settings) -> Way | No
     if not chosen.numba_ptx or isinstance(kernel, Code) or not hasattr(kernel, "py_func"):
         return None
     from wsemu.frontend.python.functions import TOO_DEEP
-    from wsemu.launch.compiled import compiled
+    from wsemu.launch.compiled import compile_for_types
 
-    traps = compiled(kernel, arguments, chosen.fma).program.traps
+    traps = compile_for_types(kernel, arguments, chosen.fma).program.traps
     why = next((trap for trap in traps if trap.startswith(TOO_DEEP)), None)
     return None if why is None else _second_way(kernel, arguments, chosen, UnsupportedError(why))
 

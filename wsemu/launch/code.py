@@ -44,7 +44,7 @@ class Code(abc.ABC):
     def admit(self, configuration: LaunchConfiguration) -> None:
         """UsageError for a launch of a shape that the code excludes."""
 
-    def clustered(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
+    def apply_cluster(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
         """A launch in the clusters that the code asks for."""
         return configuration
 
@@ -52,11 +52,11 @@ class Code(abc.ABC):
         """The text of its file, and the files that its lines name by number; None where it is not one file alone."""
         return None
 
-    def edited(self, text: str) -> Code:
+    def with_text(self, text: str) -> Code:
         """The same kernel of another text."""
         raise NotImplementedError
 
-    def on_gpu(self, arguments: Sequence[Any]) -> Entry:
+    def gpu_entry(self, arguments: Sequence[Any]) -> Entry:
         """What a GPU gets of it, for fitted arguments; UsageError where wsemu does not send it there."""
         raise NotImplementedError
 

@@ -43,7 +43,7 @@ def nothing_compiled() -> Iterator[None]:
         _cache = before
 
 
-def compiled(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
+def compile_for_types(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
     """The program of `kernel` for arguments of these types; compiled once, as Numba does (globals are frozen then)."""
     if isinstance(kernel, Code):
         return Compiled(kernel.program(arguments, fma), kernel.names(arguments), kernel.notes)
@@ -81,7 +81,7 @@ def forget(function: Any) -> None:
     _cache.pop(function, None)
 
 
-def launched(function: Any) -> list[tuple[Any, ...]]:
+def compiled_signatures(function: Any) -> list[tuple[Any, ...]]:
     """The front end's types of the arguments that a function has been compiled for."""
     return list(dict.fromkeys(types for types, *_ in _cache.get(function, ())))
 

@@ -6,7 +6,7 @@ import ast
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from wsemu.repair.constants import dependent, of_host
+from wsemu.repair.constants import dependent, host_uses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,10 +24,10 @@ _BUILT_IN = (min, max, len, sum, abs)
 def rebound(space: dict[str, Any], text: Text, changed: Sequence[tuple[ast.Assign, ast.Assign]]) -> Iterator[None]:
     """Inside, the names of a module have the values that some changed statements at the top of its file give them, and
     those that follow.  ValueError where that is more than numbers and patterns, or the host would see it."""
-    made, new = text.assigned, dict(changed)
+    made, new = text.constant_values, dict(changed)
     other = {name for name, value in made.items() if value.statement in new and _changes(value, new[value.statement])}
     affected = dependent(made, other)
-    uses = of_host(text, affected)
+    uses = host_uses(text, affected)
     if uses is None:
         raise ValueError("the host uses it")
     scope = dict(space)

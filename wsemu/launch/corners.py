@@ -19,7 +19,7 @@ MOST_SHOWN = 12
 """numbers of CTAs that a note has"""
 
 
-def by_corners(bound: Bound, judged: Callable[..., Examined]) -> Examined | str:
+def run_corners(bound: Bound, judged: Callable[..., Examined]) -> Examined | str:
     """The launch with the CTAs run that speak for all, or why all have to be run; the arrays are as they were then."""
     try:
         _check(bound)

@@ -17,7 +17,7 @@ from wsemu.backends import driver, gpu_process
 from wsemu.backends.gpu_process import copy_arguments, find_arrays
 from wsemu.launch.check import examine
 from wsemu.launch.code import Code
-from wsemu.launch.compiled import as_declared, compiled
+from wsemu.launch.compiled import as_declared, compile_for_types
 from wsemu.launch.result import Report
 from wsemu.model import settings
 from wsemu.model.data import dataclass
@@ -142,7 +142,7 @@ def crosscheck(
         raise UsageError(f"{launches} launches: give 1 or more")
     configuration = configure(grid, block, 0, dynamic_shared, cluster)
     if isinstance(kernel, Code):
-        configuration = kernel.clustered(configuration)
+        configuration = kernel.apply_cluster(configuration)
     emulated = [emulate(kernel, configuration, args)]
     return compare(emulated, launches=launches, ulps=ulps, seconds=seconds, force=force)[0]
 
@@ -151,7 +151,7 @@ def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence
     """Run a launch on the emulator; arguments, and device arrays that the kernel names, are left as they are."""
     given = as_declared(kernel, arguments)
     before = copy_arguments(given)
-    program, _, _ = compiled(kernel, given, settings.current().fma)
+    program, _, _ = compile_for_types(kernel, given, settings.current().fma)
     named = [array.array for array in program.constant_arrays if array.live]
     kept = [(a, np.array(a, order="K")) for _, _, a in find_arrays((*given, *named))]
     blank = [(a.written, a.written.nothing, a.written.marks) for a, _ in kept if isinstance(a, DeviceArray) and a.blank]
@@ -177,9 +177,9 @@ def compare(
     children: int = 1,
 ) -> list[CrossReport]:
     """Run launches on the GPU, in `children` child processes, and compare each with what the emulator left."""
-    wanted = [(force or e.report.verdict == "verified") and not _captured(e) for e in emulated]
+    wanted = [(force or e.report.verdict == "verified") and not _captured_arrays(e) for e in emulated]
     jobs = [
-        gpu_process.GpuLaunch(_sent(e), e.configuration, e.before, launches)
+        gpu_process.GpuLaunch(_gpu_kernel(e), e.configuration, e.before, launches)
         for e, sent in zip(emulated, wanted, strict=True)
         if sent
     ]
@@ -208,18 +208,18 @@ def require_driver() -> None:
         raise UsageError("no GPU here: run this on a machine with an NVIDIA GPU and its driver")
 
 
-def _captured(emulated: Emulated) -> list[str]:
+def _captured_arrays(emulated: Emulated) -> list[str]:
     """The device arrays that a kernel names: their memory is this process's, and no argument that could be copied."""
     if isinstance(emulated.kernel, Code):  # it says so itself
         return []
-    program, _, _ = compiled(emulated.kernel, emulated.before, settings.current().fma)
+    program, _, _ = compile_for_types(emulated.kernel, emulated.before, settings.current().fma)
     return [array.name for array in program.constant_arrays if array.live]
 
 
-def _sent(emulated: Emulated) -> Any:
+def _gpu_kernel(emulated: Emulated) -> Any:
     """What of a kernel goes to the GPU."""
     kernel: Any = emulated.kernel
-    return kernel.on_gpu(emulated.before) if isinstance(kernel, Code) else kernel
+    return kernel.gpu_entry(emulated.before) if isinstance(kernel, Code) else kernel
 
 
 def _judge(emulated: Emulated, result: Any, launches: int, ulps: int) -> CrossReport:
@@ -227,13 +227,13 @@ def _judge(emulated: Emulated, result: Any, launches: int, ulps: int) -> CrossRe
     base = CrossReport(kernel=report.kernel, status="same", report=report, launches=launches)
     if result is None:
         message = f"the emulator says {report.verdict}; what is not verified could hang the GPU: repair it, or force it"
-        captured = _captured(emulated)
+        captured = _captured_arrays(emulated)
         if captured:
             message = f"the kernel names the device array `{captured[0]}`: give it as an argument"
         return base.model_copy(update={"status": "refused", "message": message, "launches": 0})
     if result.error:
         return base.model_copy(update={"status": "failed", "message": result.error})
-    program, names, _ = compiled(emulated.kernel, emulated.before, settings.current().fma)
+    program, names, _ = compile_for_types(emulated.kernel, emulated.before, settings.current().fma)
     allowed = ulps if calls_library(program) else 0
     compared, differing, first = 0, 0, []
     left = find_arrays(emulated.after)
@@ -251,7 +251,7 @@ def _judge(emulated: Emulated, result: Any, launches: int, ulps: int) -> CrossRe
                     emulated=str(ours[index]),
                     gpu=str(gpu[index]),
                     ulps=None if distance is None else int(distance[flat]),
-                    place=_stored_at(program, names[k]),
+                    place=_store_location(program, names[k]),
                 )
             )
     bad = differing or result.unequal
@@ -298,7 +298,7 @@ def _ulps_between(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.where(x >= y, x.view(np.uint64) - y.view(np.uint64), y.view(np.uint64) - x.view(np.uint64))
 
 
-def _stored_at(program: Program, array: str) -> str:
+def _store_location(program: Program, array: str) -> str:
     """Where the program stores to an array, if that is one place."""
     found = set()
     for pc, op in enumerate(program.code[:, 0].tolist()):

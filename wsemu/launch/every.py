@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Again = Callable[[Bound], tuple[Report, Outcome]]
 
 
-def extended(report: Report, places: Places, bound: Bound, again: Again, *, in_orders: bool = False) -> Report:
+def add_scope(report: Report, places: Places, bound: Bound, again: Again, *, in_orders: bool = False) -> Report:
     """A report with its scope, where it is of a launch that is right in every schedule; its `proof` tells of it.
 
     `again` runs the launch from the beginning, as it is bound then; `in_orders`: orders of atomics were tried, in which
@@ -39,7 +39,7 @@ def extended(report: Report, places: Places, bound: Bound, again: Again, *, in_o
 
 
 def scope(places: Places, bound: Bound, again: Again, *, in_orders: bool = False) -> Scope:
-    """What a verified launch says of others; `in_orders` as `extended` has it."""
+    """What a verified launch says of others; `in_orders` as `add_scope` has it."""
     executed = [1] * len(places.program.code) if in_orders else [*places.outcome.executions]
     found = _contents(places, executed)
     loops: list[str] = []
@@ -62,7 +62,7 @@ def _contents(places: Places, executed: Sequence[int]) -> Contents:
 
 def _free(found: Contents, places: Places, bound: Bound) -> tuple[list[str], list[str], list[str]]:
     """The arrays and the scalars that steer nothing, and where other arrays do."""
-    steering, loaded = found.steering(), found.loaded()
+    steering, loaded = found.steering(), found.loaded_segments()
     arrays, looks = [], []
     scalars: dict[str, bool] = {}
     for source in found.sources:
@@ -105,7 +105,7 @@ def _trips(
     ends, inner = loop_ends(program, met), [*inner_ends(program, met).values()]
     rows = [p.row for p in program.parameters if (p.argument, p.component) == source[1:] and p.type in ("b32", "b64")]
     if rows and inner and not ends:
-        lines = _in_lines(places, inner)
+        lines = _loops_text(places, inner)
         why = f"{places.where(inner[0])}: the loop runs inside of another one"
         raise _NotShown(f"{why}: nothing is shown for other trip counts of {lines} (`{name}`)")
     if not ends or not rows:
@@ -114,13 +114,13 @@ def _trips(
         proof = _proof(bound, places, rows, ends)
         _run_all(proof, rows, name, executed, bound, again)
     except Unfit as unfit:
-        lines = _in_lines(places, [*ends.values(), *inner])
+        lines = _loops_text(places, [*ends.values(), *inner])
         said = f"{places.where(unfit.pc)}: {unfit.why}: nothing is shown for other trip counts of {lines}"
         raise _NotShown(said) from None
     room = " that the arrays have room for" if proof.moves else ""
     step = proof.launches.step
     steps = f" in steps of {step:,}" if step > 1 else ""
-    return [f"{_in_lines(places, [*proof.ends, *inner])} (`{name}`{steps}){room}"]
+    return [f"{_loops_text(places, [*proof.ends, *inner])} (`{name}`{steps}){room}"]
 
 
 def _proof(bound: Bound, places: Places, rows: Sequence[int], ends: dict[int, int]) -> Proof:
@@ -156,7 +156,7 @@ def _run_all(proof: Proof, rows: Sequence[int], name: str, executed: list[int], 
         executed[:] = map(max, executed, outcome.executions)
 
 
-def _in_lines(places: Places, ends: Sequence[int]) -> str:
+def _loops_text(places: Places, ends: Sequence[int]) -> str:
     """`the loop in line 31`, `the loops in lines 9, 15`"""
     lines = sorted({places.line(pc) for pc in ends})
     said = ", ".join(map(str, lines))

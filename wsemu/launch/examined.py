@@ -11,10 +11,10 @@ import numpy as np
 
 from wsemu.evidence.places import Places
 from wsemu.launch.code import Code
-from wsemu.launch.heap import outgrown, told
+from wsemu.launch.heap import add_heap_notes, outgrown
 from wsemu.launch.hooks import keeping, starting
 from wsemu.launch.running import bind_launch, ran, together
-from wsemu.launch.same import keep, said
+from wsemu.launch.same import keep, repeated_report
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import N_ATOMIC, N_MEMORY
 
@@ -46,7 +46,7 @@ class Examined(NamedTuple):
     """what makes them of another one; None where it is like the one before it"""
 
 
-def examined(
+def run_and_judge(
     kernel: Any,
     configuration: LaunchConfiguration,
     arguments: Sequence[Any],
@@ -63,9 +63,9 @@ def examined(
     for start in starting:
         start(bound)
     if chosen.corners:
-        from wsemu.launch.corners import by_corners
+        from wsemu.launch.corners import run_corners
 
-        why = by_corners(bound, functools.partial(judged, kernel, bound, notes, started=started, more=more))
+        why = run_corners(bound, functools.partial(judge_run, kernel, bound, notes, started=started, more=more))
         if not isinstance(why, str):
             return why
         notes = (*notes, why)
@@ -76,7 +76,7 @@ def examined(
             bound.segments[n][0][:] = data
         bound, notes = bind(part=bound.heap.larger)
         run, orders = ran_with_orders(bound, workers)
-    return judged(kernel, bound, notes, run, started, more, orders)
+    return judge_run(kernel, bound, notes, run, started, more, orders)
 
 
 def ran_with_orders(bound: Bound, workers: int | None, *, tried: bool = False) -> tuple[Ran, Orders]:
@@ -84,19 +84,19 @@ def ran_with_orders(bound: Bound, workers: int | None, *, tried: bool = False) -
     orders it fails."""
     from wsemu.launch.binding import address_rows
     from wsemu.launch.explore.orders import PATIENCE, Orders
-    from wsemu.launch.lane_lag import separated
-    from wsemu.launch.same_values import excused
+    from wsemu.launch.lane_lag import separate_lags
+    from wsemu.launch.same_values import excuse_same_values
 
     orders = Orders(bound, address_rows(bound.program, bound.rows, bound.names, bound.arrays), first=tried)
     run = ran(bound, workers, orders.patience())
-    if orders.goes_on(run[0], run[2]):
+    if orders.needs_full_budget(run[0], run[2]):
         run = ran(bound, workers, PATIENCE if orders.stays else None)
         run[0].waits = orders.stays
-    run = excused(bound, run, tried=tried)
-    return (separated(bound, run) if bound.program.asynchronous else run), orders
+    run = excuse_same_values(bound, run, tried=tried)
+    return (separate_lags(bound, run) if bound.program.asynchronous else run), orders
 
 
-def judged(
+def judge_run(
     kernel: Any,
     bound: Bound,
     notes: tuple[str, ...],
@@ -119,7 +119,7 @@ def judged(
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows, bound.memory)
     alone = bound.heap is None and more is None and orders is not None and not orders.may_decide()
     alone = alone and not program.undefined and not any(one.has_changed for one in program.constant_arrays)
-    known = said(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None
+    known = repeated_report(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None
     if known is not None:
         return Examined(bound, places, trace, known, initial() if (known.findings or keeping) and not tried else [])
     decide = gives_places = None
@@ -134,19 +134,19 @@ def judged(
     )  # fmt: skip
     needed = together(program, configuration, bound.settings.sms) or (orders.needed if orders is not None else None)
     if bound.heap is not None:
-        report = told(report, bound.heap)
+        report = add_heap_notes(report, bound.heap)
     if needed is not None:
         report = report.model_copy(update={"residency": needed})
     followed = program.undefined or any(raw.code in ARISING for raw in outcome.findings)
     if bound.settings.every and bound.heap is None and not followed:  # what an undefined value reaches depends on data
-        from wsemu.launch.every import extended
+        from wsemu.launch.every import add_scope
 
         again = functools.partial(_again, initial=initial())
-        report = extended(report, places, bound, again, in_orders=orders is not None and orders.tried)
+        report = add_scope(report, places, bound, again, in_orders=orders is not None and orders.tried)
     if isinstance(kernel, Code) and kernel.is_cuda:
-        from wsemu.launch.words import in_cuda
+        from wsemu.launch.words import reword_for_cuda
 
-        report = in_cuda(report, {span.file for span in program.spans})
+        report = reword_for_cuda(report, {span.file for span in program.spans})
     before = initial() if (report.findings or keeping) and not tried else []
     if report.errors and not tried:
         report = report.model_copy(update={"inputs": inputs(bound, before)})

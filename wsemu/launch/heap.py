@@ -61,7 +61,7 @@ class Heap(NamedTuple):
         return part if part > self.part else 0
 
 
-def heap_of(program: Program, configuration: LaunchConfiguration, limit: int, part: int = 0) -> Heap | None:
+def launch_heap(program: Program, configuration: LaunchConfiguration, limit: int, part: int = 0) -> Heap | None:
     """The heap of a launch, of `limit` bytes, in which each thread has `part`; None of a kernel that has none."""
     if not any(array.heap for array in program.constant_arrays):
         return None
@@ -98,7 +98,7 @@ def _has_block(data: npt.NDArray[np.uint8]) -> bool:
     return False
 
 
-def without_sectors(bound: Bound, heap: Heap, outcome: Outcome) -> None:
+def drop_sectors(bound: Bound, heap: Heap, outcome: Outcome) -> None:
     """Where blocks lie is not known: what their accesses cost is not counted."""
     own = heap.segments(bound)
     for count in outcome.accesses.values():
@@ -116,7 +116,7 @@ def outgrown(bound: Bound, outcome: Outcome) -> bool:
     return trap < len(bound.program.traps) and bound.program.traps[trap].startswith(OUTGROWN)
 
 
-def told(report: Report, heap: Heap) -> Report:
+def add_heap_notes(report: Report, heap: Heap) -> Report:
     """The report with what is to be said of the heap."""
     threads = heap.arrays["threads"].reshape(-1, WORDS)
     limit, most = int(heap.arrays["info"][1]), int(threads[:, MOST].sum())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def hooked(hooks: list[Any], hook: Callable[..., Any]) -> Iterator[None]:
+def adding_hook(hooks: list[Any], hook: Callable[..., Any]) -> Iterator[None]:
     """Call one more meanwhile."""
     hooks.append(hook)
     try:

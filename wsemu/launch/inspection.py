@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from wsemu.language.markers import NotModelled
-from wsemu.launch.overloads import Overload, type_of
+from wsemu.launch.overloads import Overload, argument_type
 from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "compile": _compile,
     "get_compile_result": _compile,
     "dump": _dump,
-    "typeof_pyval": lambda _, value: type_of(value),
+    "typeof_pyval": lambda _, value: argument_type(value),
     "call": lambda _, arguments, configured: configured(*arguments),
     "enable_caching": lambda _: None,
     "get_function_type": lambda _: None,
@@ -99,7 +99,7 @@ def has(name: str) -> bool:
 def attribute(kernel: Kernel, name: str) -> Any:
     """What a kernel has by such a name."""
     if name in _OF_OVERLOADS:
-        return functools.partial(_of_each, kernel, _OF_OVERLOADS[name])
+        return functools.partial(_for_each_signature, kernel, _OF_OVERLOADS[name])
     if name in _METHODS:
         return functools.partial(_METHODS[name], kernel)
     if name in _VALUES:
@@ -107,7 +107,7 @@ def attribute(kernel: Kernel, name: str) -> Any:
     return NotModelled(f"{kernel.__name__}.{name}")
 
 
-def _of_each(kernel: Kernel, get: Callable[[Overload], Any], signature: Any = None) -> Any:
+def _for_each_signature(kernel: Kernel, get: Callable[[Overload], Any], signature: Any = None) -> Any:
     """What is said of the kernel for one signature, or for each."""
     overloads = kernel.overloads
     if signature is not None:

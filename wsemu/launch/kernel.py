@@ -134,7 +134,7 @@ class Kernel(DeclaredFunction, Launchable):
             return [one.arguments for one in self.declared]
         from wsemu.launch import compiled, overloads  # few ask for it
 
-        return [tuple(map(overloads.of_launch, types)) for types in compiled.launched(self.py_func)]
+        return [tuple(map(overloads.numba_type, types)) for types in compiled.compiled_signatures(self.py_func)]
 
     def mark_launch_config_sensitive(self) -> None:
         """Nothing to do: what a launch's shape decides is looked at in each launch."""

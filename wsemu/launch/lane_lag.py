@@ -27,7 +27,7 @@ APART = ("async-outlives-cta",)
 """errors that no phase decides"""
 
 
-def separated(bound: Bound, run: Ran) -> Ran:
+def separate_lags(bound: Bound, run: Ran) -> Ran:
     """Return a run whose findings distinguish lanes that lag from warps that do."""
     outcome, trace, initial = run
     lagging = [raw for raw in outcome.findings if raw.code in RULES]

@@ -40,7 +40,7 @@ class Overload:
     @property
     def regs_per_thread(self) -> int:
         """The registers that a thread has: of the option `max_registers`, or as the GPU's compiler gives them out."""
-        return self._kernel.registers or int(self._compiled("regs_per_thread", lambda made: made.registers()))
+        return self._kernel.registers or int(self._from_numba("regs_per_thread", lambda made: made.registers()))
 
     @property
     def const_mem_size(self) -> int:
@@ -66,23 +66,23 @@ class Overload:
 
     def inspect_asm(self, cc: Any = None) -> str:
         """The PTX, by Numba-CUDA where it is installed with its compiler; UnsupportedError where it is not."""
-        return str(self._compiled("inspect_asm", lambda made: made.ptx))
+        return str(self._from_numba("inspect_asm", lambda made: made.ptx))
 
     def inspect_llvm(self) -> str:
         """LLVM's code, by Numba-CUDA as `inspect_asm`."""
-        return str(self._compiled("inspect_llvm", lambda made: made.library.get_llvm_str()))
+        return str(self._from_numba("inspect_llvm", lambda made: made.library.get_llvm_str()))
 
     def inspect_lto_ptx(self, cc: Any = None) -> str:
         """The PTX after optimization at link time, by Numba-CUDA as `inspect_asm`."""
-        return str(self._compiled("inspect_lto_ptx", lambda made: made.linked_ptx()))
+        return str(self._from_numba("inspect_lto_ptx", lambda made: made.linked_ptx()))
 
     def inspect_sass(self) -> str:
         """Machine code, by Numba-CUDA as `inspect_asm`, and `nvdisasm`."""
-        return str(self._compiled("inspect_sass", lambda made: made.machine_code()))
+        return str(self._from_numba("inspect_sass", lambda made: made.machine_code()))
 
     def inspect_sass_cfg(self) -> str:
         """The graph of the machine code's blocks, by Numba-CUDA as `inspect_asm`, and `nvdisasm`."""
-        return str(self._compiled("inspect_sass_cfg", lambda made: made.machine_code("-cfg")))
+        return str(self._from_numba("inspect_sass_cfg", lambda made: made.machine_code("-cfg")))
 
     def inspect_types(self, file: Any = None) -> None:
         """Write the types of the arguments and variables."""
@@ -110,11 +110,11 @@ class Overload:
         return [_example(type_) for type_ in self._types]
 
     def _program(self) -> Program:
-        from wsemu.launch.compiled import compiled  # on demand: few ask
+        from wsemu.launch.compiled import compile_for_types  # on demand: few ask
 
-        return compiled(self._kernel, self._examples(), True).program
+        return compile_for_types(self._kernel, self._examples(), True).program
 
-    def _compiled(self, name: str, get: Callable[[Any], Any]) -> Any:
+    def _from_numba(self, name: str, get: Callable[[Any], Any]) -> Any:
         """What `get` finds in what Numba-CUDA makes of it; UnsupportedError that names `name` where that fails."""
         from wsemu.launch.second_way import ask_compiled
 
@@ -145,14 +145,14 @@ class Overloads(Mapping[Any, Overload]):
         return len(self._found)
 
 
-def type_of(value: Any) -> Any:
+def argument_type(value: Any) -> Any:
     """Numba's type of an argument."""
     from numba import typeof
 
     return typeof(value if not hasattr(value, "__array_interface__") else np.asarray(value))
 
 
-def of_launch(argument: Any) -> Any:
+def numba_type(argument: Any) -> Any:
     """Numba's type for the front end's type of an argument; that one itself where Numba has none."""
     from numba.core import types as typed
     from numba.np.numpy_support import from_dtype
@@ -167,10 +167,10 @@ def of_launch(argument: Any) -> Any:
         case front.MemberType(cls=members):
             return types.IntEnumMember(members, types.int64)
         case front.ArrayType():
-            element = of_launch(known) if (known := number_type(argument.dtype)) else from_dtype(argument.dtype)
+            element = numba_type(known) if (known := number_type(argument.dtype)) else from_dtype(argument.dtype)
             return types.Array(element, argument.ndim, argument.layout, readonly=not argument.writable)
         case front.TupleType():
-            return types.BaseTuple.from_types(tuple(map(of_launch, argument.items)))
+            return types.BaseTuple.from_types(tuple(map(numba_type, argument.items)))
     return argument
 
 

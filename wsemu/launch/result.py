@@ -103,9 +103,9 @@ class Report(Record):
             if launched is None or not seconds:
                 self._trials = Trials(groups=causes.group_by_edge(self.findings))
             else:
-                from wsemu.repair.trials import tried
+                from wsemu.repair.trials import try_edits
 
-                self._trials = tried(self, launched, seconds)
+                self._trials = try_edits(self, launched, seconds)
         trials, findings = self._trials.sort_by_group(self.findings)
         return self.model_copy(update={"trials": trials, "findings": findings})
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.launch.arguments import arrays_in, described, is_blank
+from wsemu.launch.arguments import find_arrays, is_blank, underlying_array
 from wsemu.launch.code import Code
-from wsemu.launch.compiled import compiled
-from wsemu.launch.heap import heap_of, holds_blocks, without_sectors
+from wsemu.launch.compiled import compile_for_types
+from wsemu.launch.heap import drop_sectors, holds_blocks, launch_heap
 from wsemu.launch.hooks import advancing
-from wsemu.launch.same import as_before
+from wsemu.launch.same import as_comparable
 from wsemu.model.arch import LATEST, limits
 from wsemu.model.bound import Allocated, Bound
 from wsemu.model.device_array import device_offset
@@ -54,17 +54,17 @@ def bind_launch(
     source = None
     if isinstance(kernel, Code):
         kernel.admit(configuration)
-        configuration = kernel.clustered(configuration)
+        configuration = kernel.apply_cluster(configuration)
         source = kernel.source()
-    made = made or compiled(kernel, arguments, chosen.fma)
-    bound = _bound(made, source, configuration, arguments, chosen, uninitialized, part, memory)
+    made = made or compile_for_types(kernel, arguments, chosen.fma)
+    bound = _bind_program(made, source, configuration, arguments, chosen, uninitialized, part, memory)
     if isinstance(kernel, Code) and bound[0].heap is None and holds_blocks(bound[0]):
         made = made._replace(program=kernel.program(arguments, chosen.fma, blocks=True))
-        bound = _bound(made, source, configuration, arguments, chosen, uninitialized, part, memory)
+        bound = _bind_program(made, source, configuration, arguments, chosen, uninitialized, part, memory)
     return bound
 
 
-def _bound(
+def _bind_program(
     made: Compiled,
     source: tuple[str, int, int] | None,
     configuration: LaunchConfiguration,
@@ -93,9 +93,9 @@ def _bound(
         from wsemu.model.introduced import check_instructions
 
         check_instructions(program, configuration.arch)
-    heap = heap_of(program, configuration, chosen.heap, part)
+    heap = launch_heap(program, configuration, chosen.heap, part)
     rows, memory, arrays = bind(program, arguments, names, heap and heap.arrays, space)
-    blank = _segments(uninitialized, arrays, names, arguments) | _captured(program, rows, arrays)
+    blank = _segments(uninitialized, arrays, names, arguments) | _captured_segments(program, rows, arrays)
     if space is not None:
         blank |= space.layout().blank
     segments = memory.segments
@@ -113,10 +113,12 @@ def _mark_written(
     arguments: Sequence[Any],
 ) -> None:
     """Give the segments of device arrays the bytes that hold a value before the launch."""
-    from wsemu.launch.binding import named
+    from wsemu.launch.binding import part_name
 
     given = zip(names, arguments, strict=True)
-    held = {named(name, path): described(array) for name, value in given for path, array in arrays_in(value)}
+    held = {
+        part_name(name, path): underlying_array(array) for name, value in given for path, array in find_arrays(value)
+    }
     for array in arrays:
         written = getattr(held.get(array.name), "written", None)
         data, writable = segments[array.segment - FIRST_ARRAY]
@@ -147,11 +149,11 @@ def _segments(
     """The segments of the arrays with these names; those that the kernel does nothing with have none."""
     if not wanted:
         return frozenset()
-    from wsemu.launch.binding import named
+    from wsemu.launch.binding import part_name
 
     known = {array.name: array.segment for array in bound}
     given = zip(names, arguments, strict=True)
-    unused = {named(name, way) for name, value in given for way, _ in arrays_in(value)} - known.keys()
+    unused = {part_name(name, way) for name, value in given for way, _ in find_arrays(value)} - known.keys()
     for name in wanted:
         if name not in known and name not in unused:
             arrays = ", ".join([*known, *sorted(unused)])
@@ -159,7 +161,7 @@ def _segments(
     return frozenset(known[name] for name in wanted if name in known)
 
 
-def _captured(program: Program, rows: dict[int, Any], bound: list[BoundArray]) -> frozenset[int]:
+def _captured_segments(program: Program, rows: dict[int, Any], bound: list[BoundArray]) -> frozenset[int]:
     """The segments of unwritten arrays that the program names, or whose addresses its variables hold."""
     unwritten = [c for c in program.constant_arrays if is_blank(c.array) or c.heap == "bytes"]
     blank = {int(rows[c.row][1]) >> SEGMENT_SHIFT for c in unwritten}
@@ -274,7 +276,7 @@ def ran(
         outcome = run.run()
         if guessed and run.watch.stored is None:
             program.derived["stores_anywhere"] = True
-        outcome = _counted(bound, outcome if outcome.written else as_before(program, outcome))
+        outcome = _adjust_counts(bound, outcome if outcome.written else as_comparable(program, outcome))
         program.derived["work"] = outcome.warp_instructions // (len(only) or configuration.ctas)
         return outcome, run.trace, run.initial
     if chosen.engine == "reference":
@@ -284,17 +286,17 @@ def ran(
         everything = TraceRequest(frozenset(range(len(program.code))))
         options = {**sizes, **found, "trace": None if values else everything, "values": values}
         before = [data.copy() for data, _ in bound.segments]
-        outcome = _counted(bound, reference.run(*launch_, **options))
+        outcome = _adjust_counts(bound, reference.run(*launch_, **options))
         whole = outcome.trace or Trace()
         return outcome, whole.part, lambda: before
     raise UsageError(f'no engine {chosen.engine!r}: "vm" or "reference"')
 
 
-def _counted(bound: Bound, outcome: Outcome) -> Outcome:
+def _adjust_counts(bound: Bound, outcome: Outcome) -> Outcome:
     """The outcome without the sectors of textures, which have caches and layouts of their own, and of the heap."""
     program = bound.program
     if bound.heap is not None:
-        without_sectors(bound, bound.heap, outcome)
+        drop_sectors(bound, bound.heap, outcome)
     if "of_textures" not in program.derived:
         program.derived["of_textures"] = np.flatnonzero(program.code[:, 7] & BY_TEXTURE).tolist()
     for pc in program.derived["of_textures"]:

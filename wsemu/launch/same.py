@@ -34,16 +34,16 @@ class _Said(NamedTuple):
     report: Report
 
 
-def as_before(program: Program, outcome: Outcome) -> Outcome:
-    """The outcome that `said` may know, where this one is equal to it: as of CTAs that are spread over the cores."""
+def as_comparable(program: Program, outcome: Outcome) -> Outcome:
+    """Return the outcome that `repeated_report` may know if it is equal to this one, as for CTAs spread over cores."""
     known: _Said | None = program.derived.get(_KEY)
     return known.outcome if known is not None and known.outcome == outcome else outcome
 
 
-def said(bound: Bound, outcome: Outcome, notes: tuple[str, ...], seconds: float) -> Report | None:
+def repeated_report(bound: Bound, outcome: Outcome, notes: tuple[str, ...], seconds: float) -> Report | None:
     """The report of a launch that ended like the one before it, and took so long; None where that has to be judged."""
     known: _Said | None = bound.program.derived.get(_KEY)
-    if known is None or known.outcome is not outcome or known != _said(bound, outcome, notes, known.report):
+    if known is None or known.outcome is not outcome or known != _remember(bound, outcome, notes, known.report):
         return None
     return known.report.again(seconds=seconds)
 
@@ -51,10 +51,10 @@ def said(bound: Bound, outcome: Outcome, notes: tuple[str, ...], seconds: float)
 def keep(bound: Bound, outcome: Outcome, notes: tuple[str, ...], report: Report) -> None:
     """Keep a report for the next launch, where nothing but its outcome decides what it says."""
     if report.verdict == "verified" and not outcome.findings and not bound.settings.every:
-        bound.program.derived[_KEY] = _said(bound, outcome, notes, report.again())
+        bound.program.derived[_KEY] = _remember(bound, outcome, notes, report.again())
 
 
-def _said(bound: Bound, outcome: Outcome, notes: tuple[str, ...], report: Report) -> _Said:
+def _remember(bound: Bound, outcome: Outcome, notes: tuple[str, ...], report: Report) -> _Said:
     return _Said(
         outcome, bound.configuration, bound.settings, bound.names, bound.arrays, bound.uninitialized, notes, report
     )

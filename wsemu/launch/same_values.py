@@ -55,7 +55,7 @@ MOST_JOINED = 4
 DETAIL = ("address", "kind", "other_kind", "size", "other_cta")
 
 
-def excused(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
+def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
     """Return a run whose findings distinguish stores of one value from other races; `tried`: it is one of many."""
     outcome, trace, initial = run
     errors = [raw for raw in outcome.findings if raw.code in CODES and CODES[raw.code].severity == "error"]
@@ -69,9 +69,9 @@ def excused(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
     if any(kept is None for kept in before):
         return run
     segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
-    told = _told(bound._replace(segments=segments), outcome, racing, tried=tried)
+    told = _compare_values(bound._replace(segments=segments), outcome, racing, tried=tried)
     if told is None:
-        return run if tried else _uncompared(run)
+        return run if tried else _note_uncompared(run)
     if _races(bound.program, told):
         return run
     gone = {id(raw) for raw in racing}
@@ -86,17 +86,21 @@ def excused(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
     return replace(outcome, findings=findings), trace, initial
 
 
-def _told(again: Bound, outcome: Outcome, racing: list[RawFinding], *, tried: bool) -> list[RawFinding] | None:
+def _compare_values(
+    again: Bound, outcome: Outcome, racing: list[RawFinding], *, tried: bool
+) -> list[RawFinding] | None:
     """What is found where values are compared; None: they are not.  What races on the VM because cells of shadow memory
     were wider before than they are now the reference engine may know better."""
     told = None
     if again.settings.engine == "vm":
-        told = _joined(again, outcome, racing, MOST_RUN >> 8 if tried else MOST_RUN)
+        told = _compare_on_vm(again, outcome, racing, MOST_RUN >> 8 if tried else MOST_RUN)
         if told is not None and not (_races(again.program, told) and _mixes_widths(again, outcome)):
             return told
     elif not tried:
-        return _compared(again, outcome)
-    return _compared(again, outcome) if outcome.thread_operations <= (MOST_TRIED if tried else MOST) else told
+        return _compare_on_reference(again, outcome)
+    return (
+        _compare_on_reference(again, outcome) if outcome.thread_operations <= (MOST_TRIED if tried else MOST) else told
+    )
 
 
 def _races(program: Program, found: list[RawFinding]) -> list[RawFinding]:
@@ -110,7 +114,7 @@ def _mixes_widths(bound: Bound, outcome: Outcome) -> bool:
     return len({access_shape(NAMES[int(code[pc, 0])])[1] for pc in outcome.accesses}) > 1
 
 
-def _compared(again: Bound, outcome: Outcome) -> list[RawFinding] | None:
+def _compare_on_reference(again: Bound, outcome: Outcome) -> list[RawFinding] | None:
     """What the reference engine finds, which compares values; None: it cannot."""
     again = again._replace(settings=replace(again.settings, engine="reference"))
     try:
@@ -120,7 +124,7 @@ def _compared(again: Bound, outcome: Outcome) -> list[RawFinding] | None:
     return None if slow.status != "done" or slow.executions != outcome.executions or slow.overflow else slow.findings
 
 
-def _joined(again: Bound, outcome: Outcome, racing: list[RawFinding], most: int) -> list[RawFinding] | None:
+def _compare_on_vm(again: Bound, outcome: Outcome, racing: list[RawFinding], most: int) -> list[RawFinding] | None:
     """What the VM finds besides stores of one value, or with races that are none, by so many thread instructions; None:
     it cannot tell."""
     code = again.program.code[:, 0].tolist()
@@ -176,10 +180,10 @@ def _may_differ(bound: Bound, outcome: Outcome, stores: set[int]) -> bool:
         bound.program, outcome.executions, address_rows(bound.program, bound.rows, bound.names, bound.arrays).get,
         lockstep=bound.settings.lockstep, lanes_by_x=x % LANES == 0 or y == z == 1,
     )  # fmt: skip
-    return analysis is not None and (bool(analysis.tainted) or analysis.stores_other_values(stores))
+    return analysis is not None and (bool(analysis.find_tainted) or analysis.stores_other_values(stores))
 
 
-def _uncompared(run: Ran) -> Ran:
+def _note_uncompared(run: Ran) -> Ran:
     """The run with what there is to say of a race in a launch that is too long to compare values."""
     outcome, trace, initial = run
     size = {"uncompared": outcome.thread_operations}

@@ -72,7 +72,7 @@ def open_to(kernel: Any, arguments: Sequence[Any], error: UnsupportedError) -> W
             key = (*key, *(str(numba_cuda.argument_type(value)) for value in given))
             if key not in programs:
                 made = offline.compile_kernel(kernel, given, lineinfo=True)
-                programs[key] = _named(kernel, (made.ptx, *made.linked), given, error)
+                programs[key] = _load_kernel(kernel, (made.ptx, *made.linked), given, error)
         except WsemuError as refused:
             programs[key] = f"by way of Numba-CUDA: {_first_line(refused)}"
         except Exception as refused:  # whatever Numba raises of a kernel that it does not take, either
@@ -128,7 +128,7 @@ def _first_line(error: Exception) -> str:
 def _numba_cuda() -> Iterator[bool]:
     """Numba-CUDA itself, where it is installed: whoever stands in its place steps aside."""
     with contextlib.ExitStack() as stack:
-        for step in (*aside, _no_simulator):
+        for step in (*aside, _disabling_simulator):
             stack.enter_context(step())
         from wsemu.backends import numba_cuda
 
@@ -141,7 +141,7 @@ def _numba_cuda() -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def _no_simulator() -> Iterator[None]:
+def _disabling_simulator() -> Iterator[None]:
     """Numba-CUDA is its compiler, also where the program asks for the simulator."""
     from numba.core import config
 
@@ -155,7 +155,7 @@ def _no_simulator() -> Iterator[None]:
             os.environ["NUMBA_ENABLE_CUDASIM"] = variable
 
 
-def _named(kernel: Any, texts: Sequence[str], arguments: tuple[Any, ...], error: UnsupportedError) -> NumbaKernel:
+def _load_kernel(kernel: Any, texts: Sequence[str], arguments: tuple[Any, ...], error: UnsupportedError) -> NumbaKernel:
     from wsemu.backends import offline
     from wsemu.frontend.ptx import link
 

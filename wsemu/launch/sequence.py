@@ -26,7 +26,7 @@ from wsemu.between.session import Dependence, Session
 from wsemu.launch.between import report_conflict, report_violation
 from wsemu.launch.check import check
 from wsemu.launch.footprint import Footprint, possible_accesses
-from wsemu.launch.hooks import finished, hooked, observers
+from wsemu.launch.hooks import adding_hook, finished, observers
 from wsemu.launch.result import CheckFailed, Report
 from wsemu.model import settings
 from wsemu.model.device_array import memory_owner
@@ -107,7 +107,7 @@ class Sequence:
             entered.append((bound, places, Footprint(bound, places, tracer)))
 
         with self._collecting():
-            with hooked(finished, enter):
+            with adding_hook(finished, enter):
                 report = check(kernel, grid, block, args, **{**self._options, **options})
             if not observers:
                 self.reports.append(report)
@@ -245,7 +245,7 @@ class Sequence:
                 raise CheckFailed(report)
 
     def _collecting(self) -> Any:
-        return hooked(observers, self.reports.append)
+        return adding_hook(observers, self.reports.append)
 
     def _stream(self, name: str) -> Stream:
         if name in DEFAULT_STREAMS:

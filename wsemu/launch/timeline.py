@@ -88,7 +88,7 @@ class Generation:
     """of a phase, that came"""
 
     @property
-    def arrived(self) -> int:
+    def arrived_threads(self) -> int:
         """Threads that its operations count (B3), or the arrivals of a phase."""
         return self.arrivals or LANES * len(self.steps)
 
@@ -170,7 +170,7 @@ class Timeline:
         number = [*self.mbarriers].index(barrier)
         return chr(ord("a") + number) if number < _LETTERS else "#"
 
-    def counted(self, barrier: int, number: int) -> str:
+    def generation_text(self, barrier: int, number: int) -> str:
         """`generation 3`, `phase 3`."""
         if number < 0:
             return "new"
@@ -182,7 +182,7 @@ class Timeline:
         return max((warp.until for warp in self.warps), default=0)
 
     @property
-    def stuck(self) -> bool:
+    def is_stuck(self) -> bool:
         """Whether waits without an end are for ever; else the run was stopped, or the end is left out."""
         return self.status == "deadlock" and self.complete
 
@@ -218,7 +218,7 @@ class Timeline:
             return text
         does = {"arrive_on": "arrive", "await": "wait"}.get(step.kind, step.kind)
         does = text if step.kind == "mbarrier" else does
-        return f"{does} {self.name(step.barrier)} {self.counted(step.barrier, step.generation)}"
+        return f"{does} {self.name(step.barrier)} {self.generation_text(step.barrier, step.generation)}"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

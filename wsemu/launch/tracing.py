@@ -368,7 +368,7 @@ class _Clock:
         return [(0, position) for position, n in self.step_of.items() if n in waits]
 
     def _parts(self, finding: Finding) -> list[tuple[int, int | None]]:
-        raw = next((raw for raw in self.places.outcome.findings if self._is_of(raw, finding)), None)
+        raw = next((raw for raw in self.places.outcome.findings if self._was_explained_by(raw, finding)), None)
         if raw is None:
             return []
         if raw.code in ("race", "intra-warp-race"):
@@ -399,7 +399,7 @@ class _Clock:
         there = [n for n in own if events[n].place == raw.detail.get("address")] or own
         return there[-1] if there else None
 
-    def _is_of(self, raw: RawFinding, finding: Finding) -> bool:
+    def _was_explained_by(self, raw: RawFinding, finding: Finding) -> bool:
         """Whether a raw finding was explained by this finding."""
         if raw.code != finding.code:
             return False

@@ -119,17 +119,17 @@ def _tile_body(two_phase: bool) -> Kernel:
 
 
 @functools.lru_cache(maxsize=64)
-def _of_tiles(pattern: Any, two_phase: bool) -> Kernel:
+def _tile_kernel(pattern: Any, two_phase: bool) -> Kernel:
     """The kernel of a tile; of a pattern that is compiled in, if one is given."""
     run = _tile_body(two_phase)
 
     def transfer(tmap, dst, column, row, first_dst):  # type: ignore[no-untyped-def]
         run(pattern, tmap, dst, column, row, first_dst)
 
-    def transfer_of(pattern, tmap, dst, column, row, first_dst):  # type: ignore[no-untyped-def]
+    def transfer_tile(pattern, tmap, dst, column, row, first_dst):  # type: ignore[no-untyped-def]
         run(pattern, tmap, dst, column, row, first_dst)
 
-    return jit(transfer_of if pattern is None else transfer)
+    return jit(transfer_tile if pattern is None else transfer)
 
 
 @functools.lru_cache(maxsize=16)
@@ -174,14 +174,14 @@ class TransferCase:
     """the pattern's numbers are compiled in, not passed"""
 
     def __repr__(self) -> str:
-        return spelled(self)
+        return format_call(self)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """The same for Hypothesis and IPython, which would print every field."""
-        printer.text(spelled(self))
+        printer.text(format_call(self))
 
 
-def spelled(value: Any) -> str:
+def format_call(value: Any) -> str:
     """A dataclass as the call that makes it, without what stands at its default."""
     if not is_dataclass(value):
         return repr(value.tolist() if isinstance(value, np.ndarray) else value)
@@ -189,7 +189,7 @@ def spelled(value: Any) -> str:
     for part in fields(value):
         given = getattr(value, part.name)
         if part.default is MISSING or isinstance(given, np.ndarray) or given != part.default:
-            said.append(f"{part.name}={spelled(given)}")
+            said.append(f"{part.name}={format_call(given)}")
     return f"{type(value).__name__}({', '.join(said)})"
 
 
@@ -221,7 +221,7 @@ class Job:
     @property
     def kernel(self) -> Kernel:
         if self.pitch:
-            return _of_tiles(self.pattern if self.case.constants else None, self.case.two_phase)
+            return _tile_kernel(self.pattern if self.case.constants else None, self.case.two_phase)
         options = self.case.two_phase, self.index is not None, self.scatter
         return _with_constants(self.pattern, *options) if self.case.constants else _with_values(*options)
 
@@ -278,7 +278,7 @@ def job(case: TransferCase) -> Job:
     if indexed and not hasattr(pattern, "dense_bytes"):
         raise UsageError(f"index is given, but {type(pattern).__name__} takes none: leave it out")
     pitch = pattern.row_bytes + _GAP if hasattr(pattern, "tensor_map") else 0
-    given = (_checked(pattern, index),) if indexed else (pitch,) if pitch else ()
+    given = (_check_indices(pattern, index),) if indexed else (pitch,) if pitch else ()
     moves = pattern.moves(*given)
     if not isinstance(moves, (list, tuple)):
         raise UsageError(f"moves() gives a {type(moves).__name__}: give a list, with a tuple for each run of bytes")
@@ -302,7 +302,7 @@ def job(case: TransferCase) -> Job:
     return Job(case, made, moves, first_src, first_dst, (src_size + _GAP * (pitch > 0), dst_size), pitch)
 
 
-def _checked(pattern: Any, index: Any) -> npt.NDArray[Any]:
+def _check_indices(pattern: Any, index: Any) -> npt.NDArray[Any]:
     """Indices that fit the pattern."""
     if index is None:
         raise UsageError(f"index is missing: give index=, {pattern.elements} numbers of elements")
@@ -365,12 +365,12 @@ class Run:
         """Every lane's stores and asynchronous copies of the pattern in a run of the job, from the reference
         interpreter."""
         from wsemu.launch.binding import bind
-        from wsemu.launch.compiled import compiled
+        from wsemu.launch.compiled import compile_for_types
         from wsemu.model.outcome import Stored, TraceRequest
         from wsemu.reference import run as reference
 
         job, arguments = self.job, fill(self.job).arguments()
-        program, names, _ = compiled(job.kernel, arguments, settings.current().fma)
+        program, names, _ = compile_for_types(job.kernel, arguments, settings.current().fma)
         rows, memory, _ = bind(program, arguments, names)
         outcome = reference.run(
             program, (1, 1, 1), (job.threads(), 1, 1), rows, memory.segments, dynamic_shared=job.shared_bytes,
@@ -384,7 +384,7 @@ class Run:
         return [store for store in (*outcome.trace.stores, *copied) if job.from_pattern(program, store.pc)]
 
     def __str__(self) -> str:
-        return spelled(self.job.case)
+        return format_call(self.job.case)
 
 
 def fill(job: Job, plane: int | None = None) -> Run:

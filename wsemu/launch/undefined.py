@@ -39,7 +39,7 @@ from wsemu.model.isa import (
 from wsemu.model.matrix import MMA, WGMMA
 from wsemu.model.outcome import RawFinding
 from wsemu.model.undefined import SINKS, Arisen, Followed, Reach, Source
-from wsemu.proof.shadow_program import shadowed
+from wsemu.proof.shadow_program import make_shadow_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -92,9 +92,9 @@ def follow(
         return _follow_slowly(bound, outcome, initial, findings, most)
     if findings:
         return None if tried or failed else _follow_slowly(bound, outcome, initial, findings, most)
-    steered = -1 if failed else _steered(bound, outcome)
+    steered = -1 if failed else _first_influenced(bound, outcome)
     if steered < 0:
-        return _compared(bound, outcome, initial)
+        return _compare_contents(bound, outcome, initial)
     followed = None if tried else _follow_slowly(bound, outcome, initial, findings, most)
     return followed if followed is not None and followed.reached else Followed({}, {}, {}, steered=steered, most=most)
 
@@ -116,18 +116,18 @@ def _follow_compiled(
     Copies in shared memory are followed if some value is copied there."""
     from wsemu.machine.memory.cell_bits import MAX_INSTRUCTIONS
 
-    arisen = _noted(bound, findings)
+    arisen = _observe_arising(bound, findings)
     if bound.settings.engine != "vm" or outcome.status != "done" or arisen is None or outcome.overflow:
         return None
     nothing = Followed(arisen, {}, {}, complete=True)
     sources = frozenset(source.place for source in arisen)
     for executions in (outcome.executions, [1] * len(bound.program.code)):
-        made = _shadowed(bound, executions, sources)
+        made = _shadow_program(bound, executions, sources)
         if not made.sinks and not bound.settings.corners:  # else other CTAs may go other ways
             return nothing
         if len(made.program.code) > MAX_INSTRUCTIONS:
             return None
-        shown = _shown(bound, made, made.program, initial)
+        shown = _run_shadow(bound, made, made.program, initial)
         if not shown.left_out:
             break
     copied: dict[Source, int] = {}
@@ -136,17 +136,17 @@ def _follow_compiled(
         if found is None:
             return None
         copied = found
-        made = _shadowed(bound, executions, sources, beside=_shared_bytes(bound))
+        made = _shadow_program(bound, executions, sources, beside=_shared_bytes(bound))
         if len(made.program.code) > MAX_INSTRUCTIONS:
             return None
-        shown = _shown(bound, made, made.program, initial)
+        shown = _run_shadow(bound, made, made.program, initial)
     if shown.reach is None:
         return None if shown.left_out else nothing._replace(copied=copied)
     if not shown.sure:
         return None
     reached: dict[Source, Reach] = {}
     for source in list(made.gates)[:MOST_NAMED]:
-        alone = shown if len(made.gates) == 1 else _shown(bound, made, made.of_source(source), initial)
+        alone = shown if len(made.gates) == 1 else _run_shadow(bound, made, made.for_source(source), initial)
         if alone.reach is not None:
             if not alone.sure:
                 return None
@@ -162,7 +162,7 @@ def _copies_in_memory(bound: Bound, made: Shadowed, initial: Callable[[], list[A
     sizes = "dynamic_bytes" in bound.program.specials or bound.group != (1, 1, 1)
     if sizes or len(loads) > MOST_NAMED or (loads and not made.exact):
         return None
-    alone = {source: _shown(bound, made, made.of_source(source), initial).reach for source in loads}
+    alone = {source: _run_shadow(bound, made, made.for_source(source), initial).reach for source in loads}
     return {source: reach.pc for source, reach in alone.items() if reach is not None and reach.sink == "store"}
 
 
@@ -171,7 +171,7 @@ def _shared_bytes(bound: Bound) -> int:
     return -(-bound.program.shared_bytes // 16) * 16 + -(-bound.configuration.dynamic_shared // 16) * 16
 
 
-def _noted(bound: Bound, findings: Sequence[RawFinding]) -> dict[Source, Arisen] | None:
+def _observe_arising(bound: Bound, findings: Sequence[RawFinding]) -> dict[Source, Arisen] | None:
     """Return where undefined values were seen to arise; None if a program does not follow such."""
     arisen: dict[Source, Arisen] = {}
     for raw in findings:
@@ -188,7 +188,7 @@ def _noted(bound: Bound, findings: Sequence[RawFinding]) -> dict[Source, Arisen]
     return arisen
 
 
-def _shadowed(bound: Bound, executions: Sequence[int], others: frozenset[int], beside: int = 0) -> Shadowed:
+def _shadow_program(bound: Bound, executions: Sequence[int], others: frozenset[int], beside: int = 0) -> Shadowed:
     """Return the program that follows undefined values; the one of the launch before, if that executed the same
     instructions.  `beside`: the distance in bytes of masks of copies in shared memory, 0 if these are not followed."""
     from wsemu.launch.binding import address_rows
@@ -199,7 +199,7 @@ def _shadowed(bound: Bound, executions: Sequence[int], others: frozenset[int], b
     name = "shadowed_beside" if beside else "shadowed"
     kept = bound.program.derived.get(name)
     if kept is None or kept[0] != key:
-        made = shadowed(bound.program, executions, rows.get, others, maps, beside)
+        made = make_shadow_program(bound.program, executions, rows.get, others, maps, beside)
         kept = bound.program.derived[name] = key, made
     found: Shadowed = kept[1]
     return found
@@ -222,7 +222,7 @@ class _Shown(NamedTuple):
     """the run came to instructions in which values are not followed, or to no end"""
 
 
-def _shown(bound: Bound, made: Shadowed, program: Program, initial: Callable[[], list[Any]]) -> _Shown:
+def _run_shadow(bound: Bound, made: Shadowed, program: Program, initial: Callable[[], list[Any]]) -> _Shown:
     """Run a program that follows undefined values, and return what it shows."""
     from wsemu.launch.running import ran
 
@@ -276,7 +276,7 @@ def _copies(bound: Bound, initial: Callable[[], list[Any]]) -> list[tuple[Any, b
     return [(np.array(data), writable) for data, (_, writable) in zip(initial(), bound.segments, strict=True)]
 
 
-def _compared(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) -> Followed:
+def _compare_contents(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) -> Followed:
     """Return what undefined registers with other contents change: as far as two runs show that."""
     from wsemu.launch.running import ran
 
@@ -296,13 +296,13 @@ def _compared(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) 
     return Followed({}, {}, {})
 
 
-def _steered(bound: Bound, outcome: Outcome) -> int:
+def _first_influenced(bound: Bound, outcome: Outcome) -> int:
     """Return the first instruction executed whose flow, address or operands an undefined register may decide, or -1."""
     from wsemu.launch.binding import address_rows
     from wsemu.proof.unwritten import Unwritten
 
     segment_of = address_rows(bound.program, bound.rows, bound.names, bound.arrays)
-    steered = Unwritten(bound.program, outcome.executions, segment_of.get).tainted
+    steered = Unwritten(bound.program, outcome.executions, segment_of.get).find_tainted
     return steered[0].pc if steered else -1
 
 
@@ -323,7 +323,7 @@ def settle(
     known, or not looked for; `arisen`: all findings of undefined values."""
     if followed is None:
         return wanted, list(_reasons(arisen, places))
-    kept = [settled for raw in wanted if (settled := _settled(raw, places, followed)) is not None]
+    kept = [settled for raw in wanted if (settled := _refine_finding(raw, places, followed)) is not None]
     reported = {_source(raw) for raw in kept if "sink" in raw.detail}
     unknown = [
         raw for raw in arisen
@@ -349,7 +349,7 @@ def _source(raw: RawFinding) -> Source | None:
     return Source(KINDS[raw.code], raw.pc) if raw.code in KINDS else None  # type: ignore[arg-type]
 
 
-def _settled(raw: RawFinding, places: Places, followed: Followed) -> RawFinding | None:
+def _refine_finding(raw: RawFinding, places: Places, followed: Followed) -> RawFinding | None:
     """Return a finding as the values that it is about decide it; None if they reach nothing."""
     source = _source(raw)
     if source is None or places.verb(raw.pc) == "async":  # what a copy reads is not followed: it is an operand

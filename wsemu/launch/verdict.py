@@ -124,7 +124,7 @@ class _Findings(NamedTuple):
     untold: int
 
     @property
-    def failed(self) -> bool:
+    def has_errors(self) -> bool:
         return any(finding.severity == "error" for finding in self.kept)
 
 
@@ -147,52 +147,52 @@ def judge(
     strong load that another order puts before the first store to its bytes."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
-    wanted, apart = _without_meetings(wanted, places)
-    wanted, mixed = _without_parts(wanted, places)
+    wanted, apart = _separate_meetings(wanted, places)
+    wanted, mixed = _separate_vector_parts(wanted, places)
     undefined: list[str] = []
     arisen = [raw for raw in outcome.findings if raw.code in ARISING] if not apart else []
     if arisen or (program.undefined and not apart):
         from wsemu.launch.undefined import settle
 
-        wanted, undefined = settle(wanted, arisen, places, settings.checkers, _followed(wanted, arisen, follow))
+        wanted, undefined = settle(wanted, arisen, places, settings.checkers, _follow_undefined(wanted, arisen, follow))
     analysis = _analysis(places, settings.lockstep, trace_of)
     given = False
-    if gives_places is not None and not wanted and analysis is not None and _by_atomics_alone(analysis, program):
+    if gives_places is not None and not wanted and analysis is not None and _only_atomics_influence(analysis, program):
         given = gives_places(analysis)
     steered, loose = _order_dependent(places, analysis, given)
-    of_parts = functools.partial(_by_parts, program, trace_of) if mixed else trace_of
-    wanted, orders = _without_atomics(wanted, places, of_parts, bool(steered))
-    wanted, loads = _without_loads(wanted, places, trace_of)
-    wanted, failing = _without_assertions(wanted, bool(steered))
-    found = _found(wanted, places, trace_of, settings, bool(steered), more)
-    stopped = _stopped(places, settings, found.failed)
-    if found.untold and not found.failed:  # all that were kept are accepted, of the others nobody has said that
+    of_parts = functools.partial(_split_vectors, program, trace_of) if mixed else trace_of
+    wanted, orders = _separate_atomics(wanted, places, of_parts, bool(steered))
+    wanted, loads = _separate_phase_loads(wanted, places, trace_of)
+    wanted, failing = _separate_assertions(wanted, bool(steered))
+    found = _judge_findings(wanted, places, trace_of, settings, bool(steered), more)
+    stopped = _stop_reasons(places, settings, found.has_errors)
+    if found.untold and not found.has_errors:  # all that were kept are accepted, of the others nobody has said that
         stopped.append(_too_many(found.untold))
     unmodelled = [*program.unmodelled, *apart, *mixed]
     if arisen:  # other orders may bring about other undefined values, and use them
         decide = None
-    asserted = [] if found.failed else _assertion_texts(places, failing)
+    asserted = [] if found.has_errors else _assertion_texts(places, failing)
     doubts = _Doubts(stopped, unmodelled, undefined, asserted, orders, loads, steered)
     # orders that go through an element of a vector are not followed there: what is found may be ordered
-    asks = found.failed or not _has_parts(program)
-    decided = _decided(found, doubts, places, settings, decide) if decide is not None and asks else None
+    asks = found.has_errors or not _has_parts(program)
+    decided = _decide_orders(found, doubts, places, settings, decide) if decide is not None and asks else None
     if decided is not None:
-        found, doubts = _in_all_orders(found, doubts, places, settings, decided)
-        if program.undefined and decided.proven and not found.failed:
+        found, doubts = _apply_decision(found, doubts, places, settings, decided)
+        if program.undefined and decided.proven and not found.has_errors:
             doubts = doubts._replace(undefined=[*doubts.undefined, *_unwritten(places)])
         loose = [*decided.notes, *(() if decided.proven else loose)]
-    if failing and not found.failed and _is_up_to_atomics(outcome, doubts) and not _may_poll(program):
+    if failing and not found.has_errors and _is_up_to_atomics(outcome, doubts) and not _may_poll(program):
         found = _with_assertions(found, failing, places, settings)
         doubts = doubts._replace(stopped=[], asserted=[], orders=[], steered={}, tried=())
     shared_locals = (
         program.shared_locals if math.prod(configuration.block) > LANES else []
     )  # each lane of a warp is checked
-    placed, addresses = _placed(places, trace_of, proven=decided is not None and decided.proven)
+    placed, addresses = _memory_placement_doubts(places, trace_of, proven=decided is not None and decided.proven)
     loose = [*loose, *addresses]
     doubts = doubts._replace(unpromised=[*program.unpromised, *shared_locals], placed=placed)
-    if find_unordered_load is not None and not (found.failed or any(doubts) or (decided and decided.proven)):
+    if find_unordered_load is not None and not (found.has_errors or any(doubts) or (decided and decided.proven)):
         doubts = doubts._replace(undefined=_load_doubts(places, find_unordered_load()))
-    verdict: Verdict = "failed" if found.failed else "incomplete" if any(doubts) else "verified"
+    verdict: Verdict = "failed" if found.has_errors else "incomplete" if any(doubts) else "verified"
     unreached = find_unreached(places)
     return Report.build(
         kernel=program.name,
@@ -219,7 +219,7 @@ def judge(
     )
 
 
-def _followed(wanted: list[RawFinding], arisen: list[RawFinding], follow: Follow | None) -> Followed | None:
+def _follow_undefined(wanted: list[RawFinding], arisen: list[RawFinding], follow: Follow | None) -> Followed | None:
     """Return what undefined values reach, of which those of `arisen` are known to arise."""
     if follow is None:
         return None
@@ -241,7 +241,7 @@ def _unwritten(places: Places) -> list[str]:
     something there: it is followed in the initial run alone."""
     from wsemu.proof.unwritten import Unwritten
 
-    reached = Unwritten(places.program, [1] * len(places.program.code), places.segment_of.get).reached()
+    reached = Unwritten(places.program, [1] * len(places.program.code), places.segment_of.get).find_reached()
     if reached is None:
         return []
     where, what = places.where(reached[0]), reached[1]
@@ -249,7 +249,7 @@ def _unwritten(places: Places) -> list[str]:
     return [f"{why}; registers are followed in the initial run, not in other orders of the atomics"]
 
 
-def _found(
+def _judge_findings(
     wanted: list[RawFinding],
     places: Places,
     trace_of: Tracer,
@@ -262,20 +262,20 @@ def _found(
         places.keep_sources()
     trace = _trace(wanted, places, trace_of)
     folded = registry.drop_duplicates(wanted, places, trace)
-    findings = _explained(folded, places, trace)
+    findings = _explain_findings(folded, places, trace)
     untold = _count_overflow(places, wanted, settings)
     examined, costliest = registry.examine(places, settings, trace_of)
     findings += examined
     if more is not None:
         findings += more(places)
     certain = _certain(wanted, places, settings) if findings and not steered else ()
-    findings = [_finished(finding, certain, settings) for finding in findings]
+    findings = [_finish_finding(finding, certain, settings) for finding in findings]
     findings.sort(key=lambda finding: finding.severity != "error")
     findings, suppressed, unused = apply_suppressions(findings, places, settings)
     if len(folded) < len(wanted) and any(entry.finding.code == "race" for entry in suppressed):
         # accepted is the race: the bytes that it leaves unwritten are another matter
         reads = [raw for raw in wanted if raw.code == "uninitialized-read"]
-        apart = [_finished(finding, certain, settings) for finding in _explained(reads, places, trace)]
+        apart = [_finish_finding(finding, certain, settings) for finding in _explain_findings(reads, places, trace)]
         kept = [finding for finding in findings if finding.code != "uninitialized-read"]
         findings, more_suppressed, _ = apply_suppressions([*apart, *kept], places, settings)
         suppressed = [*(entry for entry in suppressed if entry.finding.code != "uninitialized-read"), *more_suppressed]
@@ -284,7 +284,7 @@ def _found(
 
 def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts, loose: list[str]) -> Iterator[str]:
     """What a report says beside its findings."""
-    if found.untold and found.failed:
+    if found.untold and found.has_errors:
         yield _too_many(found.untold)
     yield from doubts.reasons()
     yield from _exception_notes(places, settings)
@@ -293,7 +293,7 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
     if found.kept and places.program.sources_note:
         yield places.program.sources_note
     yield from (*places.program.doubts, *_same_values(places)) if settings.strict else ()
-    wrong = any(f.severity == "error" and f.code not in _promoted(settings) for f in found.kept)
+    wrong = any(f.severity == "error" and f.code not in _promoted_warnings(settings) for f in found.kept)
     if wrong and _wrote_arrays(places.program, places.outcome):
         what = "this run stored" if places.outcome.status == "done" else "was stored until then"
         yield f"the arrays hold what {what}: do not use them"
@@ -301,12 +301,12 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
 
 def _count_overflow(places: Places, wanted: list[RawFinding], settings: Settings) -> int:
     """How many findings there are, at places of their own in the source, beyond those that a launch keeps."""
-    known = {_source_of(raw, places) for raw in wanted}
+    known = {_source_key(raw, places) for raw in wanted}
     chosen = (raw for raw in places.outcome.overflow if CHECKER_OF.get(raw.code) in settings.checkers)
-    return len({_source_of(raw, places) for raw in chosen} - known)
+    return len({_source_key(raw, places) for raw in chosen} - known)
 
 
-def _source_of(raw: RawFinding | FindingKey, places: Places) -> tuple[Any, ...]:
+def _source_key(raw: RawFinding | FindingKey, places: Places) -> tuple[Any, ...]:
     return raw.code, places.origin(raw.pc), places.origin(raw.other_pc) if raw.other_pc >= 0 else None
 
 
@@ -331,19 +331,19 @@ def _is_up_to_atomics(outcome: Outcome, doubts: _Doubts) -> bool:
     return hangs > 0 and len(doubts.reasons()) == hangs + endless + len(doubts.asserted) + len(doubts.tried)
 
 
-def _decided(
+def _decide_orders(
     found: _Findings, doubts: _Doubts, places: Places, settings: Settings, decide: Callable[[], Decided | None]
 ) -> Decided | None:
     """What trying all orders of strong accesses says, where one run does not speak for all or may say too much."""
-    if not found.failed:
+    if not found.has_errors:
         return decide() if _is_up_to_atomics(places.outcome, doubts) else None
-    if found.untold or _stopped(places, settings, False) or not _may_be_fenced(places.program, found.kept):
+    if found.untold or _stop_reasons(places, settings, False) or not _may_be_fenced(places.program, found.kept):
         return None
     decided = decide()
     return decided if decided is not None and decided.proven else None
 
 
-def _in_all_orders(
+def _apply_decision(
     found: _Findings, doubts: _Doubts, places: Places, settings: Settings, decided: Decided
 ) -> tuple[_Findings, _Doubts]:
     """What was found, and what is in doubt, with what trying all orders says: a run knows warps alone, and `fence.sc`
@@ -352,12 +352,12 @@ def _in_all_orders(
     told = [finding for finding in decided.findings if CHECKER_OF[finding.code] in settings.checkers]
     more, suppressed, _ = apply_suppressions([_promoted_to(finding, settings) for finding in told], places, settings)
     found = found._replace(kept=[*more, *kept], suppressed=[*found.suppressed, *suppressed])
-    if found.failed:
+    if found.has_errors:
         return found, doubts._replace(stopped=[], orders=[], steered={}, asserted=[])
     if decided.proven:
         return found, doubts._replace(stopped=[], orders=[], steered={})
     tried = list(decided.reasons)
-    if any(finding.severity == "error" for finding in decided.findings) and not found.failed:
+    if any(finding.severity == "error" for finding in decided.findings) and not found.has_errors:
         tried.append("an order of atomics fails in a way that is accepted or not looked for: the rest is not tried")
     return found, doubts._replace(tried=tried)
 
@@ -370,7 +370,7 @@ def _proof(places: Places, settings: Settings, found: _Findings, tried: Decided 
     in_all = ", in all orders of the atomics that steer it" if tried is not None else ""
     in_all += f": {tried.how}" if tried is not None and tried.how else ""
     in_all = ", whatever the order in which atomics give out places" if given and tried is None else in_all
-    shown = _shown(places, settings, found.suppressed) + in_all
+    shown = _disabled_text(places, settings, found.suppressed) + in_all
     rests_on = [CODES[code].rests_on for code in counts if CODES[code].rests_on]
     shown += f", if {_join_with_and(rests_on)}" if rests_on else ""
     return f"{shown}, but {_join_with_and(reservations)}" if reservations else shown
@@ -382,8 +382,8 @@ def _join_with_and(texts: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _shown(places: Places, settings: Settings, suppressed: list[Suppressed]) -> str:
-    promoted = _promoted(settings)  # of costs that count as errors nothing is said of schedules
+def _disabled_text(places: Places, settings: Settings, suppressed: list[Suppressed]) -> str:
+    promoted = _promoted_warnings(settings)  # of costs that count as errors nothing is said of schedules
     if any(entry.finding.severity == "error" and entry.finding.code not in promoted for entry in suppressed):
         return "no error in this schedule besides the suppressed ones"
     off = [name for name in CHECKERS if name not in settings.checkers]
@@ -399,9 +399,9 @@ def _shown(places: Places, settings: Settings, suppressed: list[Suppressed]) -> 
     return f"no error in this schedule; not looked for: {', '.join(off)}"
 
 
-def _explained(wanted: list[RawFinding], places: Places, trace: Trace | None) -> list[Finding]:
+def _explain_findings(wanted: list[RawFinding], places: Places, trace: Trace | None) -> list[Finding]:
     """The findings of the raw ones, each of which its checker makes when it is asked for."""
-    wanted = _by_source(wanted, places)
+    wanted = _drop_repeats(wanted, places)
     return [
         Finding.later(
             raw.code,
@@ -414,11 +414,11 @@ def _explained(wanted: list[RawFinding], places: Places, trace: Trace | None) ->
     ]
 
 
-def _by_source(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
+def _drop_repeats(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
     """One of those that tell of the same places in the source: a loop that was unrolled, a pattern used twice."""
     first: dict[tuple[Any, ...], RawFinding] = {}
     for raw in wanted:
-        key = (*_source_of(raw, places), raw.detail.get("barrier"))
+        key = (*_source_key(raw, places), raw.detail.get("barrier"))
         known = first.get(key)
         first[key] = _together(known, raw) if known else raw
     return list(first.values())
@@ -447,7 +447,7 @@ def _trace(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> Trace 
     return trace_of(asked, ctas.pop() if alone else None)
 
 
-def _without_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
+def _separate_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
     """Take out what was found because lanes of a warp meet in one warp-wide operation from two places, each of which
     runs alone here, with a reason each: neither the operation nor what follows it in the warp is decided."""
     alone: dict[tuple[Any, ...], list[RawFinding]] = {}
@@ -493,7 +493,7 @@ def _bytes(program: Program, pc: int) -> tuple[int, int]:
     return access_shape(NAMES[op])[1], 1 << (auxiliary >> PARTS_SHIFT & 3)
 
 
-def _without_parts(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
+def _separate_vector_parts(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
     """Take out races where a strong access of a vector meets one of an element of it, with a reason each: to PTX they
     are atomic with each other.  What they order among the lanes of a warp is not told from what nothing orders."""
     met = [raw for raw in wanted if meets_a_part(places.program, raw)]
@@ -526,7 +526,7 @@ def meets_a_part(program: Program, raw: RawFinding) -> bool:
     return parts != others and size // parts == other // others
 
 
-def _by_parts(program: Program, trace_of: Tracer, accesses: frozenset[int]) -> Trace:
+def _split_vectors(program: Program, trace_of: Tracer, accesses: frozenset[int]) -> Trace:
     """A trace in which a strong access of a vector is one of each of its elements."""
     trace = trace_of(accesses)
     events: list[Event] = []
@@ -541,7 +541,7 @@ def _marks(outcome: Outcome, code: str) -> list[RawFinding]:
     return [raw for raw in outcome.findings if raw.code == code]
 
 
-def _placed(places: Places, trace_of: Tracer, *, proven: bool) -> tuple[list[str], list[str]]:
+def _memory_placement_doubts(places: Places, trace_of: Tracer, *, proven: bool) -> tuple[list[str], list[str]]:
     """Return why the proof does not apply, where what happens, or what is left, depends on where memory lies; and notes
     on addresses that are left for the host; `proven`: in all orders of the atomics, which execute what the initial run
     does not."""
@@ -554,7 +554,7 @@ def _placed(places: Places, trace_of: Tracer, *, proven: bool) -> tuple[list[str
     )
     found, strays = examined()
     if strays and not proven and places.outcome.status == "done" and any(one.what != LEFT for one in found):
-        reached = _reached(trace_of(strays), strays, places) if _is_alone(places) else None
+        reached = _accessed_addresses(trace_of(strays), strays, places) if _is_alone(places) else None
         found = found if reached is None else examined(reached).found
     reasons, notes = [], []
     for one in found:
@@ -606,7 +606,7 @@ def _texts_by_place(marks: list[RawFinding], what: str, places: Places) -> list[
     return [f"{where}: {text}" for where, text in reversed(said.items())]
 
 
-def _without_assertions(wanted: list[RawFinding], steered: bool) -> tuple[list[RawFinding], list[RawFinding]]:
+def _separate_assertions(wanted: list[RawFinding], steered: bool) -> tuple[list[RawFinding], list[RawFinding]]:
     """Separate failed assertions from other raw findings if the schedule decides which instructions run: all orders of
     the atomics are tried for these first."""
     failing = [raw for raw in wanted if steered and raw.code == "failed-assertion"]
@@ -621,7 +621,7 @@ def _may_poll(program: Program) -> bool:
 
 def _with_assertions(found: _Findings, failing: list[RawFinding], places: Places, settings: Settings) -> _Findings:
     """Add the assertions that fail in the initial run, which is one of the schedules."""
-    told = [_promoted_to(registry.explain(raw, places, None), settings) for raw in _by_source(failing, places)]
+    told = [_promoted_to(registry.explain(raw, places, None), settings) for raw in _drop_repeats(failing, places)]
     note = "it fails in the initial run, in which each CTA runs to its end before the next one begins"
     told = [f.model_copy(update={"holds_in": "some schedules", "notes": [*f.notes, note]}) for f in told]
     more, suppressed, _ = apply_suppressions(told, places, settings)
@@ -636,7 +636,7 @@ _IN_TIME = frozenset(("phase-alias", "uncovered-expectation"))
 """codes that say that nothing orders two operations on an mbarrier in time"""
 
 
-def _without_atomics(
+def _separate_atomics(
     wanted: list[RawFinding], places: Places, trace_of: Tracer, steered: bool
 ) -> tuple[list[RawFinding], list[str]]:
     """Take out findings that an atomic and fences order in this run, with a reason each why nothing is decided: in
@@ -690,7 +690,9 @@ def _without_atomics(
     return kept, list(dict.fromkeys(reasons))
 
 
-def _without_loads(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> tuple[list[RawFinding], list[str]]:
+def _separate_phase_loads(
+    wanted: list[RawFinding], places: Places, trace_of: Tracer
+) -> tuple[list[RawFinding], list[str]]:
     """Take out findings that no more than all of a phase of an mbarrier is too much for it at once, with a reason each:
     but where there is an order in which that happens."""
     asking = [raw for raw in wanted if raw.code == "mbarrier-range" and raw.detail["what"] in AT_ONCE]
@@ -723,17 +725,17 @@ def _analysis(places: Places, lockstep: bool, trace_of: Tracer) -> Analysis | No
         lanes_by_x=x % LANES == 0 or y == z == 1,
     )  # fmt: skip
     analysis = examined()
-    if analysis is None or places.outcome.status != "done" or not analysis.tainted:
+    if analysis is None or places.outcome.status != "done" or not analysis.find_tainted:
         return analysis
     if settled := _atomics_of_one_thread(places, analysis, trace_of):
         examined = functools.partial(examined, settled=settled)
         analysis = examined()
-        if analysis is None or not analysis.tainted:
+        if analysis is None or not analysis.find_tainted:
             return analysis
     strays = analysis.strays
     if not strays or not _is_alone(places) or _still(examined(reached=dict.fromkeys(strays, ()))):
         return analysis
-    reached = _reached(trace_of(strays), strays, places)
+    reached = _accessed_addresses(trace_of(strays), strays, places)
     better = None if reached is None else examined(reached=reached)
     return analysis if _still(better) else better
 
@@ -748,7 +750,7 @@ def _atomics_of_one_thread(places: Places, analysis: Analysis, trace_of: Tracer)
     program, executions = places.program, places.outcome.executions
     kinds = enumerate(OPERATIONS[NAMES[op]].kind for op in program.code[:, 0].tolist())
     atomics = frozenset(pc for pc, kind in kinds if kind == "atomic" and executions[pc])
-    wanted = atomics & {t.source for t in analysis.tainted}
+    wanted = atomics & {t.source for t in analysis.find_tainted}
     if not wanted or sum(executions[pc] for pc in atomics) > MOST_ATOMICS or _reduces(program, executions):
         return frozenset()
     trace = trace_of(atomics)
@@ -764,7 +766,7 @@ def _atomics_of_one_thread(places: Places, analysis: Analysis, trace_of: Tracer)
         size = places.size(event.pc)
         for lane, address in trace.lane_addresses(event).items():
             start = address & ~ADDRESS_WRAPPED
-            own = places.cluster_of(event.cta) if start >> SEGMENT_SHIFT == SHARED else -1
+            own = places.cluster_index(event.cta) if start >> SEGMENT_SHIFT == SHARED else -1
             thread = event.cta, event.warp, lane
             for word in range(start >> 2, (start + size - 1 >> 2) + 1):
                 if threads.setdefault((own, word), thread) != thread:
@@ -787,10 +789,10 @@ def _is_alone(places: Places) -> bool:
 
 def _still(analysis: Analysis | None) -> bool:
     """Whether something is steered, or nothing is known."""
-    return analysis is None or bool(analysis.tainted)
+    return analysis is None or bool(analysis.find_tainted)
 
 
-def _reached(trace: Trace, pcs: frozenset[int], places: Places) -> dict[int, set[int]] | None:
+def _accessed_addresses(trace: Trace, pcs: frozenset[int], places: Places) -> dict[int, set[int]] | None:
     """Where in shared and local memory accesses went, those that went nowhere else; None where it is not all known."""
     found: dict[int, set[int]] = {pc: set() for pc in pcs}
     for event in trace.events:
@@ -804,9 +806,9 @@ def _reached(trace: Trace, pcs: frozenset[int], places: Places) -> dict[int, set
     return inside if trace.complete else None
 
 
-def _by_atomics_alone(analysis: Analysis, program: Program) -> bool:
+def _only_atomics_influence(analysis: Analysis, program: Program) -> bool:
     """Whether something is steered, and by nothing but atomics."""
-    sources = {t.source for t in analysis.tainted}
+    sources = {t.source for t in analysis.find_tainted}
     return bool(sources) and all(NAMES[int(program.code[pc, 0])] in ATOMICS for pc in sources)
 
 
@@ -819,7 +821,7 @@ def _order_dependent(places: Places, analysis: Analysis | None, given: bool) -> 
     if analysis is None:
         return {}, []
     steered = {}
-    for t in () if given else analysis.tainted:
+    for t in () if given else analysis.find_tainted:
         word, source = _source(places, t.source)
         steered[f"{places.where(t.pc)}: the {t.what} depends on {source}: one run decides nothing for the others"] = (
             word
@@ -838,12 +840,12 @@ def _order_dependent(places: Places, analysis: Analysis | None, given: bool) -> 
 
 def _source(places: Places, pc: int) -> tuple[str, str]:
     """What differs by schedule, or by run."""
-    from wsemu.proof.taint import CLOCK, LOAD, called
+    from wsemu.proof.taint import CLOCK, LOAD, atomic_source_name
 
     line = places.line(pc)
     name = NAMES[int(places.program.code[pc, 0])]
     if name in ATOMICS:
-        if called(places.program, pc) == LOAD:
+        if atomic_source_name(places.program, pc) == LOAD:
             return "atomics", f"what the {LOAD} on line {line} sees, which differs by schedule"
         return "atomics", f"the result of the atomic on line {line}, which differs by schedule"
     if name == "activemask":
@@ -876,13 +878,13 @@ def _certain(wanted: list[RawFinding], places: Places, settings: Settings) -> tu
 
 def _is_steered_by_races(places: Places) -> bool:
     """Whether what races may decide where warps go and what they access."""
-    from wsemu.proof.taint import may_be_steered_by
+    from wsemu.proof.taint import may_be_influenced
 
     outcome = places.outcome
     racing = {pc for raw in outcome.findings if raw.code in RACES for pc in (raw.pc, raw.other_pc) if pc >= 0}
     if outcome.status != "deadlock" or not racing:
         return bool(racing)
-    return bool(outcome.overflow) or may_be_steered_by(
+    return bool(outcome.overflow) or may_be_influenced(
         places.program, outcome.executions, racing, places.segment_of.get
     )
 
@@ -899,19 +901,19 @@ def _always_stuck(places: Places) -> bool:
     return "setmaxnreg.inc" not in executed and not any(phase.tx < 0 or (phase.tx and loose) for phase in open_)
 
 
-def _promoted(settings: Settings) -> set[str]:
+def _promoted_warnings(settings: Settings) -> set[str]:
     """Codes of warnings that count as errors."""
     return {*settings.fail_on, *(code for code, entry in CODES.items() if entry.strict and settings.strict)}
 
 
 def _promoted_to(finding: Finding, settings: Settings) -> Finding:
-    return finding.model_copy(update={"severity": "error"}) if finding.code in _promoted(settings) else finding
+    return finding.model_copy(update={"severity": "error"}) if finding.code in _promoted_warnings(settings) else finding
 
 
-def _finished(finding: Finding, certain: tuple[str, ...], settings: Settings) -> Finding:
+def _finish_finding(finding: Finding, certain: tuple[str, ...], settings: Settings) -> Finding:
     """With its severity, and where in all schedules it holds."""
     changes: dict[str, Any] = {}
-    if finding.code in _promoted(settings):
+    if finding.code in _promoted_warnings(settings):
         changes["severity"] = "error"
     if finding.code in (*DECIDED, "barrier-recycling"):
         holds: HoldsIn = "every schedule" if finding.code in certain else "some schedules"
@@ -953,7 +955,7 @@ def _wrote_arrays(program: Program, outcome: Outcome) -> bool:
     return False
 
 
-def _stopped(places: Places, settings: Settings, failed: bool) -> list[str]:
+def _stop_reasons(places: Places, settings: Settings, failed: bool) -> list[str]:
     """Why the run ended before the kernel did, where that is no finding."""
     outcome = places.outcome
     if outcome.status == "done":

@@ -28,7 +28,7 @@ _WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
 """in the texts of checkers -> in CUDA C++ and PTX"""
 
 
-def in_cuda(report: Report, files: Iterable[str]) -> Report:
+def reword_for_cuda(report: Report, files: Iterable[str]) -> Report:
     """The report of a kernel in PTX, where its source, in these files, is not Python."""
     changes: dict[str, Any] = {
         name: [finding.then(_finding) for finding in getattr(report, name)] for name in ("findings", "costliest")

@@ -21,7 +21,7 @@ import numpy as np
 from wsemu.machine import cache, object_file
 from wsemu.machine.arithmetic.families import FAMILIES as FAMILY_NAMES
 from wsemu.machine.arithmetic.families import members
-from wsemu.machine.parts import ENTRIES, PARTS, at_width, compile_part, ordered
+from wsemu.machine.parts import ENTRIES, PARTS, compilation_order, compile_part, part_for_width
 from wsemu.model.isa import N_ALU, OPCODE
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ TICK = 0.1
 def _object_code(names: Collection[str]) -> dict[str, Part]:
     """These parts, from the cache, else made and put there."""
     found = {name: cache.read(name) for name in names}
-    made = _compiled_now([name for name in ordered(names) if not found[name]])
+    made = _compiled_now([name for name in compilation_order(names) if not found[name]])
     return {name: part for name, part in (found | made).items() if part}
 
 
@@ -120,7 +120,7 @@ def _feed(to: IO[bytes], from_: IO[bytes], left: deque[str], made: dict[str, Par
             name = left.popleft()
             to.write(f"{name} {cache.keys()[name]}\n".encode())
             to.flush()
-            part = cache.unpacked(name, from_.read(int(from_.readline() or b"0")))
+            part = cache.unpack_part(name, from_.read(int(from_.readline() or b"0")))
             if part is None:
                 return
             made[name] = part
@@ -138,7 +138,7 @@ def _serve(from_: IO[bytes], to: IO[bytes]) -> None:
         name, _, key = from_.readline().decode().strip().partition(" ")
         if not name or cache.keys().get(name) != key:
             return
-        data = cache.packed(name, compile_part(name))
+        data = cache.pack_part(name, compile_part(name))
         to.write(b"%d\n" % len(data) + data)
 
 
@@ -198,34 +198,34 @@ FAMILIES = np.zeros(N_ALU, np.int64)
 """for each arithmetic operation outside the core, the address of its family"""
 
 
-def compiled(names: Collection[str] = tuple(PARTS), width: int = 0) -> dict[str, int]:
+def load_parts(names: Collection[str] = tuple(PARTS), width: int = 0) -> dict[str, int]:
     """Address of each part of the VM that is a field of a machine; with these parts and those asked for before.
     `width`: of the machine, an index of `cell_bits.WIDTHS`."""
     with _loading:
-        missing = [name for name in (at_width(name, width) for name in names) if name not in _loaded]
+        missing = [name for name in (part_for_width(name, width) for name in names) if name not in _loaded]
         for name, part in (_object_code(missing) if missing else {}).items():
             _load(name, part)
-        entries = ((name, _loaded.get(at_width(name, width))) for name in ENTRIES if name != "run")
+        entries = ((name, _loaded.get(part_for_width(name, width))) for name in ENTRIES if name != "run")
         return {name: address for name, address in entries if address is not None}
 
 
 def address(name: str, width: int = 0) -> int:
     """That of a part that a machine has."""
-    return _loaded[at_width(name, width)]
+    return _loaded[part_for_width(name, width)]
 
 
 def keep_all() -> None:
     """Have each part in the cache, or else in this process: so no launch waits for the compiler."""
     files = [cache.path(part) for part in PARTS]
     if not all(file and file.is_file() for file in files):
-        compiled()
+        load_parts()
 
 
 @functools.cache
 def entry(width: int = 0) -> Callable[[int], int]:
     """What runs a machine at a host address and returns why it stopped; the GIL is released meanwhile."""
-    compiled(("run",), width)
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(_loaded[at_width("run", width)])
+    load_parts(("run",), width)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(_loaded[part_for_width("run", width)])
 
 
 def from_outside(name: str, function: Callable[..., int]) -> int:
@@ -238,7 +238,7 @@ def from_outside(name: str, function: Callable[..., int]) -> int:
         return _loaded[name]
 
 
-def placed(name: str, part: Part) -> int:
+def load_extra_part(name: str, part: Part) -> int:
     """The address of what is no part of the VM, but compiled as one."""
     with _loading:
         if name not in _loaded:
@@ -249,7 +249,7 @@ def placed(name: str, part: Part) -> int:
 
 def _load(name: str, part: Part) -> None:
     """Give a part a place in this process."""
-    placed(name, part)
+    load_extra_part(name, part)
     for operation in members(name) if name in FAMILY_NAMES else ():
         FAMILIES[OPCODE[operation]] = _loaded[name]
 

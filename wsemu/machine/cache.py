@@ -82,7 +82,7 @@ class _Package:
     def _module(self, name: str) -> tuple[bytes, list[str]]:
         if name not in self._modules:
             text = _file(self._home, name).read_bytes()
-            self._modules[name] = text, list(_imported(text.decode(), self._home))
+            self._modules[name] = text, list(_imported_modules(text.decode(), self._home))
         return self._modules[name]
 
 
@@ -91,7 +91,7 @@ def _file(home: Path, module: str) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-def _imported(text: str, home: Path) -> Iterator[str]:
+def _imported_modules(text: str, home: Path) -> Iterator[str]:
     """The package's modules that a module imports when it is loaded, and the packages that they lie in.
 
     Imports inside functions and those for types alone are indented: what they bring does not get compiled.
@@ -155,7 +155,7 @@ def keys() -> dict[str, str]:
     if note is None:
         return current_keys()
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        files, found = _noted(note.read_text(encoding="utf-8"))
+        files, found = _parse_note(note.read_text(encoding="utf-8"))
         if files == _states(files) and {*found} == {*ALL_PARTS}:
             return found
     before = _states(_files_of(_Package(HOME)))
@@ -180,7 +180,7 @@ def _as_note(files: dict[str, list[int]], found: dict[str, str]) -> str:
     return "\n".join([_here(), *states, *(f"key {key} {part}" for part, key in found.items())])
 
 
-def _noted(text: str) -> tuple[dict[str, list[int]], dict[str, str]]:
+def _parse_note(text: str) -> tuple[dict[str, list[int]], dict[str, str]]:
     """The files and the keys of a note.  ValueError where it is none, or one of another place."""
     lines = text.split("\n")
     if lines[0] != _here():
@@ -242,17 +242,17 @@ def _states(paths: Iterable[str]) -> dict[str, list[int]]:
 def folder() -> Path | None:
     """Return the folder that WSEMU_CACHE_DIR names, else the user's cache folder; None for a user without one, and for
     one where others may write."""
-    place = _chosen()
+    place = _chosen_folder()
     return None if place is None or find_problem(place) else place
 
 
 def problem() -> str:
     """Return why there is no folder to keep machine code in; nothing if there is one."""
-    place = _chosen()
+    place = _chosen_folder()
     return "this user has no cache folder" if place is None else find_problem(place)
 
 
-def _chosen() -> Path | None:
+def _chosen_folder() -> Path | None:
     chosen = os.environ.get("WSEMU_CACHE_DIR")
     if chosen:
         return Path(chosen)
@@ -268,7 +268,7 @@ def path(part: str) -> Path | None:
     return place / f"vm-{part}-{keys()[part]}.bin" if place else None
 
 
-def kept() -> dict[str, Path]:
+def cached_files() -> dict[str, Path]:
     """Part -> its file, of those that the cache has."""
     return {part: file for part in PARTS if (file := path(part)) and read(part)}
 
@@ -279,7 +279,7 @@ def read(part: str) -> Part | None:
     if file is None:
         return None
     try:
-        found = unpacked(part, _read(file))
+        found = unpack_part(part, _read(file))
     except OSError:
         return None
     if found:
@@ -301,7 +301,7 @@ def write(part: str, made: Part) -> bool:
     if file is None:
         return False
     try:
-        _put(file, packed(part, made))
+        _put(file, pack_part(part, made))
     except OSError:
         return False
     _tidy(file.parent, part)
@@ -342,7 +342,7 @@ MOST_BLOCKS, BLOCK_BYTES = 256, 64 << 20
 
 
 @functools.cache
-def _of_blocks() -> bytes:
+def _blocks_key() -> bytes:
     """The key of the modules that blocks are compiled from."""
     return key_of("block", _Package(HOME).closure(BLOCK_ROOTS)).encode()
 
@@ -351,7 +351,7 @@ def read_block(symbol: str) -> Part | None:
     """A compiled block; None if no file has it, or one that is torn or of another version."""
     place = folder()
     try:
-        found = _unpacked(symbol, _of_blocks(), _read(place / f"vm-{symbol}.bin")) if place else None
+        found = _unpack_file(symbol, _blocks_key(), _read(place / f"vm-{symbol}.bin")) if place else None
         if found and place:
             os.utime(place / f"vm-{symbol}.bin")  # was used
     except OSError:
@@ -374,7 +374,7 @@ def write_block(symbol: str, made: Part) -> None:
     if place is None:
         return
     with contextlib.suppress(OSError):
-        _put(place / f"vm-{symbol}.bin", _packed(symbol, _of_blocks(), made))
+        _put(place / f"vm-{symbol}.bin", _pack_file(symbol, _blocks_key(), made))
         room = BLOCK_BYTES
         for number, (file, state) in enumerate(sorted(kept_blocks().items(), key=lambda one: -one[1].st_mtime)):
             room -= state.st_size
@@ -385,24 +385,24 @@ def write_block(symbol: str, made: Part) -> None:
 # -- its bytes --------------------------------------------------------------------------------------------------------
 
 
-def packed(part: str, made: Part) -> bytes:
+def pack_part(part: str, made: Part) -> bytes:
     """Pack a part into the bytes of its file: the part's name, its key, the object code, and a digest of all three."""
-    return _packed(part, keys()[part].encode(), made)
+    return _pack_file(part, keys()[part].encode(), made)
 
 
-def _packed(name: str, key: bytes, made: Part) -> bytes:
+def _pack_file(name: str, key: bytes, made: Part) -> bytes:
     symbol, needed, code = made
     fields = (name.encode(), key, symbol.encode(), needed.encode(), code)
     body = MAGIC + b"".join(struct.pack("<Q", len(field)) + field for field in fields)
     return body + _sha256(body)
 
 
-def unpacked(part: str, data: bytes) -> Part | None:
-    """Return the part that `packed` made these bytes of; None if it did not, or with another name or key."""
-    return _unpacked(part, keys()[part].encode(), data)
+def unpack_part(part: str, data: bytes) -> Part | None:
+    """Return the part that `pack_part` made these bytes of; None if it did not, or with another name or key."""
+    return _unpack_file(part, keys()[part].encode(), data)
 
 
-def _unpacked(name: str, key: bytes, data: bytes) -> Part | None:
+def _unpack_file(name: str, key: bytes, data: bytes) -> Part | None:
     body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if not data.startswith(MAGIC) or _sha256(body) != digest:
         return None

@@ -99,7 +99,7 @@ def allowing(address_of: Callable[[npt.NDArray[Any]], int]) -> Callable[[npt.NDA
     if not CHECKED:
         return address_of
 
-    def allowed(array: npt.NDArray[Any]) -> int:
+    def allow_address(array: npt.NDArray[Any]) -> int:
         import numpy as np
 
         address = address_of(array)
@@ -109,4 +109,4 @@ def allowing(address_of: Callable[[npt.NDArray[Any]], int]) -> Callable[[npt.NDA
         allow(address, address + array.nbytes, writable=array.flags.writeable, owner=owner)
         return address
 
-    return allowed
+    return allow_address

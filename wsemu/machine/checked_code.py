@@ -12,7 +12,7 @@ I8, I64 = ir.IntType(8), ir.IntType(64)
 _MESSAGE = "wsemu: compiled code accesses memory that it was not given (WSEMU_CHECKED)"
 
 
-def builder_at(block: Any) -> Any:
+def builder_at_end(block: Any) -> Any:
     """Return what writes LLVM code at the end of a block."""
     return _Checking(block) if CHECKED else ir.IRBuilder(block)
 

@@ -48,7 +48,7 @@ def _count(program: Program, machines: list[Machine], result: Outcome) -> None:
             lanes[pc + length] -= lanes_came
     accesses = np.stack([_sum([m.accesses[name] for m in machines]) for name in COUNTS], axis=1)
     if result.status != "done":
-        for pc, mask in machines[-1].unfinished(result.status):
+        for pc, mask in machines[-1].unfinished_groups(result.status):
             end = pc + int(machines[-1].flow["length"][pc])
             for total, n_ in ((count, 1), (lanes, mask.bit_count())):
                 total[pc] -= n_

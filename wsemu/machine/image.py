@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.machine import state as layout
-from wsemu.machine.state import UNUSED_SHIFT, aligned
+from wsemu.machine.state import UNUSED_SHIFT, aligned_bytes
 from wsemu.model.control_flow import flow_lengths
 from wsemu.model.data import dataclass
 from wsemu.model.effects import COMBINES, find_opcodes
@@ -154,7 +154,7 @@ def image_of(key: ProgramKey) -> Image:
     n = len(code)
     flow = np.zeros(n + 1, layout.FLOW)
     flow["length"][:n] = flow_lengths(code)
-    registers = aligned(program.register_bytes)
+    registers = aligned_bytes(program.register_bytes)
     registers[:4] = 255
     for row, type_, value in program.constants:
         fill(registers, row, type_, value)
@@ -226,10 +226,10 @@ def special_values(
     for axis, (blocks, extent) in enumerate(zip(groups.grid, block, strict=True)):
         values[f"nctaid.{'xyz'[axis]}"] = blocks
         values[f"ntid.{'xyz'[axis]}"] = extent
-    return values | _of_clusters(groups, member, window)
+    return values | _cluster_fields(groups, member, window)
 
 
-def _of_clusters(groups: Grouping, member: npt.NDArray[np.int64], window: int) -> dict[str, Any]:
+def _cluster_fields(groups: Grouping, member: npt.NDArray[np.int64], window: int) -> dict[str, Any]:
     """The same of those that tell of clusters; `member`: of each thread the rank of its CTA."""
     x, y, _ = groups.shape
     values: dict[str, Any] = {

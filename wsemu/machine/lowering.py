@@ -24,7 +24,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
-from wsemu.machine.checked_code import builder_at
+from wsemu.machine.checked_code import builder_at_end
 from wsemu.machine.memory.cell_bits import ByWidth
 from wsemu.model.data import dataclass
 
@@ -115,9 +115,9 @@ class Module:
     def define(self, function: Callable[..., int] | Emitted, symbol: str) -> None:
         """Make the function that is called from outside."""
         if isinstance(function, Emitted):
-            self._emitted(function, symbol)
+            self._emit_function(function, symbol)
         else:
-            outer = self._lowered(function, (None,) * function.__code__.co_argcount, symbol)
+            outer = self._lower_function(function, (None,) * function.__code__.co_argcount, symbol)
             outer.linkage = ""
 
     def function(self, called: Compiled, kinds: tuple[Kind, ...]) -> Any:
@@ -126,20 +126,20 @@ class Module:
         if key not in self._made:
             name = f"{called.function.__name__}.{len(self._made)}"
             self._made[key] = None
-            self._made[key] = self._lowered(called.function, kinds, name)
+            self._made[key] = self._lower_function(called.function, kinds, name)
         if self._made[key] is None:
             raise TypeError(f"{called.function.__name__}: compiled code has no function that calls itself")
         return self._made[key]
 
-    def _emitted(self, function: Emitted, name: str) -> None:
+    def _emit_function(self, function: Emitted, name: str) -> None:
         count = function.body.__code__.co_argcount - 1
         made = ir.Function(self.ir, ir.FunctionType(I64, [I64] * count), name)
         made.attributes.add("nounwind")
-        b = builder_at(made.append_basic_block())
+        b = builder_at_end(made.append_basic_block())
         result = function.body(b, *made.args)
         b.ret(I64(0) if result is None else result)
 
-    def _lowered(self, function: Callable[..., Any], kinds: tuple[Kind, ...], name: str) -> Any:
+    def _lower_function(self, function: Callable[..., Any], kinds: tuple[Kind, ...], name: str) -> Any:
         n = _results(function)
         result = I64 if n == 1 else ir.LiteralStructType([I64] * n)
         signature = ir.FunctionType(result, [PLACE if kind else I64 for kind in kinds])
@@ -166,8 +166,8 @@ class _Body:
         self.module, self.function, self.made = module, function, made
         self.node = _definition(function)
         self.names = function.__globals__
-        self.entry = builder_at(made.append_basic_block("entry"))
-        self.b: Builder = builder_at(made.append_basic_block("body"))
+        self.entry = builder_at_end(made.append_basic_block("entry"))
+        self.b: Builder = builder_at_end(made.append_basic_block("body"))
         self.start = self.b.block
         self.variables: dict[str, tuple[Value, Kind]] = {}
         stored = {n.id for n in ast.walk(self.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -497,12 +497,12 @@ def _target(effort: int = ALL_EFFORT) -> llvm.TargetMachine:
     )
 
 
-def _needed(module: llvm.ModuleRef) -> Iterator[str]:
+def _undefined_symbols(module: llvm.ModuleRef) -> Iterator[str]:
     return (f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm."))
 
 
 @contextlib.contextmanager
-def _no_garbage() -> Iterator[None]:
+def _pausing_garbage_collection() -> Iterator[None]:
     """A module is hundred thousands of objects, and all of them stay: the garbage collector need not look for any."""
     on = gc.isenabled()
     gc.disable()
@@ -561,7 +561,7 @@ def compile_module(
 ) -> Part:
     """The same of what `define` puts into a module."""
     target = _target(NO_EFFORT if rare else ALL_EFFORT)
-    with _no_garbage():
+    with _pausing_garbage_collection():
         made = Module(symbol, width)
         define(made)
         made.ir.triple, made.ir.data_layout = target.triple, str(target.target_data)
@@ -570,4 +570,4 @@ def compile_module(
         module = llvm.parse_assembly(str(made.ir))
     by_name = hasattr(llvm.create_new_module_pass_manager(), "add_sroa_pass")  # llvmlite 0.45 has passes by name
     (_improve if by_name and not loops else _improve_loops)(module, target)
-    return symbol, " ".join(sorted(_needed(module))), target.emit_object(module)
+    return symbol, " ".join(sorted(_undefined_symbols(module))), target.emit_object(module)

@@ -58,7 +58,7 @@ def load(code: bytes, symbol: str) -> int | None:
     if any(sections[n].flags & _WRITABLE or sections[n].type == _NO_BITS for n in kept):
         return None
     places, size = _places([sections[n] for n in kept])
-    found = _placed(code, sections, dict(zip(kept, places, strict=True)), size, symbol)
+    found = _load_sections(code, sections, dict(zip(kept, places, strict=True)), size, symbol)
     if found is None:
         return None
     memory, address = found
@@ -85,7 +85,7 @@ def _places(sections: list[_Section]) -> tuple[list[int], int]:
     return places, at
 
 
-def _placed(
+def _load_sections(
     code: bytes, sections: list[_Section], places: dict[int, int], size: int, symbol: str
 ) -> tuple[mmap.mmap, int] | None:
     """Memory with these sections at their places, their references resolved, and the address of a symbol."""

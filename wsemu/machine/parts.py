@@ -78,8 +78,8 @@ ENTRIES = {
     "joined_entry": Made("memory.joined", "track_joined", rare=True),
     "any_way_entry": Made("tier.accesses", "any_way"),
     "some_entry": Made("tier.accesses", "some_side_by_side"),
-    "within_entry": Made("tier.sections", "in_section"),
-    "section_entry": Made("tier.sections", "at_section"),
+    "within_entry": Made("tier.sections", "judge_in_section"),
+    "section_entry": Made("tier.sections", "enter_section_event"),
 }
 """name -> what it is made of; all but `run` are fields of the machine"""
 PARTS = ENTRIES | {family: Made("arithmetic.operations", "family", family) for family in FAMILIES}
@@ -92,13 +92,15 @@ OF_WIDTH = (
 have no blocks"""
 
 
-def at_width(name: str, width: int) -> str:
+def part_for_width(name: str, width: int) -> str:
     """The part that a machine of a width has for one."""
     return f"{name}.{WIDTHS[width]}" if width and name in OF_WIDTH else name
 
 
 WIDE_PARTS = {
-    at_width(name, width): PARTS[name]._replace(width=width) for width in range(1, len(WIDTHS)) for name in OF_WIDTH
+    part_for_width(name, width): PARTS[name]._replace(width=width)
+    for width in range(1, len(WIDTHS))
+    for name in OF_WIDTH
 }
 ALL_PARTS = PARTS | WIDE_PARTS
 SLOWEST = (
@@ -135,7 +137,7 @@ def _part_of(opcode: int) -> tuple[str, ...]:
     return ("exchange_entry",) if N_ATOMIC <= opcode < N_WARP else ()
 
 
-def needed(
+def needed_parts(
     opcodes: Iterable[int],
     *,
     races: bool,
@@ -160,7 +162,7 @@ def needed(
     return frozenset(found)
 
 
-def ordered(names: Collection[str]) -> list[str]:
+def compilation_order(names: Collection[str]) -> list[str]:
     """Parts in the order in which they are compiled."""
     place = {name: at for at, name in enumerate(SLOWEST)}
     return sorted(names, key=lambda name: (place.get(name.partition(".")[0], len(place)), name))

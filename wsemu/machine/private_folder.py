@@ -21,7 +21,7 @@ def find_problem(folder: Path) -> str:
         return ""
     place, is_above = os.path.realpath(folder), False
     while True:
-        problem = _problem_at(place, is_above)
+        problem = _find_problem(place, is_above)
         above = os.path.dirname(place)
         if problem or above == place:
             return problem
@@ -35,7 +35,7 @@ def is_trusted(state: os.stat_result) -> bool:
     return stat.S_ISREG(state.st_mode) and state.st_uid in (os.geteuid(), 0) and not _is_open(state)
 
 
-def _problem_at(place: str, is_above: bool) -> str:
+def _find_problem(place: str, is_above: bool) -> str:
     try:
         state = os.stat(place)
     except OSError:  # it is not there yet, or cannot be entered: nothing is read there

@@ -57,7 +57,7 @@ STATUS: dict[int, Status] = {
 class Readout(Tables):
     """What a VM that has stopped has left in its tables, as an outcome."""
 
-    def unfinished(self, status: Status) -> Iterator[tuple[int, int]]:
+    def unfinished_groups(self, status: Status) -> Iterator[tuple[int, int]]:
         """(instruction, lanes) where groups of lanes stopped in the midst of a stretch that was counted as a whole."""
         for w, warp in enumerate(self.warps):
             pc, mask, parked = (int(warp[name]) for name in ("pc", "mask", "parked"))
@@ -130,12 +130,12 @@ class Readout(Tables):
             for key in without
         )
 
-    def _stopped_in(self, status: int) -> int:
+    def _stopped_cta(self, status: int) -> int:
         """The CTA of a group that a run stopped in: where nobody can go on, the first one that waits, for others than
         the rest of its cluster or of the grid if there is one."""
         alive = np.flatnonzero(self.warps["alive"]).tolist()
         if status == layout.DEADLOCK and alive:
-            meeting = {w for w, _, _, row in self._parked() if row[0] == _CLUSTER_WAIT}
+            meeting = {w for w, _, _, row in self._parked_groups() if row[0] == _CLUSTER_WAIT}
             stand = self.ctas["met"] > self.state[0]["grid_phase"]
             alone = (w for w in alive if w not in meeting and not stand[w // self.cta_warps])
             return next(alone, alive[0]) // self.cta_warps
@@ -157,7 +157,7 @@ class Readout(Tables):
         made = self.mbarriers[: int(self.state[0]["mbarrier_count"])]
         return {SHARED << SEGMENT_SHIFT | int(b["word"]) << 3: (int(b["init_pc"]), int(b["expected"])) for b in made}
 
-    def _parked(self) -> Iterator[tuple[int, int, int, list[int]]]:
+    def _parked_groups(self) -> Iterator[tuple[int, int, int, list[int]]]:
         """(warp, instruction, lanes, its fields) of what stands somewhere."""
         for w, warp in enumerate(self.warps):
             for entry in self.stacks[w, 1, : int(warp["parked_count"])] if warp["parked"] else ():
@@ -168,14 +168,16 @@ class Readout(Tables):
         """The lanes that stand at mbarriers."""
         phases = {phase.address: phase for phase in self._phases()}
         waits: list[PhaseWait] = []
-        for w, pc, mask, row in self._parked():
+        for w, pc, mask, row in self._parked_groups():
             if row[0] in _WAITS:
                 waits += self._phase_waits_at(w, pc, mask, row, phases)
         return sorted(waits, key=lambda wait: (wait.warp, wait.lanes & -wait.lanes))
 
     def _object_waits(self) -> list[ObjectWait]:
         """The lanes that stand at objects from outside."""
-        at = (self.objects.wait(row, w, pc, mask) for w, pc, mask, row in self._parked() if row[0] >= N_OPERATIONS)
+        at = (
+            self.objects.wait(row, w, pc, mask) for w, pc, mask, row in self._parked_groups() if row[0] >= N_OPERATIONS
+        )
         return sorted((wait for wait in at if wait), key=lambda wait: (wait.warp, wait.lanes & -wait.lanes))
 
     def _cluster_waits(self) -> Iterator[ObjectWait]:
@@ -183,7 +185,7 @@ class Readout(Tables):
         alive = self.warps["alive"]
         arrived = sum((int(a) & int(b)).bit_count() for a, b in zip(alive, self.warps["cluster_arrived"], strict=True))
         threads = sum(int(mask).bit_count() for mask in alive)
-        for w, pc, mask, row in self._parked():
+        for w, pc, mask, row in self._parked_groups():
             if row[0] == _CLUSTER_WAIT:
                 yield ObjectWait(w, mask, pc, "cluster barrier", -1, arrived, threads)
 
@@ -192,13 +194,13 @@ class Readout(Tables):
         members, group = self.grouping.members, int(self.state[0]["group"])
         missing = np.flatnonzero(self.ctas["met"] <= self.state[0]["grid_phase"]).tolist()
         ctas = tuple(self.grouping.cta(group, member) for member in missing)
-        for w, pc, mask, row in self._parked():
+        for w, pc, mask, row in self._parked_groups():
             if row[0] == _GRID_WAIT:
                 yield ObjectWait(w, mask, pc, "barrier of the grid", -1, members - len(missing), members, ctas)
 
     def _warpgroup_waits(self) -> Iterator[ObjectWait]:
         """The warps that stand at a `wgmma.commit_group` which others of their warpgroup have not made."""
-        for w, pc, mask, row in self._parked():
+        for w, pc, mask, row in self._parked_groups():
             if row[0] == _COMMIT:
                 first = w - w % self.cta_warps % 4
                 committed = [int(n) for n in self.warps["committed"][first : first + 4]]
@@ -252,7 +254,7 @@ class Readout(Tables):
         if self.image.asynchronous:
             result.mbarriers = self._mbarrier_initializations()
         if status != layout.DONE:
-            member = self._stopped_in(status)
+            member = self._stopped_cta(status)
             group = int(state["group"])
             result.cta = self.grouping.cta(group, member)
             result.fault_pc, result.fault_warp = int(state["fault_pc"]), int(state["fault_warp"])

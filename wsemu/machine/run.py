@@ -19,7 +19,7 @@ from wsemu.machine.image import (
 )
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS, WIDTHS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
-from wsemu.machine.memory.shadow_planes import WINDOWS_FROM, collide, joined, overlapping
+from wsemu.machine.memory.shadow_planes import WINDOWS_FROM, collide, merge_suspects, overlapping
 from wsemu.machine.readout import event_of
 from wsemu.machine.state import (
     address_of,
@@ -125,7 +125,7 @@ class Launch:
         self.read_only = self.watch.read_only and image_of(ProgramKey(program)).has_read_only_loads
         repeats = self._keeps_contents or self.read_only or descending or self._workers() > 1
         self.pristine = self._copies() if repeats else {}
-        if self._windowed():
+        if self._can_window():
             self.watch = replace(self.watch, windowed=True)
         self.rooms = Rooms()
         self.anew = False
@@ -133,7 +133,7 @@ class Launch:
         self.written: dict[int, npt.NDArray[np.int64]] = {}
         """offsets of the bytes that were loaded as read-only and written, by segment"""
 
-    def _windowed(self) -> bool:
+    def _can_window(self) -> bool:
         """Whether large arrays that are written have windows: where CTAs do not hear of each other, and in launches
         before none wrote before the end of those before it."""
         watch = self.watch
@@ -150,7 +150,7 @@ class Launch:
     def _shape(self) -> Any:
         return self.grid, self.block
 
-    def _without_windows(self) -> None:
+    def _disable_windows(self) -> None:
         self.watch = replace(self.watch, windowed=False)
         self.program.derived.setdefault("interleaved", set()).add(self._shape)
 
@@ -174,7 +174,7 @@ class Launch:
         """A machine for a share of the launch: one that has run another of its kind, where there is one."""
         share = min(self.most, -(-self.grouping.number // workers))
         key = self._kind(share)
-        kept = self._kept(key, number)
+        kept = self._take_kept_machine(key, number)
         if kept is not None:
             return kept
         machine = self._machine(most=share)
@@ -182,7 +182,7 @@ class Launch:
             machine.key, machine.number = key, number
         return machine
 
-    def _kept(self, key: Any, number: int) -> Machine | None:
+    def _take_kept_machine(self, key: Any, number: int) -> Machine | None:
         """A machine that a launch of this kind has left, made ready."""
         kept = take_machine(key, number)
         if kept is not None:
@@ -228,7 +228,7 @@ class Launch:
 
     def _claims(self) -> list[RawFinding]:
         """Which accesses were the first ones to bytes that were loaded as read-only, and written: another run tells."""
-        machine = self._machine(self._as_before(), Watch(races=False, initialised=False))
+        machine = self._machine(self._initial_arrays(), Watch(races=False, initialised=False))
         hot.drop(machine)  # blocks mark, and claim nothing
         claims = Claims(machine, self.written)
         machine.run(0, self.grouping.number, self.budget)
@@ -239,7 +239,7 @@ class Launch:
         """Whether what arrays held before the launch is kept: what is found may be explained by a second run."""
         return self.watch.races or self.watch.recycling or self.watch.initialised
 
-    def _as_before(self) -> list[tuple[Bytes, bool]]:
+    def _initial_arrays(self) -> list[tuple[Bytes, bool]]:
         """The arrays, or copies of what they held before the launch."""
         return [
             (self.pristine[n].copy() if n in self.pristine else data, writable)
@@ -253,7 +253,7 @@ class Launch:
     def _run_once(self) -> tuple[Outcome, bool]:
         """The outcome, and whether it holds; if not, what led astray is changed for the next time."""
         workers = self._workers()
-        machines, statuses = self._on_machines(workers)
+        machines, statuses = self._run_on_machines(workers)
         if layout.WRITTEN in statuses:
             self.watch = replace(self.watch, stored=None)
             self.pristine = self._copies() | self.pristine  # those that were not expected to be written still hold it
@@ -268,7 +268,7 @@ class Launch:
             machine = machines[statuses.index(layout.GROW)]
             wanted = int(machine.state[0]["wanted"])
             if wanted == layout.GROW_WINDOW:
-                self._without_windows()
+                self._disable_windows()
             else:
                 most = min(1 << 24, INTERVALS.values[machine.width] >> 3)
                 self.rooms = self.rooms.more(wanted, most)
@@ -284,7 +284,7 @@ class Launch:
         plain = workers == 1 and not self.descending
         budget = self.budget - CTA_COST * (self.ctas - 1)
         kept = machines[0] if plain and machines[0].key and statuses == [layout.DONE] else None
-        known = kept.as_before(budget) if kept else None
+        known = kept.repeated_outcome(budget) if kept else None
         if kept and known:
             leave_machine(kept)
             return known, True
@@ -294,7 +294,7 @@ class Launch:
             or bool(self.written)
             or (self.watch.races and self._collide(machines))
         )
-        suspects = joined([m.planes.suspects() for m in machines if m.planes])
+        suspects = merge_suspects([m.planes.suspects() for m in machines if m.planes])
         if suspects:
             apart = any(m.state[0]["apart"] for m in machines)
             self.watch = replace(self.watch, suspects=suspects, apart=apart)
@@ -321,7 +321,7 @@ class Launch:
         """From now on one machine runs all CTAs in order, without windows."""
         self.workers, self.descending = 1, False
         if self.watch.windowed:
-            self._without_windows()
+            self._disable_windows()
 
     def _workers(self) -> int:
         """Threads that the CTAs are spread over."""
@@ -334,19 +334,19 @@ class Launch:
             return min(cores(), self.grouping.number) if large else 1
         return max(1, min(self.workers, self.grouping.number))
 
-    def _on_machines(self, workers: int) -> tuple[list[Machine], list[int]]:
+    def _run_on_machines(self, workers: int) -> tuple[list[Machine], list[int]]:
         """The machines that the CTAs were spread over, after their runs, and why each stopped."""
         groups = self.grouping.number
         first = self._ready(0, workers)
         if self.only:
             return [first], [first.run_each(self.only, self.budget)]
-        told = self._told(workers)
+        told = self._progress_callbacks(workers)
         if workers == 1:
             bounds = (groups - 1, -1) if self.descending else (0, groups)
             return [first], [first.run(*bounds, self.budget, step=-1 if self.descending else 1, each=told[0])]
         stop = threading.Event()
         # by this thread, before the others begin: all of them at once would wait for each other
-        kept = [first, *(self._kept(first.key, number) for number in range(1, workers))]
+        kept = [first, *(self._take_kept_machine(first.key, number) for number in range(1, workers))]
 
         shares = share_groups(groups, workers)
 
@@ -367,7 +367,7 @@ class Launch:
         ran = call_at_once([functools.partial(one, number) for number in range(workers)], stop)
         return [machine for machine, _ in ran], [status for _, status in ran]
 
-    def _told(self, workers: int) -> list[Callable[[int], None] | None]:
+    def _progress_callbacks(self, workers: int) -> list[Callable[[int], None] | None]:
         """What each worker tells of how many groups of its own have run: the first one passes on the sum."""
         each, done = self.each, [0] * workers
         if each is None:
@@ -395,7 +395,7 @@ class Launch:
     def trace(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
         """The events of a second run, equal to the first, on copies of the arrays, up to the end of the CTA where only
         one is wanted; `accesses` are the instructions whose executions are wanted."""
-        machine = self._machine(self._as_before(), Watch(races=False, initialised=False, read_only=False))
+        machine = self._machine(self._initial_arrays(), Watch(races=False, initialised=False, read_only=False))
         logged = np.zeros(len(machine.image.code) + 1, np.uint8)
         logged[list(accesses)] = 1
         events = np.zeros(MAX_EVENTS, layout.EVENT)

@@ -11,10 +11,10 @@ from wsemu.machine.arithmetic.codegen import (
     I64,
     Builder,
     Value,
-    declared,
+    declare_function,
     halves,
     llvm,
-    mangled,
+    mangle_type,
     numbers,
     pointer,
     same,
@@ -72,7 +72,10 @@ def _prefetch(b: Builder, place: Value) -> None:
     line = pointer(b, place, I8)
     signature = ir.FunctionType(ir.VoidType(), [line.type, I32, I32, I32])
     of_data_to_read_and_keep = I32(0), I32(3), I32(1)
-    b.call(declared(b.module, signature, f"llvm.prefetch.{mangled(line.type)}"), [line, *of_data_to_read_and_keep])
+    b.call(
+        declare_function(b.module, signature, f"llvm.prefetch.{mangle_type(line.type)}"),
+        [line, *of_data_to_read_and_keep],
+    )
 
 
 load_u32 = emitted(lambda b, place: b.zext(b.load(pointer(b, place, I32)), I64))

@@ -163,8 +163,8 @@ def alike(m, registers, i, rest, lane):
 
 
 @compiled
-def set_apart(m, registers, a, bias, number, group):
-    """Keep the offsets of lanes for `charge_apart`."""
+def keep_offsets(m, registers, a, bias, number, group):
+    """Keep the offsets of lanes for `charge_separately`."""
     apart = m.scratch + APART
     lanes = apart + 8 * (number if number <= LOCAL else FIRST_ARRAY)
     store_i64(lanes, load_i64(lanes) | group)
@@ -211,7 +211,7 @@ def charge(m, row, place, bias, mask, pattern, size, number, op, service):
 
 
 @compiled
-def charge_apart(m, row, size, op, service):
+def charge_separately(m, row, size, op, service):
     """Count an access whose lanes were judged one by one; see `costs.APART`."""
     apart = m.scratch + APART
     for number in range(SHARED, FIRST_ARRAY + 1):
@@ -326,7 +326,7 @@ def shape_of(i):
 
 
 @compiled
-def planned(m, w, pc, registers, i):
+def access_planned(m, w, pc, registers, i):
     """Make an access whose lanes lie apart as it was planned, but for the transfer: the host address of the first
     lane's bytes, or 0.  Where that was in vain often enough there is a plan for the next one."""
     due = plan_due_at(m.plans_due, access_at(m.accesses, pc).pattern)
@@ -390,7 +390,7 @@ def access(address, w, pc, registers, mask):
     host = np.int64(0)
     if pattern == SCATTERED:
         if mask == WHOLE and op < m.planned and m.resumes + m.remote + m.trace == 0 and noted != ONE_MORE:
-            host = planned(m, w, pc, registers, i)
+            host = access_planned(m, w, pc, registers, i)
         if host == 0:
             pattern = looked_at_closer(m, registers, i, mask, first, bias, size, writes)
     rest = mask & ~m.lanes_done
@@ -423,7 +423,7 @@ def access(address, w, pc, registers, mask):
                 m.resumes = 1
                 return status
             if pattern == BAD:
-                set_apart(m, registers, a, bias, number, group)
+                keep_offsets(m, registers, a, bias, number, group)
             else:
                 count(m, row, registers, i, first, group, how, size, number)
         if op < N_MEMORY:
@@ -432,7 +432,7 @@ def access(address, w, pc, registers, mask):
             call(m.atomic_entry, op, registers, i.d, a, i.b, i.c, delta, group)
         rest &= ~group
     if pattern == BAD:
-        charge_apart(m, row, size, op, (i.aux >> UNUSED_SHIFT) & SERVED)
+        charge_separately(m, row, size, op, (i.aux >> UNUSED_SHIFT) & SERVED)
     if noted:
         call(m.section_entry, address, MADE, w, pc, mask)
     return np.int64(0)
@@ -457,7 +457,7 @@ def account_group(m, warp):
 
 
 @compiled
-def diverged(m, warp, w, pc, mask, other_pc):
+def report_divergence(m, warp, w, pc, mask, other_pc):
     """Report lanes at a barrier while others of their warp are elsewhere: at the one at `other_pc`, if not -1."""
     number, _ = operands(warp.registers, instruction_at(m.code, pc), mask)
     other = w if other_pc >= 0 else -1
@@ -472,7 +472,7 @@ def fault(m, w, pc):
 
 
 @compiled
-def at_barrier(m, warp, w, pc, mask):
+def execute_barrier(m, warp, w, pc, mask):
     """A barrier instruction: YIELDED, FAULT, or DONE to go on at warp.pc with warp.mask."""
     warp.last_pc = pc
     if not check_operands(m, w, pc, mask):
@@ -487,7 +487,7 @@ def at_barrier(m, warp, w, pc, mask):
 
 @compiled
 def stand(m, warp, w, pc, mask):
-    """A part of a warp waits at the operation at pc while the others run.  Status as `at_barrier`."""
+    """A part of a warp waits at the operation at pc while the others run.  Status as `execute_barrier`."""
     if warp.mask != mask:  # it is guarded: the other lanes go on behind it
         push(warp, np.int64(MIDWAY), pc + 1, warp.mask & ~mask)
         after = flow_at(m.flow, pc + 1)
@@ -496,14 +496,14 @@ def stand(m, warp, w, pc, mask):
     warp.mask = 0
     status = np.int64(DONE)
     if not pop(warp):
-        status = gathered(m, warp, w)
+        status = resolve_parked(m, warp, w)
     if status == DONE:
         account_group(m, warp)
     return status
 
 
 @compiled
-def standing_at(m, warp, e):
+def lanes_parked_with(m, warp, e):
     """The lanes that execute what standing group e does: those that stand at the same place with the same operands."""
     entry = entry_at(warp.parked_entries, e)
     i = instruction_at(m.code, entry.resume - 1)
@@ -524,16 +524,16 @@ def same_operands(warp, i, mask, other, other_mask):
 
 
 @compiled
-def gathered(m, warp, w):
+def resolve_parked(m, warp, w):
     """No lanes of a warp can run, and some stand at operations.  Lanes at warp-wide operations that none of those at
     barriers is missing from go first; then the warp is counted, if all its lanes stand at barriers.  Status as
-    `at_barrier`."""
+    `execute_barrier`."""
     warp.mask = 0
     sort_parked(warp)
     if m.asynchronous:
         apart = apart_lanes(m, warp)
         if apart:
-            return waits_apart(m, warp, w, apart)
+            return wait_divergent(m, warp, w, apart)
     waits_for_all = False
     for e in range(warp.parked_count):
         i = instruction_at(m.code, entry_at(warp.parked_entries, e).resume - 1)
@@ -546,7 +546,7 @@ def gathered(m, warp, w):
     at_barriers = barrier_lanes(m, warp)
     held = held_back(m, warp, at_barriers)
     if warp.parked & ~held:
-        exchange_apart(m, warp, w, warp.parked & ~held)
+        exchange_divergent(m, warp, w, warp.parked & ~held)
         return DONE
     if held != at_barriers:
         return hold(m, warp, w)
@@ -565,23 +565,23 @@ def apart_lanes(m, warp):
 
 
 @compiled
-def waits_apart(m, warp, w, apart):
+def wait_divergent(m, warp, w, apart):
     """No lanes of a warp can run, and some stand at mbarriers: those whose wait ends go on, or those that stand at
-    warp-wide operations which nobody is missing from; else the warp waits.  Status as `at_barrier`."""
+    warp-wide operations which nobody is missing from; else the warp waits.  Status as `execute_barrier`."""
     lanes = call(m.async_entry, m.address, w, -1, 0)
     if lanes:
         unpark(m, warp, lanes)
         return DONE
     held = held_back(m, warp, barrier_lanes(m, warp) | behind(warp, apart))
     if warp.parked & ~held:
-        exchange_apart(m, warp, w, warp.parked & ~held)
+        exchange_divergent(m, warp, w, warp.parked & ~held)
         return DONE
     warp.waits = AWAITS
     return YIELDED
 
 
 @compiled
-def pass_by(m, w):
+def release_joins(m, w):
     """The CTA can do no more: lanes of a warp that waits, which wait at a join for some that stand, go on without them,
     unless lanes are taken together.  Status."""
     if m.converged:
@@ -623,13 +623,13 @@ def held_back(m, warp, lanes):
 
 
 @compiled
-def exchange_apart(m, warp, w, lanes):
+def exchange_divergent(m, warp, w, lanes):
     """The lanes that stand at warp-wide operations execute these with those that are there."""
     done = np.int64(0)
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
         if entry.mask & lanes & ~done:
-            mask = standing_at(m, warp, e) & lanes
+            mask = lanes_parked_with(m, warp, e) & lanes
             done |= mask
             pc = entry.resume - 1
             called = m.matrix_entry if instruction_at(m.code, pc).op >= FIRST_MATRIX else m.exchange_entry
@@ -646,7 +646,7 @@ def hold(m, warp, w):
         i = instruction_at(m.code, entry.resume - 1)
         if i.op >= N_WARP and i.aux:
             at = entry.resume - 1
-            diverged(m, warp, w, at, entry.mask, np.int64(-1))
+            report_divergence(m, warp, w, at, entry.mask, np.int64(-1))
     if at >= 0:
         return fault(m, w, at)
     warp.waits = HELD
@@ -673,7 +673,7 @@ def leave(m, warp, w, missing):
                     (-1, warp.alive, members, 0, 0),
                 )
         elif i.op < N_CONTROL and i.aux:
-            diverged(m, warp, w, pc, entry.mask, np.int64(-1))
+            report_divergence(m, warp, w, pc, entry.mask, np.int64(-1))
 
 
 @compiled
@@ -682,18 +682,18 @@ def count_all(m, warp, w):
     aligned one: the warp is counted once, if it is one operation (B12, B14)."""
     first = entry_at(warp.parked_entries, 0)
     lanes = warp.parked
-    one = standing_at(m, warp, 0) == lanes
+    one = lanes_parked_with(m, warp, 0) == lanes
     pc = first.resume - 1
     i = instruction_at(m.code, pc)
     if i.aux and not one:
-        diverged(m, warp, w, pc, first.mask, np.int64(-1))
+        report_divergence(m, warp, w, pc, first.mask, np.int64(-1))
     for e in range(1, warp.parked_count if not one else 0):
         entry = entry_at(warp.parked_entries, e)
         pc = entry.resume - 1
         other = instruction_at(m.code, pc)
         same = i.op == other.op and same_operands(warp, i, first.mask, other, entry.mask)
         if i.aux or other.aux or not same:
-            diverged(m, warp, w, pc, entry.mask, first.resume - 1)
+            report_divergence(m, warp, w, pc, entry.mask, first.resume - 1)
             return fault(m, w, pc)
     result = barrier_operation(m, w, pc, lanes)
     if result == BARRIER_STOPS:
@@ -748,8 +748,10 @@ def exit_lanes(m, warp, w, pc, how, lanes):
 
 @compiled
 def execute_asynchronous(m, warp, w, pc, lanes):
-    """An asynchronous operation, or what orders such ones.  Status as `at_barrier`; warp.pc lies behind it, unless the
-    host has to do something before it is made."""
+    """Execute an asynchronous operation, or one that orders them; return the status as `execute_barrier` does.
+
+    warp.pc is after it, unless the host has to do something first.
+    """
     status = call(m.async_entry, m.address, w, pc, lanes)
     if status == STANDS:
         status = call(m.collective_entry, m.address, w, pc, lanes)
@@ -759,7 +761,7 @@ def execute_asynchronous(m, warp, w, pc, lanes):
 
 
 @compiled
-def in_block(m, warp, w, pc, mask):
+def run_block(m, warp, w, pc, mask):
     """Where control has come to a compiled block, run that: warp.pc is where the warp goes on.  Status.  An access that
     the host was needed for is made to its end by the VM, which has begun it."""
     warp.pc = pc
@@ -783,7 +785,7 @@ def run_warp(address, w):
     code = m.code
     families = m.families
     if m.blocks:
-        status = in_block(m, warp, w, warp.pc, warp.mask)
+        status = run_block(m, warp, w, warp.pc, warp.mask)
         if status != DONE:
             return np.int64(status)
     pc = warp.pc
@@ -849,7 +851,7 @@ def run_warp(address, w):
             if result != GOES_ON:
                 status = call(m.collective_entry, address, w, pc, x)
             if status == DONE and m.blocks:
-                status = in_block(m, warp, w, warp.pc, warp.mask)
+                status = run_block(m, warp, w, warp.pc, warp.mask)
             if status != DONE:
                 return np.int64(status)
             pc = warp.pc
@@ -868,7 +870,7 @@ def run_warp(address, w):
             warp.mask = mask
             status = execute_asynchronous(m, warp, w, pc, x)
             if status == DONE and m.blocks:
-                status = in_block(m, warp, w, warp.pc, warp.mask)
+                status = run_block(m, warp, w, warp.pc, warp.mask)
             if status != DONE:
                 return np.int64(status)
             pc = warp.pc
@@ -884,7 +886,7 @@ def run_warp(address, w):
             warp.mask = mask
             return np.int64(YIELDED if m.turn < 0 else BUDGET)
         if m.blocks:
-            status = in_block(m, warp, w, pc, mask)
+            status = run_block(m, warp, w, pc, mask)
             if status != DONE:
                 return np.int64(status)
             pc = warp.pc
@@ -900,12 +902,12 @@ def meets_all(m, pc, mask):
 
 
 def collective(address, w, pc, mask):
-    """What a warp does as a whole and rarely: exchange lanes, meet a barrier, end.  Status as `at_barrier`."""
+    """What a warp does as a whole and rarely: exchange lanes, meet a barrier, end.  Status as `execute_barrier`."""
     m = machine_at(address, 0)
     if m.section and (pc < 0 or not meets_all(m, pc, mask)):
         call(m.section_entry, address, BREAKS, w, pc, mask)
     if pc < 0:
-        return np.int64(pass_by(m, w))
+        return np.int64(release_joins(m, w))
     warp = warp_at(m.warps, w)
     i = instruction_at(m.code, pc)
     op = i.op
@@ -920,7 +922,7 @@ def collective(address, w, pc, mask):
         call(m.matrix_entry if op >= FIRST_MATRIX else m.exchange_entry, address, w, pc, mask)
         return np.int64(DONE)
     if op <= LAST_BARRIER:
-        return np.int64(at_barrier(m, warp, w, pc, mask))
+        return np.int64(execute_barrier(m, warp, w, pc, mask))
     if op <= LAST_FENCE:
         if m.trace:
             kind = FIRST_FENCE_EVENT + op - FIRST_FENCE
@@ -931,7 +933,7 @@ def collective(address, w, pc, mask):
         log_access(m, w, pc, warp.registers, i.a, np.int64(0), mask, np.int64(0))
         return np.int64(DONE)
     if warp.alive:  # all others stand somewhere
-        return np.int64(gathered(m, warp, w))
+        return np.int64(resolve_parked(m, warp, w))
     m.live_warps -= 1
     m.group_live -= 1
     if warp_left(m, w, pc) == BARRIER_STOPS:

@@ -654,7 +654,7 @@ def address_of(array: npt.NDArray[Any]) -> int:
 _BYTE = ctypes.c_char
 
 
-def aligned(size: int) -> npt.NDArray[np.uint8]:
+def aligned_bytes(size: int) -> npt.NDArray[np.uint8]:
     """Zeroed bytes on a 64-byte boundary: rows of registers are moved by aligned vector instructions."""
     block = np.zeros(size + 64, np.uint8)
     start = -address_of(block) % 64

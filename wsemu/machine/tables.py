@@ -29,8 +29,8 @@ from wsemu.machine.memory.cell_bits import INTERVALS, UNNAMED, WIDTHS
 from wsemu.machine.memory.joined_sides import EVEN, ODD
 from wsemu.machine.memory.shadow_planes import POOL, Planes
 from wsemu.machine.outside import Objects
-from wsemu.machine.parts import needed
-from wsemu.machine.state import UNUSED_SHIFT, address_of, aligned
+from wsemu.machine.parts import needed_parts
+from wsemu.machine.state import UNUSED_SHIFT, address_of, aligned_bytes
 from wsemu.model.arch import ARCHS, DEFAULT
 from wsemu.model.bound import NO_MEMORY, Allocated, InElements
 from wsemu.model.data import dataclass, replace
@@ -70,7 +70,7 @@ MAX_EVENTS = 1_000_000
 """of a trace"""
 
 
-_needed = functools.lru_cache(maxsize=256)(needed)
+_needed = functools.lru_cache(maxsize=256)(needed_parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class Rooms:
         return grown
 
 
-def _pooled(n: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _take_pooled(n: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """A table of n zeroed records, in memory of an earlier launch if there is any: fresh memory takes longer than a
     small launch."""
     cells = n * dtype.itemsize // 8
@@ -158,7 +158,7 @@ def _pooled(n: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def give_back(table: npt.NDArray[Any], used: int) -> None:
-    """Leave a `_pooled` table to later launches; its first `used` records were touched at most."""
+    """Leave a `_take_pooled` table to later launches; its first `used` records were touched at most."""
     cells = table.base
     assert isinstance(cells, np.ndarray)
     POOL.give(cells, 0, used * table.itemsize // 8)
@@ -229,16 +229,16 @@ class Tables:
         self.warps = layout.table(count, layout.WARP)
         self.barriers = layout.table(groups.members * layout.BARRIERS, layout.BARRIER)
         self.ctas = layout.table(groups.members, layout.CTA)
-        self.raw = _pooled(MOST_FINDINGS, layout.RAW)
-        self.slots = _pooled(SLOTS, layout.SLOT)
+        self.raw = _take_pooled(MOST_FINDINGS, layout.RAW)
+        self.slots = _take_pooled(SLOTS, layout.SLOT)
         self.stacks = np.zeros((count, 2, layout.STACK_ROOM), layout.ENTRY)
         self.scratch = np.zeros(layout.SCRATCH, np.int64)
         self.lanes_scratch = np.zeros(128, np.int64)
         before = (groups.members - 1) << self.window
         """bytes of shared memory before that of a group's last CTA"""
         shared_room, local_room = -(-shared_bytes // 8) * 8, -(-local_bytes // 8) * 8
-        self.shared = aligned(2 * (before + shared_room))
-        self.local = aligned(2 * local_room * count)
+        self.shared = aligned_bytes(2 * (before + shared_room))
+        self.local = aligned_bytes(2 * local_room * count)
         self.variables = local_variables(program)
         self.segments = layout.table(FIRST_ARRAY + len(segments), layout.SEGMENT)
         self._lay_out_segments(segments, before + shared_bytes, local_bytes)
@@ -298,7 +298,7 @@ class Tables:
                 expected = watch.stored is None or number in watch.stored
                 segment["tracked"] = layout.TRACKED if expected else layout.READ_SO_FAR
             if marks and writable:
-                self.marks[number] = aligned(data.nbytes)
+                self.marks[number] = aligned_bytes(data.nbytes)
                 segment["marked"] = address_of(self.marks[number])
             if number in watch.uninitialized:
                 written = self.maps[number] = np.zeros(data.nbytes + LANES, np.uint8)
@@ -353,7 +353,7 @@ class Tables:
         if not self.image.opcodes.isdisjoint(OF_WARPGROUPS):
             state["group_rows"] = members * (self.cta_warps // 4) * layout.GROUP_ROWS
             rows += int(state["group_rows"])
-        self.known = _untouched(rows * size)
+        self.known = _lazy_zeros(rows * size)
         state["known"], state["apart"] = address_of(self.known), watch.apart
         state["row_vectors"], state["row_bits"], state["row_bytes"] = vectors, sets * bits, 8 * size
         state["agent_bits"] = bits
@@ -418,7 +418,7 @@ class Tables:
 
     def _lay_out_registers(self, rows: Rows, block: tuple[int, ...], dynamic: int) -> None:
         program, size = self.program, self.program.register_bytes
-        self.registers = aligned(self.warp_count * size).reshape(self.warp_count, size)
+        self.registers = aligned_bytes(self.warp_count * size).reshape(self.warp_count, size)
         self.registers[:] = self.image.registers
         for row, (type_, value) in rows.items():
             fill(self.registers, row, type_, value)
@@ -459,7 +459,7 @@ class Tables:
 
     def _fill_state(self, threads: int, shared_room: int, local_room: int) -> None:
         state, groups = self.state[0], self.grouping
-        parts, self.entry = native.compiled(self._parts(), self.width), native.entry(self.width)
+        parts, self.entry = native.load_parts(self._parts(), self.width), native.entry(self.width)
         specials, given = self.program.specials, self.program.given_shared
         fields = {
             **parts,
@@ -564,7 +564,7 @@ class Tables:
         for name in ("bits", "halves", "byte_bits"):
             state[f"tensor_{name}"] = getattr(tensor, name)
         if self.image.multiplies:
-            self.matrix = aligned(BUFFER)
+            self.matrix = aligned_bytes(BUFFER)
             state["matrix"], state["matrix_shapes"] = address_of(self.matrix), address_of(shapes())
         state["patterns"], state["weighed"] = address_of(self.patterns), address_of(self.weighed)
         state["plans"], state["plans_due"] = address_of(self.plans), address_of(self.plans_due)
@@ -586,7 +586,7 @@ def width_of(groups: Grouping, cta_warps: int) -> int:
     return next(width for width, most in enumerate(WIDTHS) if warps <= most)
 
 
-def _untouched(n: int) -> npt.NDArray[np.int64]:
+def _lazy_zeros(n: int) -> npt.NDArray[np.int64]:
     """n zeros, most of which are never looked at: of many the system sets nothing aside."""
     if 8 * n <= LARGE or not sys.platform.startswith("linux"):
         return POOL.take(n)

@@ -53,7 +53,7 @@ LASTING = 1 << 24
 """bytes of its tables up to which it is kept"""
 
 
-def _no_array() -> None:
+def _dropped_array() -> None:
     """Stand for a reference to an array that is gone."""
 
 
@@ -80,7 +80,7 @@ class Machine(Readout):
         while True:
             if self.tier != "off":
                 hot.look(self)
-            soon = hot.until_worth(self, slices.FIRST_SLICE) if hot.undecided(self) else budget
+            soon = hot.instructions_until_block(self, slices.FIRST_SLICE) if hot.may_need_block(self) else budget
             piece = min(budget, slices.SLICES[self.width], soon)
             state["budget"], state["patience"] = piece, slices.PATIENCE
             status = self.entry(address)
@@ -99,7 +99,12 @@ class Machine(Readout):
                 if stop is not None and stop.is_set():
                     self.left, self.status = budget, layout.BUDGET
                     return layout.BUDGET
-            elif status != layout.BUDGET or budget < 0 or (stop is not None and stop.is_set()) or self._worn():
+            elif (
+                status != layout.BUDGET
+                or budget < 0
+                or (stop is not None and stop.is_set())
+                or self._intervals_exhausted()
+            ):
                 self.left, self.status = budget, status
                 return status
             if each is not None and self.executed - told >= slices.SLICES[self.width]:
@@ -173,7 +178,7 @@ class Machine(Readout):
             name: table for name, table in vars(self).items() if isinstance(table, np.ndarray) and name not in lasting
         }
         large = sum(table.nbytes for table in tables.values()) > REMEMBERED
-        if self.maps or self.marks or large or not self._may_go_on():
+        if self.maps or self.marks or large or not self._is_idle():
             return False
         blocks: dict[str, Any] = {name: table.reshape(-1).view(np.uint8) for name, table in tables.items()}
         firsts = {name: block.copy() for name, block in blocks.items()}
@@ -183,10 +188,10 @@ class Machine(Readout):
         self._first_segments = firsts["segments"].view(layout.SEGMENT)
         self._filled: dict[int, tuple[str, int | float | bool]] = {}
         self._places = [(0, 0)] * len(self._keep)
-        self._known: list[Callable[[], Bytes | None]] = [_no_array] * len(self._keep)
+        self._known: list[Callable[[], Bytes | None]] = [_dropped_array] * len(self._keep)
         return True
 
-    def _may_go_on(self) -> bool:
+    def _is_idle(self) -> bool:
         """Whether a launch on it may begin where the one before has ended, if it has asynchronous operations."""
         if not self.image.asynchronous:
             return True
@@ -204,18 +209,18 @@ class Machine(Readout):
         """Whether its last run found nothing, and came to its end or to that of its budget."""
         return self.status in (layout.DONE, layout.BUDGET) and not self.state[0]["raw_count"]
 
-    def as_before(self, budget: int) -> Outcome | None:
+    def repeated_outcome(self, budget: int) -> Outcome | None:
         """The outcome of the launch before, where this one did the same."""
         if self._told is None or self.state[0]["raw_count"] or (self.planes and self.planes.suspects()):
             return None
         tables, outcome = self._told
-        return outcome if tables == self._counted() and outcome.warp_instructions <= budget else None
+        return outcome if tables == self._counter_bytes() and outcome.warp_instructions <= budget else None
 
     def tell(self, outcome: Outcome) -> None:
         """Remember an outcome without findings of a launch that ran to its end: that of whatever leaves the same."""
-        self._told = self._counted(), outcome
+        self._told = self._counter_bytes(), outcome
 
-    def _counted(self) -> tuple[bytes, ...]:
+    def _counter_bytes(self) -> tuple[bytes, ...]:
         return self.flow.tobytes(), self.accesses.tobytes(), self.patterns.tobytes()
 
     def rest(self) -> bool:
@@ -243,7 +248,7 @@ class Machine(Readout):
         if self.planes:
             self.planes.close()
 
-    def _worn(self) -> bool:
+    def _intervals_exhausted(self) -> bool:
         """The numbers of intervals may run out in the next slice: only a budget over the default can get there, or a
         wide group."""
         state = self.state[0]

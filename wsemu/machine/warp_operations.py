@@ -151,7 +151,7 @@ def vote(registers, i, mask, there):
 
 
 @compiled
-def combined(op, x, y):
+def combine_values(op, x, y):
     """Two values of a reduction, each of 32 bits, as one."""
     if op == AND:
         return x & y
@@ -171,7 +171,7 @@ def reduce(registers, i, mask):
     total = load_u32(registers + i.a + 4 * lowest_bit(mask))
     rest = mask & (mask - 1)
     while rest:
-        total = combined(i.op, total, load_u32(registers + i.a + 4 * lowest_bit(rest)))
+        total = combine_values(i.op, total, load_u32(registers + i.a + 4 * lowest_bit(rest)))
         rest &= rest - 1
     rest = mask
     while rest:

@@ -49,7 +49,7 @@ def leave_machine(machine: Machine) -> None:
     A machine takes as long to lay out as a small launch takes: what all of its kind have in common is laid out once.
     """
     if machine.key is not None and machine.planes:
-        while not ROOM.has(machine.planes.held()) and _drop_oldest(machine.key):
+        while not ROOM.has(machine.planes.held_bytes()) and _drop_oldest(machine.key):
             pass
     if machine.key is None or not machine.rest():
         machine.close()

@@ -223,9 +223,9 @@ class Session:
             parameters = module.parameters(message.kernel, message.parameters)
             self.watch.note_launch(Pending(kernel, configuration, parameters, self.memory, module))
             with (
-                hooks.hooked(hooks.observers, reports.append),
-                hooks.hooked(hooks.printing, printed.append),
-                hooks.hooked(hooks.refused, refuse),
+                hooks.adding_hook(hooks.observers, reports.append),
+                hooks.adding_hook(hooks.printing, printed.append),
+                hooks.adding_hook(hooks.refused, refuse),
             ):
                 launch(kernel, configuration, [*map(Packed, parameters)], self.memory)
         except UnsupportedError as error:

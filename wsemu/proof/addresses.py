@@ -150,7 +150,7 @@ def depends_on_places(
     known = program.derived.get("places") if reached is None else None
     if known is None or known[0] != key:
         analysis = _Analysis(program, ran, segment_of, name_of, reached)
-        known = key, Placed(analysis.found(), frozenset(analysis.strays))
+        known = key, Placed(analysis.find_placement(), frozenset(analysis.strays))
         if reached is None:
             program.derived["places"] = known
     found: Placed = known[1]
@@ -162,13 +162,13 @@ def _one(bits: Bits) -> bool:
     return not bits & (bits - 1)
 
 
-def _made(plus: Bits, minus: Bits, number: Bits, low: int, loaded: Bits = 0) -> Value:
+def _make_value(plus: Bits, minus: Bits, number: Bits, low: int, loaded: Bits = 0) -> Value:
     if not (plus | minus | number) or low >= ALL:
         return Value(loaded=loaded) if loaded else NOTHING
     return Value(plus, minus, number, max(low, 0), loaded=loaded)
 
 
-def _joined(a: Value, b: Value) -> Value:
+def _join_values(a: Value, b: Value) -> Value:
     """One or the other; of a number instead of an address nothing is in memory."""
     if a == b:
         return a
@@ -202,15 +202,15 @@ def _power(number: int) -> int:
 
 def _number(*values: Value, low: int = 0) -> Value:
     """What depends on all of these in some way, but for its low bits."""
-    return _made(0, 0, functools.reduce(operator.or_, (v.bits for v in values), 0), low)
+    return _make_value(0, 0, functools.reduce(operator.or_, (v.bits for v in values), 0), low)
 
 
-def _chosen(a: Value, by: Value) -> Value:
+def _choose_values(a: Value, by: Value) -> Value:
     """One of several values, which one depends on a place: as an address it is that of another place, too."""
     return a._replace(number=a.number | by.bits | CHOSEN, low=0)
 
 
-def _negated(a: Value) -> Value:
+def _negate_value(a: Value) -> Value:
     return a._replace(plus=a.minus, minus=a.plus)
 
 
@@ -224,7 +224,7 @@ def _sum(a: Value, b: Value, multiples: tuple[int, int] = (1, 1)) -> Value:
         minus = more = 0
     if (plus and more) or (minus and less):
         return _number(a, b, low=min(a.low, b.low))
-    found = _made(plus | more, minus | less, number, min(a.low, b.low), a.loaded | b.loaded)
+    found = _make_value(plus | more, minus | less, number, min(a.low, b.low), a.loaded | b.loaded)
     for address, distance, by in ((a, b, multiples[1]), (b, a, multiples[0])):
         if (address.plus and not distance.plus) or (address.loaded and not (distance.loaded or distance.plus)):
             return _spread(found._replace(at=address.at, step=address.step), by if distance == NOTHING else 1)
@@ -314,20 +314,20 @@ class _Arithmetic:
             return NOTHING if a.low >= bits else a
         if _is_whole(a):
             return a._replace(half=True, part=0)
-        return _made(a.plus & whole, a.minus & whole, a.number | (a.plus | a.minus) & ~whole, a.low)
+        return _make_value(a.plus & whole, a.minus & whole, a.number | (a.plus | a.minus) & ~whole, a.low)
 
     def _of_add(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         for row, value in zip(rows, reversed(values), strict=True):
             if row in self.constants and value != NOTHING:
-                return self.moved(value, self.constants[row], bits)
+                return self.move_address(value, self.constants[row], bits)
         return _sum(values[0], values[1], (self.factors[0], self.factors[1]))
 
     def _of_sub(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         if rows[1] in self.constants and values[0] != NOTHING:
-            return self.moved(values[0], -self.constants[rows[1]], bits)
-        return _sum(values[0], _negated(values[1]), (self.factors[0], self.factors[1]))
+            return self.move_address(values[0], -self.constants[rows[1]], bits)
+        return _sum(values[0], _negate_value(values[1]), (self.factors[0], self.factors[1]))
 
-    def moved(self, value: Value, distance: int, bits: int = 64) -> Value:
+    def move_address(self, value: Value, distance: int, bits: int = 64) -> Value:
         """Add a constant, which is one of so many bits; not to an address that is subtracted."""
         half = 1 << bits - 1
         distance = (distance + half) % (2 * half) - half
@@ -337,7 +337,7 @@ class _Arithmetic:
         return value._replace(at=at % value.step if value.step else at)
 
     def _of_neg(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
-        return _negated(values[0])
+        return _negate_value(values[0])
 
     _of_not = _of_neg
 
@@ -365,8 +365,8 @@ class _Arithmetic:
         a, b, condition = values
         if name == "selp.pred":
             return _number(*values)
-        chosen = _joined(a, b)
-        return _chosen(chosen, condition) if condition.bits else chosen
+        chosen = _join_values(a, b)
+        return _choose_values(chosen, condition) if condition.bits else chosen
 
     def _of_and(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         a, b = values
@@ -444,15 +444,15 @@ class _Arithmetic:
 
     def _of_min(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         a, b = values
-        distance = _sum(a, _negated(b))
-        return _chosen(_joined(a, b), distance) if distance.bits else _joined(a, b)
+        distance = _sum(a, _negate_value(b))
+        return _choose_values(_join_values(a, b), distance) if distance.bits else _join_values(a, b)
 
     _of_max = _of_min
 
     def _of_setp(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         """Everybody knows whether two addresses are the same, and which of two in one allocation comes first."""
         a, b = values
-        if not _sum(a, _negated(b)).bits:
+        if not _sum(a, _negate_value(b)).bits:
             return NOTHING
         if name.split(".")[1] in ("eq", "ne") and _is_address(a) and _is_address(b):
             others = [v for v in values if not v.plus]
@@ -546,7 +546,9 @@ class _Places:
                 return value._replace(at=offset - start)
         if space == "local" and (offset is not None or not self._declared[space]):
             return self.frames._replace(at=offset or 0)
-        return functools.reduce(_joined, (value for *_, value in self._declared[space]), NOTHING)._replace(at=0, step=1)
+        return functools.reduce(_join_values, (value for *_, value in self._declared[space]), NOTHING)._replace(
+            at=0, step=1
+        )
 
     def _functions(self, program: Program) -> None:
         rows = [(row, int(value)) for row, type_, value in program.constants if type_ == "b64"]
@@ -601,7 +603,7 @@ class _Memory:
         """Store a value, which may be there beside what was; return whether that is new."""
         of_size = self._fields.setdefault(field.size, {})
         before = of_size.get((field.at, field.step))
-        after = field.value if before is None else _joined(before, field.value)
+        after = field.value if before is None else _join_values(before, field.value)
         of_size[field.at, field.step] = after
         return after != before
 
@@ -610,7 +612,7 @@ class _Memory:
             for (at, step), value in list(of_size.items()):
                 yield _Field(at, step, size, value)
 
-    def held(self, at: int, step: int, size: int, *, anywhere: bool) -> Iterator[Value]:
+    def loadable_values(self, at: int, step: int, size: int, *, anywhere: bool) -> Iterator[Value]:
         """Return what an access of a size may load whole; `anywhere`: also from a known place whatever its distance."""
         for (other, by), value in self._fields.get(size, {}).items():
             apart, common = other - at, math.gcd(step, by)
@@ -737,7 +739,7 @@ class _Analysis:
         news = False
         for row, value in state.items():
             before = known.get(row)
-            after = value if before is None else _joined(before, value)
+            after = value if before is None else _join_values(before, value)
             if after != before:
                 known[row] = after
                 news = True
@@ -751,8 +753,8 @@ class _Analysis:
             value = values[min(n, len(values) - 1)]
             if step.guard:
                 guard = state.get(step.guard, NOTHING).bits
-                kept = _joined(value, state.get(row, NOTHING))
-                kept = _chosen(kept, Value(number=guard)) if guard else kept
+                kept = _join_values(value, state.get(row, NOTHING))
+                kept = _choose_values(kept, Value(number=guard)) if guard else kept
             else:
                 kept = value
             if kept != NOTHING:
@@ -765,24 +767,24 @@ class _Analysis:
         fields = self._code[step.pc]
         name = NAMES[fields[0]]
         if OPERATIONS[name].kind == "alu":
-            return [self._computed(step.pc, name, fields, state)]
+            return [self._evaluate_step(step.pc, name, fields, state)]
         if step.kind in ("load", "store", "atomic"):
-            return self._accessed(step, state)
+            return self._evaluate_access(step, state)
         values = [state.get(row, NOTHING) for row in step.reads]
         if name.startswith("shfl") and step.kind == "warp":
-            return [functools.reduce(_joined, values, NOTHING)]
+            return [functools.reduce(_join_values, values, NOTHING)]
         if name.startswith(("match", "alike")) and all(_is_address(value) for value in values):
             return [NOTHING]
         return [_number(*values)]
 
-    def _computed(self, pc: int, name: str, fields: Sequence[int], state: _State) -> Value:
+    def _evaluate_step(self, pc: int, name: str, fields: Sequence[int], state: _State) -> Value:
         if self._program.array_of[pc] == ALLOCATED:
             return self._places.block
         if self._program.array_of[pc] == LOOKED_UP:
             self._followed |= functools.reduce(operator.or_, (state.get(row, NOTHING).loaded for row in fields[3:5]))
             chosen = [state.get(row, NOTHING) for row in fields[3:5]] if name.startswith("selp") else []
             addresses = [value._replace(number=0) for value in chosen if value.plus]
-            return functools.reduce(_joined, addresses) if addresses else NOTHING
+            return functools.reduce(_join_values, addresses) if addresses else NOTHING
         base = self._places.bases.get(fields[3]) if name == "add.b64" else None
         if base is not None and fields[4] in self._arithmetic.constants:
             return self._places.at(base, self._arithmetic.constants[fields[4]])
@@ -830,42 +832,42 @@ class _Analysis:
         places = self._where(step, address)
         if address.step and self._field(step)[1] and any(self._places.spaces[n] in ("shared", "local") for n in places):
             self.strays.add(step.pc)
-        return [(places, self._arithmetic.moved(address, self._field(step)[0]))]
+        return [(places, self._arithmetic.move_address(address, self._field(step)[0]))]
 
-    def _accessed(self, step: Step, state: _State) -> list[Value]:
+    def _evaluate_access(self, step: Step, state: _State) -> list[Value]:
         offset, size = self._field(step)
         name = self._program.array_of[step.pc]
         if name is not None and name.startswith(SAVED):
-            return self._kept((name, offset), step, state)
+            return self._saved_value((name, offset), step, state)
         address = self._address(step, state) if step.address >= 0 else NOTHING
         self._followed |= address.loaded
         found = []
         for places, to in self._spots(step, address):
             if step.kind == "load" and COPIED in step.writes:
                 self._source = _Source(places, to, step.reach)
-                found.append([_number(*(field.value for field in self._copied()))])
+                found.append([_number(*(field.value for field in self._copied_fields()))])
             elif step.kind in ("load", "atomic"):
                 found.append([self._load(places, to, n * size, size) for n in range(len(step.writes))])
             if step.kind in ("store", "atomic"):
-                for field in self._stored(step, state, to):
+                for field in self._stored_fields(step, state, to):
                     for place in places:
                         self._store(place, field)
-        return [functools.reduce(_joined, values) for values in zip(*found, strict=True)]
+        return [functools.reduce(_join_values, values) for values in zip(*found, strict=True)]
 
-    def _kept(self, where: tuple[str, int], step: Step, state: _State) -> list[Value]:
+    def _saved_value(self, where: tuple[str, int], step: Step, state: _State) -> list[Value]:
         """What a register holds that is saved before a call and restored behind it."""
         before = self._saved.get(where, NOTHING)
         if step.kind == "load":
             return [before]
-        after = _joined(before, state.get(step.reads[1], NOTHING))
+        after = _join_values(before, state.get(step.reads[1], NOTHING))
         self._grown |= after != before
         self._saved[where] = after
         return []
 
-    def _stored(self, step: Step, state: _State, to: Value) -> Iterator[_Field]:
+    def _stored_fields(self, step: Step, state: _State, to: Value) -> Iterator[_Field]:
         """What an instruction stores at an address, and where."""
         if COPIED in step.reads:
-            for field in self._copied():
+            for field in self._copied_fields():
                 yield self._arriving(field, to, reduced=step.kind == "atomic")
             return
         size = self._field(step)[1]
@@ -873,10 +875,10 @@ class _Analysis:
         rows = [row for row in step.reads[1:] if row != step.guard] if step.reads[:1] == (step.address,) else step.reads
         for n, row in enumerate(rows):
             value = state.get(row, NOTHING)
-            there = self._arithmetic.moved(to, n * size * (step.kind == "store"))
+            there = self._arithmetic.move_address(to, n * size * (step.kind == "store"))
             yield _Field(there.at, there.step, size, value if keeps else _number(value))
 
-    def _copied(self) -> Iterator[_Field]:
+    def _copied_fields(self) -> Iterator[_Field]:
         """What the source of a copy holds: numbers have a size of 0."""
         places, source, size = self._source
         for place in list(self._memory) if ELSEWHERE in places else (*places, ELSEWHERE):
@@ -915,11 +917,11 @@ class _Analysis:
                 continue
             number |= contents.number
             anywhere = ELSEWHERE in places and place != ELSEWHERE
-            found = functools.reduce(_joined, contents.held(at, step, size, anywhere=anywhere), found)
+            found = functools.reduce(_join_values, contents.loadable_values(at, step, size, anywhere=anywhere), found)
             if place in places and place != ELSEWHERE:
                 part = contents.part(at, step, size)
                 if part.plus:
-                    found = _joined(found, part._replace(loaded=1 << place))
+                    found = _join_values(found, part._replace(loaded=1 << place))
         return found._replace(number=found.number | number, low=0) if number else found
 
     def _store(self, place: int, field: _Field) -> None:
@@ -946,11 +948,11 @@ class _Analysis:
         return not value.plus & ~self._arithmetic.small
 
     # -- what must not depend on places ------------------------------------------------------------------------------
-    def found(self) -> list[ByPlace]:
+    def find_placement(self) -> list[ByPlace]:
         """Return what depends on where memory lies."""
         made: dict[tuple[int, str], Bits] = {}
         for step, state in self._steps():
-            for what, found in self._steered(step, state):
+            for what, found in self._influenced_rows(step, state):
                 bits = found & ~self._places.frames.plus
                 if bits & ~CHOSEN:
                     made[step.pc, what] = made.get((step.pc, what), 0) | bits
@@ -966,7 +968,7 @@ class _Analysis:
                 yield step, state
                 self._run(step, state)
 
-    def _steered(self, step: Step, state: _State) -> Iterator[tuple[str, Bits]]:
+    def _influenced_rows(self, step: Step, state: _State) -> Iterator[tuple[str, Bits]]:
         if step.kind in ("bra", "exit"):
             yield "branch" if step.kind == "bra" else "exit", state.get(step.guard, NOTHING).bits
         elif step.guard and step.kind in GUARDED:
@@ -980,7 +982,7 @@ class _Analysis:
             else:
                 yield "operand", self._beside(value)
         if step.kind in ("store", "atomic") and step.address >= 0:
-            number, address = self._left(step, state)
+            number, address = self._placement_in_results(step, state)
             yield "value", number
             yield LEFT, address
 
@@ -992,7 +994,7 @@ class _Analysis:
             return others & ~address.plus
         return 0 if _one(others) else others
 
-    def _left(self, step: Step, state: _State) -> tuple[Bits, Bits]:
+    def _placement_in_results(self, step: Step, state: _State) -> tuple[Bits, Bits]:
         """The allocations on whose places depends what is left in arrays of the caller: as a number, as an address."""
         callers, outlive = self._places.of("global"), self._places.of(*_OUTLIVE)
         block = self._places.block.plus
@@ -1000,7 +1002,7 @@ class _Analysis:
         outlasting = [place for place in self._where(step, address) if place == ELSEWHERE or callers >> place & 1]
         again = any(self._followed >> place & 1 for place in (*outlasting, ELSEWHERE))
         number = whole = 0
-        for _, _, size, value in self._stored(step, state, address) if outlasting else ():
+        for _, _, size, value in self._stored_fields(step, state, address) if outlasting else ():
             is_byte = bool(value.loaded) and size == 1 and value.part < 0  # of a structure that a loop copies
             is_byte |= size < 8 and any(self._is_complete(place, value.plus) for place in outlasting)
             number |= value.number | value.minus

@@ -158,9 +158,9 @@ class Machine:
         cta, thread = index // g.threads, index % g.threads
         state: State = {0: True}
         for row, type_, value in program.constants:
-            state[row] = _given(type_, value)
+            state[row] = _make_form(type_, value)
         for row, (type_, value) in self.rows.items():
-            state[row] = _given(type_, value)
+            state[row] = _make_form(type_, value)
         specials: dict[str, Number] = {
             "laneid": thread % LANES, "shared": SHARED << SEGMENT_SHIFT, "dynamic_bytes": g.dynamic,
             "dynamic": (SHARED << SEGMENT_SHIFT) + -(-program.shared_bytes // 16) * 16,
@@ -392,7 +392,7 @@ class Machine:
         if word == "index":
             return self._index(type_, *values)
         found = self._number(word, rest, values)
-        return COMPUTED if found is None else _fitted(found, name)
+        return COMPUTED if found is None else _fit_form(found, name)
 
     def _partly(self, word: str, rest: str, values: list[Any]) -> Any:
         """An operation with an unknown operand that may not matter."""
@@ -413,17 +413,17 @@ class Machine:
             case "mov":
                 return values[0]
             case "neg":
-                return _scaled(values[0], -1)
+                return _scale_form(values[0], -1)
             case "add" | "sub":
                 x, y = values
-                return _sum(x, y if word == "add" else _scaled(y, -1))
+                return _sum(x, y if word == "add" else _scale_form(y, -1))
             case "mul" | "mulwide":
                 return self._product(*values, unsigned=unsigned)
             case "mad" | "madwide":
                 product = self._product(*values[:2], unsigned=unsigned)
                 return None if product is None else _sum(product, values[2])
             case "not":
-                return _sum(_scaled(values[0], -1), Value(-1))
+                return _sum(_scale_form(values[0], -1), Value(-1))
             case "shl" if _is_one(values[1]) and 0 <= values[1].a < 63:
                 return self._product(values[0], Value(1 << values[1].a))
             case "shr" if _is_one(values[1]) and 0 <= values[1].a < 63:
@@ -437,15 +437,15 @@ class Machine:
             case "min" | "max":
                 return self._extreme(word, unsigned, *values)
             case "cvt" if rest.count(".") == 1:
-                return self._converted(type_, values[0])
+                return self._convert_value(type_, values[0])
         return None
 
     def _product(self, x: Value, y: Value, *, unsigned: bool = False) -> Value | None:
         if unsigned and not (self._never_negative(x) and self._never_negative(y)):
             return None
         if y.constant:
-            return _scaled(x, y.a)
-        return _scaled(y, x.a) if x.constant else None
+            return _scale_form(x, y.a)
+        return _scale_form(y, x.a) if x.constant else None
 
     def _quotient(self, x: Value, by: int, unsigned: bool, floor: bool) -> Value | None:
         if by <= 0 or np.any(x.b % by) or np.any(x.c % by):
@@ -477,7 +477,7 @@ class Machine:
         found = _select(smaller, x, y) if word == "min" else _select(smaller, y, x)
         return found if isinstance(found, Value) else None
 
-    def _converted(self, from_: str, x: Value) -> Value | None:
+    def _convert_value(self, from_: str, x: Value) -> Value | None:
         if from_[:1] not in "su":
             return None
         if from_[0] == "u" and not self._never_negative(x):
@@ -494,12 +494,12 @@ class Machine:
                 index = Value(wrapped if wrapped.ndim else wrapped.item())
         elif not self._never_negative(index):
             return COMPUTED
-        return _sum(_scaled(index, stride.a), base)
+        return _sum(_scale_form(index, stride.a), base)
 
     def _never_negative(self, x: Value) -> bool:
-        return _whole(self._at_least_zero(x)) is True
+        return _whole(self._is_nonnegative(x)) is True
 
-    def _at_least_zero(self, x: Value) -> Any:
+    def _is_nonnegative(self, x: Value) -> Any:
         grows = (np.asarray(x.b) >= 0) & (np.asarray(x.c) >= 0)
         return grows & (np.asarray(x.a + x.c * self.margin) >= 0)
 
@@ -513,35 +513,35 @@ class Machine:
             if not (x.constant and y.constant):
                 return COMPUTED
             mask = (1 << int(type_[1:])) - 1
-            x, y = Value(_unsigned(x.a, mask)), Value(_unsigned(y.a, mask))
+            x, y = Value(_to_unsigned(x.a, mask)), Value(_to_unsigned(y.a, mask))
         if how in ("gt", "le"):
             x, y, how = y, x, {"gt": "lt", "le": "ge"}[how]
-        difference = _sum(x, _scaled(y, -1))
+        difference = _sum(x, _scale_form(y, -1))
         if how in ("eq", "ne"):
             same = (np.asarray(difference.a) == 0) & (np.asarray(difference.b) == 0) & (np.asarray(difference.c) == 0)
             less = _sum(difference, Value(-1))
-            other = self._below_zero(difference) | self._at_least_zero(less)
+            other = self._below_zero(difference) | self._is_nonnegative(less)
             yes, no = (same, other) if how == "eq" else (other, same)
         else:
-            below, above = self._below_zero(difference), self._at_least_zero(difference)
+            below, above = self._below_zero(difference), self._is_nonnegative(difference)
             yes, no = (below, above) if how == "lt" else (above, below)
         return _whole(yes) if np.all(yes | no) else Unknown(FAR)
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
-def _given(type_: str, value: Any) -> Any:
+def _make_form(type_: str, value: Any) -> Any:
     if type_ == "p":
         return bool(value)
-    return Value(_signed(int(value), type_)) if type_[0] == "b" else COMPUTED
+    return Value(_to_signed(int(value), type_)) if type_[0] == "b" else COMPUTED
 
 
-def _signed(value: int, type_: str) -> int:
+def _to_signed(value: int, type_: str) -> int:
     bits = int(type_[1:])
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> bits - 1 else value
 
 
-def _unsigned(value: Number, mask: int) -> Number:
+def _to_unsigned(value: Number, mask: int) -> Number:
     return np.asarray(value, object) & mask if mask >> 62 else value & mask
 
 
@@ -570,7 +570,7 @@ def _sum(x: Value, y: Value) -> Value:
     return Value(x.a + y.a, x.b + y.b, x.c + y.c)
 
 
-def _scaled(x: Value, by: Number) -> Value:
+def _scale_form(x: Value, by: Number) -> Value:
     return Value(x.a * by, x.b * by, x.c * by)
 
 
@@ -578,7 +578,7 @@ MOST_GROWTH = 1 << 16
 """of a register of 32 bits in an iteration: one that grows faster may wrap within few"""
 
 
-def _fitted(value: Value, name: str) -> Any:
+def _fit_form(value: Value, name: str) -> Any:
     """A result of 32 bits and less wraps where it is a constant; a form is taken to fit."""
     type_ = OPERATIONS[name].result
     bits = int(type_[1:])
@@ -627,9 +627,9 @@ def _select(where: Any, x: Any, y: Any) -> Any:
     if isinstance(x, Unknown) or isinstance(y, Unknown):
         return x if isinstance(x, Unknown) else y
     if isinstance(x, Value) and isinstance(y, Value):
-        return Value(*(_merged(where, a, b) for a, b in zip(x, y, strict=True)))
+        return Value(*(_merge_numbers(where, a, b) for a, b in zip(x, y, strict=True)))
     return _whole(np.where(where, x, y))
 
 
-def _merged(where: Any, x: Number, y: Number) -> Number:
+def _merge_numbers(where: Any, x: Number, y: Number) -> Number:
     return x if np.ndim(x) == np.ndim(y) == 0 and x == y else np.where(where, x, y)

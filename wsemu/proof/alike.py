@@ -65,7 +65,7 @@ def corners(program: Program, geometry: Geometry, rows: Mapping[int, tuple[str, 
             work += [(middle + 1, high), (low, middle)]
         if len(pieces) + len(work) > MOST_PIECES:
             raise Unfit(0, f"there are more than {MOST_PIECES} kinds of CTAs")
-    _check_apart(pieces, geometry.grid[0])
+    _check_disjoint(pieces, geometry.grid[0])
     return tuple(sorted({cta for p in pieces for cta in (p.low, min(p.low + 1, p.high), p.high)}))
 
 
@@ -108,7 +108,7 @@ class _Machine(Machine):
             raise Unfit(event.pc, "atomics in global memory are not followed", final=True)
 
     # -- numbers: t is in 0 .. span, and there is no u -----------------------------------------------------------------
-    def _at_least_zero(self, x: Value) -> Any:
+    def _is_nonnegative(self, x: Value) -> Any:
         return (np.asarray(x.a) >= 0) & (np.asarray(x.a + x.b * self.span) >= 0)
 
     def _below_zero(self, x: Value) -> Any:
@@ -134,7 +134,7 @@ class _Access(NamedTuple):
     piece: Piece
 
 
-def _check_apart(pieces: Sequence[Piece], ctas: int) -> None:
+def _check_disjoint(pieces: Sequence[Piece], ctas: int) -> None:
     """Unfit where two CTAs may touch one place of an array that one of them writes."""
     found: defaultdict[int, list[_Access]] = defaultdict(list)
     for piece in pieces:

@@ -86,8 +86,8 @@ class Contents(Analysis):
             self._put(arrays, bits)
         return bits | (self._contents(self._memory, arrays) if step.kind in ("load", "atomic", "barrier") else 0)
 
-    def _steered(self, step: Step) -> Iterator[tuple[str, tuple[int, ...]]]:
-        yield from super()._steered(step)
+    def _influenced_rows(self, step: Step) -> Iterator[tuple[str, tuple[int, ...]]]:
+        yield from super()._influenced_rows(step)
         fields = self._program.code[step.pc].tolist()
         name = NAMES[fields[0]]
         if step.kind == "warp" and name.startswith("shfl."):
@@ -100,15 +100,15 @@ class Contents(Analysis):
     def steering(self) -> dict[Source, list[Steering]]:
         """The sources that steer, and where, by pc."""
         found: dict[Source, list[Steering]] = {}
-        for pc, what, bits in sorted((step.pc, what, bits) for step, what, bits in self._reached()):
+        for pc, what, bits in sorted((step.pc, what, bits) for step, what, bits in self._reached_steps()):
             for n, source in enumerate(self.sources):
                 if bits >> n & 1:
                     found.setdefault(source, []).append(Steering(pc, what))
         return found
 
-    def _reached(self) -> Iterator[tuple[Step, str, Bits]]:
+    def _reached_steps(self) -> Iterator[tuple[Step, str, Bits]]:
         for step, state in self._states():
-            for what, rows in self._steered(step):
+            for what, rows in self._influenced_rows(step):
                 if bits := self._any(state, rows):
                     yield step, what, bits
             if bits := self._through_maps(step, state):
@@ -125,9 +125,9 @@ class Contents(Analysis):
         fields = self._program.code[step.pc].tolist()
         if not NAMES[fields[0]].startswith("tensor.") or fields[4] in self._regions.mapped:
             return 0
-        return self._contents(self._memory, self._regions.touched(state.get(fields[4], 0)))
+        return self._contents(self._memory, self._regions.touched_regions(state.get(fields[4], 0)))
 
-    def loaded(self) -> frozenset[int]:
+    def loaded_segments(self) -> frozenset[int]:
         """The segments, of those that are sources, that executed instructions read."""
         arrays = 0
         for step, state in self._states():

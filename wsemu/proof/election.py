@@ -130,7 +130,7 @@ class _Scan:
         """The result of arithmetic."""
         what = name.split(".")[0]
         if None in x:
-            return self._selected(what, x)
+            return self._select_meaning(what, x)
         a, b = (x + x)[:2]
         assert a is not None
         assert b is not None
@@ -138,14 +138,14 @@ class _Scan:
         if what == "mov":
             return a
         if what == "cvt":
-            return _converted(name, a) if operation.result[0] == operation.operands[0][0] == "b" else None
+            return _convert_meaning(name, a) if operation.result[0] == operation.operands[0][0] == "b" else None
         if what == "not" and a[0] == "elected":
             return "elected", 1 - a[1]
         if what in ("add", "sub") and operation.result in _HALF and a[0] == "first" and b[0] == "constant":
             half = _HALF[operation.result]
             return "first", (a[1] + (b[1] if what == "add" else -b[1]) + half) % (2 * half) - half
         if a[0] in ("mask", "reversed", "thread"):
-            return self._of_bits(what, name, a, b)
+            return self._combine_bits(what, name, a, b)
         if what == "setp":
             chosen = ("lane", 0), ("first", 0)
             if (a, b) in (chosen, chosen[::-1]) and name.split(".")[1] in ("eq", "ne"):
@@ -153,9 +153,9 @@ class _Scan:
             return None
         if all(item is not None and item[0] in ("uniform", "constant") for item in x):
             return "uniform", 0
-        return self._selected(what, x)
+        return self._select_meaning(what, x)
 
-    def _of_bits(self, what: str, name: str, a: Meaning, b: Meaning) -> Meaning | None:
+    def _combine_bits(self, what: str, name: str, a: Meaning, b: Meaning) -> Meaning | None:
         """What is made of the mask, or of tid.x."""
         if a[0] == "thread":
             return ("lane", 0) if what == "and" and b == ("constant", 31) and self.lanes_by_x else None
@@ -167,11 +167,11 @@ class _Scan:
         }  # fmt: skip
         return made.get((a[0], what))
 
-    def _selected(self, what: str, x: list[Meaning | None]) -> Meaning | None:
+    def _select_meaning(self, what: str, x: list[Meaning | None]) -> Meaning | None:
         return x[1] if what == "selp" and x[2] == ("never", 0) else None
 
 
-def _converted(name: str, a: Meaning) -> Meaning | None:
+def _convert_meaning(name: str, a: Meaning) -> Meaning | None:
     """What an integer of another width still means: one that is cut off may lose lanes of a mask, and one that is
     extended has them elsewhere, seen from its highest bit."""
     if a[0] in ("constant", "uniform"):

@@ -357,7 +357,7 @@ class HappensBefore:
 # -- a whole trace ----------------------------------------------------------------------------------------------------
 
 
-def ordered(
+def are_ordered(
     trace: Trace,
     pairs: Sequence[tuple[Epoch, Epoch]],
     *,
@@ -445,7 +445,7 @@ def ordered_by_atomics(
     for whole in (False, True):  # lane by lane barriers of parts of warps did not order them: only the rest counts
         chosen = [k for k, n in enumerate(of) if ("other_lane" in asked[n].detail) == whole]
         plain = functools.partial(HappensBefore, True, uncounted, whole=whole, cluster_of=cluster_of, cluster_wide=wide)
-        answers = ordered(trace, [pairs[k] for k in chosen], order=more.order() if more else plain())
+        answers = are_ordered(trace, [pairs[k] for k in chosen], order=more.order() if more else plain())
         for k, answer in zip(chosen, answers, strict=True):
             ends[of[k]] -= {pairs[k][1]} if answer else set()
         settled |= {of[k] for k in chosen if not ends[of[k]]}

@@ -40,10 +40,10 @@ def waits(program: Program, pcs: Iterable[int]) -> bool:
         reads[pc] = ({code[pc][1] >> 1} - {0}) | {row for row in used if row > 0}
         writes[pc] = {row for step in steps[pc] for row in step.writes if not step.guard}
     written = {row for pc in members for step in steps[pc] for row in step.writes}
-    if _carried(members, code, reads, writes) & written:
+    if _carried_rows(members, code, reads, writes) & written:
         return False
     strong = {program.array_of[pc] for pc in members if _kind(code[pc]) == "atomic"} | {None}
-    for pc, held in _held(members, code, steps).items():
+    for pc, held in _memory_dependences(members, code, steps).items():
         kind = _kind(code[pc])
         found = set[str]().union(*(held.get(row, ()) for row in reads[pc])) if kind in ("store", "atomic") else set()
         if kind == "atomic" and found and not code[pc][7] & NO_STORE:
@@ -68,7 +68,7 @@ def _kind(fields: list[int]) -> str:
     return OPERATIONS[NAMES[fields[0]]].kind
 
 
-def _held(
+def _memory_dependences(
     members: frozenset[int], code: list[list[int]], steps: dict[int, list[Step]]
 ) -> dict[int, dict[int, frozenset[str]]]:
     """Before each instruction: row -> by what (`load`, `atomic`) it depends on what stood in memory in this round."""
@@ -100,7 +100,7 @@ def _may_wait(fields: list[int]) -> bool:
     return kind != "atomic" or bool(fields[7] & NO_STORE) or ATOMICS[name][0] in _SETTLES
 
 
-def _carried(
+def _carried_rows(
     members: frozenset[int], code: list[list[int]], reads: dict[int, set[int]], writes: dict[int, set[int]]
 ) -> set[int]:
     """The rows that an instruction at which a loop begins anew finds, and some way from there reads."""

@@ -83,11 +83,11 @@ class _Spread:
             if event.kind == "access":
                 if event.pc in self.strong:
                     self.access(event, trace.lane_addresses(event))
-            elif event.kind in self.rules and not self._is_before(event):
+            elif event.kind in self.rules and not self._ends_earlier(event):
                 self.rules[event.kind](event)
         return self.later in self.knows
 
-    def _is_before(self, event: Event) -> bool:
+    def _ends_earlier(self, event: Event) -> bool:
         """Whether an operation of the warp ends an interval before that of the access."""
         return (event.cta, event.warp) == self.first[:2] and event.kind in _ENDS and event.interval < self.since
 

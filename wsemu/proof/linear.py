@@ -120,10 +120,12 @@ class Linear:
         if known is None:
             self.starts[target] = dict(rows)
             return True
-        joined = {row: held for row in {*known, *rows} if (held := _joined(known.get(row), rows.get(row))) is not None}
+        joined = {
+            row: held for row in {*known, *rows} if (held := _join_held(known.get(row), rows.get(row))) is not None
+        }
         self.visits[target] += 1
         if self.visits[target] > PATIENCE:
-            joined = {row: _widened(known.get(row), held) for row, held in joined.items()}
+            joined = {row: _widen_held(known.get(row), held) for row, held in joined.items()}
         self.starts[target] = joined
         return joined != known
 
@@ -144,7 +146,7 @@ class Linear:
             elif not isinstance(now, (int, Small)):
                 now = None
             if step.guard:
-                now = _joined(rows.get(row), now)
+                now = _join_held(rows.get(row), now)
             if now is None:
                 rows.pop(row, None)
             else:
@@ -170,8 +172,8 @@ class Linear:
         for n in numbers if isinstance(held, (Grown, Mixed)) else ():
             known = self.memory.get(n, held)
             self.visits[-1 - n] += 1
-            now = _joined(known, held) or MIXED
-            self.memory[n] = now if self.visits[-1 - n] <= PATIENCE else _widened(known, now)
+            now = _join_held(known, held) or MIXED
+            self.memory[n] = now if self.visits[-1 - n] <= PATIENCE else _widen_held(known, now)
         return None
 
     def _result(self, step: Step, fields: list[int], rows: Rows) -> Held | None:
@@ -184,7 +186,7 @@ class Linear:
         if step.kind != "alu" or OPERATIONS[name].kind != "alu":
             return None
         operands = [rows.get(row) for row in fields[3 : 3 + len(OPERATIONS[name].operands)]]
-        return _computed(name, operands, fields)
+        return _compute_held(name, operands, fields)
 
     def loads(self, step: Step, rows: Rows, bits: Any) -> Held | None:
         """What a load finds."""
@@ -202,7 +204,7 @@ class Linear:
         return _plus(held, offset) if isinstance(held, Grown) else held
 
 
-def _joined(one: Held | None, other: Held | None) -> Held | None:
+def _join_held(one: Held | None, other: Held | None) -> Held | None:
     """What is held where control comes from two ways."""
     if one == other:
         return one
@@ -218,7 +220,7 @@ def _joined(one: Held | None, other: Held | None) -> Held | None:
     return MIXED if isinstance(one, Compared) or isinstance(other, Compared) else None
 
 
-def _widened(before: Held | None, now: Held) -> Held:
+def _widen_held(before: Held | None, now: Held) -> Held:
     """What is held where a bound moves round after round: none then."""
     if not isinstance(before, Grown) or not isinstance(now, Grown):
         return now
@@ -234,7 +236,7 @@ def _most(*numbers: int | None) -> int | None:
     return None if None in numbers else max(n for n in numbers if n is not None)
 
 
-def _computed(name: str, x: list[Held | None], fields: list[int]) -> Held | None:
+def _compute_held(name: str, x: list[Held | None], fields: list[int]) -> Held | None:
     """The result of arithmetic."""
     what = name.split(".")[0]
     if what == "popc":
@@ -242,9 +244,9 @@ def _computed(name: str, x: list[Held | None], fields: list[int]) -> Held | None
     if what in ("mov", "cvt") and isinstance(x[0], Small):
         return x[0] if ".f" not in name else None
     if what in ("add", "sub") and ".f" not in name:
-        x = [_signed(one, name) for one in x]
+        x = [_to_signed_held(one, name) for one in x]
     if all(isinstance(one, int) for one in x):
-        return _folded(what, name, [one for one in x if isinstance(one, int)])
+        return _fold_operation(what, name, [one for one in x if isinstance(one, int)])
     if not any(isinstance(one, (Grown, Compared)) for one in x):
         return None
     if MIXED in x:
@@ -279,13 +281,13 @@ def _width(name: str) -> int:
     return int(OPERATIONS[name].result[1:] or 1)
 
 
-def _signed(held: Held | None, name: str) -> Held | None:
+def _to_signed_held(held: Held | None, name: str) -> Held | None:
     """A number that is added, as a signed one: compilers take 1 away by adding 4,294,967,295."""
     width = _width(name)
     return held - (1 << width) if isinstance(held, int) and held >> (width - 1) & 1 else held
 
 
-def _folded(what: str, name: str, x: list[int]) -> int | None:
+def _fold_operation(what: str, name: str, x: list[int]) -> int | None:
     if ".f" in name:
         return None
     match what:

@@ -84,7 +84,7 @@ def live_bits(program: Program) -> list[Masks]:
     """By instruction, the bits that matter just before it, of rows of which not all do: of what a mask leaves, or a
     comparison with 0 asks the sign of, the other bits are as good as others."""
     if "live bits" not in program.derived:
-        program.derived["live bits"] = _Bits(program).found()
+        program.derived["live bits"] = _Bits(program).find_live()
     found: list[Masks] = program.derived["live bits"]
     return found
 
@@ -105,7 +105,7 @@ class _Bits:
             for pc, fields in enumerate(self.code)
         ]
 
-    def found(self) -> list[Masks]:
+    def find_live(self) -> list[Masks]:
         if not any(self._narrows(fields) for fields in self.code):
             return [{} for _ in self.code]
         live: list[Masks] = [{} for _ in self.code]
@@ -133,7 +133,7 @@ class _Bits:
         operation = OPERATIONS[NAMES[fields[0]]]
         if operation.kind != "alu" or (operation.result not in SIZE and operation.result != "p"):
             later.update(dict.fromkeys(self.reads[pc], _ALL))
-            return self._of_live(pc, later)
+            return self._live_before(pc, later)
         needed = later.get(fields[2], 0) if operation.result in SIZE else _ALL
         if not fields[1] and operation.result in SIZE:
             later.pop(fields[2], None)
@@ -142,9 +142,9 @@ class _Bits:
             later[row] = _ALL
         for n, row in enumerate(named):
             later[row] = later.get(row, 0) | self._operand(fields, n, needed)
-        return self._of_live(pc, later)
+        return self._live_before(pc, later)
 
-    def _of_live(self, pc: int, later: Masks) -> Masks:
+    def _live_before(self, pc: int, later: Masks) -> Masks:
         return {row: later.get(row, 0) for row in self.rows[pc]}
 
     def _narrows(self, fields: list[int]) -> bool:

@@ -63,7 +63,7 @@ class Multiples:
         """Follow a block; return what its definitions give each row."""
         state: dict[int, int] = {}
 
-        def held(row: int) -> int:
+        def held_multiple(row: int) -> int:
             if row in self._constants:
                 return self._constants[row]
             if row in state:
@@ -79,11 +79,11 @@ class Multiples:
                 type_[0] == "b" for type_ in (operation.result, *operation.operands[:2])
             ):
                 rows = fields[3 : 3 + len(operation.operands)]
-                operands = [held(row) for row in rows]
+                operands = [held_multiple(row) for row in rows]
                 self._of[step.pc] = tuple(operands)
                 found = self._result(operation.name, rows, operands)
             for row in step.writes:
-                new = math.gcd(found, held(row)) if step.guard else found
+                new = math.gcd(found, held_multiple(row)) if step.guard else found
                 state[row] = new if new <= _MOST else 1
         return state.items()
 

@@ -52,7 +52,7 @@ class _Made(NamedTuple):
     """an instruction that makes it, for its immediates"""
 
 
-def named(
+def find_named_stores(
     program: Program, geometry: Geometry, rows: Mapping[int, tuple[str, Any]], arrays: Sequence[tuple[int, int, bool]]
 ) -> Named | None:
     """The stores that go where the number of a CTA leads, to arrays that no other instruction of the program needs to
@@ -69,13 +69,13 @@ def named(
             if array is not None and _differs(places, geometry):
                 found[pc] = made, places
     stores = {pc: (int(p[0]) >> SEGMENT_SHIFT) - FIRST_ARRAY for pc, (_, p) in found.items()}
-    places = {n: _by_cta(program, [(pc, found[pc][1]) for pc in stores if stores[pc] == n], geometry)
+    places = {n: _bytes_by_cta(program, [(pc, found[pc][1]) for pc in stores if stores[pc] == n], geometry)
               for n in set(stores.values())}  # fmt: skip
     kept = {n: by_cta for n, by_cta in places.items() if by_cta is not None}
     stores = {pc: n for pc, n in stores.items() if n in kept}
     if not stores:
         return None
-    quiet = numbers.slice_of(found[pc][0] for pc in stores)
+    quiet = numbers.slice_instructions(found[pc][0] for pc in stores)
     return Named(frozenset(stores), live_rows(program, frozenset(stores), quiet), kept)
 
 
@@ -96,7 +96,7 @@ def _differs(places: Any, geometry: Geometry) -> bool:
     return bool(np.any(by_cta != by_cta[0]))
 
 
-def _by_cta(program: Program, stores: list[tuple[int, Any]], geometry: Geometry) -> list[Any] | None:
+def _bytes_by_cta(program: Program, stores: list[tuple[int, Any]], geometry: Geometry) -> list[Any] | None:
     """The bytes that each CTA may write, in order of instructions and threads; None where two CTAs have one."""
     parts = []
     for pc, places in stores:
@@ -173,7 +173,7 @@ class _Numbers:
         rows.clear()  # what writes several rows
         return rows
 
-    def slice_of(self, numbers: Any) -> frozenset[int]:
+    def slice_instructions(self, numbers: Any) -> frozenset[int]:
         """The instructions that make these, and what they are made of."""
         todo, seen, found = list(numbers), set[int](), set[int]()
         while todo:
@@ -205,10 +205,10 @@ class _Known:
 
     def _value(self, number: int) -> Any:
         if number not in self.values:
-            self.values[number] = self._made(number)
+            self.values[number] = self._compute_numbers(number)
         return self.values[number]
 
-    def _made(self, number: int) -> Any:
+    def _compute_numbers(self, number: int) -> Any:
         made = self.numbers.made[number]
         if made.operation < 0:
             return self.start.state.get(made.operands[0])

@@ -45,7 +45,7 @@ EXITS = ("dsmem-after-exit", "dsmem-relaxed-exit")
 """codes"""
 
 
-def relaxed(program: Program) -> frozenset[int]:
+def relaxed_operations(program: Program) -> frozenset[int]:
     """The operations on mbarriers that give and take nothing."""
     bits = {
         "cluster.arrive": RELAXED,
@@ -111,7 +111,9 @@ class PhaseOrder(HappensBefore):
 def with_atomics(program: Program, cluster_of: Callable[[int], int]) -> PhaseOrder:
     """New clocks, with all that orders in a program."""
     reach = OF_CLUSTER if "cluster.arrive" in _names(program) else OF_CTA
-    return PhaseOrder(True, uncounted_barriers(program), relaxed(program), cluster_of, cluster_wide(program), reach)
+    return PhaseOrder(
+        True, uncounted_barriers(program), relaxed_operations(program), cluster_of, cluster_wide(program), reach
+    )
 
 
 def cluster_wide(program: Program) -> frozenset[int]:
@@ -129,7 +131,7 @@ def fences_may_order(program: Program) -> bool:
     names = _names(program)
     if any(OPERATIONS[name].kind == "atomic" for name in names):
         return True
-    return not names.isdisjoint(FENCES) and bool(relaxed(program))
+    return not names.isdisjoint(FENCES) and bool(relaxed_operations(program))
 
 
 def asynchronous(program: Program, cluster_of: Callable[[int], int]) -> Asynchronous:
@@ -228,7 +230,7 @@ _USES = frozenset({"init", "arrive_on", "expect", "await"})
 """operations of threads on an mbarrier"""
 
 
-def _of_lives(raw: RawFinding) -> bool:
+def _concerns_lifetime(raw: RawFinding) -> bool:
     """Whether a finding is that nothing orders the use of an mbarrier and its end, or its beginning and the use, of
     different warps."""
     if raw.other_warp in (-1, raw.warp):
@@ -244,7 +246,7 @@ def lives_ordered_by_atomics(
     """Those of the findings about the life of an mbarrier that atomics and fences contradict, in the run of this trace:
     with them each use comes before its end, and after its beginning.  So a library may count its threads down, and let
     the last one end its barriers."""
-    asked = [raw for raw in findings if _of_lives(raw)]
+    asked = [raw for raw in findings if _concerns_lifetime(raw)]
     if not asked or not trace.complete:
         return []
     order = with_atomics(program, cluster_of)

@@ -119,7 +119,7 @@ class Positions:
                    for other in self._beside(one.number) if not other.strong)
         )  # fmt: skip
 
-    def contended(self) -> Iterator[tuple[Position, Position, bool]]:
+    def conflicting_pairs(self) -> Iterator[tuple[Position, Position, bool]]:
         """Ordered accesses that conflict, one after the other, and nothing else orders the two; whether of two CTAs."""
         for key, unknown in self.own.items():
             one, other = self._pair(key)

@@ -76,7 +76,7 @@ class _Link(NamedTuple):
     """the second reads what the first wrote"""
 
 
-def _in_one_grid(threads: frozenset[int]) -> int:
+def _grid_component(threads: frozenset[int]) -> int:
     return EVERYWHERE
 
 
@@ -99,7 +99,7 @@ class _Way(NamedTuple):
 
 
 def weak(
-    pairs: Collection[Pair], accesses: Collection[Strong], spread: Callable[[frozenset[int]], int] = _in_one_grid,
+    pairs: Collection[Pair], accesses: Collection[Strong], spread: Callable[[frozenset[int]], int] = _grid_component,
     meet: Callable[[Strong, Strong], bool] = lambda one, other: True,
 ) -> Pair | bool | None:  # fmt: skip
     """A pair of accesses in a cycle that is no interleaving; None: there is none; True: too many to be told.  `spread`:
@@ -118,7 +118,7 @@ class _Search:
     ) -> None:  # fmt: skip
         self.meet = meet
         self.spread = spread
-        self.pairs = _in_circles([pair for pair in pairs if pair.first.place != pair.second.place])
+        self.pairs = _pairs_in_cycles([pair for pair in pairs if pair.first.place != pair.second.place])
         self.at: dict[Place, list[Strong]] = {}
         for access in sorted(accesses):
             self.at.setdefault(access.place, []).append(access)
@@ -185,7 +185,7 @@ class _Search:
                 yield _Link(other, observes=False)
 
 
-def _in_circles(pairs: list[Pair]) -> list[Pair]:
+def _pairs_in_cycles(pairs: list[Pair]) -> list[Pair]:
     """The pairs that can belong to a cycle: from the place of the second one, other pairs lead to that of the first."""
     after: dict[Place, set[Place]] = {}
     for pair in pairs:

@@ -2,9 +2,9 @@
 
 `reference.undefined` follows undefined values in an interpreter, which takes seconds where compiled code takes
 milliseconds.  Most registers that some path leaves unwritten can reach a handful of instructions, and reach none of
-them: the path that uses them has written them.  `shadowed` returns the program with instructions between its own.
-They keep, for each row that `unwritten` finds, the mask of its undefined bits, and end the run in a `trap` where one of
-these reaches something observable.  Any engine runs it.
+them: the path that uses them has written them.  `make_shadow_program` returns the program with instructions between its
+own.  They keep, for each row that `unwritten` finds, the mask of its undefined bits, and end the run in a `trap` if one
+of these reaches something observable.  Any engine runs it.
 
 The masks are those of `reference.definedness`, or have more bits: a run without such a trap shows that nothing is
 reached.  Whether a trap shows that something is depends on the rules on its way: `Sink.sure`.  What is copied to
@@ -97,7 +97,7 @@ class Shadowed:
     beside: int
     """bytes between shared memory and the masks of copies in it; 0 if these are not followed"""
 
-    def of_source(self, source: Source) -> Program:
+    def for_source(self, source: Source) -> Program:
         """Return the program that follows the values of one source alone."""
         off = {gate for other, gate in self.gates.items() if other != source}
         constants = [c._replace(value=0) if c.row in off else c for c in self.program.constants]
@@ -116,7 +116,7 @@ class Shadowed:
         return OPERATIONS[NAMES[int(self.program.code[at, 0])]].kind != "async"
 
 
-def shadowed(
+def make_shadow_program(
     program: Program,
     executions: Sequence[int],
     segment_of: SegmentOf | None,
@@ -128,7 +128,7 @@ def shadowed(
     values of the instructions in `others` that are undefined: loads of bytes that nothing has written, shuffles from
     lanes that take no part; `maps`: segment -> the array that shows which of its bytes are written; `beside`: the
     distance in bytes from shared memory to the masks of its bytes, 0 if copies in it are not followed."""
-    return _Writer(program, executions, segment_of, others, maps or {}, beside).shadowed()
+    return _Writer(program, executions, segment_of, others, maps or {}, beside).write_program()
 
 
 class _Writer:
@@ -186,7 +186,7 @@ class _Writer:
         self.origin: list[int] = []
         self.sinks: dict[int, Sink] = {}
 
-    def shadowed(self) -> Shadowed:
+    def write_program(self) -> Shadowed:
         own, starts, flow = [], [], []
         for pc, fields in enumerate(self.code_before):
             self.pc = pc
@@ -227,13 +227,14 @@ class _Writer:
         specials = program.specials | self.specials
         return replace(
             program, code=np.array(self.code, np.int64).reshape(-1, len(FIELDS)), register_bytes=self.end,
-            constants=constants, undefined=[], traps=[*program.traps, ""], span_of=self._placed(program.span_of),
-            stack_of=self._placed(program.stack_of), array_of=self._placed(program.array_of),
-            element_of=self._placed(program.element_of),
+            constants=constants, undefined=[], traps=[*program.traps, ""],
+            span_of=self._relocate_table(program.span_of),
+            stack_of=self._relocate_table(program.stack_of), array_of=self._relocate_table(program.array_of),
+            element_of=self._relocate_table(program.element_of),
             specials=specials,
         )  # fmt: skip
 
-    def _placed(self, table: list[T]) -> list[T]:
+    def _relocate_table(self, table: list[T]) -> list[T]:
         """Return what is known of each instruction for the instructions that there are now."""
         return [table[pc] for pc in self.origin] if table else []
 
@@ -320,7 +321,7 @@ class _Writer:
             return
         found = self._any([self.masks[row] for row in rows])
         if guard and guard >> 1 not in rows:
-            self._emit("and.pred", found, found, self._negated(guard))
+            self._emit("and.pred", found, found, self._negate_guard(guard))
         self._stop(kind, found, sure=sure)
 
     def _stop(self, kind: Kind, found: int, *, sure: bool) -> None:
@@ -330,7 +331,7 @@ class _Writer:
         self.sinks[at + 1] = Sink(kind, self.pc, sure)
         self._append([OPCODE["trap"], 0, 0, 0, 0, 0, len(self.program.traps), ABORTS])
 
-    def _negated(self, guard: int) -> int:
+    def _negate_guard(self, guard: int) -> int:
         """Return the predicate that a guard stands for."""
         row = guard >> 1
         return self._emit("not.pred", self._predicate(1), row) if guard & 1 else row
@@ -392,13 +393,13 @@ class _Writer:
         if what in ("mov", "not", "varying"):
             return masks[0]
         if what == "selp":
-            return self._selected(operation.operands[0], operands, masks)
+            return self._shadow_select(operation.operands[0], operands, masks)
         if floats:
             self.exact = self.exact and what not in ("neg", "abs", "copysign")
             return self._whole(operation.result, masks)
         controls = _MOVED.get(what, ()) if what in _MOVED or (what == "cvt" and len(types) == 2) else None
         if controls is not None:
-            return self._moved(name, controls, operands, masks)
+            return self._shadow_move(name, controls, operands, masks)
         if what in ("and", "or", "xor", "andn"):
             return self._bitwise(what, operation.result, operands, masks)
         if what in ("add", "sub"):
@@ -410,7 +411,7 @@ class _Writer:
         if what == "mulhi":
             return self._high_of_product(operation.result, operands, masks)
         if what == "setp":
-            return self._compared(types, operands, masks)
+            return self._shadow_compare(types, operands, masks)
         if what in ("min", "max"):
             return self._extreme(what, types[0], operands, masks)
         return self._whole(operation.result, masks)
@@ -441,7 +442,7 @@ class _Writer:
         bits = 8 * SIZE[type_]
         return row if bits == 64 else self._emit(f"cvt.b{bits}.s64", to, row)
 
-    def _selected(self, type_: str, operands: list[int], masks: list[int]) -> int:
+    def _shadow_select(self, type_: str, operands: list[int], masks: list[int]) -> int:
         a, b, choice = masks
         chosen = self._emit("selp.b64", self.spare[0], a, b, operands[2])
         if choice == self._constant(0):
@@ -453,7 +454,7 @@ class _Writer:
         unsure = self._emit("setp.ne.b64", self._predicate(0), choice, self._constant(0))
         return self._emit("selp.b64", self.spare[0], either, chosen, unsure)
 
-    def _moved(self, name: str, controls: tuple[int, ...], operands: list[int], masks: list[int]) -> int:
+    def _shadow_move(self, name: str, controls: tuple[int, ...], operands: list[int], masks: list[int]) -> int:
         """Return the bits of the masks where the operation has those of the operands; all bits, if what says where
         that is is undefined."""
         operation = OPERATIONS[name]
@@ -534,7 +535,7 @@ class _Writer:
         self._emit("and.b64", least, value, others)
         return least, self._emit("or.b64", most, value, mask)
 
-    def _compared(self, types: list[str], operands: list[int], masks: list[int]) -> int:
+    def _shadow_compare(self, types: list[str], operands: list[int], masks: list[int]) -> int:
         how, type_ = types
         bits = int(type_[1:])
         a, b = (self._value(f"b{bits}", row, self.spare[n]) for n, row in enumerate(operands))
@@ -591,8 +592,8 @@ class _Writer:
             for number, array in self.maps.items():
                 there = self._emit("setp.eq.b64", self._predicate(0), segment, self._constant(number))
                 if fields[1]:
-                    self._emit("and.pred", there, there, self._negated(fields[1]))
-                at = self._in_map(place, number, array)
+                    self._emit("and.pred", there, there, self._negate_guard(fields[1]))
+                at = self._map_address(place, number, array)
                 self._append([OPCODE[f"ld.b{8 * size}"], 2 * there, self.spare[4], at, 0, 0, k * size, 0])
                 value = self._value(f"b{8 * size}", self.spare[4], self.spare[5])
                 self._emit("mov.b64", mask, value, guard=2 * there)
@@ -623,7 +624,7 @@ class _Writer:
         segment = self._emit("shr.u64", self.spare[1], place, self._constant(SEGMENT_SHIFT))
         inside = self._emit("setp.eq.b64", self._predicate(4), segment, self._constant(SHARED))
         if fields[1]:
-            self._emit("and.pred", inside, inside, self._negated(fields[1]))
+            self._emit("and.pred", inside, inside, self._negate_guard(fields[1]))
         return place, inside
 
     def _keep(self, name: str, fields: list[int]) -> None:
@@ -641,7 +642,7 @@ class _Writer:
             found = self._any(undefined)
             self._emit("andn.pred", found, found, inside)
             if fields[1]:
-                self._emit("and.pred", found, found, self._negated(fields[1]))
+                self._emit("and.pred", found, found, self._negate_guard(fields[1]))
             self._stop("store", found, sure=self.pc in self.in_arrays)
 
     def _load_copies(self, name: str, fields: list[int]) -> None:
@@ -659,7 +660,7 @@ class _Writer:
             mask = self._emit("and.b64", self.spare[3], mask, self._constant(used))
             self._emit("or.b64", self.masks[row], self.masks[row], mask, guard=2 * inside)
 
-    def _in_map(self, place: int, number: int, array: int) -> int:
+    def _map_address(self, place: int, number: int, array: int) -> int:
         """Return the address of what the map of a segment has of a place in it."""
         if number != LOCAL:
             return self._emit("add.b64", self.spare[3], place, self._constant(array - number << SEGMENT_SHIFT))
@@ -766,7 +767,7 @@ class _Writer:
     def _exchange(self, used: set[int], fields: list[int], results: Sequence[int]) -> None:
         """Write the masks of what is of all lanes: all bits, if one of a lane that takes part is undefined."""
         self.exact = self.exact and NAMES[fields[0]].startswith("match")
-        found = self._voted([self.masks[row] for row in sorted(used)], fields[1], fields[5])
+        found = self._vote_masks([self.masks[row] for row in sorted(used)], fields[1], fields[5])
         for row in results:
             mask = self._emit("selp.b64", self.spare[0], self._constant(_ALL), self._constant(0), found)
             self._emit("mov.b64", self.masks[row], mask, guard=fields[1])
@@ -785,7 +786,7 @@ class _Writer:
                 mask = self._value("b32", row, self.spare[0])
                 self._emit("mov.b64", self.masks[result], mask, guard=fields[1])
 
-    def _voted(self, masks: Sequence[int], guard: int, members: int) -> int:
+    def _vote_masks(self, masks: Sequence[int], guard: int, members: int) -> int:
         """Return the predicate of whether one of some masks has bits in any lane."""
         found = self._predicate(1)
         self._append([OPCODE["vote.any"], guard, found, self._any(masks), self._constant(0), members, 0, 0])
@@ -799,7 +800,7 @@ class _Writer:
         given = [self.masks[row] for row in own if row in self.before.get(self.pc, ())]
         whole = self._constant(0)
         if given:
-            found = self._voted(given, 0, self._constant((1 << LANES) - 1, "b32"))
+            found = self._vote_masks(given, 0, self._constant((1 << LANES) - 1, "b32"))
             whole = self._emit("selp.b64", self.spare[1], self._constant((1 << LANES) - 1), self._constant(0), found)
         for k in range(to):
             result = fields[2] + k * ROW

@@ -83,7 +83,7 @@ class Put(NamedTuple):
 def plan(program: Program, analysis: Analysis, known: Mapping[int, int]) -> Plan | None:
     """What to look at in a run; None: results of atomics are used for something else."""
     wanted: dict[int, set[str]] = {}
-    for t in analysis.tainted:
+    for t in analysis.find_tainted:
         wanted.setdefault(t.pc, set()).add(t.what)
     linear = Linear(program, analysis, known)
     made = Plan({}, [], frozenset(pc for group in analysis.meeting() for pc in group))
@@ -214,7 +214,7 @@ def ranges(found: Plan, puts: Iterable[Put], counts: Counts, sizes: Mapping[int,
     return None if any(a.own == b.own and a.end > b.start for a, b in itertools.pairwise(made)) else made
 
 
-def settled(
+def proves_slots(
     program: Program,
     found: Plan,
     trace: Trace,

@@ -3,7 +3,7 @@
 The proof of a launch rests on warps that execute the same instructions at the same addresses in every schedule.  Races
 are reported, so only an atomic's result can bring the order of threads into a register: a plain load that sees another
 thread's store is either ordered by a barrier, or a race.  The analysis follows those results to where they would steer
-the launch (`tainted`), and names the atomics that leave other values behind in another order (`order_dependent`).
+the launch (`find_tainted`), and names the atomics that leave other values behind in another order (`order_dependent`).
 
 **Registers.**  Rows are used again for unrelated values, so each program point has its own map of rows to what they may
 hold.  Every write of a row is masked by the lanes that execute it: a lane's part of a row changes on that lane's own
@@ -127,14 +127,14 @@ class Tainted:
     """what of it depends on that: branch, exit, address, barrier operand, member mask, or a `GUARDED`"""
 
 
-def tainted(program: Program, executions: Sequence[int], segment_of: SegmentOf | None = None) -> list[Tainted]:
+def find_tainted(program: Program, executions: Sequence[int], segment_of: SegmentOf | None = None) -> list[Tainted]:
     """Executed instructions whose flow, address or operands depend on an executed atomic, in the order of their pc.
 
     `executions` counts per instruction.  `segment_of` gives the memory segment bound to the row of an array argument's
     address (`Parameter.part == "address"`); without it all array arguments may be one memory.
     """
     found = examine(program, executions, segment_of)
-    return [] if found is None else found.tainted
+    return [] if found is None else found.find_tainted
 
 
 def order_dependent(
@@ -165,7 +165,7 @@ def examine(
     accesses of which it is known where in shared and local memory they went: that holds in all schedules if nothing is
     steered.
     """
-    sources = _written(program, segment_of, [pc for pc in _sources(program, lockstep) if executions[pc]])
+    sources = _written_sources(program, segment_of, [pc for pc in _sources(program, lockstep) if executions[pc]])
     sources = [pc for pc in sources if pc not in settled]
     if not sources:
         return None
@@ -179,7 +179,7 @@ def examine(
     return Analysis(program, executions, sources, segment_of, reached=reached)
 
 
-def _written(program: Program, segment_of: SegmentOf | None, sources: list[int]) -> list[int]:
+def _written_sources(program: Program, segment_of: SegmentOf | None, sources: list[int]) -> list[int]:
     """These, without strong loads of arrays that nothing writes, executed or not: they find the same in any order."""
     loads = {pc for pc in sources if is_strong_load(program, pc)}
     unwritten = read_only(program, segment_of, sources) if loads else set()
@@ -227,7 +227,7 @@ def like_data(program: Program, atomics: Iterable[int], segment_of: SegmentOf | 
         kept = {pc for pc in plain if touched[pc] and not touched[pc] & others}
         loads = sorted(pc for pc in kept if is_strong_load(program, pc))
         if loads:
-            kept -= {t.source for t in Analysis(program, executions, loads, segment_of).tainted}
+            kept -= {t.source for t in Analysis(program, executions, loads, segment_of).find_tainted}
         if kept == plain:
             return frozenset(plain)
         plain = kept
@@ -265,16 +265,16 @@ def commuting_unused(program: Program, atomics: Iterable[int], segment_of: Segme
                      and not _why_order_matters(program, sorted(group)) for pc in pcs)  # fmt: skip
 
 
-def steered_by(
+def is_influenced(
     program: Program, executions: Sequence[int], racing: Iterable[int], segment_of: SegmentOf | None = None
 ) -> bool:
     """Whether what racing accesses load or leave, by their pcs, may decide what the launch does: in another order of
     the races warps may go other ways."""
     sources = sorted(set(racing))
-    return bool(sources) and bool(Analysis(program, executions, sources, segment_of, racing=True).tainted)
+    return bool(sources) and bool(Analysis(program, executions, sources, segment_of, racing=True).find_tainted)
 
 
-def may_be_steered_by(
+def may_be_influenced(
     program: Program, executions: Sequence[int], racing: Iterable[int], segment_of: SegmentOf | None = None
 ) -> bool:
     """Whether what any access to the arrays of racing accesses loads or leaves may decide what the launch does: shadow
@@ -283,7 +283,7 @@ def may_be_steered_by(
     if not sources:
         return False
     beside = Analysis(program, executions, sources, segment_of, racing=True).beside(sources)
-    return bool(Analysis(program, executions, beside, segment_of, racing=True).tainted)
+    return bool(Analysis(program, executions, beside, segment_of, racing=True).find_tainted)
 
 
 # -- flow ------------------------------------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ class Analysis:
         self._bit = {pc: 1 << n for n, pc in enumerate(sources)}
         self._taint: Bits = (1 << len(sources)) - 1
         self._regions = Regions(program, len(sources), segment_of)
-        self._places = {pc: self._regions.all_at(places) for pc, places in (reached or {}).items()}
+        self._places = {pc: self._regions.regions_at(places) for pc, places in (reached or {}).items()}
         """access -> the arrays that it is known to go to"""
         self._memory: list[Bits] = [0] * len(self._regions.list)
         """per array: the atomics on which its contents depend"""
@@ -393,21 +393,21 @@ class Analysis:
         """What is in rows and arrays before the first instruction."""
 
     @cached_property
-    def tainted(self) -> list[Tainted]:
+    def find_tainted(self) -> list[Tainted]:
         """Instructions that may do something else in another order."""
         found = {
             (step.pc, what): self._sources[(bits & -bits).bit_length() - 1]
             for step, state in self._states()
-            for what, rows in self._steered(step)
-            if (bits := _union(state, rows) & self._taint & ~self._freed(step.pc, what))
+            for what, rows in self._influenced_rows(step)
+            if (bits := _union(state, rows) & self._taint & ~self._influencing_masks(step.pc, what))
         }
         return [Tainted(pc, source, what) for (pc, what), source in sorted(found.items())]
 
-    def _steered(self, step: Step) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def _influenced_rows(self, step: Step) -> Iterator[tuple[str, tuple[int, ...]]]:
         """What of an instruction must not depend on the sources, with its rows."""
-        return _steered(step)
+        return _influenced_rows(step)
 
-    def _freed(self, pc: int, what: str) -> Bits:
+    def _influencing_masks(self, pc: int, what: str) -> Bits:
         """The masks that may steer this of an instruction; the address of an addition is the same for all lanes."""
         steers = self._settled if what == "address" else self._passed if what in ("branch", GUARDED["atomic"]) else {}
         return steers.get(pc, 0)
@@ -546,7 +546,7 @@ class Analysis:
         if step.kind != "alu":
             bits = self._exchange(step, bits & self._taint, self._arrays(step, state))
         else:
-            bits = self._regions.computed(step, state, bits)
+            bits = self._regions.result_bits(step, state, bits)
             if step.reach:
                 self._regions.check(bits, step.reach, 1)
         bits = (bits | self._inside.get(step.pc, 0)) & step.keeps
@@ -565,7 +565,7 @@ class Analysis:
             return step.array
         arrays = self._places.get(step.pc)
         if arrays is None:
-            arrays = self._regions.touched(step.array or state.get(step.address, 0), step.window)
+            arrays = self._regions.touched_regions(step.array or state.get(step.address, 0), step.window)
         self._regions.check(arrays, step.reach, step.unit)
         return arrays & ~self._regions.constant if step.kind in ("store", "atomic") else arrays
 
@@ -635,7 +635,7 @@ def _union(state: State, rows: Sequence[int]) -> Bits:
     return bits
 
 
-def _steered(step: Step) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _influenced_rows(step: Step) -> Iterator[tuple[str, tuple[int, ...]]]:
     """What of an instruction must not depend on the order, with its rows."""
     if step.kind in ("bra", "exit"):
         yield "branch" if step.kind == "bra" else "exit", (step.guard,)
@@ -659,7 +659,7 @@ def _why_order_matters(program: Program, group: Sequence[int]) -> dict[int, str]
     bulk = any(code[pc, 0] in REDUCES for pc in group)
     if len(operations) == len(functions) == 1 and not bulk and {row for row in functions.pop() if row} <= fixed:
         return {}  # one function, applied by all
-    names = {pc: called(program, pc) for pc in group}
+    names = {pc: atomic_source_name(program, pc) for pc in group}
     distinct = sorted({name for name in names.values() if name != LOAD})
     mixed = f"what {' and '.join(distinct)} on one array make of it depends on the order"
     if len(distinct) == 1:
@@ -672,7 +672,7 @@ def _why_order_matters(program: Program, group: Sequence[int]) -> dict[int, str]
     }
 
 
-def called(program: Program, pc: int) -> str:
+def atomic_source_name(program: Program, pc: int) -> str:
     """What an atomic, or a strong access that is one here, is called in a kernel in Python."""
     what, auxiliary = _combines(program, pc).partition(".")[0], int(program.code[pc, 7])
     if int(program.code[pc, 0]) in REDUCES:

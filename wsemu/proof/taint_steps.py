@@ -83,7 +83,7 @@ class Regions:
         self.mapped: dict[int, Bits] = {}
         """row of the address of a tensor map -> what the map is of"""
         self._arguments(program, segment_of)
-        self._declared(program)
+        self._declare_regions(program)
         self.everything = ((1 << len(self.list)) - 1 << first) & ~self.votes & ~self.unknown
         self.everything &= ~self.all_of("table")
         self._spaces = (self.all_of("local"), self.all_of("shared", "dynamic"))
@@ -138,7 +138,7 @@ class Regions:
             self.entry.update({row: together for row, bits in self.entry.items() if bits & together})
             self.mapped = {}
 
-    def _declared(self, program: Program) -> None:
+    def _declare_regions(self, program: Program) -> None:
         for space, arrays in (("shared", program.shared), ("local", program.locals)):
             for array in arrays:
                 self._add(Region(space, array.offset, _bytes(array)))
@@ -165,7 +165,7 @@ class Regions:
                 return 1 << self.first + n
         return self._whole(space)
 
-    def all_at(self, addresses: Iterable[int]) -> Bits:
+    def regions_at(self, addresses: Iterable[int]) -> Bits:
         """The arrays at these addresses."""
         found = 0
         for address in addresses:
@@ -193,7 +193,7 @@ class Regions:
             if address & space:
                 self.escaped |= space
 
-    def computed(self, step: Step, state: State, bits: Bits) -> Bits:
+    def result_bits(self, step: Step, state: State, bits: Bits) -> Bits:
         """What the result of arithmetic holds, where all operands together hold `bits`.
 
         What selects has one operand as it is.  A sum is in the array of one operand where the others are numbers; in
@@ -224,7 +224,7 @@ class Regions:
         spaces = zip(self._spaces, (self._windows[LOCAL], self._windows[SHARED]), strict=True)
         return sum(within for space, within in spaces if address & space)
 
-    def touched(self, address: Bits, window: Bits = 0) -> Bits:
+    def touched_regions(self, address: Bits, window: Bits = 0) -> Bits:
         """The arrays that an access may touch whose address holds these, an offset in a `window` where there is one.
         An address of which nothing is known was loaded, or passed: it leads to no shared or local array but where such
         an address went there, or where it is an offset in that space."""

@@ -34,7 +34,7 @@ _ROUNDS = 8
 _ALL_BITS = (1 << 64) - 1
 
 
-def of_fence(to: int, kind: int, end: int) -> int:
+def fence_name(to: int, kind: int, end: int) -> int:
     """The name of what goes with a release to some, of a `fence.sc` that is found by `end`."""
     return to + _ENDS * (kind + 3 * (end + _ENDS // 2))
 
@@ -52,7 +52,7 @@ class _Ranks(dict[int, int]):
 
     def __missing__(self, name: int) -> int:
         to, kind, end = parts(name)
-        self[name] = of_fence(self[to], kind, self[end])
+        self[name] = fence_name(self[to], kind, self[end])
         return self[name]
 
 
@@ -66,7 +66,7 @@ class Key:
         self.alive = [(cta, w) for cta in order for w in range(known.warps) if (cta, w) not in known.gone]
         self.living = {cta for cta, _ in self.alive}
 
-    def made(self) -> bytes:
+    def digest_bytes(self) -> bytes:
         known = self.known
         names, held = self.special()
         several = len(known.shared.places) > 1  # else no two strong accesses make a pair
@@ -87,7 +87,7 @@ class Key:
         self._hash_cells(hashed, np.concatenate([*blocks, table]))
         return hashed.digest()
 
-    def told_apart(self, alike: Sequence[bytes]) -> list[int]:
+    def distinguish_ctas(self, alike: Sequence[bytes]) -> list[int]:
         """The CTAs in an order that does not depend on what they are called, as far as they differ: by what they know
         of which accesses, and by who knows of theirs; round after round by what those are who know (colour
         refinement, as graphs are compared)."""
@@ -103,11 +103,13 @@ class Key:
                     entries[key] = entries.get(key, 0) + what
         colours = {cta: hash(tuple(alike[cta])) for cta in self.living}
         if entries:
-            rows, owners, weights = self._owned()
+            rows, owners, weights = self._owned_rows()
             bits = _knows(rows, entries).astype(np.uint64)
             by_owner = np.zeros((ctas + 1, len(entries)), np.uint64)
             starts = np.flatnonzero(np.diff(owners, prepend=-1))
-            for start, summed in zip(starts, np.add.reduceat(bits * _mixed(weights)[:, None], starts), strict=True):
+            for start, summed in zip(
+                starts, np.add.reduceat(bits * _mix_numbers(weights)[:, None], starts), strict=True
+            ):
                 by_owner[owners[start]] += summed
             made = np.zeros((ctas + 1, len(entries)), np.uint64)
             for column, key in enumerate(entries):
@@ -116,15 +118,19 @@ class Key:
             for _ in range(min(len(self.living), _ROUNDS)):
                 own = np.zeros(ctas + 1, np.uint64)
                 own[list(colours)] = [colour & _ALL_BITS for colour in colours.values()]
-                whole = _mixed(by_owner + _mixed(own)[:, None]).sum(0) + (made * _mixed(own)[:, None]).sum(0) + whats
-                signs = _mixed(by_owner + _mixed(made + _mixed(whole)[None, :])).sum(1)
+                whole = (
+                    _mix_numbers(by_owner + _mix_numbers(own)[:, None]).sum(0)
+                    + (made * _mix_numbers(own)[:, None]).sum(0)
+                    + whats
+                )
+                signs = _mix_numbers(by_owner + _mix_numbers(made + _mix_numbers(whole)[None, :])).sum(1)
                 later = {cta: hash((colour, int(signs[cta]))) for cta, colour in colours.items()}
                 if len(set(later.values())) == len(set(colours.values())):
                     break
                 colours = later
         return sorted(known.rows, key=lambda cta: (alike[cta], colours.get(cta, 0)))
 
-    def _owned(self) -> tuple[Rows, list[int], Any]:
+    def _owned_rows(self) -> tuple[Rows, list[int], Any]:
         """What threads of CTAs that have not ended know, and all other rows, with the CTA whose each is, or the last,
         and a number that tells rows of one CTA apart."""
         known, last = self.known, len(self.known.rows)
@@ -211,7 +217,7 @@ class Key:
             *(known.clusters[cta] for cta in self.living),
         }  # what is given to a CTA that has ended is nobody's
 
-        def held(name: int) -> bool:
+        def is_held(name: int) -> bool:
             if name in there or not known.sequential:
                 return name in there
             to, kind, end = parts(name)
@@ -219,15 +225,15 @@ class Key:
 
         tables: dict[str, dict[tuple[Any, int], Rows]] = {
             **{name: {(thread(t), rank[to]): row
-                      for t, rows in table.items() for to, row in rows.items() if held(to)}
+                      for t, rows in table.items() for to, row in rows.items() if is_held(to)}
                for name, table in by_thread.items()},
             **{name: {((thread(t), place(p)), rank[to]): row
-                      for (t, p), rows in table.items() for to, row in rows.items() if held(to)}
+                      for (t, p), rows in table.items() for to, row in rows.items() if is_held(to)}
                for name, table in by_both.items()},
             **{name: {(thread(t), rank[end]): row
                       for t, rows in table.items() for end, row in rows.items() if end in there}
                for name, table in (("behind", known.behind), ("forced", known.forced))},
-            "meeting": {(self._barrier(key), of_fence(0, n, rank[end])): row
+            "meeting": {(self._barrier(key), fence_name(0, n, rank[end])): row
                         for key, both in known.meeting.items() if key[0] in self.living
                         for n, rows in enumerate(both, 1) for end, row in rows.items() if end in there},
             "exited": {(rank[cta], 0): row for cta, row in known.exited.items() if cta in self.living},
@@ -242,9 +248,9 @@ class Key:
         for at, location in known.locations.items():
             if at[0] >= 0 and at[0] not in self.living:
                 continue
-            given.update({(place(at), rank[to]): row for to, row in location.given.items() if held(to)})
+            given.update({(place(at), rank[to]): row for to, row in location.given.items() if is_held(to)})
             for n, fences in enumerate((location.written, location.read), 1):
-                named = {of_fence(0, n, rank[end]): row for end, row in fences.items() if end in there}
+                named = {fence_name(0, n, rank[end]): row for end, row in fences.items() if end in there}
                 places.update({(place(at), name): row for name, row in named.items()})
             row = np.zeros(known.width, np.int32)
             row[list(location.observed)] = list(location.observed.values())
@@ -285,7 +291,7 @@ class Key:
 def _nameless(to: int) -> int:
     """To whom something is given, whichever CTA it is."""
     whom, kind, end = parts(to)
-    return of_fence(min(whom, 0), kind, min(end, 0)) if kind else min(whom, 0)
+    return fence_name(min(whom, 0), kind, min(end, 0)) if kind else min(whom, 0)
 
 
 def _knows(table: Rows, entries: Iterable[tuple[int, int, int, int]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -297,7 +303,7 @@ def _knows(table: Rows, entries: Iterable[tuple[int, int, int, int]]) -> np.ndar
     return known
 
 
-def _mixed(numbers: Any) -> Any:
+def _mix_numbers(numbers: Any) -> Any:
     """Numbers of 64 bits that look like others (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators",
     2014)."""
     mixed = numbers + np.uint64(0x9E3779B97F4A7C15)

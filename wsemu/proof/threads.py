@@ -61,7 +61,7 @@ from wsemu.model.isa import (
 )
 from wsemu.model.outcome import ALL_LANES
 from wsemu.proof.robust import EVERYWHERE, IN_CLUSTER, IN_CTA, NOWHERE, Before, Pair, Strong
-from wsemu.proof.thread_keys import BEHIND, FORCED, WIDE, Key, of_fence, parts
+from wsemu.proof.thread_keys import BEHIND, FORCED, WIDE, Key, fence_name, parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -125,7 +125,7 @@ class Entry(NamedTuple):
     agent: bool = False
     """made by an asynchronous copy: nobody knows of it but by its column"""
 
-    def of_one(self, other: Entry) -> bool:
+    def is_same_width(self, other: Entry) -> bool:
         """Whether two are atomics of one width, which may be atomic with each other."""
         alike = self.size == other.size and self.agent == other.agent
         return self.kind == other.kind == ATOMIC and alike
@@ -200,7 +200,7 @@ class Location:
     observed: dict[int, int] = field(default_factory=dict)
     """column -> count"""
     given: dict[int, Rows] = field(default_factory=dict)
-    """`WIDE`, a CTA, or `-2 -` a cluster -> what was released; `of_fence` of that -> of `fence.sc`"""
+    """`WIDE`, a CTA, or `-2 -` a cluster -> what was released; `fence_name` of that -> of `fence.sc`"""
 
     written: Reached = field(default_factory=dict)
     """what the `fence.sc` before writes there knew, and before reads that these came after"""
@@ -410,7 +410,8 @@ class Knowledge:
         given, syncs, uncounted = self.given.get(key, (np.zeros(0, np.int32), (), False))
         self.gathered[key] = self.gathered.get(key, _NOTHING).union(*(self.before.get(t, _NOTHING) for t in threads))
         self.given[key] = (
-            _joined(given, row), (*syncs, tuple(threads)) if waits else syncs, uncounted or event.pc in self.uncounted,
+            _join_rows(given, row), (*syncs, tuple(threads)) if waits else syncs,
+            uncounted or event.pc in self.uncounted,
         )  # fmt: skip
 
     def _arrive(self, made: Made) -> None:
@@ -423,7 +424,7 @@ class Knowledge:
         event = made.event
         given, syncs, uncounted = self.given.pop((event.cta, event.place), (np.zeros(0, np.int32), (), False))
         if (uncounted or (event.cta, event.warp) in self.gone) and event.cta in self.exited:
-            given = _joined(given, self.exited[event.cta])
+            given = _join_rows(given, self.exited[event.cta])
         fences = self.meeting.pop((event.cta, event.place), _NO_FENCES)
         gathered = self.gathered.pop((event.cta, event.place), _NOTHING)
         for threads in syncs:
@@ -434,21 +435,21 @@ class Knowledge:
     def _fences_of(self, threads: Iterable[Thread], behind: Reached, forced: Reached) -> Fences:
         """These rows, with what threads have of `fence.sc`."""
         for thread in threads:
-            behind = _merged(behind, self.behind.get(thread, _NO_REACH))
-            forced = _merged(forced, self.forced.get(thread, _NO_REACH))
+            behind = _join_reached(behind, self.behind.get(thread, _NO_REACH))
+            forced = _join_reached(forced, self.forced.get(thread, _NO_REACH))
         return behind, forced
 
     def _know_fences(self, threads: Iterable[Thread], behind: Reached, forced: Reached) -> None:
         for table, known in ((self.behind, behind), (self.forced, forced)):
             if known:
-                table.update({thread: _merged(known, table.get(thread, _NO_REACH)) for thread in threads})
+                table.update({thread: _join_reached(known, table.get(thread, _NO_REACH)) for thread in threads})
 
     def _exit(self, made: Made) -> None:
         event = made.event
         self.gone.add((event.cta, event.warp))
         threads = self._threads(event, ALL_LANES)
         row = self._giving(event, threads).max(0)
-        self.exited[event.cta] = _joined(self.exited.get(event.cta, np.zeros(0, np.int32)), row)
+        self.exited[event.cta] = _join_rows(self.exited.get(event.cta, np.zeros(0, np.int32)), row)
         for thread in threads:
             self._forget(thread)
         there = set(threads)
@@ -512,15 +513,15 @@ class Knowledge:
         if self.lockstep:
             rows[:] = rows.max(0)
         for thread, row in zip(threads, rows, strict=True) if ends else ():
-            self.behind[thread] = _merged(self.behind.get(thread, _NO_REACH), dict.fromkeys(ends, row))
+            self.behind[thread] = _join_reached(self.behind.get(thread, _NO_REACH), dict.fromkeys(ends, row))
         within = self._within(event.cta, reach)
         for thread, row in zip(threads, rows, strict=True):
             table = self.pending if part == RELEASES else self.fenced
             given = dict.fromkeys(within, row)
             for kind, fences in ((BEHIND, self.behind), (FORCED, self.forced)):
                 ended = fences.get(thread, _NO_REACH).items()
-                given.update({of_fence(to, kind, end): knew for end, knew in ended for to in within})
-            table[thread] = _merged(table.get(thread, _NO_REACH), given)
+                given.update({fence_name(to, kind, end): knew for end, knew in ended for to in within})
+            table[thread] = _join_reached(table.get(thread, _NO_REACH), given)
 
     def _extent(self, fields: Sequence[int]) -> int:
         """How far a fence goes, of all there is: one that goes to all CTAs is like a wider one."""
@@ -542,7 +543,7 @@ class Knowledge:
             return self._within(event.cta, reach)
         return ((event.cta,), (self.clusters[event.cta],), (WIDE,))[reach]
 
-    def _acquire_by(self, event: Event, thread: Thread, place: Place) -> None:
+    def _acquire_after(self, event: Event, thread: Thread, place: Place) -> None:
         """A read that acquires comes itself after what it acquires; the fence that says so follows it in the code."""
         fence = self.code[event.pc + 1] if event.pc + 1 < len(self.code) else None
         if fence is None or NAMES[fence[0]] not in _FENCES or fence[7] != ACQUIRES or place not in self.locations:
@@ -593,7 +594,7 @@ class Knowledge:
             for column, count in location.observed.items():
                 rows[at, column] = np.maximum(rows[at, column], count)
             for one in threads:
-                self.seen[one, place] = _merged(self.seen.get((one, place), {}), location.given)
+                self.seen[one, place] = _join_reached(self.seen.get((one, place), {}), location.given)
             if event.pc in self.imagined.behind:
                 self._take_given(event.cta, threads, _OF_ALL, location.given)
         if self.sequential:
@@ -610,9 +611,9 @@ class Knowledge:
         for one in threads:
             pending = self.pending.pop(one, {})
             if pending:
-                self.own[one, place] = _merged(self.own.get((one, place), {}), pending)
+                self.own[one, place] = _join_reached(self.own.get((one, place), {}), pending)
             for more in (self.fenced.get(one, {}), self.own.get((one, place), {})):
-                released = _merged(released, more)
+                released = _join_reached(released, more)
         if stores:
             location = Location({}, {}, location.written, location.read)
         broken = place in self.shared.common and self.columns.get((thread, place)) not in location.observed
@@ -622,7 +623,7 @@ class Knowledge:
         column = self.columns[thread, place]
         self.counts[column] = self.counts.get(column, 0) + 1
         self.locations[place] = Location(
-            {**location.observed, column: self.counts[column]}, _merged(location.given, released),
+            {**location.observed, column: self.counts[column]}, _join_reached(location.given, released),
             location.written, location.read,
         )  # fmt: skip
         return column, self.counts[column]
@@ -631,14 +632,14 @@ class Knowledge:
         """A strong access meets those before it: of two that conflict, `fence.sc` before the one come before `fence.sc`
         behind the other."""
         for thread in threads:
-            met = _merged(location.written, location.read) if writes else location.written
+            met = _join_reached(location.written, location.read) if writes else location.written
             if met:
-                self.forced[thread] = _merged(met, self.forced.get(thread, _NO_REACH))
+                self.forced[thread] = _join_reached(met, self.forced.get(thread, _NO_REACH))
             behind = self.behind.get(thread, _NO_REACH)
             if behind and reads:
-                location.read = _merged(location.read, behind)
+                location.read = _join_reached(location.read, behind)
             if writes:  # who observes it comes after what was read before it
-                location.written = reduce(_merged, (location.written, location.read, behind))
+                location.written = reduce(_join_reached, (location.written, location.read, behind))
 
     def _follow(self, event: Event, thread: Thread, place: Place, reads: bool, writes: bool) -> None:
         """Note which strong accesses come before one."""
@@ -681,7 +682,7 @@ class Knowledge:
                 if store and not atomic and touched.setdefault(place, thread) != thread:
                     self.unclear = (*self.unclear, event.pc)
                 if strong and place[1] == address:
-                    self._acquire_by(event, thread, place)
+                    self._acquire_after(event, thread, place)
                 yield from self._check(event.cta, place, entry, writes)
             if strong:  # what it observes is known behind it, and it is observed as a whole
                 column, count = self._strong(event, thread, (own, address), wrote)
@@ -718,7 +719,7 @@ class Knowledge:
         now = hash((place[1], touch.writes, touch.plain))
         self.touched_keys[place[0]] = self.touched_keys.get(place[0], 0) ^ now
 
-    def _known(self, cta: int, entry: Entry, thread: Thread) -> bool:
+    def _has_observed(self, cta: int, entry: Entry, thread: Thread) -> bool:
         own = entry.thread == thread or (self.lockstep and entry.thread // LANES == thread // LANES)
         if own and not entry.agent:
             return True
@@ -731,10 +732,10 @@ class Knowledge:
         written, read = self.cells.get(place, ((), ()))
         against = (*written, *read) if writes else written
         for other in against:
-            apart = other.number != entry.number and not (entry.of_one(other) and self._include(entry, other))
+            apart = other.number != entry.number and not (entry.is_same_width(other) and self._include(entry, other))
             if not apart:
                 continue
-            if not self._known(cta, other, entry.thread):
+            if not self._has_observed(cta, other, entry.thread):
                 if other.column in self.told:
                     self.loose = other.pc, entry.pc
                 else:
@@ -842,7 +843,7 @@ class Knowledge:
             row = np.zeros(self.width, np.int32)
             row[columns] = 1
             given, syncs, uncounted = self.given.get(self._phase(event), (_NO_ROW, (), False))
-            self.given[self._phase(event)] = _joined(given, row), syncs, uncounted
+            self.given[self._phase(event)] = _join_rows(given, row), syncs, uncounted
 
     def _commit(self, made: Made) -> None:
         """A group is made of the copies that none has."""
@@ -882,10 +883,10 @@ class Knowledge:
         if alike is not None:
             order.sort(key=lambda cta: alike[cta])
             if len({alike[cta] for cta in self.living()}) < len(self.living()):
-                order = Key(self, order).told_apart(alike)
-        return Key(self, order).made()
+                order = Key(self, order).distinguish_ctas(alike)
+        return Key(self, order).digest_bytes()
 
-    def held(self, cta: int) -> tuple[list[object], Rows]:
+    def cta_rows(self, cta: int) -> tuple[list[object], Rows]:
         """All rows of a CTA, of threads and other ones, with what the other ones are called."""
         names, others = Key(self, [cta]).special()
         rows = self._wide(cta, self.width)[:, : self.width]
@@ -899,7 +900,7 @@ class Knowledge:
         return {cta for cta in self.rows if any((cta, w) not in self.gone for w in range(self.warps))}
 
 
-def _joined(one: Rows, other: Rows) -> Rows:
+def _join_rows(one: Rows, other: Rows) -> Rows:
     """The later of each; one may have fewer columns."""
     if len(one) > len(other):
         one, other = other, one
@@ -908,13 +909,13 @@ def _joined(one: Rows, other: Rows) -> Rows:
     return made
 
 
-def _merged(one: Reached, other: Reached) -> Reached:
+def _join_reached(one: Reached, other: Reached) -> Reached:
     """The later of each; what nobody changes is not copied."""
     if not one or not other:
         return one or other
     made = dict(one)
     for to, row in other.items():
-        made[to] = _joined(made[to], row) if to in made else row
+        made[to] = _join_rows(made[to], row) if to in made else row
     return made
 
 
@@ -925,7 +926,7 @@ def _fences_to(within: Sequence[int], given: Reached) -> Fences:
         to, kind, end = parts(key)
         if kind and to in within:
             one = found[kind == FORCED]
-            one[end] = _joined(one[end], row) if end in one else row
+            one[end] = _join_rows(one[end], row) if end in one else row
     return found
 
 

@@ -148,7 +148,7 @@ def _periods(machine: Machine, argument: Sequence[int], heads: frozenset[int]) -
     for rounds in LOOKED_AT:
         paths = _look(machine, paths, heads, range(begun, rounds + 1))
         begun = rounds + 1
-        found, complete = _found(paths)
+        found, complete = _find_periods(paths)
         if complete:
             break
     return found
@@ -166,7 +166,7 @@ def _look(machine: Machine, paths: list[Path], heads: frozenset[int], iterations
     return looping
 
 
-def _found(paths: Sequence[Path]) -> tuple[tuple[int, int, list[int]], bool]:
+def _find_periods(paths: Sequence[Path]) -> tuple[tuple[int, int, list[int]], bool]:
     """What these iterations tell, as `_periods` has it; whether all registers tell something."""
     complete = True
     start, period = 1, 1
@@ -277,7 +277,7 @@ class _Family:
             if isinstance(value, Value) and isinstance(then, Value) and np.array_equal(then.c, value.c):
                 guess[row] = Value(value.a, then.a - value.a + value.c, value.c)
             else:
-                guess[row] = _kept(value, then)
+                guess[row] = _keep_value(value, then)
         return guess
 
     def _any_round(self, path: Path, state: State) -> tuple[list[Event], State]:
@@ -301,7 +301,7 @@ class _Family:
         return [event for end in ends for event in end.events]
 
 
-def _kept(value: Any, then: Any) -> Any:
+def _keep_value(value: Any, then: Any) -> Any:
     """A register that has no form: a token, or a predicate that stays."""
     if value is TOKEN and then is TOKEN:
         return TOKEN
@@ -319,7 +319,7 @@ def _continues(value: Any, then: Any) -> bool:
         )  # fmt: skip
     if value is TOKEN:
         return then is TOKEN
-    return isinstance(value, Unknown) or _kept(value, then) is not COMPUTED
+    return isinstance(value, Unknown) or _keep_value(value, then) is not COMPUTED
 
 
 # -- synchronisation ---------------------------------------------------------------------------------------------------
@@ -328,7 +328,7 @@ def _factor(traces: Sequence[_Trace], geometry: Geometry) -> int:
     for trace in traces:
         for event in (*trace.before, *trace.round, *trace.after):
             _check_operands(event)
-    return math.lcm(_of_barriers(traces, geometry), _of_mbarriers(traces, geometry))
+    return math.lcm(_barrier_period(traces, geometry), _mbarrier_period(traces, geometry))
 
 
 def _check_operands(event: Event) -> None:
@@ -344,7 +344,7 @@ def _check_operands(event: Event) -> None:
         raise Unfit(event.pc, "the mbarrier differs from round to round")
 
 
-def _of_barriers(traces: Sequence[_Trace], geometry: Geometry) -> int:
+def _barrier_period(traces: Sequence[_Trace], geometry: Geometry) -> int:
     warps_of = -(-geometry.threads // LANES)
     met: defaultdict[tuple[int, int], list[Any]] = defaultdict(list)
     """(instruction, how often in a round) -> (barrier of each warp, its count)"""
@@ -366,7 +366,7 @@ def _of_barriers(traces: Sequence[_Trace], geometry: Geometry) -> int:
 _NAMES_BYTES = ("mbarrier.expect_tx", "mbarrier.complete_tx", "mbarrier.credit", "cp.async.arrive")
 
 
-def _of_mbarriers(traces: Sequence[_Trace], geometry: Geometry) -> int:
+def _mbarrier_period(traces: Sequence[_Trace], geometry: Geometry) -> int:
     expected: dict[tuple[int, int], int] = {}
     got: Counter[tuple[int, int]] = Counter()
     named: dict[tuple[int, int], int] = {}

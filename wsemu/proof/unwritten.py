@@ -86,10 +86,10 @@ class Unwritten(Analysis):
                     for row in step.writes:
                         (held.add if state.get(row, 0) & 1 else held.discard)(row)
 
-    def reached(self) -> tuple[int, str] | None:
+    def find_reached(self) -> tuple[int, str] | None:
         """Return the first instruction that such a register may reach, and what of it; None if there is none."""
         written = self._regions.all_of("global")
-        found = [(t.pc, t.what) for t in self.tainted]
+        found = [(t.pc, t.what) for t in self.find_tainted]
         for step, state in self._states():
             observable = step.kind == "atomic" or (step.kind == "store" and self._arrays(step, state) & written)
             if observable and any(state.get(row, 0) & 1 for row in step.reads):

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from wsemu.repair.text import Piece
-from wsemu.repair.values import named, smaller, stepped
+from wsemu.repair.values import names_in_text, smaller, step_expressions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,10 +30,10 @@ _OUTWARD = 2
 def edits(scene: Scene) -> Iterator[Candidate]:
     """All edits of this module."""
     yield from comparisons(scene)
-    yield from exchanged(scene)
-    yield from completed(scene)
+    yield from exchange_edits(scene)
+    yield from completion_edits(scene)
     yield from extents(scene)
-    yield from repeated(scene)
+    yield from repetition_edits(scene)
 
 
 def conditions(scene: Scene) -> list[ast.expr]:
@@ -81,32 +81,36 @@ def _comparison(scene: Scene, node: ast.Compare) -> Iterator[Candidate]:
             if made:
                 yield made._replace(odd=int(changed in ("!=", "==")))
         simpler = smaller(scene, other, only_less=True)
-        for rank, new in enumerate(dict.fromkeys([*simpler, *stepped(scene, other, 1), *smaller(scene, other)])):
+        for rank, new in enumerate(
+            dict.fromkeys([*simpler, *step_expressions(scene, other, 1), *smaller(scene, other)])
+        ):
             made = scene.replacement("compare", other, new, 0.7 + 0.2 * rank)
             if made:
                 yield made._replace(odd=int(new not in simpler))
 
 
-def exchanged(scene: Scene) -> Iterator[Candidate]:
+def exchange_edits(scene: Scene) -> Iterator[Candidate]:
     """The condition of another `if` that decides about some of the same names."""
     tests = [s.test for s in scene.statements if isinstance(s, ast.If)]
     texts = [*dict.fromkeys(scene.text.of(test) for test in tests)]
     for test in tests:
-        own = named(scene.text.of(test)) - {*scene.modules.values()}
-        others = [text for text in texts if named(text) & own]
+        own = names_in_text(scene.text.of(test)) - {*scene.modules.values()}
+        others = [text for text in texts if names_in_text(text) & own]
         for rank, other in enumerate(others):
             made = scene.replacement("compare", test, other, 1.0 + 0.3 * rank)
             if made:
-                yield made._replace(odd=int(not named(other) >= own))
+                yield made._replace(odd=int(not names_in_text(other) >= own))
 
 
 # -- bounds that are missing, or are of another array ------------------------------------------------------------------
-def completed(scene: Scene) -> Iterator[Candidate]:
+def completion_edits(scene: Scene) -> Iterator[Candidate]:
     """A bound more in the condition that an access outside of its array has."""
     if "out-of-bounds" not in scene.codes:
         return
     for statement in scene.hot:
-        accesses = [n for n in ast.walk(_head(statement)) if isinstance(n, ast.Subscript) and reached(scene, n)]
+        accesses = [
+            n for n in ast.walk(_head(statement)) if isinstance(n, ast.Subscript) and is_named_by_findings(scene, n)
+        ]
         for test, kind in _around(scene, statement, accesses):
             had = scene.text.of(test)
             text = f"({had})" if isinstance(test, ast.IfExp) or " or " in had else had
@@ -119,7 +123,7 @@ def completed(scene: Scene) -> Iterator[Candidate]:
                     yield made
 
 
-def reached(scene: Scene, node: ast.Subscript) -> bool:
+def is_named_by_findings(scene: Scene, node: ast.Subscript) -> bool:
     """Whether a subscript is of an array that findings name."""
     name = scene.text.of(node.value)
     return isinstance(node.value, ast.Name) and (f"`{name}`" in scene.said or f"`{name}[" in scene.said)
@@ -136,17 +140,17 @@ def _around(scene: Scene, statement: ast.stmt, accesses: list[ast.Subscript]) ->
     """The conditions that decide about accesses of a statement, or about the statement."""
     for node in ast.walk(statement):
         if isinstance(node, ast.IfExp) and any(access in ast.walk(node.body) for access in accesses):
-            yield _given(scene, node.test), "compare"
+            yield _resolve_condition(scene, node.test), "compare"
     depth = 0
     inner: ast.AST = statement
     for owner in scene.text.ancestors(statement):
         if isinstance(owner, ast.If) and inner in owner.body and depth < _OUTWARD:
             depth += 1
-            yield _given(scene, owner.test), "compare" if owner.orelse else "guard"
+            yield _resolve_condition(scene, owner.test), "compare" if owner.orelse else "guard"
         inner = owner
 
 
-def _given(scene: Scene, test: ast.expr) -> ast.expr:
+def _resolve_condition(scene: Scene, test: ast.expr) -> ast.expr:
     """What a name in a condition stands for."""
     for statement in scene.statements if isinstance(test, ast.Name) else ():
         match statement:
@@ -179,7 +183,12 @@ def extents(scene: Scene) -> Iterator[Candidate]:
     """The extent of the array that is accessed, where a loop or a condition goes by another array's."""
     if "out-of-bounds" not in scene.codes:
         return
-    accesses = [n for s in scene.hot for n in ast.walk(_head(s)) if isinstance(n, ast.Subscript) and reached(scene, n)]
+    accesses = [
+        n
+        for s in scene.hot
+        for n in ast.walk(_head(s))
+        if isinstance(n, ast.Subscript) and is_named_by_findings(scene, n)
+    ]
     wanted: dict[str, None] = {}
     for access in accesses:
         parts = access.slice.elts if isinstance(access.slice, ast.Tuple) else [access.slice]
@@ -192,7 +201,7 @@ def extents(scene: Scene) -> Iterator[Candidate]:
                 new = re.sub(rf"\b{other}\.(?=shape\b|size\b)", f"{array}.", old)
                 if made := scene.replacement("compare", test, new, 0.2 + 0.2 * rank):
                     yield made
-    for call in scene.called("range"):
+    for call in scene.calls_named("range"):
         stop = call.args[min(1, len(call.args) - 1)]
         if _EXTENT.fullmatch(scene.text.of(stop)):
             for rank, new in enumerate(wanted):
@@ -201,24 +210,24 @@ def extents(scene: Scene) -> Iterator[Candidate]:
                     yield made._replace(odd=int(same))
 
 
-def repeated(scene: Scene) -> Iterator[Candidate]:
+def repetition_edits(scene: Scene) -> Iterator[Candidate]:
     """A loop in the place of an `if` whose body ends with a step of what is compared."""
     if "uninitialized-read" not in scene.codes:
         return
     for statement in scene.statements:
         match statement:
             case ast.If(body=[_, *_, ast.AugAssign(target=ast.Name(id=name))], orelse=[]):
-                if name in named(scene.text.of(statement.test)):
+                if name in names_in_text(scene.text.of(statement.test)):
                     start, _ = scene.text.span(statement)
                     says = f"write `while` in place of `if` in line {statement.lineno}"
                     yield scene.candidate("compare", says, [Piece(start, start + 2, "while")], -2.0)
 
 
-def bounded(scene: Scene, statement: ast.stmt) -> bool:
+def has_several_bounds(scene: Scene, statement: ast.stmt) -> bool:
     """Whether an `if` around a statement has several bounds of indices: one more belongs there, and no other value."""
     for owner in scene.text.ancestors(statement):
         if isinstance(owner, ast.If):
-            test = _given(scene, owner.test)
+            test = _resolve_condition(scene, owner.test)
             if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
                 return all(isinstance(value, ast.Compare) for value in test.values)
     return False

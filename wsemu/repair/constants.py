@@ -27,11 +27,11 @@ _MOST = 10
 
 def edits(scene: Scene) -> Iterator[Candidate]:
     """All edits of this module."""
-    made = scene.text.assigned
-    wanted = needed(made, {n.id for f in scene.functions for n in ast.walk(f) if isinstance(n, ast.Name)})
-    near = needed(made, {n.id for hot in scene.hot for n in ast.walk(hot) if isinstance(n, ast.Name)})
+    made = scene.text.constant_values
+    wanted = needed_names(made, {n.id for f in scene.functions for n in ast.walk(f) if isinstance(n, ast.Name)})
+    near = needed_names(made, {n.id for hot in scene.hot for n in ast.walk(hot) if isinstance(n, ast.Name)})
     for name in wanted:
-        if of_host(scene.text, dependent(made, {name}), scene.functions) is not None:
+        if host_uses(scene.text, dependent(made, {name}), scene.functions) is not None:
             kind, far = _use(scene, name)
             yield from _of(scene, made[name].node, kind, far if kind != "constant" else 0.5 if name in near else 1.5)
 
@@ -41,7 +41,7 @@ def names(node: ast.AST) -> set[str]:
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
-def needed(made: dict[str, Value], by: set[str]) -> list[str]:
+def needed_names(made: dict[str, Value], by: set[str]) -> list[str]:
     """The names that some names need: themselves, and what their values are computed from."""
     found: dict[str, None] = {}
     pending = sorted(by & {*made})
@@ -63,12 +63,12 @@ def dependent(made: dict[str, Value], on: set[str]) -> set[str]:
         found |= more
 
 
-def of_host(text: Text, affected: set[str], functions: Collection[ast.FunctionDef] = ()) -> list[ast.expr] | None:
+def host_uses(text: Text, affected: set[str], functions: Collection[ast.FunctionDef] = ()) -> list[ast.expr] | None:
     """What the host makes of some names: expressions whose values have to stay the same; None where it uses a name as
     it is.  Kernels are the functions with `jit` among their decorators, and those that are given."""
     kernels = [f for f in text.functions() if f in functions or any("jit" in text.of(d) for d in f.decorator_list)]
     inside = {n for f in kernels for n in ast.walk(f)} | {
-        n for value in text.assigned.values() for n in ast.walk(value.node)
+        n for value in text.constant_values.values() for n in ast.walk(value.node)
     }
     found: list[ast.expr] = []
     for node in ast.walk(text.tree):
@@ -84,7 +84,7 @@ def of_host(text: Text, affected: set[str], functions: Collection[ast.FunctionDe
 
 def _use(scene: Scene, name: str) -> tuple[Kind, float]:
     """What a name is in a kernel: an argument of what synchronises, a size, or a limit; and how far that is."""
-    for call in scene.called():
+    for call in scene.calls_named():
         kind = _USES.get(last_name(call), "argument" if last_name(call) in PARAMETERS else None)
         if kind and any(isinstance(n, ast.Name) and n.id == name for given in call.args for n in _parts(given)):
             return kind, 0.2 + scene.distance(call) - (12.0 if kind == "size" else 0.0)

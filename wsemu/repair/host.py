@@ -47,7 +47,7 @@ class Other(NamedTuple):
     arguments: tuple[Any, ...]
 
 
-def launch_at(text: Text, line: int, kernel: str) -> Launch | None:
+def find_launch(text: Text, line: int, kernel: str) -> Launch | None:
     """The launch of a kernel, by its name, that stands on a line; None where none is found, or several are."""
     found = []
     for node in ast.walk(text.tree):
@@ -62,7 +62,7 @@ def launch_at(text: Text, line: int, kernel: str) -> Launch | None:
 
 def others(text: Text, launch: Launch, report: Any, launched: Launched, numbers: list[int]) -> list[Other]:
     """The launches that are tried, the likeliest first."""
-    made = _Others(text, launch, report, [*launched.given()], numbers, {f.code for f in report.findings})
+    made = _Others(text, launch, report, [*launched.arguments_given()], numbers, {f.code for f in report.findings})
     found = sorted(made.all(), key=lambda other: other.candidate.near)
     return found[:_MOST]
 
@@ -85,7 +85,7 @@ class _Others(NamedTuple):
             yield from self.larger()
         if self.codes & _OF_NUMBERS:
             yield from self.threads()
-        yield from self.exchanged()
+        yield from self.exchange_shapes()
         yield from self.scalars()
 
     def put(self, pieces: list[Piece], says: str, near: float, **other: Any) -> Other:
@@ -94,7 +94,7 @@ class _Others(NamedTuple):
         base = {"grid": self.report.grid, "block": self.report.block, "arguments": tuple(self.given)}
         return Other(candidate, **{**base, **other})
 
-    def written(self, node: ast.expr, new: str, near: float, value: Any, **other: Any) -> Other:
+    def replace_expression(self, node: ast.expr, new: str, near: float, value: Any, **other: Any) -> Other:
         """Another expression in the place of one of the launch."""
         says = f"write `{new}`{'' if new == str(value) else f', {value},'} in place of `{self.text.of(node)}`"
         says += f" in line {node.lineno}, where the kernel is launched"
@@ -136,7 +136,7 @@ class _Others(NamedTuple):
                 if 0 < needed < count:
                     new = str(needed) if isinstance(node, ast.Constant) else text
                     far = 0.1 * (count - needed)
-                    yield self.written(node, new, far, needed, grid=_with(self.report.grid, axis, needed))
+                    yield self.replace_expression(node, new, far, needed, grid=_with(self.report.grid, axis, needed))
 
     def smaller_blocks(self) -> Iterator[Other]:
         """As many threads as an array has elements."""
@@ -145,7 +145,7 @@ class _Others(NamedTuple):
             extent, name = max(self.extents().items(), default=(0, ""))
             if node is not None and 0 < extent < threads and self.report.grid[axis] == 1:
                 new = str(extent) if isinstance(node, ast.Constant) else name
-                yield self.written(node, new, 1.0, extent, block=_with(self.report.block, axis, extent))
+                yield self.replace_expression(node, new, 1.0, extent, block=_with(self.report.block, axis, extent))
 
     def threads(self) -> Iterator[Other]:
         """As many threads as the findings say that a barrier counts."""
@@ -155,9 +155,9 @@ class _Others(NamedTuple):
             dict.fromkeys([*wanted, *(block[0] + n * _WARP for n in (1, 2, 3))]) if block[1:] == (1, 1) else ()
         ):
             if node is not None and count <= _MOST_THREADS:
-                yield self.written(node, str(count), 0.5 * rank, count, block=(count, 1, 1))
+                yield self.replace_expression(node, str(count), 0.5 * rank, count, block=(count, 1, 1))
 
-    def exchanged(self) -> Iterator[Other]:
+    def exchange_shapes(self) -> Iterator[Other]:
         """The grid in the place of the block, and the block in that of the grid."""
         grid, block = self.report.grid, self.report.block
         threads = grid[0] * grid[1] * grid[2]
@@ -195,20 +195,24 @@ class _Others(NamedTuple):
         ]
         for k, (n, node, value) in enumerate(numbers):
             for m, other, second in numbers[k + 1 :]:
-                if value != second and self.misplaced(n, node, m, other):
-                    yield self.swapped(n, node, m, other, 1.2)
+                if value != second and self.may_be_misplaced(n, node, m, other):
+                    yield self.swap_arguments(n, node, m, other, 1.2)
             if any(value > 1 and extent % value == 0 for extent in self.extents()):
                 continue  # it is what it should be, or a number of equal parts of it
             for extent, name in self.extents().items():
                 if abs(extent - value) <= max(value, extent) // 2:
                     far = 0.8 + 0.1 * min(abs(extent - value), 9)
-                    yield self.written(node, name, far, extent, arguments=_with(tuple(self.given), n, extent))
+                    yield self.replace_expression(
+                        node, name, far, extent, arguments=_with(tuple(self.given), n, extent)
+                    )
             for by in (-1, 1) if value > 1 else (1,):
                 text = str(value + by)
                 if not isinstance(node, ast.Constant):
                     text = f"{self.text.of(node)} {'+' if by > 0 else '-'} 1"
                 far = 1.0 + 0.2 * (by > 0)
-                yield self.written(node, text, far, value + by, arguments=_with(tuple(self.given), n, value + by))
+                yield self.replace_expression(
+                    node, text, far, value + by, arguments=_with(tuple(self.given), n, value + by)
+                )
 
     def arrays(self) -> Iterator[Other]:
         """Two arrays of one type and of different shapes in the other order."""
@@ -220,16 +224,16 @@ class _Others(NamedTuple):
         for k, (n, node, value) in enumerate(known):
             for m, other, second in known[k + 1 :]:
                 alike = value.dtype == second.dtype and len(value.shape) == len(second.shape)
-                if alike and value.shape != second.shape and self.misplaced(n, node, m, other):
-                    yield self.swapped(n, node, m, other, 0.7)
+                if alike and value.shape != second.shape and self.may_be_misplaced(n, node, m, other):
+                    yield self.swap_arguments(n, node, m, other, 0.7)
 
-    def misplaced(self, n: int, node: ast.expr, m: int, other: ast.expr) -> bool:
+    def may_be_misplaced(self, n: int, node: ast.expr, m: int, other: ast.expr) -> bool:
         """Whether two arguments may stand in the wrong order: not where the kernel's parameters have their names."""
         here = (self.report_name(n), self.report_name(m))
         given = (self.text.of(node), self.text.of(other))
         return here[0] != given[0] and here[1] != given[1]
 
-    def swapped(self, n: int, node: ast.expr, m: int, other: ast.expr, near: float) -> Other:
+    def swap_arguments(self, n: int, node: ast.expr, m: int, other: ast.expr, near: float) -> Other:
         """Two arguments in the other order."""
         given = list(self.given)
         given[n], given[m] = given[m], given[n]

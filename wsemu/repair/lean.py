@@ -47,7 +47,7 @@ def needs(launched: Launched, steps: int) -> dict[Part, Need]:
     results."""
     found: dict[Part, Need] = {}
     with launched.again():
-        same = launched.repeated()
+        same = launched.rerun_unchanged()
         if same is None or same.report.verdict != "verified":
             return found
         results = digest(same.results)
@@ -63,7 +63,7 @@ def needs(launched: Launched, steps: int) -> dict[Part, Need]:
             text = Text(file, source)
             functions = [*dict.fromkeys(f for line in sorted(lines) if (f := text.outermost(line)))]
             for part, piece in _parts(Scene(text, functions, [], [])):
-                found[part] = need(launched.attempt({file: (text.tree, text.edited([piece]))}, lambda _: None))
+                found[part] = need(launched.attempt({file: (text.tree, text.replace_pieces([piece]))}, lambda _: None))
     return found
 
 
@@ -81,7 +81,7 @@ def layouts(launched: Launched, wavefronts: int) -> dict[Layout, int]:
     verified and leaves the same, and how many wavefronts they save."""
     found: dict[Layout, int] = {}
     with launched.again():
-        same = launched.repeated()
+        same = launched.rerun_unchanged()
         if same is None or same.report.verdict != "verified":
             return found
         results = digest(same.results)
@@ -91,7 +91,7 @@ def layouts(launched: Launched, wavefronts: int) -> dict[Layout, int]:
             for edit, pieces, *_ in arrays(Scene(text, functions, [], ["bank-conflict"])):
                 if edit.kind != "pad":
                     continue
-                done = launched.attempt({file: (text.tree, text.edited(pieces))}, lambda _: None)
+                done = launched.attempt({file: (text.tree, text.replace_pieces(pieces))}, lambda _: None)
                 if done is None or done.report.verdict != "verified" or digest(done.results) != results:
                     continue
                 saved = wavefronts - shared_wavefronts(done.report)
@@ -110,9 +110,9 @@ def shared_wavefronts(report: Any) -> int:
 def _parts_of_ptx(text: ptx_text.Text) -> Iterator[tuple[Part, str]]:
     """What can be taken out of a kernel in PTX, with all copies of a line that the compiler unrolled, and the text
     without it."""
-    for copies in ptx.copies_of([place for place in text.places if _OF_PTX.match(place.text)]):
+    for copies in ptx.group_copies([place for place in text.places if _OF_PTX.match(place.text)]):
         first = copies[0]
-        part = Part(first.file, first.line, ptx.said(first.text).strip("`"), "")
+        part = Part(first.file, first.line, ptx.instruction_text(first.text).strip("`"), "")
         yield part, text.replace_lines({place.at: "\n" for place in copies})
 
 

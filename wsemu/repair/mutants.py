@@ -1,11 +1,11 @@
 """What can be broken in a source file, one place at a time: the edits that mend kernels, the other way round.
 
-A mutation replaces the text of one node of the syntax tree, or of a few statements.  In kernels (`of_kernels`) it takes
-out or weakens what synchronises, moves it by a statement, drops conditions and atomics, and changes integers that say
-where or how often: indices and slices, the limits of `range`, comparisons, arguments of barriers and mbarriers, sizes
-of shared arrays, and whatever such a place gets its value from through a local variable.  In a pattern (`of_pattern`)
-every integer counts; in a program (`of_program`) those of kernels, and on the host the parameters of transfer patterns
-and the shapes of launches.
+A mutation replaces the text of one node of the syntax tree, or of a few statements.  In kernels (`kernel_mutations`) it
+removes or weakens synchronization, moves it by a statement, drops conditions and atomics, and changes integers that
+give positions or counts: indices and slices, the limits of `range`, comparisons, arguments of barriers and mbarriers,
+sizes of shared arrays, and what assigns these through a local variable.  In a pattern (`pattern_mutations`) every
+integer counts; in a program (`program_mutations`) those of kernels, and on the host the parameters of transfer
+patterns and the shapes of launches.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ class Mutation:
     end: int
     text: str
 
-    def applied(self, source: str) -> str:
+    def apply_to(self, source: str) -> str:
         """The text of the file with the change."""
         data = source.encode()
         return (data[: self.start] + self.text.encode() + data[self.end :]).decode()
 
     def source(self) -> str:
         """The whole file with the change, from where it lies."""
-        return self.applied(_read(self.file))
+        return self.apply_to(_read(self.file))
 
     def __str__(self) -> str:
         return f"{self.file.parent.name}/{self.file.name}:{self.line}: {self.before}  ->  {self.after}"
@@ -127,9 +127,9 @@ class File:
     def put(self, kind: str, node: Any, text: str) -> None:
         """Note that `text` may stand where a node is."""
         start, end = self.whole.span(node)
-        self.put_at(kind, start, end, text, node.lineno, node.end_lineno)
+        self.add_at(kind, start, end, text, node.lineno, node.end_lineno)
 
-    def put_at(self, kind: str, start: int, end: int, text: str, line: int, last: int) -> None:
+    def add_at(self, kind: str, start: int, end: int, text: str, line: int, last: int) -> None:
         """The same of bytes in these lines."""
         data = self.whole.data
         if text == data[start:end].decode() or (start, end, text) in self.found:
@@ -157,7 +157,7 @@ class File:
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             return
         call = statement.value
-        name = called(call)
+        name = callee_name(call)
         if name not in _BARRIERS:
             return
         self.put("barrier", statement, "pass")
@@ -167,7 +167,7 @@ class File:
             self.put("barrier", call.func, f"{self.text(call.func)}_no_sync")
 
     def barrier_arguments(self, call: ast.Call) -> None:
-        if called(call) in _SYNC and call.args:
+        if callee_name(call) in _SYNC and call.args:
             self.integer("id", call.args[0])
             self.more("id", call.args[0])
             for count in call.args[1:2]:
@@ -212,17 +212,17 @@ class File:
         if type(node.op) in _SWAPPED:
             own = kind if kind in ("id", "count") else "offset"
             swapped = _SYMBOLS[_SWAPPED[type(node.op)]]
-            self.put(own, node, f"({self._wrapped(node.left)} {swapped} {self._wrapped(node.right)})")
+            self.put(own, node, f"({self._parenthesize(node.left)} {swapped} {self._parenthesize(node.right)})")
         elif isinstance(node.op, (ast.Mult, ast.FloorDiv, ast.Mod)) and not isinstance(node.right, ast.Constant):
             symbol = _SYMBOLS[type(node.op)]
             if isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Constant):
                 return  # the constant is changed
             if isinstance(node.right, ast.Attribute) and node.right.attr.endswith(_BYTES + _WARPS):
                 return  # the attribute is
-            left = self._wrapped(node.left) if isinstance(node.left, ast.BinOp) else left
+            left = self._parenthesize(node.left) if isinstance(node.left, ast.BinOp) else left
             self.put(own, node, f"{left} {symbol} ({right} + 1)")
 
-    def _wrapped(self, node: ast.expr) -> str:
+    def _parenthesize(self, node: ast.expr) -> str:
         """The text of an operand, in brackets if it is more than a name."""
         simple = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript)
         return self.text(node) if isinstance(node, simple) else f"({self.text(node)})"
@@ -284,7 +284,7 @@ class File:
             self.more(kind, argument, signs="+-" if argument is stop else "+")
 
 
-def called(call: ast.Call) -> str:
+def callee_name(call: ast.Call) -> str:
     """The last name of what is called."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
@@ -306,7 +306,7 @@ def functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
 
 
 # -- patterns ----------------------------------------------------------------------------------------------------------
-def of_pattern(path: Path) -> list[Mutation]:
+def pattern_mutations(path: Path) -> list[Mutation]:
     """The mutations of a file of `patterns`: all integers of its functions, and its constants."""
     file = File(path)
     for statement in ast.walk(file.tree):
@@ -324,7 +324,7 @@ def _constant(file: File, statement: ast.stmt) -> None:
     """`WARP = 32`, `stages: int = 1`, `alignment: int = field(default=4)`."""
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
         value = statement.value
-        if isinstance(value, ast.Call) and called(value) == "field":
+        if isinstance(value, ast.Call) and callee_name(value) == "field":
             value = next((k.value for k in value.keywords if k.arg == "default"), value)
         if value is not None and not (isinstance(value, ast.Constant) and value.value is True):
             file.integer("bound", value)
@@ -341,7 +341,7 @@ def _everything(file: File, node: ast.AST) -> None:
         file.barrier_call(node)
     if isinstance(node, ast.Call):
         file.barrier_arguments(node)
-        if called(node) == "range":
+        if callee_name(node) == "range":
             file.loop(node)
     if isinstance(node, (ast.BoolOp, ast.IfExp)):
         file.condition(node if isinstance(node, ast.BoolOp) else node.test)
@@ -361,7 +361,7 @@ def _everything(file: File, node: ast.AST) -> None:
 
 
 # -- programs ----------------------------------------------------------------------------------------------------------
-def of_program(path: Path) -> list[Mutation]:
+def program_mutations(path: Path) -> list[Mutation]:
     """The mutations of a program: what its kernels compute addresses, trips and barriers from, and what the host gives
     them."""
     file = File(path)
@@ -404,7 +404,7 @@ def _index_expressions(node: ast.AST, device: dict[str, set[int]]) -> Iterator[a
         if isinstance(child, ast.Subscript):
             yield from _indices(child.slice)
         elif isinstance(child, ast.Call):
-            name = called(child)
+            name = callee_name(child)
             if name == "range":
                 yield from child.args
             elif name in _OF_TILES and (name not in _TRANSFERS or len(child.args) > 3):
@@ -456,7 +456,9 @@ def _index_names(kernels: dict[str, ast.FunctionDef]) -> Places:
                     used.append(value)
             for expression in used:
                 own |= {child.id for child in _plain(expression) if isinstance(child, ast.Name)}
-                places.returning |= {called(c) for c in _plain(expression) if isinstance(c, ast.Call)} & set(kernels)
+                places.returning |= {callee_name(c) for c in _plain(expression) if isinstance(c, ast.Call)} & set(
+                    kernels
+                )
             parameters = [argument.arg for argument in function.args.args]
             places.parameters[name] = {n for n, parameter in enumerate(parameters) if parameter in own}
     return places
@@ -496,7 +498,7 @@ def _kernel(file: File, statement: ast.stmt, places: Places, name: str) -> None:
 
 
 def _call(file: File, call: ast.Call, places: Places) -> None:
-    name = called(call)
+    name = callee_name(call)
     file.barrier_arguments(call)
     _parameters(file, call)
     if name == "range":
@@ -523,7 +525,7 @@ def _call(file: File, call: ast.Call, places: Places) -> None:
 
 def _parameters(file: File, call: ast.Call) -> None:
     """The numbers of a transfer pattern: its id, its threads, and its sizes and strides."""
-    name = called(call)
+    name = callee_name(call)
     if name in _PATTERNS:
         words = {k.arg: k.value for k in call.keywords}
         alignment = words.get("alignment")
@@ -561,7 +563,7 @@ _PHASES = {"parity": "({} ^ 1)", "groups": "({} + 1)", "bytes": "(2 * {})", "cou
 """what an argument is -> another one"""
 
 
-def of_kernels(path: Path, text: Text, functions: Iterable[ast.FunctionDef]) -> list[Mutation]:
+def kernel_mutations(path: Path, text: Text, functions: Iterable[ast.FunctionDef]) -> list[Mutation]:
     """The mutations of these functions of a file, which kernels are made of; not of functions inside them."""
     file = File(path, text)
     groups: list[dict[str, ast.FunctionDef]] = []
@@ -571,11 +573,11 @@ def of_kernels(path: Path, text: Text, functions: Iterable[ast.FunctionDef]) -> 
             groups.append(group := {})
         group[function.name] = function
     for group in groups:
-        _of_group(file, group)
+        _add_group(file, group)
     return file.mutations()
 
 
-def _of_group(file: File, functions: dict[str, ast.FunctionDef]) -> None:
+def _add_group(file: File, functions: dict[str, ast.FunctionDef]) -> None:
     places = _index_names(functions)
     for name, function in functions.items():
         file.inside = name
@@ -617,12 +619,12 @@ def _own(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 def _polls(test: ast.expr) -> bool:
-    return any(isinstance(n, ast.Call) and "_wait" in called(n) for n in ast.walk(test))
+    return any(isinstance(n, ast.Call) and "_wait" in callee_name(n) for n in ast.walk(test))
 
 
 def _synchronising(file: File, statement: ast.Expr, call: ast.Call) -> None:
     """A call that synchronises: out, weaker, earlier, later."""
-    name = called(call)
+    name = callee_name(call)
     is_group = name == "sync" and isinstance(call.func, ast.Attribute)  # of a cooperative group
     if (name not in SYNCHRONISES and not is_group) or name in _HINTS:
         return
@@ -635,7 +637,7 @@ def _synchronising(file: File, statement: ast.Expr, call: ast.Call) -> None:
     for other in (*suite[max(at - 1, 0) : at], *suite[at + 1 : at + 2]):
         if _trades(file, statement, other):
             first, second = sorted((statement, other), key=lambda s: s.lineno)
-            _traded(file, first, second)
+            _add_swap(file, first, second)
 
 
 def _trades(file: File, statement: ast.stmt, other: ast.stmt) -> bool:
@@ -648,22 +650,22 @@ def _trades(file: File, statement: ast.stmt, other: ast.stmt) -> bool:
         if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(statement)):
             return False  # it needs what the other one computes
     nodes = [*ast.walk(other)]
-    declares = any(isinstance(n, ast.Call) and called(n) == "array" for n in nodes)
+    declares = any(isinstance(n, ast.Call) and callee_name(n) == "array" for n in nodes)
     return not declares and any(isinstance(n, (ast.Subscript, ast.Call)) for n in nodes)
 
 
-def _traded(file: File, first: ast.stmt, second: ast.stmt) -> None:
+def _add_swap(file: File, first: ast.stmt, second: ast.stmt) -> None:
     whole = file.whole
     (start, middle), (between, end) = whole.lines(first), whole.lines(second)
     data = whole.data
     last = data[between:end].decode()
     text = last + ("" if last.endswith("\n") else "\n") + data[middle:between].decode() + data[start:middle].decode()
-    file.put_at("order", start, end, text, first.lineno, second.end_lineno or second.lineno)
+    file.add_at("order", start, end, text, first.lineno, second.end_lineno or second.lineno)
 
 
 def _atomic(file: File, statement: ast.Expr | ast.Assign, call: ast.Call) -> None:
     """A load and a store in the place of an atomic."""
-    name = called(call)
+    name = callee_name(call)
     if name not in _PLAIN or ".atomic." not in file.text(call.func) or len(call.args) != 3:
         return
     array, index, value = map(file.text, call.args)
@@ -680,10 +682,10 @@ def _atomic(file: File, statement: ast.Expr | ast.Assign, call: ast.Call) -> Non
 
 def _phases(file: File, call: ast.Call) -> None:
     """Arguments of mbarriers and copies."""
-    for argument, what in zip(call.args, PARAMETERS.get(called(call), ()), strict=False):
+    for argument, what in zip(call.args, PARAMETERS.get(callee_name(call), ()), strict=False):
         if what in ("index", "round"):
             file.integer("offset", argument)
-        elif what in _PHASES and called(call) not in _SYNC:
+        elif what in _PHASES and callee_name(call) not in _SYNC:
             text = file.text(argument)
             if isinstance(argument, ast.Constant) and type(argument.value) is int:
                 changed = {"parity": argument.value ^ 1, "bytes": 2 * argument.value}

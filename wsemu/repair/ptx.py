@@ -22,7 +22,7 @@ from wsemu.repair.ptx_text import Place, Text
 from wsemu.repair.ptx_waits import wait_edits
 from wsemu.repair.rings import SYNCHRONIZES
 from wsemu.repair.scene import Candidate
-from wsemu.repair.search import Search, Tried, agrees, clock, differs, digest, is_cure, on_its_way, ranked
+from wsemu.repair.search import Search, Tried, agrees, clock, differs, digest, is_cure, rank_cures, try_with_budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,9 +71,9 @@ def candidates(
     for edits in (number_edits, wait_edits, order_edits):
         yield from edits(kernel)
     syncs = [p for p in text.places if SYNCHRONIZES.match(p.text)]
-    for copies in copies_of(syncs):
+    for copies in group_copies(syncs):
         near = min(map(far, copies))
-        for score, candidate, changed in _changed(text, copies[0], numbers, near, [*syncs]):
+        for score, candidate, changed in _instruction_edits(text, copies[0], numbers, near, [*syncs]):
             (new,) = changed.values()
             yield score, candidate, {place.at: new for place in copies}
     yield from _counts(text, syncs, numbers, far)
@@ -87,12 +87,12 @@ def candidates(
         alike = [gap] if gap in inner else _alike(text, gap)
         before, is_line = _before(text, gap, alike, report)
         for rank, what in enumerate(missing):
-            says = f"insert {said(what) if is_line else _quoted(what)} before {before}"
+            says = f"insert {instruction_text(what) if is_line else _quote_instruction(what)} before {before}"
             lines = {other.at: f"\t{what}\n{text.lines[other.at]}" for other in alike}
             yield 1 + far(gap) + 1.5 * rank + (gap in inner), _candidate("insert", says, far(gap), 1), lines
-        for place in () if len(alike) > 1 else [copies[0] for copies in copies_of(syncs) if len(copies) == 1]:
+        for place in () if len(alike) > 1 else [copies[0] for copies in group_copies(syncs) if len(copies) == 1]:
             if place.run != gap.run and abs(place.run - gap.run) <= _NEAREST:
-                what = said(place.text) if is_line else _quoted(place.text)
+                what = instruction_text(place.text) if is_line else _quote_instruction(place.text)
                 says = f"move {what} from {_where(place, report)} to before {before}"
                 lines = {place.at: "", gap.at: f"\t{place.text}\n{text.lines[gap.at]}"}
                 yield 3 + far(place) + far(gap), _candidate("move", says, far(gap), 0), lines
@@ -106,7 +106,7 @@ def _missing(codes: list[str], text: Text) -> Iterator[str]:
     yield from (what for code in codes for what in cures_of(code).ptx)
 
 
-def copies_of(places: list[Place]) -> list[list[Place]]:
+def group_copies(places: list[Place]) -> list[list[Place]]:
     """Instructions by what they are of: those of one line that read alike are copies of one, of a loop unrolled."""
     found: dict[tuple[str, int, str], list[Place]] = {}
     for place in places:
@@ -151,7 +151,7 @@ def _alike(text: Text, gap: Place) -> list[Place]:
     return copies if first and len(copies) > 1 and gap in copies else [gap]
 
 
-def _changed(
+def _instruction_edits(
     text: Text, place: Place, numbers: set[int], far: float, others: list[Place]
 ) -> Iterator[tuple[float, Candidate, dict[int, str]]]:
     """An instruction that synchronises: other numbers, another one, none."""
@@ -159,7 +159,7 @@ def _changed(
     head = _head(text.lines[place.at])
 
     def put(kind: Kind, new: str, near: float) -> tuple[float, Candidate, dict[int, str]]:
-        says = f"write {said(new)} in place of {said(place.text)} in {where}"
+        says = f"write {instruction_text(new)} in place of {instruction_text(place.text)} in {where}"
         return near, _candidate(kind, says, near, 0), {place.at: f"{head}{new}\n"}
 
     if place.text.startswith("bar.warp.sync"):
@@ -178,7 +178,7 @@ def _changed(
         if count:
             other = name.replace("sync", "arrive") if "sync" in name else name.replace("arrive", "sync")
             yield put("call", f"{other} {identity}{tail};", 2 + far)
-    says = f"delete {said(place.text)} in {where}"
+    says = f"delete {instruction_text(place.text)} in {where}"
     yield 3 + far, _candidate("delete", says, far, -1), {place.at: "\n"}
 
 
@@ -186,14 +186,14 @@ def _candidate(kind: Kind, says: str, near: float, waits: int) -> Candidate:
     return Candidate(Edit(kind=kind, says=says, changes=[]), (), near, waits)
 
 
-def said(instruction: str) -> str:
+def instruction_text(instruction: str) -> str:
     """An instruction as one would write it in C++, with that of PTX."""
     words = " ".join(instruction.split())
     known = _SAID.get(words.replace("bar.warp.sync 0xffffffff;", "bar.warp.sync -1;"))
     return f"`{known}`" if known else f"`{words.rstrip(';')}`"
 
 
-def _quoted(instruction: str) -> str:
+def _quote_instruction(instruction: str) -> str:
     """An instruction as PTX has it."""
     return f"`{' '.join(instruction.split()).rstrip(';')}`"
 
@@ -253,19 +253,19 @@ def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trial
             run.tried += 1
             attempted = run.launched.attempt_code(source)
             if attempted is not None and is_cure(attempted.report, report) and run.keeps(attempted):
-                made = run.settled(Tried((candidate,), source, attempted, run.tried), {}, source)
+                made = run.check_earlier_launches(Tried((candidate,), source, attempted, run.tried), {}, source)
                 if made is not None:
                     run.cures.append(made)
                     enough = min(enough, score + (_FARTHER if score < 1 else 2))
 
         _try_sizes(run)
 
-    stopped = on_its_way(run, seconds, try_edits)
+    stopped = try_with_budget(run, seconds, try_edits)
     if stopped:
         return Trials(groups=causes.group_by_edge(report.findings), stopped=stopped)
-    best = ranked(run, run.launched.expected)
-    best = run.confirmed(launched, best, seconds, lambda tried: launched.attempt_code(tried.source))
-    cures = _described(run, best, launched.expected, text)
+    best = rank_cures(run, run.launched.expected)
+    best = run.confirm_cures(launched, best, seconds, lambda tried: launched.attempt_code(tried.source))
+    cures = _describe_cures(run, best, launched.expected, text)
     groups = (
         causes.group_by_edit(report.findings, [cures[0].findings]) if cures else causes.group_by_edge(report.findings)
     )
@@ -281,7 +281,7 @@ def _try_sizes(run: Search) -> None:
         run.cures = [tried._replace(fails=fails.get(tried.number, tried.fails)) for tried in run.cures]
 
 
-def _described(run: Search, best: list[Tried], expected: dict[str, Any], text: Text) -> list[Cure]:
+def _describe_cures(run: Search, best: list[Tried], expected: dict[str, Any], text: Text) -> list[Cure]:
     """The cures as data; without changes, since the source that is to be edited is another one."""
     found = []
     kinds: dict[bytes, int] = {}

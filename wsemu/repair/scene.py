@@ -122,7 +122,7 @@ class Scene:
         return None if module is None else f"{module}.{name}({', '.join(arguments)})"
 
     @cached_property
-    def of_threads(self) -> dict[str, bool]:
+    def thread_variables(self) -> dict[str, bool]:
         """Variables that differ from thread to thread -> whether each thread has a value of its own: what is made of
         sums and products, and not by a division, or of some of the bits."""
         found: dict[str, bool] = {}
@@ -138,11 +138,11 @@ class Scene:
                 case _:
                     continue
             for name, value in pairs:
-                if self.by_thread(value, found) is not None:
-                    found.setdefault(name, self.by_thread(value, found) or False)
+                if self.depends_on_thread(value, found) is not None:
+                    found.setdefault(name, self.depends_on_thread(value, found) or False)
         return found
 
-    def by_thread(self, node: ast.expr, known: dict[str, bool]) -> bool | None:
+    def depends_on_thread(self, node: ast.expr, known: dict[str, bool]) -> bool | None:
         """Whether an expression has another value in each thread, as far as can be seen; None: in all the same."""
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & {*known}
         attributes = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
@@ -154,7 +154,7 @@ class Scene:
         return plain and sums and all(known[name] for name in names)
 
     @cached_property
-    def loaded(self) -> set[str]:
+    def loaded_variables(self) -> set[str]:
         """Variables that are computed from what each thread loads at an index of its own."""
         found: set[str] = set()
         for statement in self.statements:
@@ -168,20 +168,20 @@ class Scene:
         """Return whether an expression depends on what each thread loads at an index of its own."""
         return any(
             (isinstance(n, ast.Name) and n.id in known)
-            or (isinstance(n, ast.Subscript) and self.by_thread(n.slice, self.of_threads) is not None)
+            or (isinstance(n, ast.Subscript) and self.depends_on_thread(n.slice, self.thread_variables) is not None)
             for n in ast.walk(node)
         )
 
     @cached_property
-    def clustered(self) -> bool:
+    def uses_cluster(self) -> bool:
         """Whether the kernel knows of other CTAs of its cluster."""
-        names = {last_name(call) for call in self.called()}
+        names = {last_name(call) for call in self.calls_named()}
         return any("cluster" in name for name in names) or "mapa" in names
 
     def number(self, node: ast.expr) -> int | None:
         """The value of a number, or of a name that gets one at the top of the file."""
-        if isinstance(node, ast.Name) and node.id in self.text.assigned:
-            node = self.text.assigned[node.id].node
+        if isinstance(node, ast.Name) and node.id in self.text.constant_values:
+            node = self.text.constant_values[node.id].node
         return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
     @cached_property
@@ -207,7 +207,7 @@ class Scene:
         """The statements that are calls which synchronise."""
         return [s for s in self.statements if isinstance(s, ast.Expr) and synchronises(s)]
 
-    def called(self, *names: str) -> Iterator[ast.Call]:
+    def calls_named(self, *names: str) -> Iterator[ast.Call]:
         """Calls by their last names, or all calls."""
         for function in self.functions:
             for node in ast.walk(function):
@@ -217,9 +217,9 @@ class Scene:
     def distance(self, node: ast.AST) -> float:
         """Lines between a node and the nearest place of a finding; what comes later in the list is farther."""
         first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
-        return self.distance_of(first, last)
+        return self.line_distance(first, last)
 
-    def distance_of(self, first: int, last: int) -> float:
+    def line_distance(self, first: int, last: int) -> float:
         """The same of lines."""
         far = (max(first - line, line - last, 0) + min(n, 8) / 8 for n, line in enumerate(self.lines))
         return min(min(far, default=9.0), 12.0)

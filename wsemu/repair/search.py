@@ -132,7 +132,7 @@ class Attempted(Protocol):
         """Those that lie inside of their arrays, without those that poll."""
 
     @property
-    def seen(self) -> Any:
+    def result_of_use(self) -> Any:
         """What was made of the report while its source was there."""
 
 
@@ -149,7 +149,7 @@ class Launched(Protocol):
     def sources(self) -> dict[str, tuple[str, frozenset[int]]]:
         """The user's files that the kernel's code comes from, and the lines that it has there."""
 
-    def given(self) -> Sequence[Any]:
+    def arguments_given(self) -> Sequence[Any]:
         """The arguments."""
 
     def launch(self) -> tuple[str, int, str] | None:
@@ -177,16 +177,16 @@ class Launched(Protocol):
     def again(self) -> AbstractContextManager[None]:
         """Launches may be made inside."""
 
-    def repeated(self) -> Attempted | None:
+    def rerun_unchanged(self) -> Attempted | None:
         """The launch as it was, made again; None where it cannot be."""
 
-    def untouched(self) -> Results:
+    def arrays_before(self) -> Results:
         """What the arrays held before it."""
 
     def part(self, ctas: Iterable[Any]) -> Launched | None:
         """The launch with these CTAs run, the first one and the last, in place of all; None where that says little."""
 
-    def passed(self) -> Sequence[Launched]:
+    def earlier_verified(self) -> Sequence[Launched]:
         """Launches that were verified before, and whose code comes from the same files."""
 
     def as_it_was(self, texts: dict[str, tuple[Any, str]], code: str = "") -> Attempted | None:
@@ -267,20 +267,20 @@ class Search:
         """Try single edits, then further ones upon those that helped."""
         first = bool(host.FIRST & {*_codes(self.report)})
         if first:
-            self.of_launches()
+            self.try_launches()
         self.level((), None, self.report, 1)
         if not first and not self.cures:
-            self.of_launches()
+            self.try_launches()
         depth = 1
         while not self.cures and self.partly and depth < _DEPTH and not self.over():
             depth += 1
-            started, self.partly = sorted(self.partly, key=self._left)[:_BRANCHES], []
+            started, self.partly = sorted(self.partly, key=self._remaining_findings)[:_BRANCHES], []
             for base in started:
                 self.level(base.edits, base.source, base.attempted.report, depth)
                 if self.cures:
                     break
 
-    def of_launches(self) -> None:
+    def try_launches(self) -> None:
         """Try other launches of the kernel as it is."""
         known = None if self.launched.only else self.launched.launch()
         if known is None or any(launched.site == self.launched.site for launched, _ in self.passed):
@@ -291,7 +291,7 @@ class Search:
             text = self.texts.get(file) or Text(file, source)
         except SyntaxError:
             return
-        launch = host.launch_at(text, line, self.report.kernel)
+        launch = host.find_launch(text, line, self.report.kernel)
         if launch is None:
             return
         numbers = scene(text, frozenset(), self.report, text).numbers
@@ -302,8 +302,10 @@ class Search:
             attempted = self.launched.attempt_launch(other.grid, other.block, other.arguments)
             if attempted is not None and is_cure(attempted.report, self.report) and self.keeps(attempted):
                 self.texts.setdefault(file, text)
-                made = Tried((other.candidate,), text.edited(other.candidate.pieces), attempted, self.tried, file)
-                if not self.lost(made):
+                made = Tried(
+                    (other.candidate,), text.replace_pieces(other.candidate.pieces), attempted, self.tried, file
+                )
+                if not self.count_lost(made):
                     self.cures.append(made)
 
     def relax(self) -> None:
@@ -314,7 +316,7 @@ class Search:
                 continue
             for n in range(_GROUPS, 0, -1):
                 found = len(self.cures)
-                self.attempt(file, self.texts[file], (_of_groups(only, n),), self.report)
+                self.attempt(file, self.texts[file], (_wait_for_groups(only, n),), self.report)
                 if len(self.cures) > found:
                     return
             return
@@ -336,14 +338,14 @@ class Search:
     def _sizes(self) -> Iterator[tuple[Any, Any, tuple[Any, ...]]]:
         """A grid, a block and arguments each: numbers of one less, and a CTA less."""
         grid, block = self.report.grid, self.report.block
-        given = tuple(self.launched.given())
+        given = tuple(self.launched.arguments_given())
         for n, value in enumerate(given):
             if type(value) is int and value > 1:
                 yield grid, block, (*given[:n], value - 1, *given[n + 1 :])
         if grid[0] > 1:
             yield (grid[0] - 1, *grid[1:]), block, given
 
-    def _left(self, tried: Tried) -> tuple[int, int, float]:
+    def _remaining_findings(self, tried: Tried) -> tuple[int, int, float]:
         errors = tried.attempted.report.errors
         return len(errors), len(tried.attempted.report.findings), sum(c.near for c in tried.edits)
 
@@ -355,7 +357,7 @@ class Search:
             if name in self.lines and file in (None, name):
                 base = text if source is None else Text(name, source)
                 candidates += [
-                    (score, name, base, c) for score, c in ordered(scene(base, self.lines[name], report, text))
+                    (score, name, base, c) for score, c in collect_edits(scene(base, self.lines[name], report, text))
                 ]
         candidates.sort(key=lambda entry: entry[0])
         enough, places = float("inf"), bool(_OF_PLACES & {*_codes(self.report)})
@@ -370,7 +372,7 @@ class Search:
             self.attempt(name, base, (*before, candidate), report)
             last = self.cures[-1] if len(self.cures) > found else None
             if last is not None and not last.drops and not last.lost and self.right(last) is not False:
-                farther = 6 if rank_of(last) > 1 or any(c.odd > 0 for c in last.edits) else 4
+                farther = 6 if kind_rank(last) > 1 or any(c.odd > 0 for c in last.edits) else 4
                 farther += _FARTHER * (places and last.less != "")
                 enough = min(enough, score + farther * _STEP) if len(self.cures) < ENOUGH else score
 
@@ -385,7 +387,7 @@ class Search:
         if took <= _LONG * seconds or whole.instructions <= _MANY:
             yield whole
 
-    def confirmed(
+    def confirm_cures(
         self, whole: Launched, best: list[Tried], seconds: float, attempt: Callable[[Tried], Attempted | None]
     ) -> list[Tried]:
         """The cures that hold for all CTAs, of the best ones: `attempt` makes the launch of all of them."""
@@ -413,7 +415,7 @@ class Search:
         """Make launches again that were verified before; `seconds` is the time for the search."""
         started = clock()
         each = self.report.seconds / max(self.launched.instructions, 1)
-        for launched in self.launched.passed():
+        for launched in self.launched.earlier_verified():
             if each * launched.instructions > _LONG * seconds and launched.instructions > _MANY:
                 continue  # it would take all of the time
             done = launched.as_it_was({})
@@ -429,7 +431,7 @@ class Search:
         edits = f"{self.breaking} would be" if self.breaking > 1 else "one would be"
         return f"{edits}, and break{'s' * (self.breaking == 1)} a launch that is verified now"
 
-    def settled(self, tried: Tried, texts: dict[str, tuple[Any, str]], code: str = "") -> Tried | None:
+    def check_earlier_launches(self, tried: Tried, texts: dict[str, tuple[Any, str]], code: str = "") -> Tried | None:
         """A cure, with how many of the launches that were verified before do something else with it; None where it
         breaks one of them."""
         done = [launched.as_it_was(texts, code) for launched, _ in self.passed]
@@ -439,14 +441,14 @@ class Search:
         pairs = [(now, was) for now, (_, was) in zip(done, self.passed, strict=True) if now is not None]
         changes = sum(digest(now.results) != digest(was.results) for now, was in pairs)
         drops = any(now.stores < was.stores for now, was in pairs)
-        return tried._replace(changes=changes, drops=drops, lost=self.lost(tried), less=self.less(tried))
+        return tried._replace(changes=changes, drops=drops, lost=self.count_lost(tried), less=self.less(tried))
 
-    def lost(self, tried: Tried) -> int:
+    def count_lost(self, tried: Tried) -> int:
         """Elements that the launch as it is changes, and an edit of what is done at all leaves as they were."""
         kinds = {c.edit.kind for c in tried.edits}
-        lost = _lost(self.before, self.stored, tried.attempted.results) if kinds & _KEEPS else 0
+        lost = _count_lost(self.before, self.stored, tried.attempted.results) if kinds & _KEEPS else 0
         least = max((_PARTS.get(kind, 4) for kind in kinds), default=4)
-        return lost if lost * least > _changed(self.before, self.stored) else 0  # what goes wrong is no loss
+        return lost if lost * least > _count_changed(self.before, self.stored) else 0  # what goes wrong is no loss
 
     def less(self, tried: Tried) -> str:
         """The accesses of which an edit leaves out the most, in words; nothing where all that were right are made.
@@ -472,7 +474,7 @@ class Search:
     def attempt(self, file: str, base: Text, edits: tuple[Candidate, ...], report: Any) -> None:
         """The launch with one edit more."""
         try:
-            source = base.edited(edits[-1].pieces)
+            source = base.replace_pieces(edits[-1].pieces)
         except ValueError:
             return
         if source in self.known:
@@ -485,9 +487,9 @@ class Search:
             return
         made = Tried(edits, source, attempted, self.tried)
         if is_cure(attempted.report, self.report) and self.keeps(attempted):
-            cure = self.settled(made, texts)
+            cure = self.check_earlier_launches(made, texts)
             self.cures += [cure] if cure is not None else []
-        elif attempted.seen is not None and attempted.seen < keys_of(report.errors):
+        elif attempted.result_of_use is not None and attempted.result_of_use < finding_keys(report.errors):
             self.partly.append(made)
 
     def keeps(self, attempted: Attempted) -> bool:
@@ -495,7 +497,7 @@ class Search:
         no result; nor may one keep it from most of what it stores, or from every store."""
         if self.stores and not attempted.stores:
             return False
-        if _changed(self.before, attempted.results) < self.changed // 2:
+        if _count_changed(self.before, attempted.results) < self.changed // 2:
             return False
         if self.report.verdict != "verified" or digest(attempted.results) == self.results:
             return True
@@ -509,12 +511,12 @@ class Search:
                 return None
             for finding in report.findings[:_EXPLAINED]:
                 finding._complete()
-            return keys_of(report.errors)
+            return finding_keys(report.errors)
 
         return look
 
 
-def _of_groups(candidate: Candidate, n: int) -> Candidate:
+def _wait_for_groups(candidate: Candidate, n: int) -> Candidate:
     """An edit that waits for all groups, so that it leaves n under way."""
 
     def put(text: str) -> str:
@@ -553,20 +555,20 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
         file = tried.edits[0].edit.changes[0].file
         return launched.attempt({file: (run.texts[file].tree, tried.source)}, lambda _: None)
 
-    stopped = on_its_way(run, seconds, try_edits)
+    stopped = try_with_budget(run, seconds, try_edits)
     if stopped:
         return Trials(groups=causes.group_by_edge(findings), stopped=stopped)
-    best = run.confirmed(launched, ranked(run, run.launched.expected), seconds, attempt)
-    cures = described(run, best, launched.expected)
+    best = run.confirm_cures(launched, rank_cures(run, run.launched.expected), seconds, attempt)
+    cures = describe_cures(run, best, launched.expected)
     groups = (
-        causes.group_by_edit(findings, [cures[0].findings], _replaced(cures[0]))
+        causes.group_by_edit(findings, [cures[0].findings], _replaced_lines(cures[0]))
         if cures
         else causes.group_by_edge(findings)
     )
     return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.why(cures))
 
 
-def on_its_way(run: Search, seconds: float, try_edits: Callable[[], None]) -> str:
+def try_with_budget(run: Search, seconds: float, try_edits: Callable[[], None]) -> str:
     """Have edits tried on the launch, or on a part of it; why none is, or nothing."""
     stopped = LONG
     for n, way in enumerate(run.ways(seconds)):
@@ -584,31 +586,31 @@ def on_its_way(run: Search, seconds: float, try_edits: Callable[[], None]) -> st
 def repeats(run: Search, seconds: float) -> str:
     """Make the launch as it was, inside `again`, and note what it leaves; why no edit is tried, or nothing."""
     started = clock()
-    same = run.launched.repeated()
+    same = run.launched.rerun_unchanged()
     if same is None or _codes(same.report) != _codes(run.report):
         return "the launch does something else when made again"
-    run.results, run.stored, run.before = digest(same.results), same.results, run.launched.untouched()
+    run.results, run.stored, run.before = digest(same.results), same.results, run.launched.arrays_before()
     run.accesses, run.wrong = same.accesses, sum(finding.count for finding in same.report.errors)
     codes = {*_codes(run.report)}
     if not _CUT_SHORT & codes:
         run.stores = 0 if "out-of-bounds" in codes else same.stores  # what goes outside should not be stored
-        run.changed = _changed(run.before, same.results)
+        run.changed = _count_changed(run.before, same.results)
     return LONG if _OFTEN * (clock() - started) > seconds else ""
 
 
-def _changed(before: Results, after: Results) -> int:
+def _count_changed(before: Results, after: Results) -> int:
     """Elements that differ; of an array of another size all."""
     pairs = zip((a for _, a in before), (b for _, b in after), strict=False)
     return sum(int(np.count_nonzero(a != b)) if a.shape == b.shape else b.size for a, b in pairs)
 
 
-def _lost(before: Results, one: Results, other: Results) -> int:
+def _count_lost(before: Results, one: Results, other: Results) -> int:
     """Elements that one launch changes, and another one does not."""
     arrays = [(a, b, c) for (_, a), (_, b), (_, c) in zip(before, one, other, strict=False)]
     return sum(int(np.count_nonzero((a != b) & (a == c))) for a, b, c in arrays if a.shape == b.shape == c.shape)
 
 
-def _replaced(cure: Cure) -> set[tuple[str, int]]:
+def _replaced_lines(cure: Cure) -> set[tuple[str, int]]:
     """The lines where something wrong stands, by an edit that replaces it."""
     edits = [edit for edit in cure.edits if edit.kind in _REPLACES]
     return {(c.file, line) for edit in edits for c in edit.changes for line in range(c.line, c.end_line + 1)}
@@ -643,7 +645,7 @@ def new_warnings(now: Any, before: Any) -> int:
     return sum(finding.code not in codes for finding in now.findings)
 
 
-def keys_of(findings: Iterable[Finding]) -> set[Any]:
+def finding_keys(findings: Iterable[Finding]) -> set[Any]:
     """Findings by code and the text of their places, for an edit moves lines; those that are alike are counted."""
     seen: Counter[Any] = Counter()
     found = set()
@@ -670,7 +672,7 @@ def scene(text: Text, lines: frozenset[int], report: Any, original: Text) -> Sce
     return Scene(text, functions, [*dict.fromkeys(places)][:12], codes, said, x * y * z)
 
 
-def ordered(scene: Scene) -> list[tuple[float, Candidate]]:
+def collect_edits(scene: Scene) -> list[tuple[float, Candidate]]:
     """The edits of a file with how far they are, in no order."""
     if not scene.hot and not scene.functions:
         return []
@@ -684,7 +686,7 @@ def ordered(scene: Scene) -> list[tuple[float, Candidate]]:
 
 
 # -- the order of cures ------------------------------------------------------------------------------------------------
-def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
+def rank_cures(run: Search, expected: dict[str, Any]) -> list[Tried]:
     """The cures, the best one first, each result and each kind of edit once or twice."""
     if not run.cures:
         return []
@@ -700,7 +702,7 @@ def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
         rarity = -kinds.count(digest(tried.attempted.results))
         return (
             right is False,
-            2 * (of_host(tried) and tried.attempted.stores < any_most)  # CTAs with threads that were right, too
+            2 * (is_launch_edit(tried) and tried.attempted.stores < any_most)  # CTAs with threads that were right, too
             or _leaves_out(tried)
             or tried.lost > 0
             or tried.drops
@@ -711,7 +713,7 @@ def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
             tried.fails,
             len(tried.edits),
             new_warnings(tried.attempted.report, run.report),
-            rank_of(tried)
+            kind_rank(tried)
             + (_DODGES if ordering and any(c.edit.kind == "swap" for c in tried.edits) else 0)
             + (_DODGES if places and any(c.edit.kind == "constant" for c in tried.edits) else 0),
             sum(c.odd for c in tried.edits),
@@ -723,7 +725,7 @@ def ranked(run: Search, expected: dict[str, Any]) -> list[Tried]:
     return sorted(run.cures, key=rank)
 
 
-def rank_of(tried: Tried) -> int:
+def kind_rank(tried: Tried) -> int:
     """How far its kinds of edits are behind others."""
     return max(
         _RANK.get(c.edit.kind, 0)
@@ -733,7 +735,7 @@ def rank_of(tried: Tried) -> int:
     )
 
 
-def of_host(tried: Tried) -> bool:
+def is_launch_edit(tried: Tried) -> bool:
     """Whether another launch is the cure."""
     return any(c.edit.kind == "launch" for c in tried.edits)
 
@@ -769,7 +771,7 @@ def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
     return bool(np.array_equal(one, other))
 
 
-def described(run: Search, best: list[Tried], expected: dict[str, Any]) -> list[Cure]:
+def describe_cures(run: Search, best: list[Tried], expected: dict[str, Any]) -> list[Cure]:
     """The cures as data: the best one, and the best of other results."""
     numbers: dict[bytes, int] = {}
     found = []
@@ -785,7 +787,7 @@ def described(run: Search, best: list[Tried], expected: dict[str, Any]) -> list[
         found.append(
             Cure(
                 file=file,
-                edits=[c.edit for c in tried.edits] if len(tried.edits) == 1 else rebased(run.texts[file], tried),
+                edits=[c.edit for c in tried.edits] if len(tried.edits) == 1 else rebase_edits(run.texts[file], tried),
                 diff=difference(run.texts[file], tried.source),
                 proof=tried.attempted.report.proof,
                 findings=gone,
@@ -802,7 +804,7 @@ def described(run: Search, best: list[Tried], expected: dict[str, Any]) -> list[
     return found
 
 
-def rebased(text: Text, tried: Tried) -> list[Edit]:
+def rebase_edits(text: Text, tried: Tried) -> list[Edit]:
     """Several edits, each of the text that the ones before it made, as changes of the file as it is: line by line."""
     old, new = lines_of(text.source), lines_of(tried.source)
     changes = [

@@ -24,13 +24,13 @@ _INVERSE: dict[type[ast.cmpop], str] = {
 def edits(scene: Scene) -> Iterator[Candidate]:
     """All edits of this module."""
     yield from split(scene)
-    yield from unguarded(scene)
+    yield from unguarding_edits(scene)
     yield from apart(scene)
     yield from loads(scene)
     yield from returns(scene)
     yield from atomics(scene)
     yield from arrays(scene)
-    yield from filled(scene)
+    yield from zero_fill_edits(scene)
     yield from guards(scene)
     yield from all_inside(scene)
 
@@ -114,7 +114,7 @@ def _same_in_both(scene: Scene, statement: ast.If) -> Iterator[Candidate]:
         yield scene.candidate("split", text, [scene.cut(one), scene.cut(other), whole], scene.distance(one))
 
 
-def unguarded(scene: Scene) -> Iterator[Candidate]:
+def unguarding_edits(scene: Scene) -> Iterator[Candidate]:
     """What stands in an `if`, without the condition; a value of a shuffle computed before the `if`."""
     for statement in scene.statements:
         if not isinstance(statement, (ast.If, ast.For)) or not _clean(scene, [statement, *statement.body]):
@@ -124,10 +124,10 @@ def unguarded(scene: Scene) -> Iterator[Candidate]:
             piece = Piece(*scene.text.lines(statement), _block(scene, statement.body, -1))
             yield scene.candidate("unguard", says, [piece], scene.distance(statement) + 0.5)
         if isinstance(statement, ast.If):
-            yield from _hoisted(scene, statement)
+            yield from _hoisting_edits(scene, statement)
 
 
-def _hoisted(scene: Scene, statement: ast.If) -> Iterator[Candidate]:
+def _hoisting_edits(scene: Scene, statement: ast.If) -> Iterator[Candidate]:
     """A shuffle in an `if` computed before it, by all lanes."""
     for part in statement.body:
         for node in ast.walk(part):
@@ -148,9 +148,9 @@ def apart(scene: Scene) -> Iterator[Candidate]:
     order = ("syncwarp", "syncthreads") if scene.codes[0] == "intra-warp-race" else ("syncthreads", "syncwarp")
     for statement in scene.hot:
         match statement:
-            case ast.Assign(targets=[ast.Subscript() as target], value=value) if _loads_of(scene, target, value):
+            case ast.Assign(targets=[ast.Subscript() as target], value=value) if _loads_target(scene, target, value):
                 new = scene.text.of(value)
-            case ast.AugAssign(target=ast.Subscript() as target, value=value) if _loads_of(scene, target, value):
+            case ast.AugAssign(target=ast.Subscript() as target, value=value) if _loads_target(scene, target, value):
                 new = f"{scene.text.of(target)} {_OPERATORS.get(type(statement.op), '+')} {scene.text.of(value)}"
             case _:
                 continue
@@ -158,9 +158,9 @@ def apart(scene: Scene) -> Iterator[Candidate]:
             continue
         for rank, name in enumerate(order):
             barrier = scene.call(name) or ""
-            for owner in _alone_in(scene, statement):
+            for owner in _with_lone_if(scene, statement):
                 for behind in ("", f"{scene.text.indent(owner)}{barrier}\n"):
-                    lines = _in_two(scene, owner, new, scene.text.of(target), barrier)
+                    lines = _split_store(scene, owner, new, scene.text.of(target), barrier)
                     says = f"load before you store in line {statement.lineno}, with `{barrier}` in between"
                     says += f", and `{barrier}` behind it" if behind else ""
                     piece = Piece(*scene.text.lines(owner), lines + behind)
@@ -168,7 +168,7 @@ def apart(scene: Scene) -> Iterator[Candidate]:
                     yield scene.candidate("split", says, [piece], near, 1 + bool(behind))
 
 
-def _alone_in(scene: Scene, statement: ast.stmt) -> list[ast.stmt]:
+def _with_lone_if(scene: Scene, statement: ast.stmt) -> list[ast.stmt]:
     """A statement, and the `if` around it where it is all that stands in it."""
     owner = scene.text.parents[statement]
     if isinstance(owner, ast.If) and owner.body == [statement] and not owner.orelse and scene.text.alone(owner):
@@ -176,7 +176,7 @@ def _alone_in(scene: Scene, statement: ast.stmt) -> list[ast.stmt]:
     return [statement]
 
 
-def _in_two(scene: Scene, owner: ast.stmt, value: str, target: str, barrier: str) -> str:
+def _split_store(scene: Scene, owner: ast.stmt, value: str, target: str, barrier: str) -> str:
     """A value, a barrier, and the store of the value; under the condition of an `if` both but the barrier."""
     indent, name = scene.text.indent(owner), scene.fresh("value", "new", "result")
     head, step = "", ""
@@ -185,7 +185,7 @@ def _in_two(scene: Scene, owner: ast.stmt, value: str, target: str, barrier: str
     return f"{head}{indent}{step}{name} = {value}\n{indent}{barrier}\n{head}{indent}{step}{target} = {name}\n"
 
 
-def _loads_of(scene: Scene, target: ast.Subscript, value: ast.expr) -> bool:
+def _loads_target(scene: Scene, target: ast.Subscript, value: ast.expr) -> bool:
     """Whether an expression loads from the array that a statement stores to."""
     array = scene.text.of(target.value)
     return any(isinstance(n, ast.Subscript) and scene.text.of(n.value) == array for n in ast.walk(value))
@@ -200,9 +200,9 @@ def loads(scene: Scene) -> Iterator[Candidate]:
         return
     for statement in scene.hot:
         for node in ast.walk(statement):
-            if not (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)) or conditions.bounded(
-                scene, statement
-            ):
+            if not (
+                isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
+            ) or conditions.has_several_bounds(scene, statement):
                 continue
             usual = conditions.idiom(scene, scene.text.of(node.value))
             for rank, condition in enumerate(dict.fromkeys([*_limits(scene, node), *_all_limits(scene, node)])):
@@ -222,7 +222,7 @@ def returns(scene: Scene) -> Iterator[Candidate]:
         rest = suite[suite.index(statement) + 1 :]
         if not rest or not _clean(scene, [statement, *rest]):
             continue
-        condition = negated(scene, statement.test)
+        condition = negate_condition(scene, statement.test)
         indent = scene.text.indent(statement)
         for keep in (_together, synchronises):
             parts: list[str] = []
@@ -276,7 +276,7 @@ def _shared_array(statement: ast.stmt) -> bool:
     )  # fmt: skip
 
 
-def negated(scene: Scene, test: ast.expr) -> str:
+def negate_condition(scene: Scene, test: ast.expr) -> str:
     """The opposite of a condition."""
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _INVERSE:
         sides = scene.text.of(test.left), scene.text.of(test.comparators[0])
@@ -296,12 +296,12 @@ def atomics(scene: Scene) -> Iterator[Candidate]:
                 yield _atomic(scene, statement, statement.target, verb, statement.value, [])
             for other in scene.text.suites[statement] if verb == "add" else ():
                 if isinstance(other, ast.Assign) and scene.text.of(other.value) == scene.text.of(statement.target):
-                    yield _fetched(scene, statement, statement.target, statement.value, other)
+                    yield _fetching_edit(scene, statement, statement.target, statement.value, other)
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
-            yield from _of_assignment(scene, statement, statement.targets[0])
+            yield from _assignment_edits(scene, statement, statement.targets[0])
 
 
-def _of_assignment(scene: Scene, statement: ast.Assign, target: ast.Subscript) -> Iterator[Candidate]:
+def _assignment_edits(scene: Scene, statement: ast.Assign, target: ast.Subscript) -> Iterator[Candidate]:
     """`x[i] = x[i] + v`, or with the old value in a variable."""
     value = statement.value
     if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add)):
@@ -316,10 +316,12 @@ def _of_assignment(scene: Scene, statement: ast.Assign, target: ast.Subscript) -
                     scene.text.of(other.targets[0]) == old.id
                 ):  # fmt: skip
                     yield _atomic(scene, statement, target, "add", added, [other])
-                    yield _fetched(scene, statement, target, added, other)
+                    yield _fetching_edit(scene, statement, target, added, other)
 
 
-def _fetched(scene: Scene, statement: ast.stmt, target: ast.Subscript, added: ast.expr, load: ast.Assign) -> Candidate:
+def _fetching_edit(
+    scene: Scene, statement: ast.stmt, target: ast.Subscript, added: ast.expr, load: ast.Assign
+) -> Candidate:
     """`k = x[i]` and a store of `k + v` there as one atomic, whose old value is `k`."""
     call = _add(scene, "add", target, added)
     says = (
@@ -343,18 +345,20 @@ def _atomic(
     says = f"write `{call}` in place of `{scene.text.of(statement)}` in line {statement.lineno}"
     pieces = [Piece(*scene.text.span(statement), call), *(scene.cut(other) for other in gone)]
     made = scene.candidate("atomic", says, pieces, scene.distance(statement))
-    own = scene.by_thread(target.slice, scene.of_threads)  # two threads at one place: the index may be the mistake
+    own = scene.depends_on_thread(
+        target.slice, scene.thread_variables
+    )  # two threads at one place: the index may be the mistake
     return made._replace(odd=int(own or False))
 
 
 def arrays(scene: Scene) -> Iterator[Candidate]:
     """The extents of a shared array: a column more, one more, up to a number that the findings name."""
-    for call in scene.called("array"):
+    for call in scene.calls_named("array"):
         shape = argument(call, 0, "shape")
         if shape is None or "shared" not in scene.text.of(call.func):
             continue
         parts = shape.elts if isinstance(shape, ast.Tuple) else [shape]
-        if len(parts) > 1 and (made := _grown(scene, parts[-1], 1, "pad")):
+        if len(parts) > 1 and (made := _grow_extent(scene, parts[-1], 1, "pad")):
             yield made
         for rank, part in enumerate(parts):
             wanted = [1, 2, 4, 8]
@@ -366,7 +370,7 @@ def arrays(scene: Scene) -> Iterator[Candidate]:
                 wanted += [n + by - has for n in scene.numbers for by in (0, 1) if has <= n < 4 * has + 64]
                 wanted += [-has % 4, -has % 8, -has % 16]
             for n, by in enumerate(sorted({w for w in wanted if w > 0})):
-                made = _grown(scene, part, by, "size")
+                made = _grow_extent(scene, part, by, "size")
                 if made:
                     yield made._replace(near=made.near + rank + 0.3 * n)
         if "misaligned" in scene.codes and len(call.args) == 2:
@@ -378,13 +382,13 @@ def arrays(scene: Scene) -> Iterator[Candidate]:
 
 def _larger(scene: Scene, than: int | None) -> Iterator[str]:
     """Names of numbers at the top of the file that are larger, of those that the kernel uses."""
-    for name, value in scene.text.assigned.items():
+    for name, value in scene.text.constant_values.items():
         number = scene.number(value.node)
         if than is not None and number is not None and number > than and scene.uses[name]:
             yield name
 
 
-def _grown(scene: Scene, part: ast.expr, by: int, kind: str) -> Candidate | None:
+def _grow_extent(scene: Scene, part: ast.expr, by: int, kind: str) -> Candidate | None:
     if isinstance(part, ast.Constant) and type(part.value) is int:
         new = str(part.value + by)
     else:
@@ -392,12 +396,12 @@ def _grown(scene: Scene, part: ast.expr, by: int, kind: str) -> Candidate | None
     return scene.replacement("pad" if kind == "pad" else "size", part, new, 1.0 - scene.distance(part))
 
 
-def filled(scene: Scene) -> Iterator[Candidate]:
+def zero_fill_edits(scene: Scene) -> Iterator[Candidate]:
     """Zeros in a shared array, and a barrier, before the statement that reads it."""
     if "uninitialized-read" not in scene.codes or "cuda" not in scene.modules:
         return
     cuda = scene.modules["cuda"]
-    for call in scene.called("array"):
+    for call in scene.calls_named("array"):
         statement, shape = scene.text.statement(call), argument(call, 0, "shape")
         if shape is None or "shared" not in scene.text.of(call.func) or not isinstance(statement, ast.Assign):
             continue
@@ -472,13 +476,15 @@ def all_inside(scene: Scene) -> Iterator[Candidate]:
         pieces = []
         for statement in hot:
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-            loads = [n for n in ast.walk(statement.value) if isinstance(n, ast.Subscript) and _of_array(scene, n)]
+            loads = [
+                n for n in ast.walk(statement.value) if isinstance(n, ast.Subscript) and _is_global_array(scene, n)
+            ]
             text, indent = scene.text.of(statement), scene.text.indent(statement)
             start, _ = scene.text.span(statement)
             for load in reversed(loads) if zeros else ():
                 first, last = (at - start for at in scene.text.span(load))
                 text = f"{text[:first]}({text[first:last]} if {_limits(scene, load)[0]} else 0){text[last:]}"
-            stored = isinstance(target, ast.Subscript) and _of_array(scene, target)
+            stored = isinstance(target, ast.Subscript) and _is_global_array(scene, target)
             limits = _limits(scene, target) if stored and isinstance(target, ast.Subscript) else []
             if not zeros:
                 limits += [_limits(scene, load)[0] for load in loads]
@@ -498,7 +504,7 @@ def all_inside(scene: Scene) -> Iterator[Candidate]:
             yield scene.candidate("guard", says, pieces, 0.5 + 0.2 * (not zeros) - 5.0 * (len(hot) - 2))
 
 
-def _of_array(scene: Scene, node: ast.Subscript) -> bool:
+def _is_global_array(scene: Scene, node: ast.Subscript) -> bool:
     """Whether a subscript is one of a parameter: an array of global memory."""
     inner = (f for outer in scene.functions for f in ast.walk(outer) if isinstance(f, ast.FunctionDef))
     parameters = {a.arg for f in inner for a in f.args.args}
@@ -532,7 +538,7 @@ def _same_place(statement: ast.stmt) -> bool:
 def _is_chosen_by_data(scene: Scene, statement: ast.stmt) -> bool:
     """Return whether data that each thread loads decides which threads execute a statement."""
     tests = (o.test for o in scene.text.ancestors(statement) if isinstance(o, (ast.If, ast.While)))
-    return any(scene.is_loaded(test, scene.loaded) for test in tests)
+    return any(scene.is_loaded(test, scene.loaded_variables) for test in tests)
 
 
 def _shared_by_lanes(scene: Scene, statement: ast.stmt) -> bool:
@@ -540,7 +546,7 @@ def _shared_by_lanes(scene: Scene, statement: ast.stmt) -> bool:
     if not isinstance(statement, ast.Assign) or "intra-warp-race" not in scene.codes:
         return False
     target = statement.targets[0]
-    return isinstance(target, ast.Subscript) and scene.by_thread(target.slice, scene.of_threads) is False
+    return isinstance(target, ast.Subscript) and scene.depends_on_thread(target.slice, scene.thread_variables) is False
 
 
 def _thread_names(scene: Scene) -> list[str]:

@@ -74,16 +74,16 @@ _NEAREST = 30
 
 def edits(scene: Scene) -> Iterator[Candidate]:
     """All edits of this module."""
-    yield from inserted(scene)
-    yield from fenced(scene)
-    yield from exchanged(scene)
-    yield from moved(scene)
-    yield from deleted(scene)
-    yield from paired(scene)
+    yield from insertion_edits(scene)
+    yield from fence_edits(scene)
+    yield from call_edits(scene)
+    yield from moving_edits(scene)
+    yield from deletion_edits(scene)
+    yield from pairing_edits(scene)
 
 
 # -- put in ------------------------------------------------------------------------------------------------------------
-def inserted(scene: Scene) -> Iterator[Candidate]:
+def insertion_edits(scene: Scene) -> Iterator[Candidate]:
     """A call that synchronises, at the gaps around the places of the findings."""
     yield from counterparts(scene)
     gaps = sorted(scene.gaps, key=functools.partial(_far, scene))[:_NEAREST]
@@ -102,8 +102,10 @@ def inserted(scene: Scene) -> Iterator[Candidate]:
 def counterparts(scene: Scene) -> Iterator[Candidate]:
     """A method of a pattern beside the one that it belongs to; what one object is called for where another one is; the
     wait for an arrive that nobody waits for."""
-    twins = [(statement, lines, -6.0) for statement, lines in _of_a_twin(scene)]
-    others = [(statement, lines, -5.0) for statement, lines in (*_of_a_pattern(scene), *_unanswered(scene))]
+    twins = [(statement, lines, -6.0) for statement, lines in _missing_twin_calls(scene)]
+    others = [
+        (statement, lines, -5.0) for statement, lines in (*_missing_pattern_calls(scene), *_missing_last_waits(scene))
+    ]
     for statement, lines, near in [*twins, *others]:
         suite = scene.text.suites[statement]
         at = suite.index(statement)
@@ -124,7 +126,7 @@ def _calls(scene: Scene) -> Iterator[tuple[ast.Expr, str, str]]:
             yield statement, scene.text.of(call.func).rpartition(".")[0], last_name(call)
 
 
-def _of_a_pattern(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
+def _missing_pattern_calls(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
     """What an object's methods need, and it is called for nowhere."""
     called = {(receiver, name) for _, receiver, name in _calls(scene)}
     for statement, receiver, name in _calls(scene):
@@ -134,7 +136,7 @@ def _of_a_pattern(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
                 yield statement, (_sibling(scene, statement.value, other),)
 
 
-def _of_a_twin(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
+def _missing_twin_calls(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
     """What one object is called for, and not another one of the same methods, among the same statements."""
     calls = [*_calls(scene)]
     methods: dict[str, set[str]] = {}
@@ -151,11 +153,11 @@ def _of_a_twin(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
                 yield statement, (twin + call[len(receiver) :],)
 
 
-def _unanswered(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
+def _missing_last_waits(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
     """The wait, before what another role does, for an arrive on a barrier that nobody waits for: `i + n < stop` of
     who arrives is `i >= n` of who waits."""
-    waited = {scene.text.of(call.args[0]) for call in scene.called("bar_sync", "barrier_sync") if call.args}
-    for call in scene.called("bar_arrive", "barrier_arrive"):
+    waited = {scene.text.of(call.args[0]) for call in scene.calls_named("bar_sync", "barrier_sync") if call.args}
+    for call in scene.calls_named("bar_arrive", "barrier_arrive"):
         if len(call.args) < 2 or scene.text.of(call.args[0]) in waited:
             continue
         name = last_name(call).replace("arrive", "sync")
@@ -172,11 +174,11 @@ def _unanswered(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
             yield other, (line,)
 
 
-def fenced(scene: Scene) -> Iterator[Candidate]:
+def fence_edits(scene: Scene) -> Iterator[Candidate]:
     """A fence on both sides of an atomic that tells of stores: before it for who stored, after it for who loads."""
     if "race" not in scene.codes or "global" not in scene.said:
         return
-    fence, none = scene.call("threadfence") or "", not any(scene.called("threadfence"))
+    fence, none = scene.call("threadfence") or "", not any(scene.calls_named("threadfence"))
     for statement in scene.statements if fence else ():
         if isinstance(statement, (ast.Assign, ast.Expr)) and ".atomic." in scene.text.of(statement):
             suite = scene.text.suites[statement]
@@ -199,7 +201,7 @@ def _far(scene: Scene, gap: Gap) -> float:
             around.setdefault(owner, 0.25 * min(n, 4) + 0.5 * depth)
     nearest = min((around[s] for s in beside if s in around), default=9.0)
     ends = 0.25 if gap.position == len(gap.suite) else 0.0
-    return min(nearest + ends, 1.0 + scene.distance_of(gap.line, gap.line + 1))
+    return min(nearest + ends, 1.0 + scene.line_distance(gap.line, gap.line + 1))
 
 
 def _under_a_condition(scene: Scene, gap: Gap) -> bool:
@@ -218,16 +220,16 @@ def _statements(scene: Scene) -> list[tuple[str, ...]]:
     found: dict[tuple[str, ...], None] = {}
     for code in scene.codes:
         for name in cures_of(code).inserts:
-            if name not in _OF_CLUSTERS or scene.clustered:
+            if name not in _OF_CLUSTERS or scene.uses_cluster:
                 found[(scene.call(name) or "",)] = None
-    if scene.clustered and "race" in scene.codes:
+    if scene.uses_cluster and "race" in scene.codes:
         found[(scene.call("cluster_sync") or "",)] = None
     found |= dict.fromkeys(_waits_for_copies(scene))
     if {"phase-alias", "phase-unobserved", "async-outlives-cta"} & {*scene.codes}:
-        found |= {(line,): None for line in _unwaited(scene)}
-    found |= dict.fromkeys(_ended(scene))
-    named = [*scene.called("bar_sync", "barrier_sync")]
-    parts = named or any(count for hot in scene.hot for count in _of_branch(scene, hot))
+        found |= {(line,): None for line in _missing_waits(scene)}
+    found |= dict.fromkeys(_missing_invalidations(scene))
+    named = [*scene.calls_named("bar_sync", "barrier_sync")]
+    parts = named or any(count for hot in scene.hot for count in _branch_thread_counts(scene, hot))
     if parts and {"race", "barrier-recycling", "uninitialized-read"} & {*scene.codes}:
         free, name = str(free_id(scene)), last_name(named[0]) if named else "bar_sync"
         found |= {(scene.call(name, free, count) or "",): None for count in _counts(scene)}
@@ -239,7 +241,7 @@ def _statements(scene: Scene) -> list[tuple[str, ...]]:
         for name in _SIBLINGS.get(last_name(call), ()):
             present[_sibling(scene, call, name)] = None
     found |= {(line,): None for line in present}
-    found |= {(line,): None for line in _unwaited(scene)}
+    found |= {(line,): None for line in _missing_waits(scene)}
     guards = [scene.text.of(s.test) for s in scene.statements if isinstance(s, ast.If) and _elects(s.test)]
     for line in present:
         if guards and line.partition("(")[0].rpartition(".")[2] in GIVES:
@@ -253,42 +255,48 @@ def _statements(scene: Scene) -> list[tuple[str, ...]]:
 def _lacking(scene: Scene) -> Iterator[tuple[str, ...]]:
     """What is nowhere in the kernel, and belongs to what is there: the other method of a pattern, an arrive where there
     is a wait, a fence before an atomic that tells of a store."""
-    for call in scene.called(*_SIBLINGS):
+    for call in scene.calls_named(*_SIBLINGS):
         for name in _SIBLINGS[last_name(call)]:
             line = _sibling(scene, call, name)
             receiver = line.rpartition(f".{name}(")[0]
-            if not any(scene.text.of(other.func) == f"{receiver}.{name}" for other in scene.called(name)):
+            if not any(scene.text.of(other.func) == f"{receiver}.{name}" for other in scene.calls_named(name)):
                 yield (line,)
-    given = {tuple(map(scene.text.of, call.args[:2])) for call in scene.called() if last_name(call) in GIVES}
-    given |= {tuple(map(scene.text.of, call.args[-2:])) for call in scene.called() if "_to_shared" in last_name(call)}
-    for call in scene.called("mbarrier_wait_parity", "mbarrier_wait", "mbarrier_try_wait_parity"):
+    given = {tuple(map(scene.text.of, call.args[:2])) for call in scene.calls_named() if last_name(call) in GIVES}
+    given |= {
+        tuple(map(scene.text.of, call.args[-2:])) for call in scene.calls_named() if "_to_shared" in last_name(call)
+    }
+    for call in scene.calls_named("mbarrier_wait_parity", "mbarrier_wait", "mbarrier_try_wait_parity"):
         where = tuple(map(scene.text.of, call.args[:2]))
         if where not in given:
             yield (scene.call("mbarrier_arrive", *where) or "",)
-    arrives = "deadlock" in scene.codes or any(scene.called("bar_arrive", "barrier_arrive"))
-    for call in scene.called("bar_sync", "barrier_sync") if arrives else ():
+    arrives = "deadlock" in scene.codes or any(scene.calls_named("bar_arrive", "barrier_arrive"))
+    for call in scene.calls_named("bar_sync", "barrier_sync") if arrives else ():
         which = tuple(map(scene.text.of, call.args[:2]))
         if len(which) > 1 and which not in given:
             yield (scene.call(last_name(call).replace("sync", "arrive"), *which) or "",)
-    yield from _without_a_wait(scene)
+    yield from _missing_copy_waits(scene)
     yield from _not_started(scene)
     told = {"race", "scope"} & {*scene.codes} and "global" in scene.said
-    if told and any("atomic" in scene.text.of(call.func) for call in scene.called()):
+    if told and any("atomic" in scene.text.of(call.func) for call in scene.calls_named()):
         yield (scene.call("threadfence") or "",)
 
 
 def _not_started(scene: Scene) -> Iterator[tuple[str, ...]]:
     """The start of a pattern's barriers, which nobody makes."""
-    for call in scene.called("producer_acquire", "consumer_wait") if "mbarrier-uninitialized" in scene.codes else ():
+    for call in (
+        scene.calls_named("producer_acquire", "consumer_wait") if "mbarrier-uninitialized" in scene.codes else ()
+    ):
         receiver = scene.text.of(call.func).rpartition(".")[0]
-        if call.args and not any(scene.text.of(other.func) == f"{receiver}.start" for other in scene.called("start")):
+        if call.args and not any(
+            scene.text.of(other.func) == f"{receiver}.start" for other in scene.calls_named("start")
+        ):
             yield (f"{receiver}.start({scene.text.of(call.args[0])})",)
 
 
-def _without_a_wait(scene: Scene) -> Iterator[tuple[str, ...]]:
+def _missing_copy_waits(scene: Scene) -> Iterator[tuple[str, ...]]:
     """Waits for the mbarriers of copies for which nobody waits, by the parities that a loop may give."""
-    waited = {scene.text.of(call.args[0]) for call in scene.called() if "_wait" in last_name(call) and call.args}
-    for call in scene.called("mbarrier_arrive_expect_tx"):
+    waited = {scene.text.of(call.args[0]) for call in scene.calls_named() if "_wait" in last_name(call) and call.args}
+    for call in scene.calls_named("mbarrier_arrive_expect_tx"):
         if len(call.args) > 1 and scene.text.of(call.args[0]) not in waited:
             where = [scene.text.of(argument) for argument in call.args[:2]]
             loops = [o.target.id for o in scene.text.ancestors(call)
@@ -298,22 +306,22 @@ def _without_a_wait(scene: Scene) -> Iterator[tuple[str, ...]]:
                 yield (scene.call("mbarrier_wait_parity", *where, parity) or "",)
 
 
-def _unwaited(scene: Scene) -> Iterator[str]:
+def _missing_waits(scene: Scene) -> Iterator[str]:
     """Waits for mbarriers on which some arrive, and for which nobody waits; ends of those that are made twice."""
-    waits = [*scene.called("mbarrier_wait_parity")]
+    waits = [*scene.calls_named("mbarrier_wait_parity")]
     waited = {scene.text.of(call.args[0]) for call in waits if call.args}
     parities = [*dict.fromkeys(scene.text.of(call.args[2]) for call in waits if len(call.args) > 2)] or ["0", "1"]
     flipped = [{"0": "1", "1": "0"}.get(p, f"{p} ^ 1".removesuffix(" ^ 1 ^ 1")) for p in parities]
-    for call in scene.called("mbarrier_arrive"):
+    for call in scene.calls_named("mbarrier_arrive"):
         if len(call.args) > 1 and scene.text.of(call.args[0]) not in waited:
             where = ", ".join(map(scene.text.of, call.args[:2]))
             for parity in dict.fromkeys([*flipped, *parities]):
                 yield scene.call("mbarrier_wait_parity", where, parity) or ""
 
 
-def _ended(scene: Scene) -> Iterator[tuple[str, ...]]:
+def _missing_invalidations(scene: Scene) -> Iterator[tuple[str, ...]]:
     """The end of an mbarrier that is made where another one lives, by the thread that makes it."""
-    for call in scene.called("mbarrier_init") if "mbarrier-reinit" in scene.codes else ():
+    for call in scene.calls_named("mbarrier_init") if "mbarrier-reinit" in scene.codes else ():
         where = ", ".join(map(scene.text.of, call.args[:2]))
         owner = next((o for o in scene.text.ancestors(call) if isinstance(o, ast.If)), None)
         line = scene.call("mbarrier_inval", where) or ""
@@ -323,7 +331,7 @@ def _ended(scene: Scene) -> Iterator[tuple[str, ...]]:
 def _waits_for_copies(scene: Scene) -> Iterator[tuple[str, ...]]:
     """Waits for asynchronous copies, by those who make them."""
     for name, marks in _COPY_WAITS.items():
-        for call in scene.called():
+        for call in scene.calls_named():
             if any(mark in last_name(call) for mark in marks) and (line := scene.call(name, "0")):
                 yield (line,)
                 owner = next((o for o in scene.text.ancestors(call) if isinstance(o, ast.If)), None)
@@ -348,9 +356,9 @@ def _sibling(scene: Scene, call: ast.Call, name: str) -> str:
 
 
 # -- exchanged, deleted, moved -----------------------------------------------------------------------------------------
-def exchanged(scene: Scene) -> Iterator[Candidate]:
+def call_edits(scene: Scene) -> Iterator[Candidate]:
     """Another call with the same arguments."""
-    for call in scene.called(*_EXCHANGED):
+    for call in scene.calls_named(*_EXCHANGED):
         name = last_name(call)
         for rank, other in enumerate(_EXCHANGED[name]):
             if other in _NO_ARGUMENTS:
@@ -358,24 +366,24 @@ def exchanged(scene: Scene) -> Iterator[Candidate]:
             else:
                 new = scene.text.of(call).replace(name, other, 1)
             in_lanes = name == "syncwarp" and other == "syncthreads" and "intra-warp-race" in scene.codes[:1]
-            if new is None or in_lanes or (other in _OF_CLUSTERS and not scene.clustered):
+            if new is None or in_lanes or (other in _OF_CLUSTERS and not scene.uses_cluster):
                 continue
             waits = (other in WAITS) - (name in WAITS)
             made = scene.replacement("call", call, new, 0.5 * rank, waits)
             if made:
                 yield made._replace(odd=int(name in _OF_PATTERNS))
-    for call in scene.called("ld_nc"):
+    for call in scene.calls_named("ld_nc"):
         if len(call.args) == 2:
             index = scene.text.of(call.args[1])
             index = index[1:-1] if isinstance(call.args[1], ast.Tuple) and index.startswith("(") else index
             if made := scene.replacement("call", call, f"{scene.text.of(call.args[0])}[{index}]"):
                 yield made
-    for call in scene.called("syncwarp"):
+    for call in scene.calls_named("syncwarp"):
         if call.args and (made := scene.replacement("argument", call.args[0], "0xFFFFFFFF")):
             yield made
 
 
-def deleted(scene: Scene) -> Iterator[Candidate]:
+def deletion_edits(scene: Scene) -> Iterator[Candidate]:
     """A statement that synchronises, or that leaves early, taken out."""
     for statement in scene.statements:
         if (leaves(statement) and not isinstance(scene.text.parents[statement], ast.FunctionDef)) or (
@@ -391,7 +399,7 @@ def deleted(scene: Scene) -> Iterator[Candidate]:
         yield scene.candidate("delete", says, [scene.cut(target)], far, -1)._replace(odd=int(gives))
 
 
-def moved(scene: Scene) -> Iterator[Candidate]:
+def moving_edits(scene: Scene) -> Iterator[Candidate]:
     """A statement that synchronises, at another place nearby, inside or outside of loops and branches."""
     copies = [s for s in scene.hot if isinstance(s, ast.Expr) and _copies(s) and s not in scene.synchronising]
     for statement in [*scene.synchronising, *copies]:
@@ -429,7 +437,7 @@ def _same_function(scene: Scene, statement: ast.stmt, gap: Gap) -> bool:
 
 
 # -- pairs -------------------------------------------------------------------------------------------------------------
-def paired(scene: Scene) -> Iterator[Candidate]:
+def pairing_edits(scene: Scene) -> Iterator[Candidate]:
     """A barrier of its own at both ends: one side arrives or waits here, the other one waits there."""
     ends = scene.hot[:2]
     if len(ends) < 2 or "ptx" not in scene.modules:
@@ -465,13 +473,13 @@ def _end(scene: Scene, end: ast.stmt, gap: Gap) -> float:
 def _counts(scene: Scene) -> list[str]:
     """Thread counts for a barrier of some: those that the kernel names, those of the branch around what a finding
     points to, those of the CTA."""
-    calls = scene.called("bar_sync", "bar_arrive", "barrier_sync", "barrier_arrive")
+    calls = scene.calls_named("bar_sync", "bar_arrive", "barrier_sync", "barrier_arrive")
     named = {scene.text.of(call.args[1]): None for call in calls if len(call.args) > 1}
-    own = [*dict.fromkeys(count for hot in scene.hot for count in _of_branch(scene, hot))]
+    own = [*dict.fromkeys(count for hot in scene.hot for count in _branch_thread_counts(scene, hot))]
     return [*dict.fromkeys([*own[:1], *named, str(scene.threads)])][: 2 + bool(own)]
 
 
-def _of_branch(scene: Scene, statement: ast.stmt) -> Iterator[str]:
+def _branch_thread_counts(scene: Scene, statement: ast.stmt) -> Iterator[str]:
     """How many threads there are in the branches around a statement, of the form `cuda.threadIdx.x < count`."""
     inner: ast.AST = statement
     for owner in scene.text.ancestors(statement):
@@ -479,7 +487,7 @@ def _of_branch(scene: Scene, statement: ast.stmt) -> Iterator[str]:
             match owner.test:
                 case ast.Compare(left=left, ops=[ast.Lt()], comparators=[count]) if scene.text.of(left).endswith(
                     "threadIdx.x"
-                ) or scene.of_threads.get(scene.text.of(left)):
+                ) or scene.thread_variables.get(scene.text.of(left)):
                     yield scene.text.of(count)
         inner = owner
 

@@ -62,7 +62,7 @@ class Text:
         return found
 
     @cached_property
-    def assigned(self) -> dict[str, Value]:
+    def constant_values(self) -> dict[str, Value]:
         """The names that one statement at the top of the file gives a value, and nothing else does."""
         found: dict[str, Value] = {}
         names = (n for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
@@ -146,7 +146,7 @@ class Text:
         return found
 
     # -- edits ---------------------------------------------------------------------------------------------------------
-    def edited(self, pieces: Iterable[Piece]) -> str:
+    def replace_pieces(self, pieces: Iterable[Piece]) -> str:
         """The source with other text at some places, which do not overlap.  ValueError where they do."""
         data, before = self.data, len(self.data) + 1
         for piece in sorted(pieces, reverse=True):

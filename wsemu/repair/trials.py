@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from wsemu.repair.search import Launched
 
 
-def tried(report: Any, launched: Launched, seconds: float) -> Trials:
+def try_edits(report: Any, launched: Launched, seconds: float) -> Trials:
     """What edits of the kernel of a report do; `seconds` is the time for it."""
     code = launched.code()
     if code is not None:

@@ -77,8 +77,8 @@ def edits(scene: Scene) -> Iterator[Candidate]:
 def arguments(scene: Scene) -> Iterator[Candidate]:
     """An id, count, parity, stage, number of bytes or of groups."""
     used = _used(scene)
-    once = {name for name, count in scene.uses.items() if count == 1} & scene.text.assigned.keys()
-    for call in scene.called(*PARAMETERS):
+    once = {name for name, count in scene.uses.items() if count == 1} & scene.text.constant_values.keys()
+    for call in scene.calls_named(*PARAMETERS):
         for argument, what in zip(call.args, PARAMETERS[last_name(call)], strict=False):
             if not what:
                 continue
@@ -86,7 +86,7 @@ def arguments(scene: Scene) -> Iterator[Candidate]:
                 if isinstance(argument, ast.Name) and new.startswith(f"{argument.id} ") and argument.id in once:
                     continue  # the number at the top of the file is edited
                 kind: Kind = "index" if what in ("place", "coordinates") else "argument"
-                near = 0.3 * rank + (_of_the_same(scene, call) if what == "count" else 0.0)
+                near = 0.3 * rank + (_same_object_bonus(scene, call) if what == "count" else 0.0)
                 near -= 4.0 * (what == "id" and "barrier-recycling" in scene.codes)  # two groups with one barrier
                 near -= 4.0 * (what == "mask")
                 near -= 4.0 * (what == "groups" and rank < 2 and "cp_async" in scene.said)
@@ -99,7 +99,7 @@ def arguments(scene: Scene) -> Iterator[Candidate]:
                     yield made._replace(odd=int(alone or round_ or (what == "parity" and new in ("0", "1"))))
 
 
-def _of_the_same(scene: Scene, call: ast.Call) -> float:
+def _same_object_bonus(scene: Scene, call: ast.Call) -> float:
     """How much nearer than its lines is where an mbarrier is made that findings name."""
     far = scene.distance(call)
     if last_name(call) == "mbarrier_init" and call.args and f"`{scene.text.of(call.args[0])}[" in scene.said:
@@ -110,7 +110,7 @@ def _of_the_same(scene: Scene, call: ast.Call) -> float:
 def _used(scene: Scene) -> dict[str, list[str]]:
     """What calls of this file give for each kind of argument."""
     found: dict[str, dict[str, None]] = {}
-    for call in scene.called(*PARAMETERS):
+    for call in scene.calls_named(*PARAMETERS):
         for argument, what in zip(call.args, PARAMETERS[last_name(call)], strict=False):
             found.setdefault(what, {})[scene.text.of(argument)] = None
     return {what: [*texts] for what, texts in found.items()}
@@ -119,7 +119,7 @@ def _used(scene: Scene) -> dict[str, list[str]]:
 def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]]) -> list[str]:
     """What may stand in the place of an argument."""
     old = scene.text.of(node)
-    wrapped = bracketed(scene, node)
+    wrapped = parenthesize(scene, node)
     near = used.get(what, [])
     made: list[str] = []
     if what == "parity":
@@ -131,7 +131,7 @@ def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]])
     elif what == "count":
         wanted = [n for n in scene.numbers if 0 < n <= 1024]
         made = [*near, *map(str, sorted(wanted, key=lambda n: n % _WARP != 0)), str(scene.threads), "1", str(_WARP)]
-        made += stepped(scene, node, _WARP) + stepped(scene, node, 1)
+        made += step_expressions(scene, node, _WARP) + step_expressions(scene, node, 1)
         if isinstance(node, ast.Constant) and type(node.value) is int:
             made += [str(2 * node.value), str(4 * node.value)]  # of two CTAs, of four
     elif what == "bar":
@@ -145,15 +145,15 @@ def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]])
         times = [f"{n} * {wrapped}" if whole is None else str(n * whole) for n in (2, 4)]
         made = [*near, *(str(n) for n in scene.numbers if n % 16 == 0), *times, f"({old} + 15) // 16 * 16"]
     elif what == "groups":
-        made = [*stepped(scene, node, 1), "0"]
+        made = [*step_expressions(scene, node, 1), "0"]
     elif what == "registers":
         named_ = [str(n) for n in scene.numbers if n % _GROUP == 0 and 24 <= n <= 256]
-        made = [*stepped(scene, node, _GROUP), *named_, "40"]
+        made = [*step_expressions(scene, node, _GROUP), *named_, "40"]
     elif what == "id":
         stages = _stages(scene, node)
-        made = [*near, *stepped(scene, node, 1), *(f"{wrapped} + {stage}" for stage in stages), "1", "2"]
+        made = [*near, *step_expressions(scene, node, 1), *(f"{wrapped} + {stage}" for stage in stages), "1", "2"]
     elif what in ("index", "round"):
-        made = [*near, *stepped(scene, node, 1), *_stages(scene, node), *_loop_names(scene, node)]
+        made = [*near, *step_expressions(scene, node, 1), *_stages(scene, node), *_loop_names(scene, node)]
     elif what == "coordinates" and isinstance(node, ast.Tuple):
         options = [(n, new) for n, part in enumerate(node.elts) for new in [*_near(scene, part), *_whole(scene, part)]]
         return [_with(scene, node, n, new) for n, new in options]
@@ -187,10 +187,10 @@ def _whole(scene: Scene, node: ast.expr) -> list[str]:
 
 def _near(scene: Scene, node: ast.expr) -> list[str]:
     """An index by one, and another stage."""
-    return [*stepped(scene, node, 1), *_stages(scene, node)]
+    return [*step_expressions(scene, node, 1), *_stages(scene, node)]
 
 
-def stepped(scene: Scene, node: ast.expr, step: int) -> list[str]:
+def step_expressions(scene: Scene, node: ast.expr, step: int) -> list[str]:
     """An expression more and less by a step."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return [str(n) for n in (node.value + step, node.value - step) if n >= 0]
@@ -201,11 +201,11 @@ def stepped(scene: Scene, node: ast.expr, step: int) -> list[str]:
             return [
                 left if by + s == 0 else f"{left} {'+' if by + s > 0 else '-'} {abs(by + s)}" for s in (step, -step)
             ]
-    simple = bracketed(scene, node, sums=True)
+    simple = parenthesize(scene, node, sums=True)
     return [f"{simple} + {step}", f"{simple} - {step}"]
 
 
-def bracketed(scene: Scene, node: ast.expr, *, sums: bool = False) -> str:
+def parenthesize(scene: Scene, node: ast.expr, *, sums: bool = False) -> str:
     """The text of an operand, in brackets where it needs them."""
     text = scene.text.of(node)
     if isinstance(node, _SIMPLE):
@@ -234,7 +234,7 @@ def _stages(scene: Scene, node: ast.AST) -> list[str]:
     found: dict[str, None] = {}
     for part in ast.walk(function) if function else ():
         value = part.value if isinstance(part, ast.Assign) else part
-        if not (isinstance(value, ast.expr) and _selects(value)) or _of_lanes(scene, value):
+        if not (isinstance(value, ast.expr) and _selects(value)) or _is_lane_number(scene, value):
             continue
         if isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name):
             found[part.targets[0].id] = None
@@ -245,10 +245,10 @@ def _stages(scene: Scene, node: ast.AST) -> list[str]:
     return [*inside, *(f"{i} % 2" for i in loops)][:5]
 
 
-def _of_lanes(scene: Scene, node: ast.expr) -> bool:
+def _is_lane_number(scene: Scene, node: ast.expr) -> bool:
     """Whether an expression is of the form `t % 32`: a lane, and no stage."""
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and (
-        scene.by_thread(node, scene.of_threads) is not None
+        scene.depends_on_thread(node, scene.thread_variables) is not None
     )  # fmt: skip
 
 
@@ -274,7 +274,7 @@ def _is_stage(scene: Scene, node: ast.AST) -> bool:
 
 def whole_counts(scene: Scene) -> Iterator[Candidate]:
     """The count of all barriers that have the same one, or the id of all, in one edit."""
-    calls = [call for call in scene.called(*_BARRIERS) if len(call.args) > 1]
+    calls = [call for call in scene.calls_named(*_BARRIERS) if len(call.args) > 1]
     for n, what in enumerate(("id", "count")):
         for old in dict.fromkeys(scene.text.of(call.args[n]) for call in calls):
             alike = [call for call in calls if scene.text.of(call.args[n]) == old]
@@ -302,14 +302,14 @@ def free_id(scene: Scene) -> int:
 
 def whole_rings(scene: Scene) -> Iterator[Candidate]:
     """All barriers of one id, or of two, by stage or by pair: one for each in the place of one for all."""
-    calls = [call for call in scene.called(*_BARRIERS) if call.args]
+    calls = [call for call in scene.calls_named(*_BARRIERS) if call.args]
     ids = [*dict.fromkeys(scene.text.of(call.args[0]) for call in calls)]
     names = [name for name in ("stage", "s", "pair", "group") if any(_assigns(f, name) for f in scene.functions)]
     for chosen in ([ids] if len(ids) > 1 else []) + [[one] for one in ids]:
         wanted = [call for call in calls if scene.text.of(call.args[0]) in chosen]
         for step in (1, 2):
             for stage in [*names, "{} % 2"]:
-                made = _staged(scene, wanted, stage, step)
+                made = _stage_edit(scene, wanted, stage, step)
                 if made:
                     yield made
 
@@ -318,14 +318,14 @@ def _assigns(function: ast.FunctionDef, name: str) -> bool:
     return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(function))
 
 
-def _staged(scene: Scene, calls: list[ast.Call], stage: str, step: int) -> Candidate | None:
+def _stage_edit(scene: Scene, calls: list[ast.Call], stage: str, step: int) -> Candidate | None:
     pieces, texts = [], []
     for call in calls:
         loops = _loop_names(scene, call)
         if "{}" in stage and not loops:
             return None
         by = stage.format(loops[0]) if "{}" in stage else stage
-        new = f"{bracketed(scene, call.args[0], sums=True)} + {by if step == 1 else f'{step} * ({by})'}"
+        new = f"{parenthesize(scene, call.args[0], sums=True)} + {by if step == 1 else f'{step} * ({by})'}"
         texts.append(new)
         pieces.append(Piece(*scene.text.span(call.args[0]), new))
     lines = ", ".join(str(call.lineno) for call in calls)
@@ -336,7 +336,7 @@ def _staged(scene: Scene, calls: list[ast.Call], stage: str, step: int) -> Candi
 # -- bounds --------------------------------------------------------------------------------------------
 def bounds(scene: Scene) -> Iterator[Candidate]:
     """The limits of a `range` by one, and those of other loops."""
-    ranges = list(scene.called("range"))
+    ranges = list(scene.calls_named("range"))
     for call in ranges:
         far = _loop_distance(scene, call)
         loop = scene.text.statement(call)
@@ -345,7 +345,11 @@ def bounds(scene: Scene) -> Iterator[Candidate]:
         stop = call.args[min(1, len(call.args) - 1)]
         others = [scene.text.of(other.args[min(1, len(other.args) - 1)]) for other in ranges if other is not call]
         for n, argument in enumerate(call.args[:2]):
-            options = [*(others if argument is stop else []), *stepped(scene, argument, 1), *_rounded(scene, argument)]
+            options = [
+                *(others if argument is stop else []),
+                *step_expressions(scene, argument, 1),
+                *_round_up_edits(scene, argument),
+            ]
             if isinstance(argument, ast.BinOp) and isinstance(argument.op, (ast.Add, ast.Sub)):
                 options.append(scene.text.of(argument.left))
             for rank, new in enumerate(dict.fromkeys(options)):
@@ -355,8 +359,8 @@ def bounds(scene: Scene) -> Iterator[Candidate]:
                     near = -5.0 - scene.distance(argument)
                 made = scene.replacement("bound", argument, new, near)
                 if made:
-                    strange = new in others and not named(new) >= named(scene.text.of(argument))
-                    less = unread and argument is stop and new in stepped(scene, argument, 1)
+                    strange = new in others and not names_in_text(new) >= names_in_text(scene.text.of(argument))
+                    less = unread and argument is stop and new in step_expressions(scene, argument, 1)
                     if simpler or not less or new in smaller(scene, argument, only_less=True):
                         yield made._replace(odd=-1 if simpler else int(strange))
         if len(call.args) == 1 and (made := scene.replacement("bound", stop, f"1, {scene.text.of(stop)}", far + 1)):
@@ -377,7 +381,7 @@ def _loop_distance(scene: Scene, call: ast.Call) -> float:
     return -scene.distance(call) + (0.0 if inside else min(scene.distance(call), 3.0))
 
 
-def _rounded(scene: Scene, node: ast.expr) -> list[str]:
+def _round_up_edits(scene: Scene, node: ast.expr) -> list[str]:
     """`n // 32` rounded up."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and isinstance(node.right, ast.Constant):
         left, by = scene.text.of(node.left), node.right.value
@@ -388,10 +392,10 @@ def _rounded(scene: Scene, node: ast.expr) -> list[str]:
 # -- indices -----------------------------------------------------------------------------------------------------------
 def indices(scene: Scene) -> Iterator[Candidate]:
     """An index by one, of another dimension, of another stage; what other accesses of the array have there."""
-    yield from _unused(scene)
+    yield from _unused_parameter_edits(scene)
     for statement in scene.hot:
         head = statement if not isinstance(statement, (ast.If, ast.For, ast.While)) else ast.Pass()
-        loaded = _loaded(scene, head)
+        loaded = _loaded_elements(scene, head)
         for node in ast.walk(head):
             if isinstance(node, ast.Subscript):
                 for made in _index(scene, node):
@@ -401,10 +405,10 @@ def indices(scene: Scene) -> Iterator[Candidate]:
             elif isinstance(node, ast.Call) and ".atomic." in scene.text.of(node.func) and len(node.args) > 1:
                 parts = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
                 for part in parts:
-                    yield from _by_one(scene, part)
+                    yield from _off_by_one_edits(scene, part)
 
 
-def _loaded(scene: Scene, statement: ast.AST) -> Counter[str]:
+def _loaded_elements(scene: Scene, statement: ast.AST) -> Counter[str]:
     """The elements that a statement loads."""
     nodes = (n for n in ast.walk(statement) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load))
     return Counter(map(scene.text.of, nodes))
@@ -419,10 +423,10 @@ def _again(scene: Scene, node: ast.Subscript, made: Candidate, loaded: Counter[s
     return isinstance(node.ctx, ast.Load) and loaded[new] > 0
 
 
-def _by_one(scene: Scene, part: ast.expr) -> Iterator[Candidate]:
+def _off_by_one_edits(scene: Scene, part: ast.expr) -> Iterator[Candidate]:
     """An index without a number that is added to it, by one, or with another number in it."""
-    less, mirrored = smaller(scene, part, only_less=True), _mirrored(scene, part)
-    for rank, new in enumerate(dict.fromkeys([*less, *stepped(scene, part, 1), *smaller(scene, part)])):
+    less, mirrored = smaller(scene, part, only_less=True), _has_mirror_index(scene, part)
+    for rank, new in enumerate(dict.fromkeys([*less, *step_expressions(scene, part, 1), *smaller(scene, part)])):
         made = scene.replacement("index", part, new, 0.4 * rank)
         if made:
             yield made._replace(odd=int(mirrored))
@@ -431,7 +435,7 @@ def _by_one(scene: Scene, part: ast.expr) -> Iterator[Candidate]:
 _MIRROR = str.maketrans("+-", "-+")
 
 
-def _mirrored(scene: Scene, part: ast.expr) -> bool:
+def _has_mirror_index(scene: Scene, part: ast.expr) -> bool:
     """Whether the statement has an index on the other side too, as `i - 1` beside `i + 1`: then its place is meant."""
     text, statement = scene.text.of(part), scene.text.statement(part)
     other = text.translate(_MIRROR)
@@ -439,7 +443,7 @@ def _mirrored(scene: Scene, part: ast.expr) -> bool:
     return other != text and any(isinstance(n, ast.BinOp) and scene.text.of(n) == other for n in nodes)
 
 
-def _unused(scene: Scene) -> Iterator[Candidate]:
+def _unused_parameter_edits(scene: Scene) -> Iterator[Candidate]:
     """A store to a parameter that the kernel never names, in the place of one that is read, too."""
     for function in scene.functions:
         names = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
@@ -458,21 +462,23 @@ def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
     texts = [scene.text.of(part) for part in parts]
     if len(parts) == 2 and (made := scene.replacement("swap", node.slice, f"{texts[1]}, {texts[0]}")):
         yield made
-    elsewhere = _indices_of(scene, scene.text.of(node.value), len(parts))
+    elsewhere = _index_texts(scene, scene.text.of(node.value), len(parts))
     for n, part in enumerate(parts):
         if isinstance(part, ast.Slice):
-            yield from _by_one(scene, part.lower) if part.lower is not None else ()
+            yield from _off_by_one_edits(scene, part.lower) if part.lower is not None else ()
             continue
         is_stage = _is_stage(scene, part)
         stages = _stages(scene, node) if is_stage else []
-        rounds = {*_loop_names(scene, node)} & named(texts[n])  # what goes round goes on to
-        others = [text for text in elsewhere[n] if named(text) >= rounds] if is_stage or not scene.ordering else []
+        rounds = {*_loop_names(scene, node)} & names_in_text(texts[n])  # what goes round goes on to
+        others = (
+            [text for text in elsewhere[n] if names_in_text(text) >= rounds] if is_stage or not scene.ordering else []
+        )
         for rank, new in enumerate(dict.fromkeys([*others, *stages])):
             if made := scene.replacement("stage", part, new, 0.4 * rank):
                 fixed = isinstance(part, ast.Constant) and scene.ordering  # its place is meant
-                yield made._replace(odd=int(fixed or not named(new) >= named(scene.text.of(part))))
-        yield from _by_one(scene, part)
-        for rank, new in enumerate(_of_names(scene, node, part)):
+                yield made._replace(odd=int(fixed or not names_in_text(new) >= names_in_text(scene.text.of(part))))
+        yield from _off_by_one_edits(scene, part)
+        for rank, new in enumerate(_index_by_names(scene, node, part)):
             if made := scene.replacement("index", part, new, 1.0 + 0.3 * rank):
                 yield made
     if isinstance(node.ctx, ast.Load) or len(parts) > 1:
@@ -484,29 +490,29 @@ def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
             yield made
 
 
-def _of_names(scene: Scene, node: ast.Subscript, part: ast.expr) -> Iterator[str]:
+def _index_by_names(scene: Scene, node: ast.Subscript, part: ast.expr) -> Iterator[str]:
     """An index with a name more, which the array's extent or its other indices have, too; with another name of the
     same kind, of a thread in the place of one of a thread."""
-    text, own = scene.text.of(part), named(scene.text.of(part))
+    text, own = scene.text.of(part), names_in_text(scene.text.of(part))
     array = scene.text.of(node.value)
     if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add):
-        near = [other for place in _indices_of(scene, array, 1) for other in place]
-        for name in sorted({n for other in [*near, _extent_of(scene, array)] for n in named(other)} - own):
-            if name in scene.text.assigned:
+        near = [other for place in _index_texts(scene, array, 1) for other in place]
+        for name in sorted({n for other in [*near, _extent_text(scene, array)] for n in names_in_text(other)} - own):
+            if name in scene.text.constant_values:
                 yield f"{text} + {name}"
-    if isinstance(part, ast.Name) and part.id in scene.of_threads and array in _shared(scene):
-        yield from (name for name in scene.of_threads if name != part.id)
+    if isinstance(part, ast.Name) and part.id in scene.thread_variables and array in _shared_array_names(scene):
+        yield from (name for name in scene.thread_variables if name != part.id)
 
 
-def _shared(scene: Scene) -> Iterator[str]:
+def _shared_array_names(scene: Scene) -> Iterator[str]:
     """The names of shared arrays."""
-    for call in scene.called("array"):
+    for call in scene.calls_named("array"):
         owner = scene.text.statement(call)
         if "shared" in scene.text.of(call.func) and isinstance(owner, ast.Assign):
             yield scene.text.of(owner.targets[0])
 
 
-def _extent_of(scene: Scene, array: str) -> str:
+def _extent_text(scene: Scene, array: str) -> str:
     """The text of what a shared array is made with."""
     for statement in scene.statements:
         if isinstance(statement, ast.Assign) and scene.text.of(statement.targets[0]) == array:
@@ -514,7 +520,7 @@ def _extent_of(scene: Scene, array: str) -> str:
     return ""
 
 
-def named(text: str) -> set[str]:
+def names_in_text(text: str) -> set[str]:
     """The names of an expression."""
     return {*re.findall(r"\b[A-Za-z_]\w*", text)}
 
@@ -535,19 +541,19 @@ def smaller(scene: Scene, node: ast.expr, *, only_less: bool = False) -> list[st
             symbol = "-" if isinstance(part.op, ast.Add) else "+"
             left, right = scene.text.of(part.left), scene.text.of(part.right)
             if isinstance(part.right, ast.Constant):
-                less.append(_unwrapped(old[:first], left, old[last:]))
+                less.append(_drop_parentheses(old[:first], left, old[last:]))
             other.append(f"{old[:first]}{left} {symbol} {right}{old[last:]}")
     return less if only_less else [*less, *other]
 
 
-def _unwrapped(before: str, operand: str, after: str) -> str:
+def _drop_parentheses(before: str, operand: str, after: str) -> str:
     """A name in the place of a sum, without the brackets that the sum needed."""
     if operand.isidentifier() and re.search(r"(^|[^\w\])])\($", before) and after.startswith(")"):
         return before[:-1] + operand + after[1:]
     return before + operand + after
 
 
-def _indices_of(scene: Scene, array: str, dimensions: int) -> list[list[str]]:
+def _index_texts(scene: Scene, array: str, dimensions: int) -> list[list[str]]:
     """What stands in each dimension of an array's other subscripts."""
     found: list[dict[str, None]] = [{} for _ in range(dimensions)]
     for function in scene.functions:
@@ -565,13 +571,13 @@ def assignments(scene: Scene) -> Iterator[Candidate]:
     hot = [*scene.hot, *(writers(scene) if "uninitialized-read" in scene.codes else ())]
     names = {n.id for statement in hot for n in ast.walk(statement) if isinstance(n, ast.Name)}
     for statement in scene.statements:
-        if isinstance(statement, ast.Assign) and (made := _exchanged(scene, statement, names)):
+        if isinstance(statement, ast.Assign) and (made := _exchange_targets(scene, statement, names)):
             yield made
         if isinstance(statement, (ast.Assign, ast.AugAssign)) and not synchronises(statement):
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
             if isinstance(target, ast.Name) and target.id in names and not isinstance(statement.value, ast.Call):
                 far = -scene.distance(statement.value) + 2.0
-                options = [*stepped(scene, statement.value, 1), *smaller(scene, statement.value)]
+                options = [*step_expressions(scene, statement.value, 1), *smaller(scene, statement.value)]
                 options += _other_stages(scene, statement.value)
                 for rank, new in enumerate(dict.fromkeys(options)):
                     made = scene.replacement("index", statement.value, new, far + 0.3 * rank)
@@ -591,14 +597,14 @@ def _other_stages(scene: Scene, node: ast.expr) -> Iterator[str]:
     """`i % 2` by another number, of those at the top of the file, and by the pattern that has stages."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Name):
         left = scene.text.of(node.left)
-        for name, value in scene.text.assigned.items():
+        for name, value in scene.text.constant_values.items():
             if scene.number(value.node) is not None and scene.uses[name]:
                 yield f"{left} % {name}"
             elif isinstance(value.node, ast.Call) and "Pipeline" in scene.text.of(value.node.func):
                 yield f"{name}.stage({left})"
 
 
-def _exchanged(scene: Scene, statement: ast.Assign, names: set[str]) -> Candidate | None:
+def _exchange_targets(scene: Scene, statement: ast.Assign, names: set[str]) -> Candidate | None:
     """`i, j = cuda.grid(2)` as `j, i = cuda.grid(2)`."""
     match statement.targets[0]:
         case ast.Tuple(elts=[ast.Name(id=one), ast.Name(id=other)]) if {one, other} & names:
@@ -621,7 +627,7 @@ def identities(scene: Scene) -> Iterator[Candidate]:
     round, where an array of the CTA is too small."""
     cuda = scene.modules.get("cuda", "cuda")
     meet = "CTA (" in scene.said and "race" in scene.codes
-    own = "out-of-bounds" in scene.codes and any(f"`{name}`" in scene.said for name in _shared(scene))
+    own = "out-of-bounds" in scene.codes and any(f"`{name}`" in scene.said for name in _shared_array_names(scene))
     exchanged = {
         f"{cuda}.{one}": f"{cuda}.{other}"
         for one, other in _OF_A_GRID.items()

@@ -92,7 +92,7 @@ def _slices(timeline: Timeline) -> Iterator[_Event]:
     for step, until in _barrier_operations(timeline):
         yield _operation(timeline, step, until)
         if until > step.at + 1:
-            title = "waits for ever" if step.until is None and timeline.stuck else "waits"
+            title = "waits for ever" if step.until is None and timeline.is_stuck else "waits"
             yield _slice(timeline, step.warp, title, step.at + 1, until)
     for step in timeline.steps:
         if step.kind == "stop":
@@ -137,10 +137,10 @@ def _operation(timeline: Timeline, step: Step, until: int) -> _Event:
 def _generation(timeline: Timeline, generation: Generation) -> _Event:
     complete = generation.until is not None
     until = timeline.length if generation.until is None else generation.until
-    counted = timeline.counted(generation.barrier, generation.number)
+    counted = timeline.generation_text(generation.barrier, generation.number)
     title = counted + ("" if complete else ": not complete")
     tid = _thread(timeline, generation.barrier)
-    came = {"threads_arrived": generation.arrived}
+    came = {"threads_arrived": generation.arrived_threads}
     if generation.barrier in timeline.mbarriers:
         came = {"arrivals": generation.arrivals, "bytes": generation.bytes}
     return _slice(timeline, tid, title, generation.first, until, **came)

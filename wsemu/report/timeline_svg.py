@@ -141,17 +141,17 @@ class _Picture:
         complete = generation.until is not None
         until = self.part.end if generation.until is None else generation.until
         x, width = self.x(generation.first), self.x(until) - self.x(generation.first)
-        counted = self.timeline.counted(generation.barrier, generation.number)
+        counted = self.timeline.generation_text(generation.barrier, generation.number)
         name = f"{self.timeline.name(generation.barrier)} {counted}"
         state = f"complete after step {until - 1}" if complete else "not complete"
-        came = f"{generation.arrived} threads arrived"
+        came = f"{generation.arrived_threads} threads arrived"
         if generation.barrier in self.timeline.mbarriers:
             came = f"{generation.arrivals:,} arrivals, {generation.bytes:,} bytes"
         title = f"{name}: {came}, {state}"
         number = str(generation.number)
         parts = [
             tag("title", title),
-            _box(x, y + 3, width, 14, "generation stuck" if not complete and self.timeline.stuck else "generation"),
+            _box(x, y + 3, width, 14, "generation stuck" if not complete and self.timeline.is_stuck else "generation"),
         ]
         if width >= 7 * len(number) + 2:
             parts.append(_text(x + 3, y + 14, number, ""))
@@ -184,7 +184,7 @@ class _Picture:
     def _operation(self, step: Step) -> Markup:
         """An arrive or a sync with its wait."""
         y, x = self.warp_y[step.warp], self.x(step.at)
-        stuck = step.until is None and self.timeline.stuck
+        stuck = step.until is None and self.timeline.is_stuck
         until = self.part.end if step.until is None else step.until
         rest = f", waits to step {until - 1:,}" if until > step.at + 1 else ""
         rest = ", waits for ever" if stuck else rest
@@ -319,7 +319,7 @@ def _warps_in_words(timeline: Timeline) -> Iterator[tuple[str, str, str, str]]:
         last = next((step for step in reversed(steps) if step.until is None and step.kind in WAITS), None)
         ends = "exits" if warp.exited else "does not come to its end"
         if last is not None and not warp.exited:
-            ends = f"{'waits for ever' if timeline.stuck else 'waits'}: {timeline.where(last)}"
+            ends = f"{'waits for ever' if timeline.is_stuck else 'waits'}: {timeline.where(last)}"
             ends += f"  line {timeline.places[last.pc].line}"
         name = f"warp {warp.number}" + (f" ({warp.role})" if warp.role else "")
         yield name, f"0 to {max(warp.until - 1, 0):,}", ", ".join(does) or "nothing", ends
@@ -330,7 +330,7 @@ def _objects_in_words(timeline: Timeline) -> Iterator[tuple[str, str, str, str]]
         mine = [generation for generation in timeline.generations if generation.barrier == barrier]
         open_ = [generation for generation in mine if generation.until is None]
         counted = "phase" if barrier in timeline.mbarriers else "generation"
-        ends = f"{timeline.counted(barrier, open_[-1].number)} is not complete" if open_ else "complete"
+        ends = f"{timeline.generation_text(barrier, open_[-1].number)} is not complete" if open_ else "complete"
         last = max(generation.until or timeline.length for generation in mine) - 1
         many = f"{len(mine):,} {counted}{'s' * (len(mine) > 1)}"
         yield timeline.name(barrier), f"{mine[0].first:,} to {last:,}", many, ends

@@ -158,7 +158,7 @@ def _generations(timeline: Timeline, barrier: int, begin: int, end: int) -> str:
     for generation in timeline.generations:
         if generation.barrier == barrier:
             until = timeline.length if generation.until is None else generation.until
-            stuck = generation.until is None and timeline.stuck
+            stuck = generation.until is None and timeline.is_stuck
             for at in range(max(generation.first, begin), min(until, end)):
                 row[at - begin] = "x" if stuck else "-"
             text = str(generation.number)
@@ -181,7 +181,7 @@ def _warp_rows(timeline: Timeline, warp: Warp, steps: list[Step], begin: int, en
     for step in steps:
         until = warp.until if step.until is None else step.until
         for at in range(max(step.at, begin), min(until, end)):
-            waits = "x" if step.until is None and timeline.stuck else "."
+            waits = "x" if step.until is None and timeline.is_stuck else "."
             symbols[at - begin] = _CHARACTER[step.kind] if at == step.at else waits
         if step.barrier >= 0 and begin <= step.at < end:
             known = step.barrier in timeline.mbarriers

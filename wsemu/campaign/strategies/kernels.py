@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wsemu.campaign.strategies.launches import Launch, launches
 from wsemu.language import ptx_names as ptx
-from wsemu.launch.transfer import spelled
+from wsemu.launch.transfer import format_call
 from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
 from wsemu.model.launch_shape import Dimensions
@@ -48,11 +48,11 @@ class KernelCase:
         return Launch(self.grid, self.block, 0, self.dynamic_shared)
 
     def __repr__(self) -> str:
-        return spelled(self)
+        return format_call(self)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """The same for Hypothesis and IPython."""
-        printer.text(spelled(self))
+        printer.text(format_call(self))
 
 
 def kernels_with(

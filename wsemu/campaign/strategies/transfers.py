@@ -38,12 +38,12 @@ FLOATS = sorted(max(1, round(abs(NormalDist(256, 256).inv_cdf((k + 0.5) / 1024))
 @functools.cache
 def _ready() -> None:
     """Load the engine and the compiler now, not in the first example, whose deadline Hypothesis watches."""
-    from wsemu.launch.compiled import compiled
+    from wsemu.launch.compiled import compile_for_types
     from wsemu.machine import build as native
 
-    native.compiled()
+    native.load_parts()
     run = fill(job(TransferCase(CudaDMASequential(0, WARP, WARP, WARP, 4))))
-    compiled(run.job.kernel, run.arguments(), fma=True)
+    compile_for_types(run.job.kernel, run.arguments(), fma=True)
 
 
 def _rarely_true(n: int) -> st.SearchStrategy[bool]:

@@ -143,7 +143,7 @@ class Arrivals:
         self.behind: dict[int, list[Touch]] = {}
         """the same of what the last ones do, each at its counter"""
 
-    def decided(self) -> Left | None:
+    def decide(self) -> Left | None:
         """Whether all orders end well; None where that is not decided in this way."""
         if not self.ordered or self.bound.configuration.ctas > MOST_CTAS:
             return None
@@ -156,12 +156,12 @@ class Arrivals:
             return None
         session = make_session(self.bound, self.ordered, self.logged)
         try:
-            return self._tried(session, compared)
+            return self._try_orders(session, compared)
         finally:
             session.close()
 
     # -- running ------------------------------------------------------------------------------------------------------
-    def _tried(self, session: Session, compared: dict[int, list[Compared]]) -> Left | None:
+    def _try_orders(self, session: Session, compared: dict[int, list[Compared]]) -> Left | None:
         moved = session.start()
         asks: list[Ask | None] = []
         for cta, one in enumerate(moved):
@@ -259,7 +259,7 @@ class Arrivals:
         itself."""
         key = self._shape(made, arrival, ask, last)
         if key not in self.known_shapes:
-            self.known_shapes[key] = self._judged(made, arrival, ask, last)
+            self.known_shapes[key] = self._judge_arrival(made, arrival, ask, last)
         return self.known_shapes[key]
 
     def _shape(self, made: list[Made], arrival: int, ask: Ask | None, last: bool) -> tuple[Any, ...]:
@@ -280,7 +280,7 @@ class Arrivals:
             told.append((event.warp, event.interval, event.pc, event.lanes, one.wrote, units))
         return tuple(told)
 
-    def _judged(self, made: list[Made], arrival: int, ask: Ask | None, last: bool) -> list[Any] | None:
+    def _judge_arrival(self, made: list[Made], arrival: int, ask: Ask | None, last: bool) -> list[Any] | None:
         shared = self.shared
         while True:
             shared.grown = False
@@ -304,9 +304,9 @@ class Arrivals:
                 kept = [k._wide(0, k.width)[first : first + LANES, columns] for k in (known, fenced)]
                 facts.append(np.concatenate(kept, axis=1) if one.event.kind == "access" else None)
                 if n == arrival and ask is not None and not last:
-                    released = self._released(known, ask)
+                    released = self._released_rows(known, ask)
             if not shared.grown:
-                return facts if last else self._given(made, arrival, released)
+                return facts if last else self._mark_released(made, arrival, released)
 
     def _others(self, known: Knowledge, ask: Ask, columns: list[int]) -> None:
         """Let all others have arrived: by release, by `fence.sc`, and as writes that are observed."""
@@ -316,11 +316,11 @@ class Arrivals:
         rows[0, columns[0]] = rows[1, columns[1]] = 1
         known.locations[ask.place] = Location({columns[2]: 1}, {_WIDE: rows[0]}, {_WIDE: rows[1]})
 
-    def _released(self, known: Knowledge, ask: Ask) -> tuple[Any, Any]:
+    def _released_rows(self, known: Knowledge, ask: Ask) -> tuple[Any, Any]:
         location = known.locations[ask.place]
         return location.given.get(_WIDE), location.written.get(_WIDE)
 
-    def _given(self, made: list[Made], arrival: int, released: tuple[Any, Any]) -> list[Any]:
+    def _mark_released(self, made: list[Made], arrival: int, released: tuple[Any, Any]) -> list[Any]:
         """Of each event and lane whether what it did is released."""
         facts: list[Any] = []
         for n, one in enumerate(made):

@@ -110,7 +110,7 @@ class Local:
     """None: it waits"""
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         return next(iter(self.ran.values())).status == "done"
 
 
@@ -160,7 +160,7 @@ class Crowds:
         """arrays that a `cas` writes to, as far as what stands there lets it"""
         self.groups = [list(range(session.ctas))]
 
-    def proven(self) -> bool:
+    def is_proven(self) -> bool:
         """Whether the launch is right in all orders."""
         held = sum(len(data) for data in self.initial)
         scoped = any(OPERATIONS[NAMES[fields[0]]].kind == "atomic" and fields[7] & SCOPES for fields in self.code)
@@ -203,7 +203,7 @@ class Crowds:
         self._same(group, ran)
         kin = self.begin(self.shared)
         kin.begin(self.positions, ctas)
-        did, shape = kin.go(ran[ctas[0]].made, self._touched(ran), None)
+        did, shape = kin.go(ran[ctas[0]].made, self._accesses_by_interval(ran), None)
         return self._local(group, (), ran, kin, shape), did
 
     def _local(self, group: int, path: tuple[Step, ...], ran: dict[int, Ran], kin: Kin, shape: object) -> Local:
@@ -233,11 +233,11 @@ class Crowds:
         """Begin anew, where CTAs of a group do not do alike."""
         shapes: dict[object, list[int]] = {}
         for cta, one in ran.items():
-            shapes.setdefault((one.shape(), self._synchronised(one.made)), []).append(cta)
+            shapes.setdefault((one.shape(), self._synchronization_signature(one.made)), []).append(cta)
         if len(shapes) > 1:
             raise _SplitError([*self.groups[:group], *shapes.values(), *self.groups[group + 1 :]])
 
-    def _synchronised(self, made: Iterable[Made]) -> object:
+    def _synchronization_signature(self, made: Iterable[Made]) -> object:
         """What of a way is no plain access."""
         told: list[object] = []
         for one in made:
@@ -251,7 +251,7 @@ class Crowds:
     def _is_strong(self, pc: int) -> bool:
         return pc in self.ordered and pc not in self.data
 
-    def _touched(self, ran: dict[int, Ran]) -> dict[tuple[int, int], dict[int, tuple[Touch, ...]]]:
+    def _accesses_by_interval(self, ran: dict[int, Ran]) -> dict[tuple[int, int], dict[int, tuple[Touch, ...]]]:
         """(warp, interval) -> what each CTA accessed then."""
         found: dict[tuple[int, int], dict[int, tuple[Touch, ...]]] = {}
         for cta, one in ran.items():
@@ -277,7 +277,7 @@ class Crowds:
             self._waits(local, ask, first, same)
             return None
         kin = local.kin.copy()
-        did, shape = kin.go(first.made, self._touched(ran), ask)
+        did, shape = kin.go(first.made, self._accesses_by_interval(ran), ask)
         to = self._local(local.group, path, ran, kin, shape)
         return Move(to, ask.place, first.value, did, first.made)
 
@@ -364,7 +364,7 @@ class Crowds:
                         raise UnfitError
                     found[after] = told
                     todo.append(after)
-                elif (joined := _joined(found[after], told)) != found[after]:
+                elif (joined := _join_unknown(found[after], told)) != found[after]:
                     found[after] = joined
                     todo.append(after)
 
@@ -382,7 +382,7 @@ class Crowds:
                 if move is not None:
                     moves = True
                     yield self._after(config, unknown, local, count, move)
-        if not moves and not all(self.locals[number].done for number, _ in config.counts):
+        if not moves and not all(self.locals[number].is_done for number, _ in config.counts):
             raise UnfitError  # a deadlock
 
     def _after(self, config: Config, unknown: Unknown, local: Local, count: int, move: Move) -> tuple[Config, Unknown]:
@@ -431,9 +431,9 @@ class Crowds:
         that conflict with it, by what its thread has acquired, is seen as a plain access is."""
         if len(self.shared.places) < 2:
             return True
-        self._follow_on()
+        self._find_followers()
         kept = set[tuple[bool, frozenset[_Name]]]()
-        for one, other, apart in self.positions.contended():
+        for one, other, apart in self.positions.conflicting_pairs():
             kept.add((apart, frozenset((self._name(one), self._name(other)))))
         named = set[_Name]().union(*(names for _, names in kept))
         pairs, strong = set[Pair](), set[Strong]()
@@ -465,7 +465,7 @@ class Crowds:
     def _of(self, access: Strong, cta: int) -> Strong:
         return access._replace(thread=cta * self.threads + access.thread)
 
-    def _follow_on(self) -> None:
+    def _find_followers(self) -> None:
         """Find out which strong accesses of a CTA come one after the other, on all of its ways."""
         self.followed = [Shared() for _ in self.groups]
         todo = list(self.locals)
@@ -493,7 +493,7 @@ class _Told:
         self.places = {row for row, _ in before if row[0] < 0}
         self.place = -2 - crowds.place_number(move.place)
 
-    def _of_share(self, share: int, other: int) -> int:
+    def _unknown_positions(self, share: int, other: int) -> int:
         """The positions of CTAs that stand somewhere that are unknown to who has these shares of the one that moves."""
         unknown, n = NOTHING, 0
         while share >> n:
@@ -507,16 +507,16 @@ class _Told:
         return unknown
 
     def unknown(self) -> Unknown:
-        found = self._kept()
+        found = self._collect_unknown()
         for n, share in enumerate(self.move.did.rows):
             for other in self.others:
-                found[(self.MOVER, n), other] = self._of_share(share, other)
-            found[(self.MOVER, n), OWN] = self._of_share(share, OWN) | self.move.did.made
+                found[(self.MOVER, n), other] = self._unknown_positions(share, other)
+            found[(self.MOVER, n), OWN] = self._unknown_positions(share, OWN) | self.move.did.made
         self._note()
         self._leave(found)
-        return self._met(found)
+        return self._join_at_place(found)
 
-    def _kept(self) -> Unknown:
+    def _collect_unknown(self) -> Unknown:
         """What others and places know, of others and of the one that moves."""
         found: Unknown = {}
         made, crowds = self.move.did.made, self.crowds
@@ -533,9 +533,9 @@ class _Told:
         for number, shares in self.move.did.accesses:
             for other in self.others:
                 for share in shares:
-                    positions.across[number] = positions.across.get(number, 0) | self._of_share(share, other)
+                    positions.across[number] = positions.across.get(number, 0) | self._unknown_positions(share, other)
         for later, earlier, unknown, shares in self.move.did.own:
-            if any(self._of_share(share, OWN) >> earlier & 1 for share in shares):
+            if any(self._unknown_positions(share, OWN) >> earlier & 1 for share in shares):
                 positions.note_own(positions.all[later], positions.all[earlier], unknown)
 
     def _leave(self, found: Unknown) -> None:
@@ -548,10 +548,10 @@ class _Told:
                 continue
             share, untold = left
             for other in self.others:
-                found[row, other] = self._of_share(share, other)
-            found[row, self.MOVER] = (self._of_share(share, OWN) | self.move.did.made) & untold
+                found[row, other] = self._unknown_positions(share, other)
+            found[row, self.MOVER] = (self._unknown_positions(share, OWN) | self.move.did.made) & untold
 
-    def _met(self, found: Unknown) -> Unknown:
+    def _join_at_place(self, found: Unknown) -> Unknown:
         """Let the one that has moved be among those that stand where it came to."""
         to, beside = self.move.to.number, self.move.to.number in self.others
         met: Unknown = {}
@@ -574,7 +574,7 @@ def _merge(into: dict[Any, frozenset[Any]], more: dict[Any, frozenset[Any]]) -> 
     return grown
 
 
-def _joined(known: Unknown, more: Unknown) -> Unknown:
+def _join_unknown(known: Unknown, more: Unknown) -> Unknown:
     """What is known on two ways: at a place that nobody has written on one of them, nothing."""
     none = {key: NOTHING if key[0][0] < 0 or key[1] == OWN else 0 for key in (*known, *more)}
     return {key: known.get(key, least) | more.get(key, least) for key, least in none.items()}

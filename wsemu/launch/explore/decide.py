@@ -13,9 +13,9 @@ from wsemu.launch.explore.decided import Case, Decided, Method
 from wsemu.launch.explore.describe import Description
 from wsemu.launch.explore.methods import decide_by_counter_abstraction, decide_thread_modularly, judge_room
 from wsemu.launch.explore.nodes import Reached, Result
-from wsemu.launch.explore.polls import Polls, polled
+from wsemu.launch.explore.polls import Polls, find_polls
 from wsemu.launch.explore.readings import KINDS, find_idle, follow_order
-from wsemu.launch.explore.replays import DiffersError, Replays, followed
+from wsemu.launch.explore.replays import DiffersError, Replays, supports_asynchronous
 from wsemu.launch.explore.search import Search, is_warning
 from wsemu.launch.explore.session import Ask, Session
 from wsemu.launch.explore.sessions import make_session
@@ -38,7 +38,7 @@ from wsemu.proof import taint
 from wsemu.proof.affine import Geometry
 from wsemu.proof.happens_before import uncounted_barriers
 from wsemu.proof.missing import Lenient, is_fresh
-from wsemu.proof.names import Named, named
+from wsemu.proof.names import Named, find_named_stores
 from wsemu.proof.threads import Knowledge, Race
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ def feasible(bound: Bound, places: Places) -> bool:
     """Whether the orders of a launch can be told apart: all that it does is followed thread by thread, and nothing but
     atomics steers it, whatever it executes."""
     program, cluster = bound.program, math.prod(bound.configuration.cluster)
-    known = not program.unmodelled and (not program.asynchronous or (followed(program) and cluster == 1))
+    known = not program.unmodelled and (not program.asynchronous or (supports_asynchronous(program) and cluster == 1))
     # each CTA runs by itself there, and does not know its rank
     ranked = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
     apart = cluster == 1 or not ranked
-    return known and apart and _by_atomics(bound, places)
+    return known and apart and _depends_on_atomics_alone(bound, places)
 
 
 def clusters(bound: Bound) -> Callable[[int], int]:
@@ -80,7 +80,7 @@ def small(bound: Bound) -> bool:
     return ctas <= MOST_CTAS and -(-threads // LANES) * LANES * ctas <= MOST_THREADS
 
 
-def _by_atomics(bound: Bound, places: Places) -> bool:
+def _depends_on_atomics_alone(bound: Bound, places: Places) -> bool:
     """Whether no clock and no mask of active lanes could steer the launch or what it stores, if all were executed."""
     code = bound.program.code
     analysis = taint.examine(
@@ -88,7 +88,7 @@ def _by_atomics(bound: Bound, places: Places) -> bool:
     )
     if analysis is None:
         return True
-    sources = {t.source for t in analysis.tainted} | {pc for pc, _ in analysis.order_dependent}
+    sources = {t.source for t in analysis.find_tainted} | {pc for pc, _ in analysis.order_dependent}
     return all(NAMES[int(code[pc, 0])] in ATOMICS for pc in sources)
 
 
@@ -104,12 +104,12 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None, first: bool 
     data = taint.like_data(bound.program, ordered, places.segment_of.get)
     said = warned = None
     if data:
-        said = _Attempt(bound, places, ordered - data, data, first=first).decided(left)
+        said = _Attempt(bound, places, ordered - data, data, first=first).decide(left)
         if said is not None and said.proven:
             return said
         warned = said and [finding for finding in said.findings if finding.code == "missing-fence"]
         put_back(bound, initial)
-    said = _Attempt(bound, places, ordered, frozenset(), first=first).decided(left)
+    said = _Attempt(bound, places, ordered, frozenset(), first=first).decide(left)
     return said._replace(findings=(*said.findings, *warned)) if said is not None and warned else said
 
 
@@ -123,7 +123,7 @@ def _weigh(session: Session) -> None:
 def _polling_session(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> Polls:
     """Return a session in which lanes that poll one location together count as one."""
     alone = bound.settings.lockstep or bound.program.asynchronous  # an mbarrier may tell which lanes have gone on
-    return Polls(make_session(bound, ordered, logged), {} if alone else polled(bound.program, ordered))
+    return Polls(make_session(bound, ordered, logged), {} if alone else find_polls(bound.program, ordered))
 
 
 def replay_sessions(bound: Bound, places: Places) -> Iterator[Any]:
@@ -149,7 +149,7 @@ class _Attempt:
         self.initial = copy_arrays(bound)
         self.idle = find_idle(bound, places.segment_of.get)
 
-    def decided(self, left: list[Any] | None) -> Decided | None:
+    def decide(self, left: list[Any] | None) -> Decided | None:
         bound, ordered = self.bound, self.ordered
         self.polls = _polling_session(bound, ordered, self.logged)
         session = cast("Session", self.polls)
@@ -179,26 +179,26 @@ class _Attempt:
                 if result.why == "steps":
                     result = search.resume()
             if apart and (result.why or result.stuck):
-                said = self._by_threads(begin)
+                said = self._decide_by_lanes(begin)
                 if said is not None:
                     return said
                 if result.stuck:
-                    result = self._searched(session, Knowledge)
+                    result = self._run_search(session, Knowledge)
             result = search.sample() if result.why in ("steps", "lanes") else result
             if result.race and not bound.settings.lockstep and self._may_excuse(result.race):
-                result = self._searched(session, Lenient)
+                result = self._run_search(session, Lenient)
             if result.findings and not asynchronous:
                 self._follow(result)
-            if result.decided and asynchronous:
+            if result.is_decided and asynchronous:
                 _judge_histories(Replays(bound, ordered, self.logged, self.initial), result, self.places.outcome)
-            met = together(session) if result.decided and session.ctas > 1 else None
+            met = together(session) if result.is_decided and session.ctas > 1 else None
             if left is None and result.end is not None:
                 session.load_memory(result.end)
             told = Description(bound, self.places, session, result, begin)
-            said = told.decided()
+            said = told.decide()
             if result.stuck and said is not None and said.findings and not (self.first or apart or asynchronous):
                 search = self._search(session, Knowledge, samples=False, most=0)
-                said = self._in_how_many(said, search, told.for_ever)
+                said = self._generalize_deadlock(said, search, told.for_ever)
             return judge_room(said, met, bound, self.places)
         finally:
             if left is not None:
@@ -222,7 +222,7 @@ class _Attempt:
         put_back(self.bound, self.initial)
         return method(Case(self.bound, self.places, session, self.apart, begin))
 
-    def _by_threads(self, begin: functools.partial[Knowledge]) -> Decided | None:
+    def _decide_by_lanes(self, begin: functools.partial[Knowledge]) -> Decided | None:
         """What all orders say where the lanes of a warp take turns by themselves; None where that decides nothing."""
         bound = self.bound
         put_back(bound, self.initial)
@@ -243,24 +243,24 @@ class _Attempt:
                 )
 
             result = search().run()
-            if result.decided and result.end is not None:
+            if result.is_decided and result.end is not None:
                 session.load_memory(result.end)
             whole = Whole(session, bound)
             session_: Any = whole
-            said = Description(bound, self.places, session_, whole.told(result), begin).decided()
+            said = Description(bound, self.places, session_, whole.name_warps(result), begin).decide()
             if result.stuck and said is not None and said.findings and not self.first:
-                said = self._in_how_many(said, search(), lambda stuck: True)  # each lane goes on by itself
+                said = self._generalize_deadlock(said, search(), lambda stuck: True)  # each lane goes on by itself
             return said if said is not None and (said.proven or said.findings) else None
         finally:
             session.close()
 
-    def _in_how_many(self, said: Decided, search: Search, hangs: Callable[[list[Ask]], bool]) -> Decided:
+    def _generalize_deadlock(self, said: Decided, search: Search, hangs: Callable[[list[Ask]], bool]) -> Decided:
         """A deadlock of one order, as one of every schedule if few orders show that none ends well; `hangs` says
         whether lanes that wait do so for ever."""
         search.most, search.more, search.hangs = FEW_STEPS, 1, hangs
         with arrays_restored(self.bound):
             result = search.run()
-        if not result.decided or result.ends or result.excused:
+        if not result.is_decided or result.ends or result.excused:
             return said
         findings = tuple(finding.model_copy(update={"holds_in": "every schedule"}) for finding in said.findings)
         return said._replace(findings=findings)
@@ -269,7 +269,7 @@ class _Attempt:
         both = race.earlier.pc in self.data and race.later.pc in self.data
         return both or is_fresh(self.bound.program, race.later.pc)
 
-    def _searched(self, session: Session, kind: type[Knowledge], *, samples: bool = True, most: int = 0) -> Result:
+    def _run_search(self, session: Session, kind: type[Knowledge], *, samples: bool = True, most: int = 0) -> Result:
         return self._search(session, kind, samples=samples, most=most).run()
 
     def _search(self, session: Session, kind: type[Knowledge], *, samples: bool, most: int) -> Search:
@@ -280,7 +280,7 @@ class _Attempt:
             lambda shared: kind(bound.program, *self.size, shared=shared, lockstep=lockstep, **self.options),
             apart=self.apart,
             reads=lambda pc: bool(bound.program.code[pc, 7] & NO_STORE),
-            named=None if bound.program.asynchronous else _named(bound),
+            named=None if bound.program.asynchronous else _stores_by_cta(bound),
             samples=samples,
             idle=self.idle,
         )
@@ -303,13 +303,13 @@ def _judge_histories(replays: Replays, result: Result, initial: Outcome) -> None
         return CHECKER_OF.get(raw.code) in wanted
 
     try:
-        failed = replays.judged(result.ended, fails)
+        failed = replays.judge_orders(result.ended, fails)
     except DiffersError:
         result.why = "replays"
         return
     if failed is not None:
         result.findings = failed.findings
-        result.reached = Reached(failed.order, replays.made(failed.order))
+        result.reached = Reached(failed.order, replays.replay_order(failed.order))
 
 
 def _apart(bound: Bound, polls: Polls, ordered: frozenset[int]) -> Callable[[int, list[Ask]], bool]:
@@ -354,8 +354,8 @@ def _leading(bound: Bound, ordered: frozenset[int]) -> Callable[[int], bool]:
     return leads
 
 
-def _named(bound: Bound) -> Named | None:
+def _stores_by_cta(bound: Bound) -> Named | None:
     """The stores that go where the number of a CTA leads."""
     shape = bound.configuration
     arrays = [(n, len(data), writable) for n, (data, writable) in enumerate(bound.segments)]
-    return named(bound.program, Geometry(shape.grid, shape.block, shape.dynamic_shared), bound.rows, arrays)
+    return find_named_stores(bound.program, Geometry(shape.grid, shape.block, shape.dynamic_shared), bound.rows, arrays)

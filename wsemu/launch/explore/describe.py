@@ -101,7 +101,7 @@ def _worst(findings: list[RawFinding]) -> RawFinding:
     return replace(found, code="failed-assertion") if found.code == "raised-exception" else found
 
 
-def _rounded(number: float) -> str:
+def _round_count(number: float) -> str:
     """A number of which the order of magnitude counts."""
     return f"{round(number):,}" if number < 1e5 else f"{number:.0e}".replace("e+0", "e").replace("e+", "e")
 
@@ -115,7 +115,7 @@ class Description:
         self.bound, self.places, self.session, self.result, self.begin = bound, places, session, result, begin
         self.code = bound.program.code.tolist()
 
-    def decided(self) -> Decided | None:
+    def decide(self) -> Decided | None:
         result = self.result
         if result.race:
             return self._race(result.race)
@@ -124,16 +124,16 @@ class Description:
         if result.stuck:
             return self._deadlock()
         if result.why == "barriers":
-            return Decided(findings=(self._at_barriers(),))
+            return Decided(findings=(self._barrier_deadlock(),))
         if result.why:
-            return Decided(findings=self._excused(), reasons=(self._why(),))
-        told = self._excused()
+            return Decided(findings=self._excused_warnings(), reasons=(self._why(),))
+        told = self._excused_warnings()
         if not all(one.found for one, _ in result.excused):
             why = "an older value may be read where a fence is missing: what follows is open"
             return Decided(findings=told, reasons=(why,))
-        return Decided(proven=True, notes=self._left(), findings=told)
+        return Decided(proven=True, notes=self._result_notes(), findings=told)
 
-    def _excused(self) -> tuple[Finding, ...]:
+    def _excused_warnings(self) -> tuple[Finding, ...]:
         """Warnings of reads that find what is new, though a fence is missing, and those of some orders."""
         told = [self._lacks_fence(one, reached.made) for one, reached in self.result.excused]
         known = {(raw.code, raw.pc) for raw in self.places.outcome.findings}
@@ -172,7 +172,7 @@ class Description:
         where += [f"before line {self.places.line(before)}, where an atomic tells others of (1)"] if before >= 0 else []
         return f"a `cuda.threadfence()` is missing {', and one '.join(where)}"
 
-    def _left(self) -> tuple[str, ...]:
+    def _result_notes(self) -> tuple[str, ...]:
         ends = len(self.result.ends)
         if self.result.uneven:
             return ("what is left in arrays depends on the order of atomics: which CTA leaves what is open",)
@@ -184,10 +184,10 @@ class Description:
         result, places = self.result, self.places
         tried = f"{result.steps:,} ordered accesses in {result.states:,} states were tried and none failed"
         if result.why == "steps":
-            left = f"{tried}, {result.left:,} states were left{self._sampled()}{self._more()}"
+            left = f"{tried}, {result.left:,} states were left{self._sampling_text()}{self._more()}"
             return f"the orders of atomics are too many to try: {left}"
         if result.why == "lanes":
-            return f"lanes of a warp come to atomics in more orders than are tried{self._sampled()}{self._more()}"
+            return f"lanes of a warp come to atomics in more orders than are tried{self._sampling_text()}{self._more()}"
         if result.why == "weak":
             where = ""
             if result.pair:
@@ -222,15 +222,15 @@ class Description:
         effort = 10 * self.bound.settings.effort
         return f"; `--effort {effort}` (`effort={effort}`) tries ten times as many"
 
-    def _sampled(self) -> str:
+    def _sampling_text(self) -> str:
         """What was tried at random."""
         found = self.result.sampled
         if found is None or not found.orders:
             return ""
         return (
-            f"; of an estimated {_rounded(found.estimate)} orders {found.orders} were sampled and none failed, "
+            f"; of an estimated {_round_count(found.estimate)} orders {found.orders} were sampled and none failed, "
             f"{found.drawn} of them by PCT: each meets a failure that takes {DEPTH} accesses in a certain order with a "
-            f"probability of at least 1 in {_rounded(1 / found.bound)}"
+            f"probability of at least 1 in {_round_count(1 / found.failure_bound)}"
         )
 
     # -- orders that fail ---------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ class Description:
             "done", raw, executions=base.executions, accesses=base.accesses, arch=base.arch, mbarriers=base.mbarriers
         )
 
-    def _explained(self, raw: RawFinding) -> Finding:
+    def _explain_finding(self, raw: RawFinding) -> Finding:
         places = Places(
             self.places.program, self.places.grid, self.places.block, self._outcome([raw]), self.places.arrays,
             self.places.segment_of,
@@ -285,7 +285,7 @@ class Description:
 
     def _race(self, race: Race) -> Decided:
         raw = self._raw(race, self.result.reached.made)
-        told = self._explained(raw)
+        told = self._explain_finding(raw)
         if raw.code == "race" and not race.earlier.agent and not race.later.agent:
             alone = not self.bound.settings.lockstep and not self._races_as_warps()
             help_ = _ALONE if alone else self._fences(race, self.result.reached.made)
@@ -294,7 +294,7 @@ class Description:
             steps = self._steps(*self._accesses(race))
             shown = {"schedule": format_steps(steps), "schedule_steps": len(steps)}
             told = told.model_copy(update={"steps": steps, **shown})
-        return Decided(findings=(told, *self._excused()))
+        return Decided(findings=(told, *self._excused_warnings()))
 
     def _accesses(self, race: Race) -> Iterator[Step]:
         """Yield the two accesses of a race as the last steps of its schedule."""
@@ -333,7 +333,7 @@ class Description:
     def _finding(self, raw: RawFinding) -> Decided:
         if raw.code not in CODES or CHECKER_OF[raw.code] not in self.bound.settings.checkers:
             return Decided(reasons=(f"{self.places.where(raw.pc)}: in one order of atomics there is `{raw.code}`",))
-        if raw.code in _BY_BARRIERS and self.bound.program.asynchronous and self._fenced():
+        if raw.code in _BY_BARRIERS and self.bound.program.asynchronous and self._has_fences():
             where = f"{self.places.where(raw.pc)}: in one order of atomics there is `{raw.code}`"
             return Decided(reasons=(f"{where}, unless fences and atomics order it",))
         if phases_ordered_by_atomics(_trace(self.result.reached.made), [raw], self.bound.program):
@@ -341,9 +341,9 @@ class Description:
         if raw.code == "barrier-recycling":
             where = self.places.where(raw.pc)
             return Decided(reasons=(f"{where}: that a barrier is used again in time is not decided for all orders",))
-        return Decided(findings=(self._explained(raw),))
+        return Decided(findings=(self._explain_finding(raw),))
 
-    def _fenced(self) -> bool:
+    def _has_fences(self) -> bool:
         """Whether there are fences, so that atomics may order something."""
         names = {NAMES[fields[0]] for fields in self.code}
         return not names.isdisjoint(FENCES)
@@ -351,7 +351,7 @@ class Description:
     # -- deadlocks ----------------------------------------------------------------------------------------------------
     def _deadlock(self) -> Decided:
         stuck = self.result.stuck
-        ask = self._freed(stuck)
+        ask = self._first_releasable(stuck)
         if ask is None:
             return Decided(findings=(self._waits(stuck),))
         where = f"{self.places.where(ask.pc)}: lane {ask.lane} waits"
@@ -360,9 +360,9 @@ class Description:
 
     def for_ever(self, stuck: list[Ask]) -> bool:
         """Whether lanes that wait, where the session stands, do so for ever."""
-        return self._freed(stuck) is None
+        return self._first_releasable(stuck) is None
 
-    def _freed(self, stuck: list[Ask]) -> Ask | None:
+    def _first_releasable(self, stuck: list[Ask]) -> Ask | None:
         """The first of these lanes that others of its warp may let go on."""
         if self.bound.settings.lockstep:
             return None
@@ -422,12 +422,12 @@ class Description:
             steps=self._steps(*(self._step(ask, mark="waits") for ask in asks)),
         )
 
-    def _at_barriers(self) -> Finding:
+    def _barrier_deadlock(self) -> Finding:
         """All that have not ended wait at barriers, or for phases of mbarriers."""
         places = self.places
         first: dict[int, tuple[int, int]] = {}
         for cta in range(self.session.ctas):
-            for warp, pc in self.session.waits_at(cta):
+            for warp, pc in self.session.waiting_warps(cta):
                 first.setdefault(pc, (cta, warp))
         sites = [
             places.site(pc, f"{places.who(*who)} waits here for ever", cta=who[0], warp=who[1])

@@ -45,14 +45,16 @@ class Given:
         if found is None or any(data is None for data in before):
             return False
         if not found.near:
-            return self._in_two_orders(found, before)
+            return self._holds_in_two_orders(found, before)
         code = self.bound.program.code
         operands = {pc: known[row] for pc in found.counters if (row := int(code[pc, 4])) in known}
         trace = self.trace(slots.accesses(self.bound.program))
-        return slots.settled(self.bound.program, found, trace, self._held(before), self._inside, operands)
+        return slots.proves_slots(
+            self.bound.program, found, trace, self._initial_value_reader(before), self._inside, operands
+        )
 
     # -- results that other lanes use ---------------------------------------------------------------------------------
-    def _in_two_orders(self, found: Plan, before: list[Any]) -> bool:
+    def _holds_in_two_orders(self, found: Plan, before: list[Any]) -> bool:
         """The same where a result may come from another lane or from memory: that every store moves as one result does,
         and as which, shows in a run whose adds return what they would the other way round."""
         if self.bound.configuration.ctas * self.bound.configuration.warps > MOST_WARPS:
@@ -61,21 +63,21 @@ class Given:
         put_back(self.bound, before)
         session = make_session(self.bound, found.counters, slots.accesses(self.bound.program))
         try:
-            return self._compared(session, found, before)
+            return self._compare_slots(session, found, before)
         finally:
             put_back(self.bound, kept)
             session.close()
 
-    def _compared(self, session: Session, found: Plan, before: list[Any]) -> bool:
+    def _compare_slots(self, session: Session, found: Plan, before: list[Any]) -> bool:
         code = self.bound.program.code
         sizes = {pc: access_shape(NAMES[int(code[pc, 0])])[1] for pc in (*found.stores, *found.counters)}
-        counts = Counts(self._held(before))
+        counts = Counts(self._initial_value_reader(before))
         first = _Way(session, sizes, None, counts)
         if not first.run():
             return False
         ends = {place: counts.base[place] + counts.now[place] for place in counts.now}
         turned = {n: ends[s.counter] - s.first - s.length for n, s in enumerate(first.stretches)}
-        second = _Way(session, sizes, turned, Counts(self._held(before)))
+        second = _Way(session, sizes, turned, Counts(self._initial_value_reader(before)))
         if not second.run() or not first.is_like(second, found):
             return False
         puts = first.puts(second, found, turned)
@@ -83,20 +85,20 @@ class Given:
             return False
         others = [
             (own, at, at + access_shape(NAMES[int(code[pc, 0])])[1])
-            for pc, own, at in first.touched() if pc not in found.stores and pc not in found.counters
+            for pc, own, at in first.touched_addresses() if pc not in found.stores and pc not in found.counters
         ]  # fmt: skip
         return slots.holds(found, puts, counts, sizes, others, self._inside)
 
-    def _held(self, before: list[Any]) -> Callable[[Place, int], int | None]:
+    def _initial_value_reader(self, before: list[Any]) -> Callable[[Place, int], int | None]:
         """What stood at a place before the launch."""
 
-        def held(place: Place, size: int) -> int | None:
+        def initial_value(place: Place, size: int) -> int | None:
             number, offset = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, place[1] & _OFFSET
             if place[0] >= 0 or not 0 <= number < len(before):
                 return None
             return int.from_bytes(bytes(before[number][offset : offset + size]), "little")
 
-        return held
+        return initial_value
 
     def _inside(self, part: Range) -> bool:
         """Whether bytes belong to one array."""
@@ -188,7 +190,7 @@ class _Way:
                 made.append(Put(one.event.pc, _own(one.event.cta, address), address & ~ADDRESS_WRAPPED, fitting[0]))
         return made
 
-    def touched(self) -> Iterator[tuple[int, int, int]]:
+    def touched_addresses(self) -> Iterator[tuple[int, int, int]]:
         """(instruction, CTA of shared memory or -1, address) of all accesses."""
         for one in self.made:
             for _, address in one.addresses:

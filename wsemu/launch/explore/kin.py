@@ -101,7 +101,7 @@ class Kin(Knowledge):
                 self._forget_known()
         for warp in range(self.warps):
             self._close(warp, 1 << 40)
-        return self._folded(ask)
+        return self._fold_shares(ask)
 
     def _let_go(self, made: Made) -> None:
         event = made.event
@@ -112,7 +112,7 @@ class Kin(Knowledge):
             thread, place = event.warp * LANES + lane, (-1, address)
             touch = (Touch(lane, address, event.pc),)
             self._visit(self.positions.at(event.warp, dict.fromkeys(self.ctas, touch), strong=True), event.interval)
-            self._acquire_by(event, thread, place)
+            self._acquire_after(event, thread, place)
             self._strong(event, thread, place, bool(made.wrote >> lane & 1))
         self.then, self.later = dict(self.past), 0
 
@@ -136,7 +136,7 @@ class Kin(Knowledge):
         self.later |= 1 << position.number
 
     def _forget_known(self) -> None:
-        _, rows = self._kept()
+        _, rows = self._collect_rows()
         self.past = {n: mark for n, mark in self.past.items() if not self._knows(rows, n, mark).all()}
 
     def _columns(self, position: Position) -> list[int]:
@@ -154,10 +154,10 @@ class Kin(Knowledge):
         return found
 
     # -- where it stands -----------------------------------------------------------------------------------------------
-    def _folded(self, ask: Ask | None) -> tuple[Did, object]:
+    def _fold_shares(self, ask: Ask | None) -> tuple[Did, object]:
         """Count shares anew, those that are left; nothing is kept that tells less than its thread knows anyway."""
-        left = self._left(ask)
-        names, table = self._kept()
+        left = self._remaining_shares(ask)
+        names, table = self._collect_rows()
         masks = self._share(table)
         kinds = list(dict.fromkeys(masks))
         if len(kinds) > MOST_SHARES:
@@ -166,10 +166,10 @@ class Kin(Knowledge):
         self.past = {n: self.past[n] for n, there in known.items() if not there.all()}
         told = tuple((n, np.packbits(known[n]).tobytes()) for n in sorted(self.past))
         shape = tuple(zip(names, map(kinds.index, masks), strict=True)), told
-        self._renamed(names, table, [kinds.index(mask) for mask in masks], max(len(kinds), 1))
+        self._rename_rows(names, table, [kinds.index(mask) for mask in masks], max(len(kinds), 1))
         return Did(self.news, tuple(self.accesses), tuple(kinds or [0]), tuple(self.of_own), left), shape
 
-    def _left(self, ask: Ask | None) -> tuple[tuple[Share, int] | None, ...]:
+    def _remaining_shares(self, ask: Ask | None) -> tuple[tuple[Share, int] | None, ...]:
         """What the place of an access that was let go has to tell."""
         if ask is None:
             return ()
@@ -179,7 +179,7 @@ class Kin(Knowledge):
             if row is None:
                 found.append(None)
                 continue
-            whole = self._padded(row)[None]
+            whole = self._pad_rows(row)[None]
             (share,) = self._share(whole)
             untold = sum(1 << n for n, mark in self.then.items() if not self._knows(whole, n, mark).all()) | self.later
             if not whole[0, : self.of_cta].any():  # it is of no thread of its own
@@ -189,12 +189,12 @@ class Kin(Knowledge):
             found[0] = found[0][0], found[0][1] & ~(1 << self.accesses[0][0])
         return tuple(found)
 
-    def _padded(self, row: Rows) -> Rows:
+    def _pad_rows(self, row: Rows) -> Rows:
         made = np.zeros(self.width, np.int32)
         made[: len(row)] = row[: self.width]
         return made
 
-    def _kept(self) -> tuple[list[Any], Rows]:
+    def _collect_rows(self) -> tuple[list[Any], Rows]:
         """What is known from here on, each row with a name."""
         rows = self.rows[0]
         alive = [w * LANES + lane for w in range(self.warps) if (0, w) not in self.gone for lane in range(LANES)]
@@ -206,7 +206,7 @@ class Kin(Knowledge):
             found += [((name, t), given[WIDE]) for t, given in sorted(fenced.items()) if WIDE in given]
         for (t, place), given in sorted(self.seen.items()):
             if WIDE in given:
-                seen, own = self._share(np.stack([self._padded(given[WIDE]), self._padded(rows[t])]))
+                seen, own = self._share(np.stack([self._pad_rows(given[WIDE]), self._pad_rows(rows[t])]))
                 found += [(("seen", t, place), given[WIDE])] if seen & ~own else []
         for name in ("behind", "forced") if self.sequential else ():
             table: dict[Thread, dict[int, Rows]] = getattr(self, name)
@@ -217,17 +217,17 @@ class Kin(Knowledge):
         found += [(("exited",), row) for row in self.exited.values()]
         found += [(("given", bar, syncs, uncounted), row)
                   for (_, bar), (row, syncs, uncounted) in sorted(self.given.items())]  # fmt: skip
-        return [name for name, _ in found], np.stack([self._padded(row) for _, row in found])
+        return [name for name, _ in found], np.stack([self._pad_rows(row) for _, row in found])
 
     def _adds(self, name: str, row: Rows, known: Rows) -> bool:
         """Whether what the next `fence.sc` of a thread takes tells more than that knows anyway."""
         if name != "forced":
             return True
-        taken, own = self._share(np.stack([self._padded(row), self._padded(known)]))
-        more = (self._padded(row)[: self.of_cta] > known[: self.of_cta]).any()
+        taken, own = self._share(np.stack([self._pad_rows(row), self._pad_rows(known)]))
+        more = (self._pad_rows(row)[: self.of_cta] > known[: self.of_cta]).any()
         return bool(taken & ~own or more)
 
-    def _renamed(self, names: list[Any], table: Rows, shares: list[int], count: int) -> None:
+    def _rename_rows(self, names: list[Any], table: Rows, shares: list[int], count: int) -> None:
         """Go on with these rows alone, of such shares."""
         self.shares, self.width = count, self.of_cta + count + OF_PLACE
         made = np.zeros((len(names), self.width), np.int32)

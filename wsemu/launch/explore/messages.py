@@ -96,7 +96,7 @@ class Messages:
         self.spare: Place | None = None
         """where CTAs draw their numbers"""
 
-    def proven(self) -> bool:
+    def is_proven(self) -> bool:
         """Whether the launch is right in all orders."""
         if self.bound.uninitialized or self.session.ctas == 1 or len(self.content) > MOST_BYTES:
             return False
@@ -105,7 +105,7 @@ class Messages:
             self._check_bytes()
             self._check_interleavings()
             self._check_ways()
-            return self._goes_on() and not (self.differs and self.differs & self.steering())
+            return self._makes_progress() and not (self.differs and self.differs & self.steering())
         except UnfitError:
             return False
 
@@ -164,7 +164,7 @@ class Messages:
         session = self.session
         moved = session.start()
         if self.spare is not None or (cta == 0 and self._draws(moved)):
-            self._drawn(moved)
+            self._draw_tickets(moved)
         start = [data.copy() for data, _ in self.bound.segments]
         own = self._knowledge(cta)
         made = moved[cta].made
@@ -192,7 +192,7 @@ class Messages:
         self.spare = asks[0][0].place
         return True
 
-    def _drawn(self, moved: list[Moved]) -> None:
+    def _draw_tickets(self, moved: list[Moved]) -> None:
         """Let every CTA draw its number, in their order."""
         for cta in range(self.session.ctas):
             (ask,) = self.session.asks(cta)
@@ -360,7 +360,7 @@ class Messages:
             there[value] = Message(place, value, state.cta, self.count)
             self.count += 1
         row = np.pad(row, (0, max(knowledge.width - len(row), 0)))
-        there[value].variants.add((knowledge.messages(row).tobytes(), knowledge.released(row)))
+        there[value].variants.add((knowledge.messages(row).tobytes(), knowledge.released_bytes(row)))
 
     # -- what is asked of all ways -------------------------------------------------------------------------------------
     def _check_bytes(self) -> None:
@@ -430,7 +430,7 @@ class Messages:
             if done < len(own):
                 raise UnfitError
 
-    def _goes_on(self) -> bool:
+    def _makes_progress(self) -> bool:
         """Whether CTAs can be put in an order in which each waits only for those before."""
         ends: dict[Place, set[bytes]] = {}
         for place, cta in self.writer.items():

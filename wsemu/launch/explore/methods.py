@@ -33,7 +33,7 @@ def decide_by_arrivals(
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
     data = taint.like_data(bound.program, ordered, places.segment_of.get)
     initial = copy_arrays(bound)
-    found = Arrivals(bound, ordered - data, logged, known, places.segment_of.get, data).decided()
+    found = Arrivals(bound, ordered - data, logged, known, places.segment_of.get, data).decide()
     stays = initial if found is None else left if left is not None else found.end[0]
     put_back(bound, stays)
     if found is None:
@@ -79,7 +79,7 @@ def decide_thread_modularly(case: Case) -> Decided | None:
     own = functools.partial(Own, *begin.args, **begin.keywords, lockstep=bound.settings.lockstep)
     steering = functools.partial(find_steering, bound, places)
     messages = Messages(bound, session, own, apart, steering, begin.keywords["data"])
-    if not messages.proven():
+    if not messages.is_proven():
         return None
     notes = () if messages.one_result else ("what is left in arrays may depend on the order of atomics",)
     said = Decided(proven=True, notes=notes, how="whatever each CTA reads of what others tell it")
@@ -96,7 +96,7 @@ def decide_by_counter_abstraction(case: Case) -> Decided | None:
         return None
     options = {**begin.keywords, "cluster_of": int, "others": True}
     one = functools.partial(Kin, begin.args[0], 1, begin.args[2], **options, lockstep=bound.settings.lockstep)
-    if not Crowds(bound, session, one, apart, functools.partial(find_steering, bound, places)).proven():
+    if not Crowds(bound, session, one, apart, functools.partial(find_steering, bound, places)).is_proven():
         return None
     said = Decided(
         proven=True, notes=("what is left in arrays may depend on the order of atomics",),

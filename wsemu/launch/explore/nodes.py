@@ -60,7 +60,7 @@ class Result:
     reached: Reached = field(default_factory=lambda: Reached((), ()))
 
     @property
-    def decided(self) -> bool:
+    def is_decided(self) -> bool:
         return not (self.why or self.race or self.findings or self.stuck)
 
 
@@ -103,7 +103,7 @@ class Node:
         """Tells what is left in arrays: where CTAs have places by their numbers, of no certain CTA."""
         return hashlib.blake2b(b"".join((*sorted(self.digests), self.digest)), digest_size=16).digest()
 
-    def reached(self) -> Reached:
+    def reached_state(self) -> Reached:
         asks: list[Ask] = []
         made: list[list[Made]] = []
         node: Node | None = self

@@ -45,9 +45,9 @@ class Orders:
 
     def patience(self) -> int | None:
         """A smaller step budget than was asked for, where a launch may wait for memory to change."""
-        return PATIENCE if self.bound.settings.budget > PATIENCE and self.steered() else None
+        return PATIENCE if self.bound.settings.budget > PATIENCE and self.influences_control() else None
 
-    def steered(self) -> bool:
+    def influences_control(self) -> bool:
         """Whether what is stored meanwhile may steer it: then one run does not say what is amiss."""
         key = _Key(self.bound.program)
         return _may_wait(key) or _may_look(key)
@@ -56,7 +56,7 @@ class Orders:
         """Whether there are any: a launch without speaks for itself."""
         return not _ATOMIC.isdisjoint(self.bound.program.opcodes)
 
-    def goes_on(self, outcome: Outcome, initial: Callable[[], list[Any]]) -> bool:
+    def needs_full_budget(self, outcome: Outcome, initial: Callable[[], list[Any]]) -> bool:
         """Whether a run that ended with its patience has to be made anew, with all of its budget."""
         if outcome.status != "budget" or self.patience() is None:
             return False
@@ -150,9 +150,9 @@ def _may_wait(key: _Key) -> bool:
     code = key.program.code
     if _ATOMIC.isdisjoint(key.program.opcodes):
         return False
-    from wsemu.proof.taint import tainted
+    from wsemu.proof.taint import find_tainted
 
-    steered = tainted(key.program, [1] * len(code))
+    steered = find_tainted(key.program, [1] * len(code))
     return any(t.what in ("branch", "exit") and NAMES[int(code[t.source, 0])] in ATOMICS for t in steered)
 
 

@@ -28,7 +28,7 @@ _QUIET = ("alu", "fence", "control")
 _ENDS = ("exit", "trap")
 
 
-def polled(program: Program, ordered: Iterable[int]) -> dict[int, int]:
+def find_polls(program: Program, ordered: Iterable[int]) -> dict[int, int]:
     """The accesses of loops that do nothing but make them until they may go on, none of which write -> where such a
     loop goes on; nothing that is computed in it is used again."""
     code = program.code.tolist()

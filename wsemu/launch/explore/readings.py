@@ -29,7 +29,8 @@ def find_idle(bound: Bound, segment_of: SegmentOf) -> Callable[[RawFinding], boo
 
         everything = [1] * len(bound.program.code)
         return (
-            Unwritten(replace(bound.program, undefined=[]), everything, segment_of, frozenset((pc,))).reached() is None
+            Unwritten(replace(bound.program, undefined=[]), everything, segment_of, frozenset((pc,))).find_reached()
+            is None
         )
 
     return lambda raw: raw.code in KINDS and is_idle(raw.pc)

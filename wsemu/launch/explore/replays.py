@@ -33,7 +33,7 @@ _FOLLOWED = (
 )  # fmt: skip
 
 
-def followed(program: Program) -> bool:
+def supports_asynchronous(program: Program) -> bool:
     """Whether all asynchronous operations of a program are such as the orders of its atomics can be tried with: those
     of a CTA by itself, which give and take what they should, and say where in arrays they go."""
     from wsemu.model.isa import OPERATIONS
@@ -71,7 +71,9 @@ class Replays(NamedTuple):
     initial: Sequence[Any]
     """what the arrays held before the launch"""
 
-    def judged(self, ended: Mapping[bytes, tuple[Ask, ...]], matters: Callable[[RawFinding], bool]) -> Judged | None:
+    def judge_orders(
+        self, ended: Mapping[bytes, tuple[Ask, ...]], matters: Callable[[RawFinding], bool]
+    ) -> Judged | None:
         """What an engine finds in the first order that fails, of those with these histories; None where none does.
 
         DiffersError where a replay is another run than that of the search.
@@ -86,7 +88,7 @@ class Replays(NamedTuple):
                 return Judged(findings, order)
         return None
 
-    def made(self, order: tuple[Ask, ...]) -> tuple[Made, ...]:
+    def replay_order(self, order: tuple[Ask, ...]) -> tuple[Made, ...]:
         """All that happens in an order, accesses to shared memory included."""
         with self._session(Looking(tells=True), self.logged) as session:
             return tuple(one for moved in _moves(session, order) for one in moved.made)

@@ -47,7 +47,7 @@ class Sampled(NamedTuple):
     """of the longest order"""
 
     @property
-    def bound(self) -> float:
+    def failure_bound(self) -> float:
         """The least probability that an order by PCT meets a failure of DEPTH."""
         return 1 / (self.lanes * float(max(self.steps, 1)) ** (DEPTH - 1))
 
@@ -80,7 +80,7 @@ class Samples:
         if node is None:
             return None
         been = Counter[tuple[bytes, ...]]()
-        while search.result.decided:
+        while search.result.is_decided:
             state = (*node.digests, node.digest)
             been[state] += 1
             if been[state] == _AGAIN and search.all_wait(node):  # lanes that wait at one instruction go round
@@ -91,7 +91,7 @@ class Samples:
                 break
             after, able = self._next(node, asks, ranks if by_priority else None)
             if after is None:
-                if not self._spent() and search.result.decided:
+                if not self._is_exhausted() and search.result.is_decided:
                     search.stand_still(node)
                 return None
             product, length = product * able, length + 1
@@ -99,7 +99,7 @@ class Samples:
                 ranks[after.ask[:3]] = -length
             node = after
         self.longest = max(self.longest, length)
-        if not search.result.decided:
+        if not search.result.is_decided:
             return None
         if any(status != "done" for status in node.status):
             search.stand_still(node)
@@ -116,15 +116,15 @@ class Samples:
             asks.sort(key=lambda ask: ranks[ask[:3]], reverse=True)
         able = len(asks)
         for ask in asks:
-            if self._spent():
+            if self._is_exhausted():
                 return None, able
             after = self.search.step(node, ask)
-            if after is not None or not self.search.result.decided:
+            if after is not None or not self.search.result.is_decided:
                 return after, able
             able -= 1
         return None, able
 
-    def _spent(self) -> bool:
+    def _is_exhausted(self) -> bool:
         effort = self.search.effort
         most = max(MOST_STEPS * effort - self.first, LEAST_STEPS * effort)
         return self.search.spent - self.first >= most

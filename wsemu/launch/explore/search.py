@@ -134,7 +134,7 @@ class Search:
                 continue
             if self.samples and self.result.why in ("steps", "lanes"):
                 self._sample()
-            if self.result.decided:
+            if self.result.is_decided:
                 found = weak(*self._pairs(), self.begin(self.shared).spread)
                 if found is not None:
                     self.result.why = "weak"
@@ -160,12 +160,14 @@ class Search:
         size = self.threads
         ctas = range(min(self.session.ctas, 3 * len(self.shared.places)))
 
-        def named(access: Strong, cta: int) -> Strong:
+        def name_access(access: Strong, cta: int) -> Strong:
             place = (cta if access.place[0] >= 0 else -1, access.place[1])
             return access._replace(thread=cta * size + access.thread % size, place=place)
 
-        of_all = {p._replace(first=named(p.first, c), second=named(p.second, c)) for p in pairs for c in ctas}
-        return of_all, {named(access, c) for access in strong for c in ctas}
+        of_all = {
+            p._replace(first=name_access(p.first, c), second=name_access(p.second, c)) for p in pairs for c in ctas
+        }
+        return of_all, {name_access(access, c) for access in strong for c in ctas}
 
     # -- who meets whom -----------------------------------------------------------------------------------------------
     def _touches(self, asks: Iterable[Ask]) -> None:
@@ -187,7 +189,7 @@ class Search:
         users = self.users[ask.place]
         return len(users) > 1 or any(cta == _ANY for cta, _, _ in users)
 
-    def _ordered(self, node: Node) -> list[list[Ask]]:
+    def _persistent_sets(self, node: Node) -> list[list[Ask]]:
         """The lanes that may go on, in sets of which one has to be tried, the smallest first."""
         standing: dict[tuple[int, int, int], Ask] = {ask[:3]: ask for own in node.asks for ask in own}
         known: dict[tuple[tuple[int, int], bool], frozenset[Ask]] = {}
@@ -195,11 +197,11 @@ class Search:
         for ask in standing.values():
             touch = ask.place, not self.reads(ask.pc)
             if touch not in known:
-                known[touch] = self._closed(touch, standing, node)
+                known[touch] = self._close_set(touch, standing, node)
             sets[known[touch] | {ask}] = None
         return [sorted(found) for found in sorted(sets, key=lambda found: (len(found), min(found)))]
 
-    def _closed(
+    def _close_set(
         self, touch: tuple[tuple[int, int], bool], standing: dict[tuple[int, int, int], Ask], node: Node
     ) -> frozenset[Ask]:
         """The lanes that stand whose accesses matter to a (place, whether it may be written) before it is touched:
@@ -223,7 +225,7 @@ class Search:
 
     # -- the search ---------------------------------------------------------------------------------------------------
     def _attempt(self) -> None:
-        begun = self._begun()
+        begun = self._begin_search()
         if begun is None:
             return
         alike, (stack, keys) = self.alike, begun
@@ -239,7 +241,7 @@ class Search:
                     keys.pop()
                     continue
                 self.stand_still(node)
-                if not self._goes_on():
+                if not self._continues_after_deadlock():
                     return
                 stack.pop()
                 keys.pop()
@@ -247,13 +249,13 @@ class Search:
             ask = node.todo.pop(0)
             if self._is_spent(stack):
                 self.result.why, self.result.left = "steps", sum(1 + len(n.todo) for n in stack)
-                self.result.reached = node.reached()
+                self.result.reached = node.reached_state()
                 node.todo.insert(0, ask)
                 self.paused = stack, keys
                 return
             child = self.step(node, ask)
             if child is None:
-                if self.result.decided:
+                if self.result.is_decided:
                     continue
                 return
             if not alike:
@@ -262,14 +264,14 @@ class Search:
             key = child.key(alike)
             if key in keys:
                 self._comes_round(stack[keys.index(key) :], child)
-                if not self._goes_on():
+                if not self._continues_after_deadlock():
                     return
                 continue
             if self._is_news(child, key):
                 stack.append(child)
                 keys.append(key)
 
-    def _begun(self) -> tuple[list[Node], list[bytes]] | None:
+    def _begin_search(self) -> tuple[list[Node], list[bytes]] | None:
         """Return the path of a search that is resumed, or begins; None if the launch fails before."""
         if self.paused is not None:
             begun, self.paused = self.paused, None
@@ -312,7 +314,7 @@ class Search:
             self.result = before
             before.sampled = sampled
 
-    def _goes_on(self) -> bool:
+    def _continues_after_deadlock(self) -> bool:
         """Whether other orders are tried behind one in which all wait."""
         result = self.result
         if self.hangs is None or result.why not in ("", "barriers") or not self.hangs(result.stuck):
@@ -327,7 +329,7 @@ class Search:
             if self.all_wait(node):
                 self.stand_still(node)
                 return
-        self.result.why, self.result.reached = "circle", last.reached()
+        self.result.why, self.result.reached = "circle", last.reached_state()
 
     def all_wait(self, node: Node) -> bool:
         """Whether nobody can ever do anything else: the lanes of each instruction, let go one after another, change
@@ -357,7 +359,7 @@ class Search:
                 asks = [ask for own in node.asks for ask in own]
                 self.dice.shuffle(asks)
                 after = None
-                while asks and after is None and self.result.decided and self.spent < self.most:
+                while asks and after is None and self.result.is_decided and self.spent < self.most:
                     after = self.step(node, asks.pop())
                 node = after
         finally:
@@ -410,7 +412,7 @@ class Search:
         self.session.load_memory(node.memory)
         self.result.stuck = [ask for own in node.asks for ask in own]
         self.result.why = "" if self.result.stuck else "barriers"
-        self.result.reached = node.reached()
+        self.result.reached = node.reached_state()
 
     def root(self) -> Node | None:
         """Where the launch begins: None where it fails before."""
@@ -459,18 +461,18 @@ class Search:
                 self.result.why = "shared"
             for cta in moved:
                 if node.status[cta] == "done" and self.session.history(cta) not in self.result.ended:
-                    self.result.ended[self.session.history(cta)] = node.reached().asks
+                    self.result.ended[self.session.history(cta)] = node.reached_state().asks
         if any(self.apart(cta, node.asks[cta]) for cta in moved):
             self.result.why = "apart"
-            self.result.reached = node.reached()
+            self.result.reached = node.reached_state()
         if not self.wanders:
-            node.groups = self._ordered(node)
+            node.groups = self._persistent_sets(node)
 
     def _judge(self, node: Node, cta: int, moved: Moved, first: int) -> bool:
         """Whether the launch goes on from what a CTA did; else the result says why not."""
         races = list(node.knowledge.apply(cta, moved.made, first))
         for one in list(self.shared.excused.values())[len(self.result.excused) :]:
-            self.result.excused.append((one, node.reached()))
+            self.result.excused.append((one, node.reached_state()))
         self.shared.grown |= self.session.grown
         self.session.grown = False
         result = self.result
@@ -493,7 +495,7 @@ class Search:
             result.why, result.unclear = "unclear", node.knowledge.unclear
         else:
             return True
-        result.reached = node.reached()
+        result.reached = node.reached_state()
         return False
 
     def _passes(self, raw: RawFinding) -> bool:
@@ -543,7 +545,7 @@ class Search:
             if not self._judge(child, cta, moved, node.number):  # what is polled may be written by a plain store
                 return None
             if any(one.event.kind == "access" and one.event.pc != ask.pc for one in moved.made):
-                self.result.why, self.result.reached = "rounds", node.reached()
+                self.result.why, self.result.reached = "rounds", node.reached_state()
                 return None
             if ask.place[0] < 0 and all(at == ask.place[1] for one in moved.made for _, at in one.addresses):
                 self.waits.add(waiting)
@@ -586,7 +588,7 @@ def _array(address: int) -> int:
     return ((address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT) - FIRST_ARRAY
 
 
-def in_order(asks: Iterable[Ask]) -> Iterator[tuple[int, int]]:
+def warps_of_accesses(asks: Iterable[Ask]) -> Iterator[tuple[int, int]]:
     """(CTA, warp) of the accesses of a way, each followed by another one's."""
     last = None
     for ask in asks:

@@ -120,7 +120,7 @@ class Session(Protocol):
     def elsewhere(self, cta: int, warp: int) -> list[int]:
         """Where lanes of a warp would go on that wait for others to meet them."""
 
-    def waits_at(self, cta: int) -> list[tuple[int, int]]:
+    def waiting_warps(self, cta: int) -> list[tuple[int, int]]:
         """(warp, instruction) of the warps of a CTA that wait at barriers, mbarriers or joins."""
 
     def operand(self, ask: Ask) -> int:
@@ -129,7 +129,7 @@ class Session(Protocol):
     def write(self, place: tuple[int, int], value: int, size: int) -> None:
         """Let something else stand at a place."""
 
-    def executed(self) -> int:
+    def executed_instructions(self) -> int:
         """Warp instructions so far."""
 
     def state_bytes(self) -> int:
@@ -160,7 +160,7 @@ class Looking(NamedTuple):
 TRYING = Looking()
 
 
-def value_at(place: tuple[int, int], memory: Any) -> bytes:
+def bytes_around(place: tuple[int, int], memory: Any) -> bytes:
     """The 8 bytes around a place of an array; nothing where there is none."""
     number, offset = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, place[1] & (1 << SEGMENT_SHIFT) - 1 & ~7
     return bytes(memory[0][number][offset : offset + 8]) if 0 <= number < len(memory[0]) else b""
@@ -186,7 +186,7 @@ class VmSession:
         configuration, chosen = bound.configuration, bound.settings
         grid = configuration.grid
         self.looking, self.asynchronous = looking, bound.program.asynchronous
-        self.ctas = self._machines_of(grid)
+        self.ctas = self._machine_count(grid)
         self.histories = [b""] * self.ctas
         self.found: list[tuple[RawFinding, ...]] = [()] * self.ctas
         """what was found in each CTA on the way to where it is"""
@@ -223,7 +223,7 @@ class VmSession:
         """states in which parts of warps had met barriers"""
         self.fresh = [self._arrays(cta) for cta in range(self.ctas)]
 
-    def _machines_of(self, grid: tuple[int, int, int]) -> int:
+    def _machine_count(self, grid: tuple[int, int, int]) -> int:
         """How many machines there are: one for each CTA."""
         return math.prod(grid)
 
@@ -303,7 +303,7 @@ class VmSession:
             machine._provide(status, machine.planes)
             status = machine.entry(address_of(machine.state))
         self.budget = max(self.budget - most + int(state["budget"]), 0)
-        findings = self._found(cta, machine)
+        findings = self._new_findings(cta, machine)
         word = {layout.DONE: "done", layout.DEADLOCK: "stands"}.get(status, "budget")
         if status in (layout.FAULT, layout.TRAP, layout.STACK_OVERFLOW):
             word = {layout.FAULT: "fault", layout.TRAP: "trap", layout.STACK_OVERFLOW: "stack"}[status]
@@ -314,11 +314,11 @@ class VmSession:
         if self.looking.races:
             return Moved([], findings, word)
         kept = self._tell_history(cta, state) if self.asynchronous else None
-        moved = Moved(self._made(state, unwritten, kept), findings, word)
+        moved = Moved(self._read_events(state, unwritten, kept), findings, word)
         self.events[: int(state["trace_count"])] = np.zeros((), layout.EVENT)  # some events leave fields as they were
         return moved
 
-    def _found(self, cta: int, machine: Machine) -> list[RawFinding]:
+    def _new_findings(self, cta: int, machine: Machine) -> list[RawFinding]:
         """What was found in a CTA: where it may be put back, the machine keeps nothing of it."""
         state = machine.state[0]
         now = [machine._finding(raw) for raw in machine.raw[: int(state["raw_count"])]]
@@ -380,7 +380,7 @@ class VmSession:
                     known[bytes_] |= ~fresh[bytes_]
                     self.grown = True
 
-    def _made(self, state: Any, unwritten: int, kept: Any = None) -> list[Made]:
+    def _read_events(self, state: Any, unwritten: int, kept: Any = None) -> list[Made]:
         count = min(int(state["trace_count"]), self.room)
         chosen = self.events[:count] if kept is None else self.events[:count][kept]
         rows = chosen.view(np.int64).reshape(-1, self.events.itemsize // 8).tolist()
@@ -427,7 +427,7 @@ class VmSession:
         entries = self.stacks(machine, warp, 0, int(machine.warps[warp]["depth"]))
         return [resume for _, resume, mask in entries if mask & ~asks]
 
-    def waits_at(self, cta: int) -> list[tuple[int, int]]:
+    def waiting_warps(self, cta: int) -> list[tuple[int, int]]:
         machine = self.machines[cta]
         found = []
         for w, warp in enumerate(machine.warps):
@@ -458,11 +458,11 @@ class VmSession:
         return self.histories[cta]
 
     def suspects(self) -> Any:
-        from wsemu.machine.memory.shadow_planes import joined
+        from wsemu.machine.memory.shadow_planes import merge_suspects
 
-        return joined([machine.planes.suspects() for machine in self.machines if machine.planes])
+        return merge_suspects([machine.planes.suspects() for machine in self.machines if machine.planes])
 
-    def executed(self) -> int:
+    def executed_instructions(self) -> int:
         return self.bound.settings.budget - self.budget
 
     # -- keeping ------------------------------------------------------------------------------------------------------
@@ -516,7 +516,7 @@ class VmSession:
             own[:] = kept
 
     def value(self, place: tuple[int, int], memory: Any) -> bytes:
-        return value_at(place, memory)
+        return bytes_around(place, memory)
 
     def digest_memory(self) -> bytes:
         hashed = hashlib.blake2b(digest_size=16)
@@ -541,7 +541,7 @@ class VmSession:
             alive = True
             self._digest_warp(hashed, machine, w, warp)
         if alive:
-            hashed.update(self._held(machine.shared))
+            hashed.update(self._live_shared_bytes(machine.shared))
             self._digest_barriers(hashed, machine)
             for number, barrier in enumerate(machine.barriers):
                 if barrier["arrived"]:
@@ -551,7 +551,7 @@ class VmSession:
                 self._digest_objects(hashed, cta)
         return hashed.digest()
 
-    def _held(self, shared: Any) -> bytes:
+    def _live_shared_bytes(self, shared: Any) -> bytes:
         """What of shared memory may be read before it is written again."""
         if not self.asynchronous:
             return bytes(shared.tobytes())

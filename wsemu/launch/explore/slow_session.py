@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from wsemu.launch.explore.session import TRYING, Ask, Looking, Moved, value_at
+from wsemu.launch.explore.session import TRYING, Ask, Looking, Moved, bytes_around
 from wsemu.model.grid import Grouping
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, FIRST_ARRAY, LANES, NAMES, SEGMENT_SHIFT, SHARED, SIZE
 from wsemu.model.outcome import FENCES, Trace, TraceRequest
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _DROPPED = (*FENCES, "atomic")
 
 
-def _shared(address: int) -> bool:
+def _is_shared(address: int) -> bool:
     return (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT == SHARED
 
 
@@ -70,11 +70,11 @@ class SlowSession:
         self.load_memory((self.initial, self.written))
         self.histories = [b""] * self.ctas
         self.run.start()
-        return [self._moved(cta, self.run.ctas[cta].run_until_stuck(), ~0) for cta in range(self.ctas)]
+        return [self._finish_move(cta, self.run.ctas[cta].run_until_stuck(), ~0) for cta in range(self.ctas)]
 
     def go(self, ask: Ask) -> Moved:
         wrote = ~(1 << ask.lane) if self._leaves(ask) else ~0
-        return self._moved(ask.cta, self.run.ctas[ask.cta].run_until_stuck(ask.warp, ask.lane), wrote)
+        return self._finish_move(ask.cta, self.run.ctas[ask.cta].run_until_stuck(ask.warp, ask.lane), wrote)
 
     def _leaves(self, ask: Ask) -> bool:
         """Whether what is asked is a `cas` that will leave memory alone."""
@@ -92,13 +92,13 @@ class SlowSession:
         held = int.from_bytes(data[offset : offset + SIZE[type_]], "little")
         return held != (values[ask.lane] if values else 0)
 
-    def _moved(self, cta: int, status: str, wrote: int) -> Moved:
+    def _finish_move(self, cta: int, status: str, wrote: int) -> Moved:
         trace = self.run.trace(cta)
         if self.asynchronous:
             self._tell_history(cta, trace)
         made = []
         for event in trace.events:
-            if self.asynchronous and event.kind == "access" and _shared(event.place) and not self.looking.tells:
+            if self.asynchronous and event.kind == "access" and _is_shared(event.place) and not self.looking.tells:
                 continue
             if event.kind != "access":
                 made.append(Made(event))
@@ -111,11 +111,11 @@ class SlowSession:
         """As on the VM."""
         told: list[Any] = []
         for event in trace.events:
-            if event.kind in _DROPPED or (event.kind == "access" and not _shared(event.place)):
+            if event.kind in _DROPPED or (event.kind == "access" and not _is_shared(event.place)):
                 continue
             row = event._replace(cta=0, interval=0, addresses=-1)
             if event.kind == "copy":
-                place, source = (at if _shared(at) else -1 for at in (event.place, event.generation))
+                place, source = (at if _is_shared(at) else -1 for at in (event.place, event.generation))
                 row = row._replace(place=place, generation=source)
             told.append(row)
             if event.kind == "access":
@@ -143,7 +143,7 @@ class SlowSession:
     def elsewhere(self, cta: int, warp: int) -> list[int]:
         return self.run.elsewhere(cta, warp)
 
-    def waits_at(self, cta: int) -> list[tuple[int, int]]:
+    def waiting_warps(self, cta: int) -> list[tuple[int, int]]:
         asked = {w for w, _, _ in self.run.asks(cta)}
         return [
             (w.number, w.parked[0].pc - 1 if w.waits < 0 and w.parked else w.wait_pc)
@@ -161,7 +161,7 @@ class SlowSession:
         data = self.run.ctas[cta].shared.data if cta >= 0 else self.run.arrays[number].data
         data[offset : offset + size] = value.to_bytes(size, "little")
 
-    def executed(self) -> int:
+    def executed_instructions(self) -> int:
         return self.run.executed_instructions()
 
     # -- keeping ------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ class SlowSession:
                 array.written = bytearray(marks)
 
     def value(self, place: tuple[int, int], memory: Any) -> bytes:
-        return value_at(place, memory)
+        return bytes_around(place, memory)
 
     def digest_memory(self) -> bytes:
         hashed = hashlib.blake2b(digest_size=16)

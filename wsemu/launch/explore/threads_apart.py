@@ -41,7 +41,7 @@ class Thread(NamedTuple):
     lane: int
 
 
-def threads_of(bound: Bound) -> list[Thread]:
+def all_threads(bound: Bound) -> list[Thread]:
     """All threads of a launch."""
     (gx, gy, gz), count = bound.configuration.grid, math.prod(bound.configuration.block)
     return [Thread(cta, t // LANES, t % LANES) for cta in range(gx * gy * gz) for t in range(count)]
@@ -76,7 +76,7 @@ class _Apart:
         """As the engine has it."""
         return ask._replace(warp=self.threads[ask.cta].warp)
 
-    def _moved_apart(self, cta: int, moved: Moved) -> Moved:
+    def _renumber_move(self, cta: int, moved: Moved) -> Moved:
         made = [one._replace(event=one.event._replace(cta=cta, warp=0)) for one in moved.made]
         return moved._replace(made=made)
 
@@ -86,7 +86,7 @@ class _Apart:
     def ahead(self, cta: int, warp: int, pc: int) -> list[int]:
         return []
 
-    def waits_at(self, cta: int) -> list[tuple[int, int]]:
+    def waiting_warps(self, cta: int) -> list[tuple[int, int]]:
         return []
 
 
@@ -94,10 +94,10 @@ class VmThreads(_Apart, VmSession):
     """Threads apart on the VM."""
 
     def __init__(self, bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> None:
-        self.threads = threads_of(bound)
+        self.threads = all_threads(bound)
         super().__init__(bound, ordered, logged, TRYING)
 
-    def _machines_of(self, grid: tuple[int, int, int]) -> int:
+    def _machine_count(self, grid: tuple[int, int, int]) -> int:
         return len(self.threads)
 
     def _share(self, machine: Any) -> None:
@@ -113,7 +113,7 @@ class VmThreads(_Apart, VmSession):
         moved = super()._run(cta, unwritten)
         if moved.status == "stands" and not self.machines[cta].warps["alive"].any():
             moved = moved._replace(status="done")
-        return self._moved_apart(cta, moved)
+        return self._renumber_move(cta, moved)
 
     def go(self, ask: Ask) -> Moved:
         return super().go(self._own(ask))
@@ -156,7 +156,7 @@ class SlowThreads(_Apart, SlowSession):
     """Threads apart on the reference interpreter."""
 
     def __init__(self, bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> None:
-        self.threads = threads_of(bound)
+        self.threads = all_threads(bound)
         super().__init__(bound, ordered, logged, TRYING)
         self.run.numbers = [thread.cta for thread in self.threads]
         self.ctas = self.run.total = len(self.threads)
@@ -170,10 +170,10 @@ class SlowThreads(_Apart, SlowSession):
                 alive = 1 << lane if warp.number == number else 0
                 warp.alive = warp.whole = alive
                 warp.ready = [Group(group.pc, alive, group.region) for group in warp.ready] if alive else []
-        return [self._moved(cta, self.run.ctas[cta].run_until_stuck(), ~0) for cta in range(self.ctas)]
+        return [self._finish_move(cta, self.run.ctas[cta].run_until_stuck(), ~0) for cta in range(self.ctas)]
 
-    def _moved(self, cta: int, status: str, wrote: int) -> Moved:
-        return self._moved_apart(cta, super()._moved(cta, status, wrote))
+    def _finish_move(self, cta: int, status: str, wrote: int) -> Moved:
+        return self._renumber_move(cta, super()._finish_move(cta, status, wrote))
 
     def go(self, ask: Ask) -> Moved:
         return super().go(self._own(ask))
@@ -203,27 +203,27 @@ class Whole:
     def elsewhere(self, cta: int, warp: int) -> list[int]:
         return []
 
-    def waits_at(self, cta: int) -> list[tuple[int, int]]:
+    def waiting_warps(self, cta: int) -> list[tuple[int, int]]:
         return []
 
     # -- results -------------------------------------------------------------------------------------------------------
-    def told(self, result: Result) -> Result:
+    def name_warps(self, result: Result) -> Result:
         """A result with its warps and CTAs."""
-        result.reached = self._reached(result.reached)
+        result.reached = self._name_reached(result.reached)
         result.stuck = [*map(self._ask, result.stuck)]
-        result.excused = [(excused, self._reached(reached)) for excused, reached in result.excused]
+        result.excused = [(excused, self._name_reached(reached)) for excused, reached in result.excused]
         return result
 
     def _ask(self, ask: Ask) -> Ask:
         thread = self.threads[ask.cta]
         return ask._replace(cta=thread.cta, warp=thread.warp)
 
-    def _made(self, made: Made) -> Made:
+    def _name_event(self, made: Made) -> Made:
         thread = self.threads[made.event.cta]
         return made._replace(event=made.event._replace(cta=thread.cta, warp=thread.warp))
 
-    def _reached(self, reached: Reached) -> Reached:
-        return Reached(tuple(map(self._ask, reached.asks)), tuple(map(self._made, reached.made)))
+    def _name_reached(self, reached: Reached) -> Reached:
+        return Reached(tuple(map(self._ask, reached.asks)), tuple(map(self._name_event, reached.made)))
 
 
 def make_threads(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> VmThreads | SlowThreads:

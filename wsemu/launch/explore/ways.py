@@ -77,7 +77,7 @@ class Own(Knowledge):
                 self.reads.setdefault(known, set()).add((start, size))
         yield from super()._access(made, number)
 
-    def released(self, row: Rows) -> frozenset[tuple[int, int]]:
+    def released_bytes(self, row: Rows) -> frozenset[tuple[int, int]]:
         """The bytes, as (start, size), that a CTA has written and whoever has a row knows of."""
         return frozenset((w.start, w.size) for w in self.wrote if row[w.thread] >= w.mark)
 
@@ -85,7 +85,7 @@ class Own(Knowledge):
         """What of all that matters to a CTA."""
         if cta not in self.living():
             return b""
-        names, rows = self.held(cta)
+        names, rows = self.cta_rows(cta)
         hashed = hashlib.blake2b(self.key(), digest_size=16)
         hashed.update(repr((names, [w[:2] for w in self.wrote])).encode())
         hashed.update(self.messages(rows).tobytes())

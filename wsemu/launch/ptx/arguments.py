@@ -36,22 +36,22 @@ POINTER = 8
 _FLOATS: dict[int, type[np.floating[Any]]] = {2: np.float16, 4: np.float32, 8: np.float64}
 
 
-def fitted(
+def marshal_arguments(
     parameters: Sequence[Parameter], names: Sequence[str], arguments: Sequence[Any], kernel: str
 ) -> tuple[npt.NDArray[Any] | Packed, ...]:
     """The arguments as they are passed: arrays, whose addresses are, and bytes.  UsageError names the first that does
     not fit, or what is missing."""
     count, wanted = len(arguments), len(parameters)
     if count != wanted:
-        listed = ", ".join(f"{name} {described(p)}" for name, p in zip(names, parameters, strict=True))
+        listed = ", ".join(f"{name} {parameter_text(p)}" for name, p in zip(names, parameters, strict=True))
         raise UsageError(
             f"`{kernel}` takes {wanted} argument{'s' * (wanted != 1)}, not {count}: {listed or 'it has no parameters'}"
         )
-    places = (f"argument `{name}`, {described(p)} in PTX," for name, p in zip(names, parameters, strict=True))
+    places = (f"argument `{name}`, {parameter_text(p)} in PTX," for name, p in zip(names, parameters, strict=True))
     return tuple(fit(*found) for found in zip(parameters, places, arguments, strict=True))
 
 
-def described(parameter: Parameter) -> str:
+def parameter_text(parameter: Parameter) -> str:
     """`.u64`, or `.b8[16]` of a structure."""
     is_structure = parameter.type == "b8" and parameter.bytes > 1
     return f".{parameter.type}[{parameter.bytes}]" if is_structure else f".{parameter.type}"
@@ -60,15 +60,15 @@ def described(parameter: Parameter) -> str:
 def fit(parameter: Parameter, where: str, value: Any) -> npt.NDArray[Any] | Packed:
     """A value as a parameter of this type is passed; `where` begins what is said of one that does not fit."""
     if isinstance(value, Packed):
-        return _sized(value, parameter, where)
+        return _check_size(value, parameter, where)
     if hasattr(value, "__array_interface__") and not isinstance(value, np.generic):
         return _array(parameter, where, np.asarray(value) if not isinstance(value, np.ndarray) else value)
     if value is None and parameter.bytes == POINTER:
         return Packed(bytes(POINTER))
     if isinstance(value, (bytes, bytearray)):
-        return _sized(Packed(bytes(value)), parameter, where)
+        return _check_size(Packed(bytes(value)), parameter, where)
     if isinstance(value, TensorMap) and parameter.bytes != POINTER:
-        return _sized(packed_map(value), parameter, where)
+        return _check_size(packed_map(value), parameter, where)
     if isinstance(value, tuple):
         return _structure(parameter, where, value)
     if isinstance(value, (list, TensorMap, Surface)) and parameter.bytes == POINTER and parameter.type[0] in "bus":
@@ -160,7 +160,7 @@ def _structure(parameter: Parameter, where: str, fields: tuple[Any, ...]) -> Pac
     of_map = 2 * MAP_ALIGNMENT if parameter.alignment >= 2 * MAP_ALIGNMENT else MAP_ALIGNMENT
     alignment = _lay_out(fields, (), data, arrays, where, of_map)
     data.extend(bytes(-len(data) % alignment))
-    return _sized(_of(data, arrays), parameter, where)
+    return _check_size(_of(data, arrays), parameter, where)
 
 
 def _of(data: bytearray, held: Arrays) -> Packed:
@@ -242,7 +242,7 @@ def _alignment(given: np.dtype[Any]) -> int:
     return 1 if given.kind in "SV" else max(min(given.itemsize, 16), 1)
 
 
-def _sized(packed: Packed, parameter: Parameter, where: str) -> Packed:
+def _check_size(packed: Packed, parameter: Parameter, where: str) -> Packed:
     if len(packed.data) != parameter.bytes:
         held = f"{parameter.bytes}, aligned to {parameter.alignment}"
         raise UsageError(f"{where} got {len(packed.data)} bytes: it has {held}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence.source_cuda import refine
 from wsemu.launch.code import Code
-from wsemu.launch.ptx.parameter_names import parameter_names, renamed
+from wsemu.launch.ptx.parameter_names import parameter_names, rename_arrays
 from wsemu.model.arch import LATEST, number_of
 from wsemu.model.errors import KernelError, UsageError
 from wsemu.model.launch_shape import with_cluster
@@ -42,9 +42,9 @@ class PtxCode(Code):
 
     def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """The arguments as they are passed, arrays and bytes; UsageError for a wrong number or type."""
-        from wsemu.launch.ptx.arguments import fitted
+        from wsemu.launch.ptx.arguments import marshal_arguments
 
-        return fitted(self.entry.parameters, self._names, arguments, self.__name__)
+        return marshal_arguments(self.entry.parameters, self._names, arguments, self.__name__)
 
     def with_pointers(self, arguments: Sequence[Any], memory: DeviceMemory) -> Sequence[Any]:
         """The fitted arguments, with a view of the memory for each number that is passed as a pointer into it."""
@@ -72,10 +72,10 @@ class PtxCode(Code):
                 raise KernelError(f"`{self.__name__}` calls functions too deeply") from None
             program.name = self.__name__
             self._variables.enter(program)
-            renamed(program, {p.name: name for p, name in zip(self.entry.parameters, self._names, strict=True)})
+            rename_arrays(program, {p.name: name for p, name in zip(self.entry.parameters, self._names, strict=True)})
             refine(program)
             self._programs[key] = program
-        return self._variables.given(self._programs[key])
+        return self._variables.with_values(self._programs[key])
 
     @functools.cached_property
     def _target(self) -> Target | None:
@@ -112,7 +112,7 @@ class PtxCode(Code):
                 "(`.maxntid`, from `__launch_bounds__`); use a smaller block"
             )
 
-    def clustered(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
+    def apply_cluster(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
         """A launch in the clusters of `.reqnctapercluster`; UsageError where it asks for others."""
         required = _three(self.entry.cluster)
         if self.entry.explicit and not required and configuration.cluster == (1, 1, 1):
@@ -124,7 +124,7 @@ class PtxCode(Code):
             raise UsageError(f"`{self.__name__}` has `.reqnctapercluster {wanted}`: launch it in such clusters")
         return with_cluster(configuration, required)
 
-    def on_gpu(self, arguments: Sequence[Any]) -> Entry:
+    def gpu_entry(self, arguments: Sequence[Any]) -> Entry:
         """What the CUDA driver takes of it, for fitted arguments; UsageError where it takes more than its text."""
         from wsemu.backends.driver import Entry
         from wsemu.model import settings
@@ -147,7 +147,7 @@ class PtxCode(Code):
             return None
         return self._module.source.text, {n: path for n, path in self._module.paths.items() if path is not None}
 
-    def edited(self, text: str) -> PtxCode:
+    def with_text(self, text: str) -> PtxCode:
         """The same kernel of another text; KernelError where that is no PTX."""
         from wsemu.frontend.ptx import parse
 

@@ -64,7 +64,7 @@ class _Type(NamedTuple):
     def __str__(self) -> str:
         return self.left + self.right
 
-    def wrapped(self, sign: str) -> _Type:
+    def wrap_type(self, sign: str) -> _Type:
         """A pointer or reference to it, or a member pointer."""
         if "&" in sign and self.left.endswith("&") and not self.right:  # of references, `&` is the stronger
             return _Type(self.left if sign == "&&" else f"{self.left.rstrip('&')}&")
@@ -108,20 +108,20 @@ class _Reader(Characters):
         """A name, and whether it ends with template arguments."""
         match self.peek():
             case "N":
-                return self.nested()
+                return self.nested_name()
             case "Z":
                 return self.local()
             case "S" if self.peek(2) != "St":
                 base = str(self.substitution())
             case _:
-                base = self.unscoped()
+                base = self.unscoped_name()
                 if self.peek() == "I":
                     self.remember(_Type(base))
         if self.peek() != "I":
             return base, False
         return base + self.template_arguments(own=True), True
 
-    def nested(self) -> tuple[str, bool]:
+    def nested_name(self) -> tuple[str, bool]:
         self.take("N")
         while self.peek() in (*_QUALIFIERS, "R", "O"):
             self.at += 1
@@ -135,7 +135,7 @@ class _Reader(Characters):
             elif self.peek() == "T":
                 name, templated = str(self.template_parameter()), False
             else:
-                part = self.unqualified(name)
+                part = self.unqualified_name(name)
                 name, templated = f"{name}::{part}" if name else part, False
             if self.peek() != "E":
                 self.remember(_Type(name))
@@ -162,19 +162,19 @@ class _Reader(Characters):
             if double:
                 self.take("_")
 
-    def unscoped(self) -> str:
+    def unscoped_name(self) -> str:
         if self.peek(2) == "St":
             self.at += 2
-            return f"std::{self.unqualified('std')}"
-        return self.unqualified("")
+            return f"std::{self.unqualified_name('std')}"
+        return self.unqualified_name("")
 
-    def unqualified(self, scope: str) -> str:
+    def unqualified_name(self, scope: str) -> str:
         two, one = self.peek(2), self.peek()
         self.skip("L")
         if one.isdigit() or one == "L":
             name = self.source_name()
         elif two in ("Ul", "Ut"):
-            name = self.unnamed()
+            name = self.unnamed_type()
         elif one in "CD" and two[1:].isdigit():
             self.at += 2
             name = "~" * (one == "D") + _class(scope)
@@ -198,7 +198,7 @@ class _Reader(Characters):
         self.at += length
         return "(anonymous namespace)" if name.startswith("_GLOBAL__N_") else name
 
-    def unnamed(self) -> str:
+    def unnamed_type(self) -> str:
         kind = self.peek(2)
         self.at += 2
         what = "unnamed type"
@@ -322,9 +322,9 @@ class _Reader(Characters):
             return _Type(BUILTIN[key])
         if one in "PRO":
             self.at += 1
-            return self.remember(self.type().wrapped({"P": "*", "R": "&", "O": "&&"}[one]))
+            return self.remember(self.type().wrap_type({"P": "*", "R": "&", "O": "&&"}[one]))
         if one in _QUALIFIERS:
-            return self.qualified()
+            return self.qualified_type()
         match one:
             case "F":
                 return self.remember(self.function())
@@ -333,24 +333,24 @@ class _Reader(Characters):
             case "M":
                 return self.remember(self.member_pointer())
             case "T":
-                return self.applied(self.remember(self.template_parameter()))
+                return self.apply_template(self.remember(self.template_parameter()))
             case "S" if two != "St":
-                return self.applied(self.substitution())
+                return self.apply_template(self.substitution())
             case "u":
                 self.at += 1
                 return self.remember(_Type(self.source_name()))
             case "D" | "U":
-                return self.extended()
+                return self.extended_type()
         arguments = self.arguments
         name = self.name()[0]
         self.arguments = arguments
         return self.remember(_Type(name))
 
-    def applied(self, base: _Type) -> _Type:
+    def apply_template(self, base: _Type) -> _Type:
         """A template template parameter, or a known template, with its arguments."""
         return self.remember(_Type(f"{base}{self.template_arguments()}")) if self.peek() == "I" else base
 
-    def qualified(self) -> _Type:
+    def qualified_type(self) -> _Type:
         words = ""
         while self.peek() in _QUALIFIERS:
             words = _QUALIFIERS[self.peek()] + words
@@ -378,9 +378,9 @@ class _Reader(Characters):
     def member_pointer(self) -> _Type:
         self.take("M")
         class_ = self.type()
-        return self.type().wrapped(f" {class_}::*".lstrip())
+        return self.type().wrap_type(f" {class_}::*".lstrip())
 
-    def extended(self) -> _Type:
+    def extended_type(self) -> _Type:
         """Vectors, `_Float16` and its kin, qualifiers of a vendor."""
         if self.skip("U"):
             qualifier = self.source_name()

@@ -56,7 +56,8 @@ class PtxModule(Mapping[str, "PtxKernel"]):
         functions = {name: demangle(name) for name in entries}
         shared = Counter(function.name for function in functions.values())
         self._kernels = {
-            name: PtxKernel(*found, _shown(functions[name], shared), self._variables) for name, found in entries.items()
+            name: PtxKernel(*found, _display_name(functions[name], shared), self._variables)
+            for name, found in entries.items()
         }
 
     def set(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
@@ -92,7 +93,9 @@ class PtxModule(Mapping[str, "PtxKernel"]):
             if len(found) == 1:
                 return found[0]
             if found:
-                raise EntryError(f"`{name}` is the name of {len(found)} kernels: {_listed(found)}; write more of it")
+                raise EntryError(
+                    f"`{name}` is the name of {len(found)} kernels: {_list_names(found)}; write more of it"
+                )
         raise EntryError(f"no kernel `{name}` in `{self.name}`: {self._suggestion(name)}")
 
     def only(self) -> PtxKernel:
@@ -101,7 +104,9 @@ class PtxModule(Mapping[str, "PtxKernel"]):
             return next(iter(self._kernels.values()))
         if not self._kernels:
             raise EntryError(f"`{self.name}` has no kernel: no `.entry` with a body")
-        raise EntryError(f"`{self.name}` has {len(self._kernels)} kernels: {_listed(self._kernels.values())}; name one")
+        raise EntryError(
+            f"`{self.name}` has {len(self._kernels)} kernels: {_list_names(self._kernels.values())}; name one"
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._kernels)
@@ -110,7 +115,7 @@ class PtxModule(Mapping[str, "PtxKernel"]):
         return len(self._kernels)
 
     def __repr__(self) -> str:
-        return f"<PTX {self.name}: {_listed(self._kernels.values()) or 'no kernel'}>"
+        return f"<PTX {self.name}: {_list_names(self._kernels.values()) or 'no kernel'}>"
 
     @property
     def name(self) -> str:
@@ -122,10 +127,10 @@ class PtxModule(Mapping[str, "PtxKernel"]):
         if not self._kernels:
             return "it has none, no `.entry` with a body"
         near = difflib.get_close_matches(name, [k.__name__ for k in self._kernels.values()], 1, 0.6)
-        return f"did you mean `{near[0]}`?" if near else f"it has {_listed(self._kernels.values())}"
+        return f"did you mean `{near[0]}`?" if near else f"it has {_list_names(self._kernels.values())}"
 
 
-def _shown(function: Function, shared: Counter[str]) -> str:
+def _display_name(function: Function, shared: Counter[str]) -> str:
     """How a kernel is called: without its parameters, unless another one has the same name."""
     return function.name if shared[function.name] == 1 else str(function)
 
@@ -140,7 +145,7 @@ def _begins(kernel: PtxKernel, name: str) -> bool:
     return bool(wanted) and any(known.replace(" ", "").startswith(wanted) for known in kernel.known_as)
 
 
-def _listed(kernels: Any) -> str:
+def _list_names(kernels: Any) -> str:
     names = [f"`{kernel.__name__}`" for kernel in kernels]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
@@ -185,4 +190,4 @@ class PtxKernel(Launchable, PtxCode):
             raise UsageError(f'no target {target!r}: "emulator" or "gpu"')
         from wsemu.backends.driver import GpuEntry
 
-        return GpuEntry(self, self.on_gpu)
+        return GpuEntry(self, self.gpu_entry)

@@ -30,13 +30,13 @@ def parameter_names(module: Module, entry: Entry) -> tuple[str, ...]:
         names
         for path in module.paths.values()
         if path is not None
-        for names in _declared(_kernels(path), base)
+        for names in _declared_parameters(_kernels(path), base)
         if len(names) == len(plain)
     }
     return found.pop() if len(found) == 1 else plain
 
 
-def renamed(program: Program, names: dict[str, str]) -> None:
+def rename_arrays(program: Program, names: dict[str, str]) -> None:
     """Give the arrays of a program the names that people know them by: `names` for the parameters; of variables the
     last part of their C++ name, `tile`, unless that would name two arrays."""
     variables = [*program.shared, *program.locals]
@@ -57,7 +57,7 @@ def _kernels(path: str) -> str:
     return _COMMENT.sub(" ", text) if "__global__" in text else ""
 
 
-def _declared(text: str, name: str) -> Iterator[tuple[str, ...]]:
+def _declared_parameters(text: str, name: str) -> Iterator[tuple[str, ...]]:
     """The parameters of each kernel of this name in a C++ source."""
     if not name.isidentifier():
         return

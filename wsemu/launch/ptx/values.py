@@ -50,7 +50,7 @@ class Variables:
         known = _parameters(self._modules)
         made = {}
         for name, value in values.items():
-            found = _named(name, known)
+            found = _find_variable(name, known)
             made[found] = _value(known[found], name, value)
         self._values |= made
         self._made.clear()
@@ -93,7 +93,7 @@ class Variables:
         """Note the names in PTX of a program's variables, which are renamed for reports."""
         program.derived["variables"] = [array.name for array in program.constant_arrays]
 
-    def given(self, program: Program) -> Program:
+    def with_values(self, program: Program) -> Program:
         """The program with the values that its variables were given."""
         if not self._values:
             return program
@@ -149,7 +149,7 @@ def _is_placed(variable: Variable, item: object, placed: Mapping[str, Variable])
     return item.name in placed and not item.mask and variable.type in ("u64", "s64", "b64")
 
 
-def _named(name: str, known: Mapping[str, Parameter]) -> str:
+def _find_variable(name: str, known: Mapping[str, Parameter]) -> str:
     """The variable of a name: that of PTX, the C++ one, or the last part of that."""
     if name in known:
         return name
@@ -159,14 +159,16 @@ def _named(name: str, known: Mapping[str, Parameter]) -> str:
         if len(found) == 1:
             return found[0]
         if found:
-            raise UsageError(f"`{name}` is the name of {len(found)} variables: {_listed(shown[f] for f in found)}")
+            raise UsageError(f"`{name}` is the name of {len(found)} variables: {_list_names(shown[f] for f in found)}")
     near = difflib.get_close_matches(name, shown.values(), 1, 0.6)
     if near:
         raise UsageError(f"no variable `{name}` to set: did you mean `{near[0]}`?")
-    raise UsageError(f"no variable `{name}` to set: there is {_listed(shown.values()) or 'none in .global or .const'}")
+    raise UsageError(
+        f"no variable `{name}` to set: there is {_list_names(shown.values()) or 'none in .global or .const'}"
+    )
 
 
-def _listed(names: Any) -> str:
+def _list_names(names: Any) -> str:
     names = [f"`{name}`" for name in names]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more

@@ -143,7 +143,7 @@ def _pieces(run: WarpRun, does: str, pc: int, found: Ranges) -> AccessRecord:
     return seen
 
 
-def in_common(one: AccessRecord, other: AccessRecord, program: Program) -> tuple[AccessRecord, AccessRecord]:
+def conflicting_sides(one: AccessRecord, other: AccessRecord, program: Program) -> tuple[AccessRecord, AccessRecord]:
     """The sides of two accesses that conflict; of copies, which have two."""
     for mine in one.sides:
         for yours in other.sides:
@@ -182,19 +182,21 @@ def element(program: Program, seen: AccessRecord) -> int:
     return min(np.dtype(name).itemsize if name else _WORD if copies else seen.size, seen.size)
 
 
-def values_at(
+def element_values(
     order: Sequence[tuple[str, AccessRecord]], address: int, size: int, program: Program
 ) -> tuple[list[AccessValue], str]:
     """Two accesses, with their marks, at an element, and what it holds after them."""
     made, left = [], b""
     for mark, seen in order:
         value = seen.at(address, size, seen.values) or b""
-        made.append(AccessValue(mark=mark, warp=seen.warp, does=seen.does, value=shown(program, seen.pc, value)))
+        made.append(
+            AccessValue(mark=mark, warp=seen.warp, does=seen.does, value=format_element(program, seen.pc, value))
+        )
         left = left if seen.does == "load" and left else value
-    return made, shown(program, order[0][1].pc, left)
+    return made, format_element(program, order[0][1].pc, left)
 
 
-def in_other_order(first: AccessRecord, second: AccessRecord) -> tuple[AccessRecord, AccessRecord]:
+def exchange_accesses(first: AccessRecord, second: AccessRecord) -> tuple[AccessRecord, AccessRecord]:
     """Two accesses of one warp, made in this order, as they would be in the other one; (1) and (2) stay what they are.
 
     A load that came after a store sees what was there before it, and one that came before it what it stores."""
@@ -220,7 +222,7 @@ def _copy(seen: AccessRecord) -> AccessRecord:
     return AccessRecord(seen.warp, seen.does, seen.pc, seen.size, seen.addresses, dict(seen.values), seen.before)
 
 
-def lanes_apart(seen: AccessRecord) -> list[tuple[str, AccessRecord]] | None:
+def split_lanes(seen: AccessRecord) -> list[tuple[str, AccessRecord]] | None:
     """Two lanes of one store that name one address and store different values, each as an access of its own."""
     stays: dict[int, int] = {address: lane for lane, address in seen.addresses.items()}
     for lane, address in seen.addresses.items():
@@ -235,7 +237,7 @@ def _lane(seen: AccessRecord, lane: int) -> AccessRecord:
     return AccessRecord(seen.warp, seen.does, seen.pc, seen.size, {lane: seen.addresses[lane]}, values, before)
 
 
-def shown(program: Program, pc: int, value: bytes) -> str:
+def format_element(program: Program, pc: int, value: bytes) -> str:
     """The bytes of an element as a number of its type."""
     name = program.element_of[pc]
     if not name or np.dtype(name).itemsize != len(value):

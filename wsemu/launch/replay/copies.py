@@ -33,7 +33,7 @@ def ranges(run: WarpRun, name: str, fields: Sequence[int], lanes: int) -> tuple[
             inside, outside = tensor_copy.accessed_ranges(run, name, list(fields), lane)
             of_lane = (inside, outside) if moves.writes == "global" else (outside, inside)
         else:
-            of_lane = _of_bytes(run, name, fields, lane)
+            of_lane = _byte_ranges(run, name, fields, lane)
         for found, to in zip(of_lane, (reads, writes), strict=True):
             to += [(lane, at, size) for at, size in found if size]
     return reads, writes
@@ -42,7 +42,7 @@ def ranges(run: WarpRun, name: str, fields: Sequence[int], lanes: int) -> tuple[
 Runs = list[tuple[int, int]]
 
 
-def _of_bytes(run: WarpRun, name: str, fields: Sequence[int], lane: int) -> tuple[Runs, Runs]:
+def _byte_ranges(run: WarpRun, name: str, fields: Sequence[int], lane: int) -> tuple[Runs, Runs]:
     """The same of a lane's copy of bytes, of its store that goes on alone, or of its zeros: (address, bytes)."""
     unit = effects_of(name).moves.unit
     if unit == "value":

@@ -77,9 +77,9 @@ class Machine:
 
     def cta(self, step: Step) -> Cta:
         """The CTA of a step; it begins with its first one."""
-        return self.begun(linear(step, self.grid))
+        return self.begin_cta(linear(step, self.grid))
 
-    def begun(self, number: int) -> Cta:
+    def begin_cta(self, number: int) -> Cta:
         if number not in self._ctas:
             group = CtaGroup(self.launch, self.launch.grouping.of(number)[0])
             self._ctas |= {cta.number: cta for cta in group.ctas}
@@ -96,7 +96,7 @@ class Machine:
             self._counts[key] += 1
         return events
 
-    def executed(self, cta: Cta, warp: Warp, pc: int) -> int:
+    def execution_count(self, cta: Cta, warp: Warp, pc: int) -> int:
         """How often a warp has executed an access."""
         return max(self._counts[kind, cta.number, warp.number, pc] for kind in ("access", "copy"))
 
@@ -147,7 +147,7 @@ class Machine:
             changes |= {"expected": expected} if step.expected else {}
         return step.model_copy(update=changes)
 
-    def in_order(self, cta: Cta) -> tuple[Status, Trace]:
+    def run_in_order(self, cta: Cta) -> tuple[Status, Trace]:
         """Run the rest of a CTA, the lowest warp first, and the trace so far; its state is left in the outcome."""
         trace = self.launch.watch.trace
         assert trace is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence.places import Places
-from wsemu.launch.replay.access import AccessRecord, in_common, in_other_order, look, shared_elements
+from wsemu.launch.replay.access import AccessRecord, conflicting_sides, exchange_accesses, look, shared_elements
 from wsemu.launch.replay.machine import ReplayError, linear
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.outcome import Outcome
@@ -37,7 +37,7 @@ class Followed(NamedTuple):
     records: list[tuple[_Key, AccessRecord]]
     """accesses of the instructions that are looked at, in order"""
 
-    def stuck(self) -> list[tuple[int, int, str]] | None:
+    def stuck_warps(self) -> list[tuple[int, int, str]] | None:
         """Return (warp, instruction, what it waits for) of all that have not ended; None if one of them continues."""
         session, found = self.session, list[tuple[int, int, str]]()
         before = [session.digest(cta) for cta in range(session.ctas)]
@@ -53,7 +53,7 @@ class Followed(NamedTuple):
                 return None
             session.load(cta, kept)
             session.load_memory(saved)
-            found += [(warp, pc, "others, at a barrier, a phase or a join") for warp, pc in session.waits_at(cta)]
+            found += [(warp, pc, "others, at a barrier, a phase or a join") for warp, pc in session.waiting_warps(cta)]
         return found
 
 
@@ -130,8 +130,8 @@ def racing_accesses(followed: Followed, marked: Sequence[Step], grid: tuple[int,
     apart, program = one[:2] == two[:2], followed.places.program
     for first, second in _pairs(followed.records, one, two):
         if any(shared_elements(first, second, program, apart)):
-            pair = in_common(first, second, program)
-            return pair, in_other_order(*pair)
+            pair = conflicting_sides(first, second, program)
+            return pair, exchange_accesses(*pair)
     return None
 
 

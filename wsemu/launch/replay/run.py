@@ -21,12 +21,12 @@ from wsemu.evidence.schedule import Witness as ScheduleWitness
 from wsemu.launch.replay.access import (
     AccessRecord,
     AccessValue,
-    in_common,
-    in_other_order,
-    lanes_apart,
+    conflicting_sides,
+    element_values,
+    exchange_accesses,
     look,
     shared_elements,
-    values_at,
+    split_lanes,
 )
 from wsemu.launch.replay.machine import Machine, ReplayError, linear
 from wsemu.model import settings
@@ -161,8 +161,8 @@ def follow(bound: Bound, code: str, steps: Sequence[Step], budget: int = BUDGET)
     """Execute the schedule of a finding with this code; ReplayError where the launch does not follow it."""
     _check(bound, steps)
     if any(step.lane is not None for step in steps):
-        return _in_order_of_atomics(bound, code, steps, budget)
-    room = _stuck if all(step.mark == "waits" for step in steps) else _ROOMS.get(code, _reached)
+        return _replay_atomics(bound, code, steps, budget)
+    room = _replay_deadlock if all(step.mark == "waits" for step in steps) else _ROOMS.get(code, _replay_until_reported)
     first = min(linear(step, bound.configuration.grid) for step in steps)
     for earlier in dict.fromkeys((0, first)):  # alone, then after all CTAs before it
         try:
@@ -200,7 +200,7 @@ def _follow(bound: Bound, steps: Sequence[Step], budget: int, earlier: range, mo
     """Make all steps, one after another; `more` are to come."""
     machine = Machine(bound, [*steps, *more], budget)
     for number in earlier:
-        machine.in_order(machine.begun(number))
+        machine.run_in_order(machine.begin_cta(number))
     made: list[Step] = []
     seen: list[AccessRecord] = []
     for number, step in enumerate(steps, 1):
@@ -229,7 +229,7 @@ def _both_orders(bound: Bound, code: str, steps: Sequence[Step], budget: int, ea
     if len(marked) != 2 or len(run.seen) != 2:
         raise ReplayError("the witness of a race marks no two accesses: check the program anew")
     marks = steps[marked[0]].mark, steps[marked[1]].mark
-    run.seen[:] = in_common(run.seen[0], run.seen[1], run.machine.launch.program)
+    run.seen[:] = conflicting_sides(run.seen[0], run.seen[1], run.machine.launch.program)
     if any(_kind(bound, steps[n]) == "async" for n in marked):
         return _with_copies(run, [steps[n] for n in marked])
     swapped = [*steps[: marked[0]], steps[marked[1]], steps[marked[0]]]
@@ -240,9 +240,9 @@ def _both_orders(bound: Bound, code: str, steps: Sequence[Step], budget: int, ea
         seen, why = [], f"{_who(swapped[-2], swapped)} waits in a loop for {_who(swapped[-1], swapped)}"
     except ReplayError as error:
         seen, why = [], str(error).partition(": ")[2]
-    other = seen or in_other_order(*run.seen)[::-1]
+    other = seen or exchange_accesses(*run.seen)[::-1]
     orders = [list(zip(marks, run.seen, strict=True)), list(zip(marks[::-1], other, strict=True))]
-    element, made = _compared(orders, run.machine)
+    element, made = _compare_orders(orders, run.machine)
     made[1] = made[1].model_copy(update={"why_not": why})
     return Replay(steps=run.steps, orders=made, element=element)
 
@@ -250,9 +250,9 @@ def _both_orders(bound: Bound, code: str, steps: Sequence[Step], budget: int, ea
 def _with_copies(run: _Run, marked: Sequence[Step]) -> Replay:
     """A race with an asynchronous copy, which is made at its issue here: the other order is worked out."""
     marks, seen = (marked[0].mark, marked[1].mark), run.seen
-    other = in_other_order(seen[0], seen[1])[::-1]
+    other = exchange_accesses(seen[0], seen[1])[::-1]
     orders = [list(zip(marks, seen, strict=True)), list(zip(marks[::-1], other, strict=True))]
-    element, made = _compared(orders, run.machine, wanted={step.what for step in marked})
+    element, made = _compare_orders(orders, run.machine, wanted={step.what for step in marked})
     made[1] = made[1].model_copy(update={"why_not": "a copy is made at its issue"})
     return Replay(steps=run.steps, orders=made, element=element)
 
@@ -270,7 +270,7 @@ def _within_a_warp(bound: Bound, code: str, steps: Sequence[Step], budget: int, 
     if sum(bool(step.mark) for step in steps) == 1 and steps[-1].mark:
         run = _follow(bound, steps[:-1], budget, earlier, steps[-1:])
         done, pair = _lanes_disagree(run.machine, steps[-1])
-        element, made = _compared([pair, pair[::-1]], run.machine)
+        element, made = _compare_orders([pair, pair[::-1]], run.machine)
         return Replay(steps=[*run.steps, done], orders=made, element=element)
     marked = [n for n, step in enumerate(steps) if step.mark]
     if len(marked) != 2 or any(steps[n].does in _AT_BARRIERS for n in marked):
@@ -278,13 +278,13 @@ def _within_a_warp(bound: Bound, code: str, steps: Sequence[Step], budget: int, 
     run = _follow(bound, steps[: marked[0]], budget, earlier, steps[marked[0] :])
     first, second = (steps[n] for n in marked)
     early, late = _two_lanes(run.machine, first, second)
-    other = in_other_order(early, late)
+    other = exchange_accesses(early, late)
     orders = [[(first.mark, early), (second.mark, late)], [(second.mark, other[1]), (first.mark, other[0])]]
-    element, made = _compared(orders, run.machine, apart=True)
+    element, made = _compare_orders(orders, run.machine, apart=True)
     return Replay(steps=[*run.steps, *steps[marked[0] :]], orders=made, element=element)
 
 
-def _in_order_of_atomics(bound: Bound, code: str, steps: Sequence[Step], budget: int) -> Replay:
+def _replay_atomics(bound: Bound, code: str, steps: Sequence[Step], budget: int) -> Replay:
     """What an order of atomics leads to: a race, lanes that wait for ever, or an error of an instruction."""
     from wsemu.launch.replay.orders import Followed, follow_order, racing_accesses
 
@@ -294,24 +294,24 @@ def _in_order_of_atomics(bound: Bound, code: str, steps: Sequence[Step], budget:
         marks = marked[0].mark, marked[1].mark
         orders = [[*zip(marks, found[0], strict=True)], [*zip(marks[::-1], found[1][::-1], strict=True)]]
         apart = (linear(marked[0], grid), marked[0].warp) == (linear(marked[1], grid), marked[1].warp)
-        element, made = _compared(orders, Machine(bound, steps, budget), apart)
+        element, made = _compare_orders(orders, Machine(bound, steps, budget), apart)
         made[1] = made[1].model_copy(update={"why_not": "the order of atomics has them as above"})
         return Replay(steps=[*steps], orders=made, element=element)
     if code == "deadlock":
-        stuck, followed = follow_order(bound, steps, budget, Followed.stuck)
+        stuck, followed = follow_order(bound, steps, budget, Followed.stuck_warps)
         waiting = [
             WaitingForPhase(warp=warp, line=followed.places.line(pc), place=what)
             for warp, pc, what in dict.fromkeys(stuck)
         ]
         return Replay(steps=[*steps], end="deadlock", phases=waiting)
 
-    def reached(followed: Followed) -> bool | None:
+    def check_reached(followed: Followed) -> bool | None:
         at = {(raw.code, raw.pc, raw.cta, raw.warp) for raw in followed.findings}
         where = steps[-1].instruction, linear(steps[-1], grid), steps[-1].warp
         own = ("raised-exception", code) if code == "failed-assertion" else (code,)
         return True if any((name, *where) in at for name in own) else None
 
-    follow_order(bound, steps, budget, reached)
+    follow_order(bound, steps, budget, check_reached)
     return Replay(steps=[*steps], codes=[code])
 
 
@@ -322,7 +322,7 @@ def _lanes_disagree(machine: Machine, step: Step) -> tuple[Step, list[tuple[str,
             done, seen = machine.until(step)
         except ReplayError:
             raise ReplayError("the lanes of the store agree: the launch does not follow the schedule") from None
-        pair = lanes_apart(seen) if seen else None
+        pair = split_lanes(seen) if seen else None
         if pair is not None:
             return done, pair
 
@@ -339,7 +339,7 @@ def _two_lanes(machine: Machine, first: Step, second: Step) -> tuple[AccessRecor
         machine.advance(cta, warp)
         if sees is None:
             continue
-        now, nth = sees(), machine.executed(cta, warp, pc)
+        now, nth = sees(), machine.execution_count(cta, warp, pc)
         if pc == second.instruction and second.nth in (0, nth):
             for seen in reversed(before):
                 if any(shared_elements(seen, now, machine.launch.program, apart=True)):
@@ -349,7 +349,7 @@ def _two_lanes(machine: Machine, first: Step, second: Step) -> tuple[AccessRecor
     raise ReplayError("no two lanes of the warp touch a common element: the launch does not follow the schedule")
 
 
-def _compared(
+def _compare_orders(
     orders: list[list[tuple[str, AccessRecord]]],
     machine: Machine,
     apart: bool = False,
@@ -364,7 +364,7 @@ def _compared(
         raise ReplayError("the two accesses touch no common element: the launch does not follow the schedule")
 
     def outcome(place: tuple[int, int], order: list[tuple[str, AccessRecord]]) -> tuple[str, ...]:
-        made, left = values_at(order, *place, program)
+        made, left = element_values(order, *place, program)
         return (*sorted(f"{access.mark} {access.value}" for access in made), left)
 
     named = [p for p in elements if places.element(p[0], other.pc) in wanted]
@@ -373,12 +373,12 @@ def _compared(
     )
     found = []
     for order in orders:
-        made, left = values_at(order, *place, program)
+        made, left = element_values(order, *place, program)
         found.append(Order(marks=(order[0][0], order[1][0]), made=made, left=left))
     return places.element(place[0], other.pc), found
 
 
-def _swapped(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
+def _replay_recycling(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
     """Recycling: the swapped operations, then on in order; the swap itself may be a fault, where counts differ."""
     try:
         run = _follow(bound, steps, budget, earlier)
@@ -386,16 +386,16 @@ def _swapped(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlie
         if not fault.steps[-1].mark:
             raise
         return Replay(steps=fault.steps, end="fault", codes=["count-mismatch"])
-    return _ended(run.machine, run.machine.cta(steps[-1]), run.steps)
+    return _run_to_end(run.machine, run.machine.cta(steps[-1]), run.steps)
 
 
-def _stuck(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
+def _replay_deadlock(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
     """A deadlock: each step is a warp that waits at the end."""
     machine = Machine(bound, steps, budget)
     for number in earlier:
-        machine.in_order(machine.begun(number))
+        machine.run_in_order(machine.begin_cta(number))
     cta = machine.cta(steps[-1])
-    result = _ended(machine, cta, list(steps))
+    result = _run_to_end(machine, cta, list(steps))
     waits = {(w.warp, w.barrier, w.generation, w.arrived) for w in result.waiting}
     for step in steps:
         if step.barrier is None and step.warp not in (*result.held, *(wait.warp for wait in result.phases)):
@@ -405,13 +405,13 @@ def _stuck(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier:
     return result
 
 
-def _reached(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
+def _replay_until_reported(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
     """Something wrong in itself: the CTA in order, until it is reported."""
     machine = Machine(bound, steps, budget, races=code in CHECKERS["proxy"])
     for number in earlier:
-        machine.in_order(machine.begun(number))
+        machine.run_in_order(machine.begin_cta(number))
     step, cta = steps[-1], machine.cta(steps[-1])
-    result = _ended(machine, cta, list(steps))
+    result = _run_to_end(machine, cta, list(steps))
     found = [f for f in machine.launch.outcome.findings if (f.code, f.pc) == (code, step.instruction)]
     if not any((f.cta, f.warp) == (cta.number, step.warp) for f in found):
         raise ReplayError(f"warp {step.warp} comes through line {step.line} without `{code}`")
@@ -423,17 +423,17 @@ def _used(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: 
     undefined = Undefined(bound.program)
     machine = Machine(bound, steps, budget, undefined=undefined)
     for number in earlier:
-        machine.in_order(machine.begun(number))
+        machine.run_in_order(machine.begin_cta(number))
     step, cta = steps[-1], machine.cta(steps[-1])
-    result = _ended(machine, cta, list(steps))
+    result = _run_to_end(machine, cta, list(steps))
     if (step.instruction, cta.number, step.warp) not in undefined.places:
         raise ReplayError(f"warp {step.warp} comes through line {step.line} without `{code}`")
     return result.model_copy(update={"codes": [code]})
 
 
-def _ended(machine: Machine, cta: Cta, steps: list[Step]) -> Replay:
+def _run_to_end(machine: Machine, cta: Cta, steps: list[Step]) -> Replay:
     """Run a CTA to its end, and say how it ended."""
-    status, trace = machine.in_order(cta)
+    status, trace = machine.run_in_order(cta)
     if status == "budget":
         raise BudgetError
     places = machine.places
@@ -467,7 +467,7 @@ _ROOMS = {
     "race": _both_orders,
     "read-only-written": _both_orders,
     "intra-warp-race": _within_a_warp,
-    "barrier-recycling": _swapped,
-    "deadlock": _stuck,
+    "barrier-recycling": _replay_recycling,
+    "deadlock": _replay_deadlock,
     "undefined-register": _used,
 }

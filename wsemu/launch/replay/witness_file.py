@@ -48,7 +48,7 @@ _REMEDY = "`wsemu check --save-witness DIR PROGRAM` writes it anew"
 _Count = Annotated[int, Field(ge=0, lt=1 << 40)]
 
 
-def _known(code: str) -> str:
+def _check_code(code: str) -> str:
     if code not in CODES:
         raise ValueError("no finding code, `wsemu explain` lists them")
     return code
@@ -87,7 +87,7 @@ class Witness(BaseModel):
     """bytes"""
     arch: str
     inputs: Inputs
-    code: Annotated[str, AfterValidator(_known)]
+    code: Annotated[str, AfterValidator(_check_code)]
     message: str
     """of the finding"""
     steps: Annotated[list[Step], Field(min_length=1)]
@@ -248,7 +248,7 @@ def _sha256(program: str | os.PathLike[str]) -> str:
         return ""
 
 
-def program_of(witness: Witness, path: Path) -> Path:
+def program_path(witness: Witness, path: Path) -> Path:
     """Return the program that a witness file names, if `wsemu replay` may run it.
 
     WitnessError unless it is a .py or .ptx file below the working folder or the witness file's folder, not below a

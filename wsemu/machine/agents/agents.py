@@ -171,7 +171,7 @@ def settle(m):
 
 
 @compiled
-def groups_of(m, w, lane, bulk):
+def group_tables(m, w, lane, bulk):
     """Which GROUPS a thread has of cp.async, or of bulk operations."""
     return (bulk * m.warp_count + w) * LANES + lane
 
@@ -179,7 +179,7 @@ def groups_of(m, w, lane, bulk):
 @compiled
 def enter_group(m, w, lane, bulk, number):
     """An agent belongs to the group that its thread commits next."""
-    g = groups_at(m.groups, groups_of(m, w, lane, bulk))
+    g = groups_at(m.groups, group_tables(m, w, lane, bulk))
     a = agent_at(m.agents, number - m.base - 1)
     a.group = g.committed
     if g.last:
@@ -196,7 +196,7 @@ def enter_group(m, w, lane, bulk, number):
 @compiled
 def commit(m, w, mask, bulk):
     while mask:
-        g = groups_at(m.groups, groups_of(m, w, lowest_bit(mask), bulk))
+        g = groups_at(m.groups, group_tables(m, w, lowest_bit(mask), bulk))
         g.committed += 1
         mask &= mask - 1
 
@@ -218,7 +218,7 @@ def await_groups(m, w, mask, bulk, left, only_read):
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
-        g = groups_at(m.groups, groups_of(m, w, lane, bulk))
+        g = groups_at(m.groups, group_tables(m, w, lane, bulk))
         end = g.committed - left if left >= 0 else np.int64(1) << 60
         number = g.read if only_read else g.first
         apart = False

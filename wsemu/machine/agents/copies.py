@@ -21,7 +21,7 @@ from wsemu.machine.agents.ranges import (
     touch_piece,
     touch_range,
 )
-from wsemu.machine.agents.reductions import combined, element_bytes
+from wsemu.machine.agents.reductions import combine_elements, element_bytes
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import MISALIGNED
 from wsemu.machine.memory.cell_bits import (
@@ -74,7 +74,7 @@ WHOLE = 0xFFFF
 
 
 @compiled
-def cell_of(number, actor, lane, pc):
+def access_cell(number, actor, lane, pc):
     """An access of an agent or a lane, as a cell has it."""
     return number << INTERVAL_SHIFT | actor << WARP_SHIFT | lane << LOW_SHIFT | lane << HIGH_SHIFT | pc
 
@@ -85,18 +85,18 @@ def lane_address(registers, row, imm, lane):
 
 
 @compiled
-def width_of(op):
+def copy_width(op):
     """Bytes that a cp.async writes."""
     return np.int64(4) if op == COPY4 else np.int64(8) if op == COPY8 else np.int64(16)
 
 
 @compiled
-def size_of(registers, i, lane):
+def copy_size(registers, i, lane):
     """Bytes that a copy reads: those asked for, as far as they can be (C1, T1)."""
     size = load_u32(registers + i.c + 4 * lane)
     if i.op > COPY16:
         return size & ~15
-    width = width_of(i.op)
+    width = copy_width(i.op)
     return size if size <= width else ((size - 1) & (width - 1)) + 1
 
 
@@ -107,7 +107,7 @@ def judge_sizes(m, w, pc, registers, i, mask):
         lane = lowest_bit(mask)
         mask &= mask - 1
         size = load_u32(registers + i.c + 4 * lane)
-        if size != size_of(registers, i, lane):
+        if size != copy_size(registers, i, lane):
             what = np.int64(i.op <= COPY16)
             bit = np.int64(1) << lane
             record_finding(m.report_entry, m.address, (COPY_SIZE, pc, w, bit, -1, -1), (size, what, 0, 0, 0))
@@ -136,7 +136,7 @@ def clear(to, size):
 
 
 @compiled
-def number_of(address):
+def segment_number(address):
     return (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT
 
 
@@ -146,14 +146,14 @@ def number_of(address):
 @compiled
 def copy_small(m, w, pc, registers, i, mask):
     """cp.async.  Status."""
-    width = width_of(i.op)
+    width = copy_width(i.op)
     status = room(m, popcount(mask))
     rest = mask
     while rest and status == DONE:  # before anything is done
         lane = lowest_bit(rest)
         rest &= rest - 1
         to, from_ = lane_address(registers, i.a, i.imm, lane), lane_address(registers, i.b, 0, lane)
-        size = size_of(registers, i, lane)
+        size = copy_size(registers, i, lane)
         if host_place(m, w, pc, lane, to, width, width, True, OWN, False) == 0:
             continue
         if size == 0 or host_place(m, w, pc, lane, from_, size, width, False, False, False):
@@ -178,7 +178,7 @@ def copy_small(m, w, pc, registers, i, mask):
 def copy_lane(m, w, pc, registers, i, lane, width):
     """cp.async of a lane.  Whether it is made."""
     to, from_ = lane_address(registers, i.a, i.imm, lane), lane_address(registers, i.b, 0, lane)
-    size = size_of(registers, i, lane)
+    size = copy_size(registers, i, lane)
     source = np.int64(1)
     if size:
         source = host_place(m, w, pc, lane, from_, size, width, False, False, True)
@@ -190,14 +190,14 @@ def copy_lane(m, w, pc, registers, i, lane, width):
         np.int64(1) << lane, width,
     )  # fmt: skip
     if size:
-        judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
+        judge_written(m, w, pc, lane, segment_number(from_), from_ & OFFSET_MASK, size)
     if m.clocks:
         number = new_agent(m, w, lane, pc, np.int64(COPIES), to & ~ADDRESS_WRAPPED, width)
-        base = cell_of(number, GENERIC + w, lane, pc)
+        base = access_cell(number, GENERIC + w, lane, pc)
         touch_range(m, w, lane, pc, from_, size, np.int64(READ), base, False)
         touch_range(m, w, lane, pc, to, width, np.int64(WRITE), base, False)
         enter_group(m, w, lane, np.int64(0), number)
-    note_written(m, number_of(to), to & OFFSET_MASK, width)
+    note_written(m, segment_number(to), to & OFFSET_MASK, width)
     if size:
         move(host, source, size)
     clear(host + size, width - size)
@@ -214,7 +214,7 @@ def sends(i):
 
 
 @compiled
-def goal_of(i):
+def copy_goal(i):
     """Where in shared memory a bulk copy has to go."""
     if sends(i):
         return np.int64(OTHERS)
@@ -225,8 +225,8 @@ def goal_of(i):
 def prepare_bulk(m, w, pc, registers, i, lane, shared):
     """Status: DONE if a lane's copy can be made; `shared`: whether it goes to shared memory."""
     to, from_ = cast_to(m, lane_address(registers, i.a, 0, lane)), lane_address(registers, i.b, 0, lane)
-    size = size_of(registers, i, lane)
-    goal = goal_of(i) if shared else np.int64(0)
+    size = copy_size(registers, i, lane)
+    goal = copy_goal(i) if shared else np.int64(0)
     if size == 0 or host_place(m, w, pc, lane, to, size, 16, True, goal, False) == 0:
         return DONE
     start = 0 if shared and not sends(i) else OWN
@@ -247,13 +247,13 @@ def load_lane(m, w, pc, registers, i, lane):
         status = prepare_bulk(m, w, pc, registers, i, lane, True)
     if status != DONE:
         return status
-    size = size_of(registers, i, lane)
+    size = copy_size(registers, i, lane)
     m.credited = size
     if size == 0:
         return DONE
     to, from_ = cast_to(m, lane_address(registers, i.a, 0, lane)), lane_address(registers, i.b, 0, lane)
     source = host_place(m, w, pc, lane, from_, size, 16, False, OWN if sends(i) else 0, True)
-    host = host_place(m, w, pc, lane, to, size, 16, True, goal_of(i), True)
+    host = host_place(m, w, pc, lane, to, size, 16, True, copy_goal(i), True)
     made = host and source
     number = np.int64(0)
     if m.clocks:
@@ -267,17 +267,17 @@ def load_lane(m, w, pc, registers, i, lane):
     if m.mbarrier_count:
         moved = to - lane_address(registers, i.a, 0, lane)
         clobbers(m, w, pc, registers, i.a, moved, np.int64(1) << lane, size, np.int64(0), kind)
-    judge_written(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size)
+    judge_written(m, w, pc, lane, segment_number(from_), from_ & OFFSET_MASK, size)
     if m.clocks:
-        base = cell_of(number, BULK + w, lane, pc)
+        base = access_cell(number, BULK + w, lane, pc)
         touch_range(m, w, lane, pc, from_, size, np.int64(READ), base, True)
         touch_range(m, w, lane, pc, to, size, kind, base | ATOMIC_BIT if i.op == SEND_REDUCE else base, True)
     if i.op == SEND_REDUCE:
-        judge_written(m, w, pc, lane, number_of(to), to & OFFSET_MASK, size)
+        judge_written(m, w, pc, lane, segment_number(to), to & OFFSET_MASK, size)
         reduce(host, source, size, i.aux >> UNUSED_SHIFT)
     else:
         move(host, source, size)
-    note_written(m, number_of(to), to & OFFSET_MASK, size)
+    note_written(m, segment_number(to), to & OFFSET_MASK, size)
     return DONE
 
 
@@ -338,7 +338,7 @@ def stores_alike(registers, i, lane, other):
 
 @compiled
 def store_lane(m, w, pc, registers, i, lane):
-    size = size_of(registers, i, lane)
+    size = copy_size(registers, i, lane)
     if size == 0:
         return
     to, from_ = lane_address(registers, i.a, 0, lane), lane_address(registers, i.b, 0, lane)
@@ -350,17 +350,17 @@ def store_lane(m, w, pc, registers, i, lane):
     bytes_ = np.int64(WHOLE)
     if i.op == STORE:
         bytes_ = load_u32(registers + i.imm + 4 * lane) & WHOLE
-    judge_some(m, w, pc, lane, number_of(from_), from_ & OFFSET_MASK, size, bytes_)
+    judge_some(m, w, pc, lane, segment_number(from_), from_ & OFFSET_MASK, size, bytes_)
     if m.clocks:
         from_address = from_ & ~ADDRESS_WRAPPED
         reads = new_agent(m, w, lane, pc, np.int64(READS_DONE), from_address, size)
         writes = new_agent(m, w, lane, pc, np.int64(STORES), from_address, size if bytes_ else np.int64(0))
-        base = cell_of(reads, BULK + w, lane, pc)
+        base = access_cell(reads, BULK + w, lane, pc)
         if bytes_ == WHOLE:
             touch_range(m, w, lane, pc, from_, size, np.int64(READ), base, True)
         else:
             touch_some(m, w, lane, pc, from_, size, np.int64(READ), base, bytes_)
-        base = cell_of(writes, BULK + w, lane, pc)
+        base = access_cell(writes, BULK + w, lane, pc)
         if i.op == REDUCE:
             touch_range(m, w, lane, pc, to, size, np.int64(ATOMIC), base | ATOMIC_BIT, True)
         elif bytes_ == WHOLE:
@@ -370,23 +370,23 @@ def store_lane(m, w, pc, registers, i, lane):
         enter_group(m, w, lane, np.int64(1), writes)
     store_marks(m, w, pc, lane, to, size)
     if i.op == REDUCE:
-        judge_written(m, w, pc, lane, number_of(to), to & OFFSET_MASK, size)
+        judge_written(m, w, pc, lane, segment_number(to), to & OFFSET_MASK, size)
         reduce(host, source, size, i.aux >> UNUSED_SHIFT)
-        note_written(m, number_of(to), to & OFFSET_MASK, size)
+        note_written(m, segment_number(to), to & OFFSET_MASK, size)
     elif bytes_ == WHOLE:
-        note_written(m, number_of(to), to & OFFSET_MASK, size)
+        note_written(m, segment_number(to), to & OFFSET_MASK, size)
         move(host, source, size)
     else:
         for q in range(size):
             if (bytes_ >> (q & 15)) & 1:
-                note_written(m, number_of(to), (to & OFFSET_MASK) + q, np.int64(1))
+                note_written(m, segment_number(to), (to & OFFSET_MASK) + q, np.int64(1))
                 store_u8(host + q, load_u8(source + q))
 
 
 @compiled
 def store_marks(m, w, pc, lane, to, size):
     """What a store does to bytes that may be read through the read-only cache; see `memory/read_only.py`."""
-    segment = segment_at(m.segments, number_of(to))
+    segment = segment_at(m.segments, segment_number(to))
     if segment.marked == 0:
         return
     offset = to & OFFSET_MASK
@@ -424,12 +424,12 @@ def reduce(host, source, size, number):
     q = np.int64(0)
     while q < size:
         if step == 8:
-            store_i64(host + q, combined(number, load_i64(host + q), load_i64(source + q)))
+            store_i64(host + q, combine_elements(number, load_i64(host + q), load_i64(source + q)))
         elif step == 4:
-            store_u32(host + q, combined(number, load_u32(host + q), load_u32(source + q)))
+            store_u32(host + q, combine_elements(number, load_u32(host + q), load_u32(source + q)))
         else:
             old = load_u8(host + q) | load_u8(host + q + 1) << 8
-            new = combined(number, old, load_u8(source + q) | load_u8(source + q + 1) << 8)
+            new = combine_elements(number, old, load_u8(source + q) | load_u8(source + q + 1) << 8)
             store_u8(host + q, new)
             store_u8(host + q + 1, new >> 8)
         q += step
@@ -491,7 +491,7 @@ def zero_all(m, w, pc, registers, i, mask):
         log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, size)
         if m.clocks:
             zero_lane(m, w, pc, registers, i, lane, all_lanes, to, size)
-        note_written(m, number_of(to), to & OFFSET_MASK, size)
+        note_written(m, segment_number(to), to & OFFSET_MASK, size)
         clear(host, size)
     if m.mbarrier_count:
         clobbers(m, w, pc, registers, i.a, i.imm, made, length, i.b, np.int64(WRITE))

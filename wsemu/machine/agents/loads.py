@@ -13,13 +13,13 @@ from wsemu.machine.memory.window import cast_to
 from wsemu.machine.records import call, mbarrier_at, record_finding
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit
 from wsemu.machine.state import DONE, UNUSED_SHIFT
-from wsemu.machine.sync.events import failed
+from wsemu.machine.sync.events import report_failure
 from wsemu.machine.sync.mbarrier import (
     FOREIGN,
     all_live,
     credit,
+    find_credited,
     good_addresses,
-    live_in,
     word_of,
 )
 from wsemu.machine.sync.peers import leaves, reach
@@ -33,7 +33,7 @@ TENSOR_LOAD, TENSOR_MULTICAST = OPCODE["tensor.load"], OPCODE["tensor.multicast"
 
 
 @compiled
-def goal_of(m, registers, i, lane):
+def credit_goal(m, registers, i, lane):
     """Rank of the CTA in whose shared memory the mbarrier of a lane's copy has to lie; -1: anywhere."""
     if i.op == BULK_LOAD and i.aux & 1:
         return np.int64(m.member)
@@ -53,7 +53,7 @@ def together(m, w, pc, registers, i, at, lanes):
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
-        word_, goal = word_of(registers, at, np.int64(0), lane), goal_of(m, registers, i, lane)
+        word_, goal = word_of(registers, at, np.int64(0), lane), credit_goal(m, registers, i, lane)
         member = word_ >> (m.window - 3)
         if goal < 0 or goal == member:
             continue
@@ -62,7 +62,7 @@ def together(m, w, pc, registers, i, at, lanes):
         while others:
             other = lowest_bit(others)
             others &= others - 1
-            same = word_of(registers, at, np.int64(0), other) == word_ and goal_of(m, registers, i, other) == goal
+            same = word_of(registers, at, np.int64(0), other) == word_ and credit_goal(m, registers, i, other) == goal
             alike |= np.int64(same) << other
         address = (SHARED << SEGMENT_SHIFT) | word_ << 3
         record_finding(m.report_entry, m.address, (FOREIGN, pc, w, alike, -1, -1), (address, member, goal, 0, 0))
@@ -94,7 +94,7 @@ def moving(registers, row, mask):
 
 
 @compiled
-def goals_of(m, registers, i, lane):
+def copy_goals(m, registers, i, lane):
     """The CTAs that a lane's copy goes to, a bit each; 1 where its address names the only one."""
     if i.op == BULK_MULTICAST:
         return load_u32(registers + i.d + 4 * lane) & 0xFFFF
@@ -104,7 +104,7 @@ def goals_of(m, registers, i, lane):
 
 
 @compiled
-def cast_of(m, i, goal):
+def multicast_rank(m, i, goal):
     """Rank of the CTA that a copy goes to, which is that of a multicast; -1 for others."""
     many = i.op in (BULK_MULTICAST, TENSOR_MULTICAST)
     return np.int64(goal) if many and m.clusters else np.int64(-1)
@@ -117,11 +117,11 @@ def credits_live(m, w, pc, registers, i, bars, lanes):
     while lanes and good:
         lane = lowest_bit(lanes)
         lanes &= lanes - 1
-        goals = goals_of(m, registers, i, lane)
+        goals = copy_goals(m, registers, i, lane)
         while goals and good:
-            member = cast_of(m, i, lowest_bit(goals))
+            member = multicast_rank(m, i, lowest_bit(goals))
             goals &= goals - 1
-            good = live_in(m, w, pc, registers, bars, lane, member) >= 0
+            good = find_credited(m, w, pc, registers, bars, lane, member) >= 0
     return good
 
 
@@ -133,7 +133,7 @@ def load_parts(m, w, pc, registers, i, bars, entry, lanes):
         lane = lowest_bit(lanes)
         lanes &= lanes - 1
         bit = np.int64(1) << lane
-        goals = goals_of(m, registers, i, lane) & ~m.cast_done
+        goals = copy_goals(m, registers, i, lane) & ~m.cast_done
         while goals:
             goal = lowest_bit(goals)
             goals &= goals - 1
@@ -150,12 +150,12 @@ def load_parts(m, w, pc, registers, i, bars, entry, lanes):
                 reach(m, w, pc, (to & OFFSET_MASK) >> m.window, bit, number, True)
             if i.op in (BULK_SEND, BULK_SEND_REDUCE) and m.clocks:
                 leaves(m, w, number)
-            at = live_in(m, w, pc, registers, bars, lane, cast_of(m, i, goal))
+            at = find_credited(m, w, pc, registers, bars, lane, multicast_rank(m, i, goal))
             if m.init_fences and m.clocks and at >= 0:
                 judge_fenced(m, mbarrier_at(m.mbarriers, at), w, pc, lane)
             if not credit(m, w, pc, at, lane, m.credited, number):
                 end_parts(m)
-                return failed(m, w, pc)
+                return report_failure(m, w, pc)
         m.lanes_done |= bit
         m.cast_done = 0
     end_parts(m)
@@ -178,9 +178,9 @@ def load_bulk(m, w, pc, registers, i, mask):
         m.lanes_done = 0
         call(m.copy_entry, m.address, w, -4 - pc, mask)  # what is wrong with their sizes
         if not names_mbarriers(m, w, pc, registers, i, i.imm, lanes):
-            return failed(m, w, pc)
+            return report_failure(m, w, pc)
         if not credits_live(m, w, pc, registers, i, i.imm, lanes):
-            return failed(m, w, pc)
+            return report_failure(m, w, pc)
     return load_parts(m, w, pc, registers, i, i.imm, m.copy_entry, lanes)
 
 
@@ -191,12 +191,12 @@ def load_tiles(m, w, pc, registers, i, mask):
         m.serial += 1
         m.lanes_done = 0
         if not names_mbarriers(m, w, pc, registers, i, i.c, mask):
-            return failed(m, w, pc)
+            return report_failure(m, w, pc)
         if not credits_live(m, w, pc, registers, i, i.c, mask):
-            return failed(m, w, pc)
+            return report_failure(m, w, pc)
         status = call(m.tensor_entry, m.address, w, -1 - pc, mask)
         if status != DONE:
-            failed(m, w, pc)
+            report_failure(m, w, pc)
             return status
     return load_parts(m, w, pc, registers, i, i.c, m.tensor_entry, mask)
 
@@ -206,6 +206,6 @@ def move_tiles(m, w, pc, mask):
     """The other copies of tensors, which wait for nothing.  Status."""
     status = call(m.tensor_entry, m.address, w, -1 - pc, mask)
     if status != DONE:
-        failed(m, w, pc)
+        report_failure(m, w, pc)
         return status
     return call(m.tensor_entry, m.address, w, pc, mask)

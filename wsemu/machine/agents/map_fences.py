@@ -35,7 +35,7 @@ from wsemu.machine.sync.lane_clocks import (
     lane_knows,
     lane_released,
     lanes_unknown,
-    released,
+    released_offset,
     row,
     separate,
     there,
@@ -66,14 +66,14 @@ NOT_RELEASED, NOT_ACQUIRED = range(2)
 
 
 @compiled
-def watched(m, address):
+def is_watched(m, address):
     """Whether it is known who writes at an address."""
     segment = segment_at(m.segments, address >> SEGMENT_SHIFT)
     return m.clocks and segment.tracked == TRACKED and segment.grain >= 0
 
 
 @compiled
-def grain_of(m, address):
+def segment_grain(m, address):
     return segment_at(m.segments, address >> SEGMENT_SHIFT).grain
 
 
@@ -87,7 +87,7 @@ def last_write(m, address, q):
 @compiled
 def written_otherwise(m, address):
     """Whether something else than a plain store has written to a map: an asynchronous operation or an atomic."""
-    if not watched(m, address):
+    if not is_watched(m, address):
         return False
     segment = segment_at(m.segments, address >> SEGMENT_SHIFT)
     first = (address & OFFSET_MASK) >> segment.grain
@@ -104,7 +104,7 @@ def writer(v):
 
 
 @compiled
-def interval_of(v):
+def interval_number(v):
     return (v >> INTERVAL_SHIFT) & INTERVALS
 
 
@@ -117,7 +117,7 @@ def lanes_of_write(m, v):
 @compiled
 def is_known(m, w, lane, v):
     """Whether a lane knows of a write."""
-    return lanes_unknown(m, w, lane, writer(v), lanes_of_write(m, v), interval_of(v)) == 0
+    return lanes_unknown(m, w, lane, writer(v), lanes_of_write(m, v), interval_number(v)) == 0
 
 
 @compiled
@@ -144,7 +144,7 @@ def all_released(m, w, lane, v, wide):
     while rest:
         other = lowest_bit(rest)
         rest &= rest - 1
-        if not lane_released(m, w, lane, wide, writer(v), other, interval_of(v)):
+        if not lane_released(m, w, lane, wide, writer(v), other, interval_number(v)):
             return False
     return True
 
@@ -163,9 +163,9 @@ def release(m, w, pc, i, mask):
         own = row(m, LANES * w + lowest_bit(rest))
         rest &= rest - 1
         for u in range(m.warp_count):
-            join(own + released(m, 1 + warp.member) + 256 * u, own + 256 * u)
+            join(own + released_offset(m, 1 + warp.member) + 256 * u, own + 256 * u)
             if i.aux != OF_CTA_ALONE:
-                join(own + released(m, 0) + 256 * u, own + 256 * u)
+                join(own + released_offset(m, 0) + 256 * u, own + 256 * u)
     now = load_i64(warp.clock + 8 * w)
     rest = np.int64((1 << LANES) - 1) if m.lockstep else mask
     while rest:
@@ -217,12 +217,12 @@ def has_acquired(m, w, lane, address, q, v, itself):
 @compiled
 def acquire_lane(m, w, lane, address, wide):
     """Status: DONE, or that there is no room."""
-    grain = grain_of(m, address)
+    grain = segment_grain(m, address)
     new = np.int64(0)
     q = np.int64(0)
     while q < MAP_BYTES and not new:
         v = last_write(m, address, q)
-        if v and interval_of(v) > m.base and is_released(m, w, lane, v, wide):
+        if v and interval_number(v) > m.base and is_released(m, w, lane, v, wide):
             new = np.int64(not has_acquired(m, w, lane, address, q, v, np.int64(1)))
         q += np.int64(1) << grain
     if not new:
@@ -241,7 +241,7 @@ def acquire_lane(m, w, lane, address, wide):
     q = np.int64(0)
     while q < MAP_BYTES:
         v = last_write(m, address, q)
-        there_ = v and interval_of(v) > m.base and is_released(m, w, lane, v, wide)
+        there_ = v and interval_number(v) > m.base and is_released(m, w, lane, v, wide)
         r.cells[q] = v if there_ else np.int64(0)
         q += np.int64(1) << grain
     return np.int64(DONE)
@@ -257,7 +257,7 @@ def acquire(m, w, pc, registers, i, mask):
         if host_place(m, w, pc, lane, address, np.int64(MAP_BYTES), MAP_ALIGNMENT, False, False, True) == 0:
             return np.int64(FAULT)
         address &= ~ADDRESS_WRAPPED
-        if watched(m, address):
+        if is_watched(m, address):
             status = acquire_lane(m, w, lane, address, i.aux != OF_CTA_ALONE)
             if status != DONE:
                 return status
@@ -271,15 +271,15 @@ def acquire(m, w, pc, registers, i, mask):
 def judge_map(m, w, pc, lane, address):
     """Report the first write to a map that a lane's copy need not see; of one that it does not know of nothing is said,
     which races."""
-    if not watched(m, address):
+    if not is_watched(m, address):
         return
     q = np.int64(0)
     while q < MAP_BYTES:
         v = last_write(m, address, q)
-        known = v and interval_of(v) > m.base and is_known(m, w, lane, v)
+        known = v and interval_number(v) > m.base and is_known(m, w, lane, v)
         if known and not has_acquired(m, w, lane, address, q, v, np.int64(0)):
             what = np.int64(NOT_ACQUIRED if is_released(m, w, lane, v, np.int64(1)) else NOT_RELEASED)
             bit, at = np.int64(1) << lane, v & (MAX_INSTRUCTIONS - 1)
             record_finding(m.report_entry, m.address, (NO_FENCE, pc, w, bit, at, writer(v)), (address, what, 0, 0, 0))
             return
-        q += np.int64(1) << grain_of(m, address)
+        q += np.int64(1) << segment_grain(m, address)

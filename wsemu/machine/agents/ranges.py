@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.bounds import MISALIGNED, OUT_OF_BOUNDS, UNINITIALIZED, in_gap
+from wsemu.machine.memory.bounds import MISALIGNED, OUT_OF_BOUNDS, UNINITIALIZED, is_in_gap
 from wsemu.machine.memory.cell_bits import (
     ACTORS,
     ANYONE,
@@ -40,7 +40,7 @@ from wsemu.machine.memory.shadow import (
     width,
 )
 from wsemu.machine.memory.shadow_cells import least, put, same_key, uniform
-from wsemu.machine.memory.window import in_window
+from wsemu.machine.memory.window import is_in_window
 from wsemu.machine.records import call, memo_at, record_finding, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, lowest_bit, set_bytes, store_i64, store_u8, unset_bytes
 from wsemu.machine.state import (
@@ -57,7 +57,7 @@ from wsemu.machine.state import (
     WRAPPED,
     WRITTEN,
 )
-from wsemu.machine.sync.lane_clocks import agent_known, agent_relied, lane_row, relied, there
+from wsemu.machine.sync.lane_clocks import agent_known, agent_relied, async_visible_offset, lane_row, there
 from wsemu.model.isa import (
     ADDRESS_OUT,
     ADDRESS_WRAPPED,
@@ -117,11 +117,11 @@ def host_place(m, w, pc, lane, address, size, alignment, writes, shared, report)
     if number < SHARED or number >= m.segment_count:
         return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, np.int64(0), report)
     segment = segment_at(m.segments, number)
-    if number == SHARED and not in_window(m, offset, size):
+    if number == SHARED and not is_in_window(m, offset, size):
         return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, m.shared_limit, report)
     if offset > segment.bytes - size or (number != SHARED if shared else number < FIRST_ARRAY):
         return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, segment.bytes, report)
-    if segment.kind & IN_PIECES and in_gap(segment, offset, size):
+    if segment.kind & IN_PIECES and is_in_gap(segment, offset, size):
         return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, segment.bytes, report)
     if shared >= OWN and is_own(m, offset) != (shared == OWN):
         return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, m.shared_limit, report)
@@ -134,7 +134,7 @@ def host_place(m, w, pc, lane, address, size, alignment, writes, shared, report)
         return np.int64(0)
     if writes and not segment.writable:
         return outside(m, w, pc, lane, address, np.int64(READ_ONLY), size, number, segment.bytes, report)
-    if writes and in_gap(segment, offset, size):
+    if writes and is_in_gap(segment, offset, size):
         outside(m, w, pc, lane, address, np.int64(GAP), size, number, segment.bytes, report)
     if flag:
         outside(m, w, pc, lane, address, np.int64(WRAPPED), size, number, segment.bytes, report)
@@ -142,7 +142,7 @@ def host_place(m, w, pc, lane, address, size, alignment, writes, shared, report)
 
 
 @compiled
-def tracked(m, number, writes):
+def is_tracked(m, number, writes):
     return m.clocks and segment_at(m.segments, number).tracked > (UNTRACKED if writes else READ_SO_FAR)
 
 
@@ -151,7 +151,7 @@ def prepare(m, pc, address, size, writes):
     """Status: DONE if shadow memory is ready for a range, beside those that were asked for since `room`."""
     address &= ~ADDRESS_WRAPPED
     number = address >> SEGMENT_SHIFT
-    if size == 0 or not tracked(m, number, writes):
+    if size == 0 or not is_tracked(m, number, writes):
         return DONE
     segment = segment_at(m.segments, number)
     if segment.tracked != TRACKED:
@@ -240,7 +240,7 @@ def comes_after(m, w, lane, v, low, high, space, bulk):
     lanes = ((np.int64(2) << high) - (np.int64(1) << low)) & there(m, u)
     own = lane_row(m, w, lane) + 256 * u
     if bulk:
-        own += relied(m, space)
+        own += async_visible_offset(m, space)
         if u == w and load_i64(warp_at(m.warps, w).fenced + 256 * space + 8 * lane) >= interval:
             lanes &= 0 if m.lockstep else ~(np.int64(1) << lane)
     elif u == w:
@@ -405,7 +405,7 @@ def touch_piece(m, w, lane, pc, address, size, kind, base, bulk, whole, lanes):
     """The same of a piece of so many bytes as a whole; where lanes are judged exactly, for these lanes at once."""
     address &= ~ADDRESS_WRAPPED
     number = address >> SEGMENT_SHIFT
-    if size == 0 or not tracked(m, number, kind != READ):
+    if size == 0 or not is_tracked(m, number, kind != READ):
         return
     segment = segment_at(m.segments, number)
     grain = segment.grain

@@ -76,7 +76,7 @@ def _integer(b: Builder, what: str, type_: str, old: Value, new: Value) -> Value
 
 
 @emitted
-def combined(b: Builder, number: Value, old: Value, new: Value) -> Any:
+def combine_elements(b: Builder, number: Value, old: Value, new: Value) -> Any:
     """What BULK_REDUCTIONS[number] makes of two elements, in the low bits."""
     end = b.function.append_basic_block("combined")
     other = b.function.append_basic_block("no_reduction")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.agents.agents import new_agent, room
-from wsemu.machine.agents.copies import COPIED, cell_of, lane_address, number_of
+from wsemu.machine.agents.copies import COPIED, access_cell, lane_address, segment_number
 from wsemu.machine.agents.loads import names_mbarriers
 from wsemu.machine.agents.ranges import OTHERS, host_place, judge_written, note_written, prepare, touch_range
-from wsemu.machine.agents.reductions import combined
+from wsemu.machine.agents.reductions import combine_elements
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import ATOMIC_BIT, GENERIC
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, popcount, store_i64, store_u32
 from wsemu.machine.state import COPIES, DONE, UNUSED_SHIFT
 from wsemu.machine.sync.clobber import clobbers
-from wsemu.machine.sync.events import failed, log
-from wsemu.machine.sync.mbarrier import credit, live_in
+from wsemu.machine.sync.events import log, report_failure
+from wsemu.machine.sync.mbarrier import credit, find_credited
 from wsemu.machine.sync.peers import reach
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMIC, OFFSET_MASK, OPCODE, WRITE
 
@@ -23,7 +23,7 @@ STORE64, REDUCE, REDUCE64 = (OPCODE[f"async.{name}"] for name in ("store.b64", "
 
 
 @compiled
-def goal_of(m, i):
+def send_goal(m, i):
     """Where in shared memory a value has to go."""
     return np.int64(OTHERS if i.op >= REDUCE or m.clusters == 0 else 1)
 
@@ -36,25 +36,25 @@ def execute(m, w, pc, registers, i, mask):
     rest = mask
     while rest and status == DONE:  # before anything is done
         to = lane_address(registers, i.a, 0, lowest_bit(rest))
-        if host_place(m, w, pc, lowest_bit(rest), to, size, size, True, goal_of(m, i), False):
+        if host_place(m, w, pc, lowest_bit(rest), to, size, size, True, send_goal(m, i), False):
             status = prepare(m, pc, to, size, True)
         rest &= rest - 1
     if status != DONE:
         return status
     m.serial += 1
     if not names_mbarriers(m, w, pc, registers, i, i.b, mask):
-        return failed(m, w, pc)
+        return report_failure(m, w, pc)
     rest = mask
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
-        if live_in(m, w, pc, registers, i.b, lane, np.int64(-1)) < 0:
-            return failed(m, w, pc)
+        if find_credited(m, w, pc, registers, i.b, lane, np.int64(-1)) < 0:
+            return report_failure(m, w, pc)
     while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
         if not send(m, w, pc, registers, i, lane, size):
-            return failed(m, w, pc)
+            return report_failure(m, w, pc)
     return DONE
 
 
@@ -62,7 +62,7 @@ def execute(m, w, pc, registers, i, mask):
 def send(m, w, pc, registers, i, lane, size):
     """A value of one lane.  Whether the hardware goes on."""
     to = lane_address(registers, i.a, 0, lane)
-    host = host_place(m, w, pc, lane, to, size, size, True, goal_of(m, i), True)
+    host = host_place(m, w, pc, lane, to, size, size, True, send_goal(m, i), True)
     number = np.int64(0)
     bit = np.int64(1) << lane
     if m.clocks:
@@ -74,20 +74,20 @@ def send(m, w, pc, registers, i, lane, size):
             kind = np.int64(ATOMIC if i.op >= REDUCE else WRITE)
             clobbers(m, w, pc, registers, i.a, np.int64(0), bit, size, np.int64(0), kind)
         if i.op >= REDUCE:
-            judge_written(m, w, pc, lane, number_of(to), to & OFFSET_MASK, size)
+            judge_written(m, w, pc, lane, segment_number(to), to & OFFSET_MASK, size)
         if m.clocks:
-            base = cell_of(number, GENERIC + w, lane, pc)
+            base = access_cell(number, GENERIC + w, lane, pc)
             if i.op >= REDUCE:
                 touch_range(m, w, lane, pc, to, size, np.int64(ATOMIC), base | ATOMIC_BIT, False)
             else:
                 touch_range(m, w, lane, pc, to, size, np.int64(WRITE), base, False)
-        note_written(m, number_of(to), to & OFFSET_MASK, size)
+        note_written(m, segment_number(to), to & OFFSET_MASK, size)
         if size == 8:
             value = load_i64(registers + i.d + 8 * lane)
-            store_i64(host, combined(i.aux >> UNUSED_SHIFT, load_i64(host), value) if i.op >= REDUCE else value)
+            store_i64(host, combine_elements(i.aux >> UNUSED_SHIFT, load_i64(host), value) if i.op >= REDUCE else value)
         else:
             value = load_u32(registers + i.d + 4 * lane)
-            store_u32(host, combined(i.aux >> UNUSED_SHIFT, load_u32(host), value) if i.op >= REDUCE else value)
+            store_u32(host, combine_elements(i.aux >> UNUSED_SHIFT, load_u32(host), value) if i.op >= REDUCE else value)
         if m.clusters:
             reach(m, w, pc, (to & OFFSET_MASK) >> m.window, bit, number, True)
-    return credit(m, w, pc, live_in(m, w, pc, registers, i.b, lane, np.int64(-1)), lane, size, number)
+    return credit(m, w, pc, find_credited(m, w, pc, registers, i.b, lane, np.int64(-1)), lane, size, number)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.agents.agents import enter_group, new_agent, room
-from wsemu.machine.agents.copies import cell_of, move, nth_bit, store_marks
+from wsemu.machine.agents.copies import access_cell, move, nth_bit, store_marks
 from wsemu.machine.agents.map_fences import ACQUIRE, RELEASE, acquire, judge_map, release, written_otherwise
 from wsemu.machine.agents.ranges import OWN, host_place, note_written, prepare, touch_range
-from wsemu.machine.agents.reductions import combined
+from wsemu.machine.agents.reductions import combine_elements
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import UNINITIALIZED
 from wsemu.machine.memory.cell_bits import ATOMIC_BIT, BULK, GENERIC, WARP_SHIFT
@@ -21,7 +21,7 @@ from wsemu.machine.memory.window import cast_to
 from wsemu.machine.records import instruction_at, machine_at, record_finding, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
 from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, FAULT, READS_DONE, STORES, TRAP, UNUSED_SHIFT
-from wsemu.machine.sync.clobber import clobbers, touched
+from wsemu.machine.sync.clobber import clobbers, find_touched
 from wsemu.machine.sync.events import log
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
@@ -164,7 +164,7 @@ def rows_of(p):
 
 
 @compiled
-def placed(p, address):
+def swizzle_address(p, address):
     """Where 16 bytes of shared memory lie (T22)."""
     return address ^ (((address >> 7) & ((np.int64(1) << swizzle_of(p)) - 1)) << 4)
 
@@ -273,7 +273,7 @@ def map_host(m, w, pc, registers, i, lane, report):
 
 
 @compiled
-def refused(m, w, pc, lane, address, what, value):
+def reject_copy(m, w, pc, lane, address, what, value):
     bit = np.int64(1) << lane
     record_finding(m.report_entry, m.address, (NO_MAP, pc, w, bit, -1, -1), (address, what, value, 0, 0))
     return FAULT
@@ -292,7 +292,7 @@ def reduces(what, code, rounds):
 
 
 @compiled
-def admitted(m, w, pc, registers, i, lane):
+def check_copy(m, w, pc, registers, i, lane):
     """Status: DONE, or why there is no such copy."""
     p = map_host(m, w, pc, registers, i, lane, True)
     if p == 0:
@@ -301,21 +301,21 @@ def admitted(m, w, pc, registers, i, lane):
     if written_otherwise(m, address):
         return TRAP
     if not is_tiled(p):
-        return TRAP if is_im2col(p) else refused(m, w, pc, lane, address, NOT_THERE, np.int64(0))
+        return TRAP if is_im2col(p) else reject_copy(m, w, pc, lane, address, NOT_THERE, np.int64(0))
     rank, lowest = rank_of(p), coordinate(registers, i, lane, np.int64(0))
     if interleave_of(p) and word(p, 13) & 0x7FFF:
         return TRAP
     if rank != (i.aux >> UNUSED_SHIFT) & TENSOR_RANK:
-        return refused(m, w, pc, lane, address, RANK, rank)
+        return reject_copy(m, w, pc, lane, address, RANK, rank)
     if interleave_of(p) == 0 and lowest * element_size(p) & (UNIT - 1):
-        return refused(m, w, pc, lane, address, INNER, lowest)
+        return reject_copy(m, w, pc, lane, address, INNER, lowest)
     if i.op == STORE or i.op == REDUCE:
         for n in range(1, rank):
             lowest = min(lowest, coordinate(registers, i, lane, n))
         if lowest < 0:
-            return refused(m, w, pc, lane, address, NEGATIVE, lowest)
+            return reject_copy(m, w, pc, lane, address, NEGATIVE, lowest)
     if i.op == REDUCE and not reduces((i.aux >> (UNUSED_SHIFT + 3)) & 7, code_of(p), (word(p, 2) >> 16) & 1):
-        return refused(m, w, pc, lane, address, TYPE, code_of(p))
+        return reject_copy(m, w, pc, lane, address, TYPE, code_of(p))
     return DONE
 
 
@@ -348,7 +348,7 @@ def act(m, w, pc, registers, i, lane, action, base, address, size):
         record_finding(m.report_entry, m.address, (UNINITIALIZED, pc, w, bit, -1, -1), (address, 0, size, number, 0))
         return 1
     if action == CLOBBERS:
-        if touched(m, address, size) == 0:
+        if find_touched(m, address, size) == 0:
             return 0
         imm = address - to_of(m, registers, i, lane)
         clobbers(m, w, pc, registers, i.a, imm, np.int64(1) << lane, size, np.int64(0), np.int64(WRITE))
@@ -391,7 +391,7 @@ def inner_runs(m, w, pc, registers, i, lane, p, action, base):
             continue
         q = low
         while q < high:
-            found = act(m, w, pc, registers, i, lane, action, base, placed(p, inside + q), np.int64(UNIT))
+            found = act(m, w, pc, registers, i, lane, action, base, swizzle_address(p, inside + q), np.int64(UNIT))
             if found:
                 return found
             q += UNIT
@@ -420,7 +420,7 @@ def span_of(p, to):
     q = max(np.int64(0), length_of(p) - 8 * UNIT)
     most = np.int64(0)
     while q < length_of(p):
-        most = max(most, placed(p, last + q))
+        most = max(most, swizzle_address(p, last + q))
         q += UNIT
     return most + UNIT - to
 
@@ -483,7 +483,7 @@ def load_lane(m, w, pc, registers, i, lane):
         inner_runs(m, w, pc, registers, i, lane, p, CLOBBERS, np.int64(0))
     outer_runs(m, w, pc, registers, i, lane, p, JUDGE, np.int64(0))
     if m.clocks:
-        base = cell_of(number, BULK + w, lane, pc)
+        base = access_cell(number, BULK + w, lane, pc)
         touch_map(m, w, pc, registers, i, lane, base)
         outer_runs(m, w, pc, registers, i, lane, p, TOUCH_READ, base)
         inner_runs(m, w, pc, registers, i, lane, p, TOUCH_WRITE, base)
@@ -518,7 +518,7 @@ def fill(m, registers, i, lane, p, shift, to):
             source = segment.host + ((address + low) & OFFSET_MASK) - low
         q = np.int64(0)
         while q < length:
-            at = placed(p, inside + q) + shift
+            at = swizzle_address(p, inside + q) + shift
             have = min(end - q, np.int64(UNIT)) if q >= low else np.int64(0)
             if have < UNIT:
                 store_i64(at, filler)
@@ -606,13 +606,13 @@ def store_lane(m, w, pc, registers, i, lane):
     log(m, np.int64(COPIED), w, pc, load_i64(p), np.int64(-1), np.int64(1) << lane, size)
     inner_runs(m, w, pc, registers, i, lane, p, JUDGE, np.int64(0))
     if m.clocks:
-        some = moved(p, registers, i, lane)
+        some = is_copy_needed(p, registers, i, lane)
         reads = new_agent(m, w, lane, pc, np.int64(READS_DONE), to, size)
         writes = new_agent(m, w, lane, pc, np.int64(STORES), to, size if some else np.int64(0))
-        base = cell_of(reads, BULK + w, lane, pc)
+        base = access_cell(reads, BULK + w, lane, pc)
         touch_map(m, w, pc, registers, i, lane, base)
         inner_runs(m, w, pc, registers, i, lane, p, TOUCH_READ, base)
-        base = cell_of(writes, BULK + w, lane, pc)
+        base = access_cell(writes, BULK + w, lane, pc)
         action = np.int64(TOUCH_ATOMIC if i.op == REDUCE else TOUCH_WRITE)
         outer_runs(m, w, pc, registers, i, lane, p, action, base)
         enter_group(m, w, lane, np.int64(1), writes)
@@ -624,7 +624,7 @@ def store_lane(m, w, pc, registers, i, lane):
 
 
 @compiled
-def moved(p, registers, i, lane):
+def is_copy_needed(p, registers, i, lane):
     """Whether any of a tile lies in the tensor."""
     low, high = stretch(p, registers, i, lane)
     if high > low:
@@ -651,7 +651,7 @@ def bring(m, registers, i, lane, p, shift, to):
         target = segment.host + ((address + low) & OFFSET_MASK) - low
         q = low
         while q < high:
-            source = placed(p, to + r * pitch + q) + shift
+            source = swizzle_address(p, to + r * pitch + q) + shift
             if i.op == REDUCE:
                 combine(target + q, source, number, size, flushes)
             else:
@@ -693,7 +693,7 @@ def combine(target, source, number, size, flushes):
         if flushes:  # f32: subnormal operands are +0 (T27)
             old = old if old & 0x7F800000 else np.int64(0)
             new = new if new & 0x7F800000 else np.int64(0)
-        result = combined(number, old, new)
+        result = combine_elements(number, old, new)
         if size == 8:
             store_i64(target + q, result)
         elif size == 4:
@@ -714,7 +714,7 @@ def tensor_operation(address, w, pc, mask):
     if pc < 0:
         i = instruction_at(m.code, -1 - pc)
         while mask:
-            status = admitted(m, w, -1 - pc, registers, i, lowest_bit(mask))
+            status = check_copy(m, w, -1 - pc, registers, i, lowest_bit(mask))
             if status != DONE:
                 return np.int64(status)
             mask &= mask - 1

@@ -79,13 +79,13 @@ def resize(b: Builder, x: Value, scalar: Any, signed: bool) -> Value:
 
 
 def splat(b: Builder, value: Value, n: int = LANES) -> Value:
-    undefined = _undefined(value.type, n)
+    undefined = _undefined_vector(value.type, n)
     first = b.insert_element(undefined, value, I32(0))
     return b.shuffle_vector(first, undefined, numbers(I32, [0] * n))
 
 
 @functools.cache
-def _undefined(scalar: Any, n: int) -> Value:
+def _undefined_vector(scalar: Any, n: int) -> Value:
     return ir.Constant(ir.VectorType(scalar, n), ir.Undefined)
 
 
@@ -93,25 +93,25 @@ def pointer(b: Builder, address: Value, t: Any) -> Value:
     return b.inttoptr(address, t.as_pointer())
 
 
-def mangled(t: Any) -> str:
+def mangle_type(t: Any) -> str:
     """What a type is called in the names of LLVM's intrinsics."""
     if isinstance(t, ir.PointerType):
-        return "p0" if t.is_opaque else f"p0{mangled(t.pointee)}"
+        return "p0" if t.is_opaque else f"p0{mangle_type(t.pointee)}"
     s = element(t)
     name = f"i{s.width}" if isinstance(s, ir.IntType) else {"float": "f32", "double": "f64"}[str(s)]
     return f"v{t.count}{name}" if isinstance(t, ir.VectorType) else name
 
 
-def declared(module: Any, signature: Any, name: str) -> Any:
+def declare_function(module: Any, signature: Any, name: str) -> Any:
     """The function of this name, from elsewhere."""
     return module.globals.get(name) or ir.Function(module, signature, name)
 
 
 def llvm(b: Builder, name: str, result: Any, *args: Value, over: Iterable[Any] | None = None) -> Value:
     """Call the LLVM intrinsic `name`, overloaded on `over` (default: the first argument's type)."""
-    full = ".".join([name, *(mangled(t) for t in (over or [args[0].type]))])
+    full = ".".join([name, *(mangle_type(t) for t in (over or [args[0].type]))])
     signature = ir.FunctionType(result, [a.type for a in args])
-    return b.call(declared(b.module, signature, full), args)
+    return b.call(declare_function(b.module, signature, full), args)
 
 
 def choose_bit(b: Builder, x: Value, y: Value) -> Value:

@@ -13,8 +13,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from wsemu.machine.arithmetic.codegen import declared
-from wsemu.machine.checked_code import builder_at
+from wsemu.machine.arithmetic.codegen import declare_function
+from wsemu.machine.checked_code import builder_at_end
 
 Value = Any
 
@@ -28,21 +28,21 @@ CONSTRAINED = {"fma": 3, "fdiv": 2, "sqrt": 1}
 _INT = ir.IntType(32)
 
 
-def directed(what: str, direction: str) -> Callable[..., Value]:
+def round_directed(what: str, direction: str) -> Callable[..., Value]:
     """The body of an operation: `what` of CONSTRAINED on vectors (or numbers), rounded in `direction` of MODES."""
 
     def body(b: Any, *operands: Value) -> Value:
         t = operands[0].type
-        name = f"wsemu.{what}.{direction}.{_mangled(t)}"
+        name = f"wsemu.{what}.{direction}.{_mangle_type(t)}"
         function = b.module.globals.get(name) or _define(b.module, name, what, MODES[direction], t)
         return b.call(function, operands)
 
     return body
 
 
-def _mangled(t: Any) -> str:
+def _mangle_type(t: Any) -> str:
     if isinstance(t, ir.VectorType):
-        return f"v{t.count}{_mangled(t.element)}"
+        return f"v{t.count}{_mangle_type(t.element)}"
     return {"float": "f32", "double": "f64"}[str(t)]
 
 
@@ -51,13 +51,13 @@ def _define(module: Any, name: str, what: str, mode: int, t: Any) -> Any:
     function = ir.Function(module, ir.FunctionType(t, [t] * CONSTRAINED[what]), name)
     function.linkage = "internal"
     function.attributes.add("noinline")
-    b = builder_at(function.append_basic_block())
-    set_mode = declared(module, ir.FunctionType(_INT, [_INT]), "fesetround")
-    get_mode = declared(module, ir.FunctionType(_INT, []), "fegetround")
+    b = builder_at_end(function.append_basic_block())
+    set_mode = declare_function(module, ir.FunctionType(_INT, [_INT]), "fesetround")
+    get_mode = declare_function(module, ir.FunctionType(_INT, []), "fegetround")
     text = ir.MetaDataType()
     signature = ir.FunctionType(t, [*(a.type for a in function.args), text, text])
-    intrinsic = f"llvm.experimental.constrained.{what}.{_mangled(t)}"
-    compute = declared(module, signature, intrinsic)
+    intrinsic = f"llvm.experimental.constrained.{what}.{_mangle_type(t)}"
+    compute = declare_function(module, signature, intrinsic)
     how = [ir.MetaDataString(module, s) for s in ("round.dynamic", "fpexcept.strict")]
     before = b.call(get_mode, [])
     b.call(set_mode, [_INT(mode)])

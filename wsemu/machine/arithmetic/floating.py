@@ -12,7 +12,7 @@ from wsemu.machine.arithmetic.codegen import (
     Body,
     Builder,
     Value,
-    declared,
+    declare_function,
     element,
     like,
     llvm,
@@ -20,7 +20,7 @@ from wsemu.machine.arithmetic.codegen import (
 )
 
 
-def fused(b: Builder, x: Value, y: Value, z: Value) -> Value:
+def fused_multiply_add(b: Builder, x: Value, y: Value, z: Value) -> Value:
     return llvm(b, "llvm.fma", x.type, x, y, z)
 
 
@@ -43,7 +43,7 @@ def canonical(body: Body, order: tuple[int, ...] = ()) -> Body:
     def result(b: Builder, *operands: Value) -> Value:
         r = body(b, *operands)
         if element(r.type) != F32:
-            return _passed_on(b, r, [operands[n] for n in order]) if order else r
+            return _propagate_nan(b, r, [operands[n] for n in order]) if order else r
         return _with_nan(b, b.fcmp_unordered("uno", r, r), r)
 
     if order:
@@ -55,7 +55,7 @@ NUMBERS: dict[Body, Body] = {}
 """of a body whose f64 nans are chosen from its operands', what it does where there is none"""
 
 
-def _passed_on(b: Builder, r: Value, operands: list[Value]) -> Value:
+def _propagate_nan(b: Builder, r: Value, operands: list[Value]) -> Value:
     """r, or the nan that the hardware has in its place; nans are rare, and come by a way of their own."""
     u = b.bitcast(r, like(r.type, I64))
     nan = b.fcmp_unordered("uno", r, r)
@@ -86,7 +86,7 @@ def _with_nan(b: Builder, where: Value, r: Value) -> Value:
 def square_root(b: Builder, x: Value) -> Value:
     r = llvm(b, "llvm.sqrt", x.type, x)
     if element(x.type) != F32:
-        return _passed_on(b, r, [x])
+        return _propagate_nan(b, r, [x])
     # asked of the bits: LLVM takes "a nan where x < 0, else the root of x" for the root
     u = b.bitcast(r, like(r.type, I32))
     return _with_nan(b, b.icmp_signed(">", b.and_(u, same(u, 0x7FFFFFFF)), same(u, 0x7F800000)), r)
@@ -142,7 +142,7 @@ def library(name: str) -> Body:
             r = b.fdiv(ir.Constant(F64, 1.0), llvm(b, "llvm.sqrt", F64, *wide))
         else:
             signature = ir.FunctionType(F64, [F64] * len(args))
-            r = b.call(declared(b.module, signature, name), wide)
+            r = b.call(declare_function(b.module, signature, name), wide)
         return r if t == F64 else b.fptrunc(r, t)
 
     return body

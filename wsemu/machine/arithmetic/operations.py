@@ -32,13 +32,13 @@ from wsemu.machine.arithmetic.codegen import (
     switch,
 )
 from wsemu.machine.arithmetic.conversion import FLOAT_CONVERSIONS, INTRINSIC_ROUNDING, float_to_int
-from wsemu.machine.arithmetic.directed_rounding import directed
+from wsemu.machine.arithmetic.directed_rounding import round_directed
 from wsemu.machine.arithmetic.families import CORE, members
 from wsemu.machine.arithmetic.floating import (
     _python_divmod,
     canonical,
     flush_subnormal,
-    fused,
+    fused_multiply_add,
     library,
     number_min_max,
     square_root,
@@ -147,8 +147,8 @@ def _float_bodies(f: str) -> None:
         BODIES[f"{name}.{f}"] = canonical(_method(f"f{name}"), _NANS[name])
     for what, intrinsic_name in (("fma", "fma"), ("div", "fdiv"), ("sqrt", "sqrt")):
         for direction in DIRECTIONS:
-            BODIES[f"{what}.{direction}.{f}"] = canonical(directed(intrinsic_name, direction), _NANS[what])
-    BODIES[f"fma.{f}"] = canonical(fused, _NANS["fma"])
+            BODIES[f"{what}.{direction}.{f}"] = canonical(round_directed(intrinsic_name, direction), _NANS[what])
+    BODIES[f"fma.{f}"] = canonical(fused_multiply_add, _NANS["fma"])
     BODIES[f"neg.{f}"] = canonical(lambda b, x: b.fneg(x), (0,))
     BODIES[f"abs.{f}"] = canonical(unary_intrinsic("llvm.fabs"), (0,))
     BODIES[f"sqrt.{f}"] = square_root

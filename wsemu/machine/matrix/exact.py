@@ -39,7 +39,7 @@ def add_exactly(address, number, special):
             store_u32(place + BEFORE, before)
             special |= begin(m.matrix + LIMBS, before, half)
             add_terms(m, s, i, q)
-            store_u32(place + SUMS, rounded(m.matrix + LIMBS, half))
+            store_u32(place + SUMS, round_limbs(m.matrix + LIMBS, half))
     if special:
         for i in range(8 * s.halves):
             for q in range(8):
@@ -108,7 +108,7 @@ def wide(word):
 
 
 @compiled
-def carried(limbs):
+def carry_limbs(limbs):
     """Let each word have 32 bits; the sign of the whole is what is left over."""
     rest = np.int64(0)
     for n in range(COUNT):
@@ -119,13 +119,13 @@ def carried(limbs):
 
 
 @compiled
-def rounded(limbs, half):
+def round_limbs(limbs, half):
     """The number's bits as f32 or f16; +0 where nothing is left."""
-    negative = carried(limbs) < 0
+    negative = carry_limbs(limbs) < 0
     if negative:
         for n in range(COUNT):
             store_i64(limbs + 8 * n, -load_i64(limbs + 8 * n))
-        carried(limbs)
+        carry_limbs(limbs)
     top = np.int64(COUNT - 1)
     while top >= 0 and load_i64(limbs + 8 * top) == 0:
         top -= 1

@@ -197,7 +197,7 @@ def mend(m, s, group, groups, part, parts, half, i, q):
 
 
 @compiled
-def held(to, r, lane):
+def load_held(to, r, lane):
     """What a register of a lane held."""
     return load_u32(to + 128 * r + 4 * lane)
 
@@ -225,8 +225,8 @@ def move(m, registers, i, mask):
                 elif collects:
                     value = collect(m.matrix, r, lane, n, turned)
                 else:
-                    low = held(m.matrix, np.int64(0), 8 * t + (g >> 1)) >> (16 * (g & 1))
-                    high = held(m.matrix, np.int64(0), 8 * t + 4 + (g >> 1)) >> (16 * (g & 1))
+                    low = load_held(m.matrix, np.int64(0), 8 * t + (g >> 1)) >> (16 * (g & 1))
+                    high = load_held(m.matrix, np.int64(0), 8 * t + 4 + (g >> 1)) >> (16 * (g & 1))
                     value = (low & 0xFFFF) | (high & 0xFFFF) << 16
                 store_u32(registers + i.d + ROW * r + 4 * lane, value)
 
@@ -235,9 +235,9 @@ def move(m, registers, i, mask):
 def spread(to, r, g, t, turned):
     """Row g, or column g, of matrix r from the lanes that have its rows."""
     if not turned:
-        return held(to, t, 8 * r + g)
-    low = held(to, g >> 1, 8 * r + 2 * t) >> (16 * (g & 1))
-    high = held(to, g >> 1, 8 * r + 2 * t + 1) >> (16 * (g & 1))
+        return load_held(to, t, 8 * r + g)
+    low = load_held(to, g >> 1, 8 * r + 2 * t) >> (16 * (g & 1))
+    high = load_held(to, g >> 1, 8 * r + 2 * t + 1) >> (16 * (g & 1))
     return (low & 0xFFFF) | (high & 0xFFFF) << 16
 
 
@@ -248,7 +248,7 @@ def collect(to, word, lane, n, turned):
     if r >= n:
         return np.int64(0)
     if not turned:
-        return held(to, r, 4 * row + word)
-    low = held(to, r, 8 * word + (row >> 1)) >> (16 * (row & 1))
-    high = held(to, r, 8 * word + 4 + (row >> 1)) >> (16 * (row & 1))
+        return load_held(to, r, 4 * row + word)
+    low = load_held(to, r, 8 * word + (row >> 1)) >> (16 * (row & 1))
+    high = load_held(to, r, 8 * word + 4 + (row >> 1)) >> (16 * (row & 1))
     return (low & 0xFFFF) | (high & 0xFFFF) << 16

@@ -69,7 +69,7 @@ def _loop(b: Builder, start: Value, stop: Value, *values: Value) -> Iterator[_Lo
 
 
 @contextmanager
-def counted(b: Builder, start: Value, stop: Value) -> Iterator[Value]:
+def counted_loop(b: Builder, start: Value, stop: Value) -> Iterator[Value]:
     """The body of a loop over numbers; it may be run no times."""
     with _loop(b, start, stop) as loop:
         yield loop.number
@@ -182,7 +182,7 @@ def take_integers(
     """The same for integers."""
     held = b.load(pointer(b, row, V32), align=4)
     spare = _all(b, b.sub(I64(32), width), LANES)
-    with counted(b, I64(0), parts) as part:
+    with counted_loop(b, I64(0), parts) as part:
         x = b.shl(_part(b, held, part, width), spare)
         x = b.select(splat(b, b.icmp_unsigned("!=", signed, I64(0))), b.ashr(x, spare), b.lshr(x, spare))
         at = b.add(first, part)
@@ -222,7 +222,7 @@ def _half(b: Builder, whole: Value, first: int) -> Value:
 @emitted
 def load_sums(b: Builder, row: Value, to: Value, halves: Value, bytes_: Value) -> None:
     """Accumulators in consecutive registers from `row` on into the buffer: of 2, 4 or 8 bytes."""
-    with counted(b, I64(0), b.mul(halves, I64(8))) as i:
+    with counted_loop(b, I64(0), b.mul(halves, I64(8))) as i:
         half, g = b.lshr(i, I64(3)), b.and_(i, I64(7))
         end = b.function.append_basic_block("loaded")
         choice = b.switch(bytes_, end)
@@ -249,7 +249,7 @@ def load_sums(b: Builder, row: Value, to: Value, halves: Value, bytes_: Value) -
 @emitted
 def store_sums(b: Builder, row: Value, to: Value, halves: Value, bytes_: Value, mask: Value) -> None:
     """The buffer's accumulators into registers, for the lanes of `mask`."""
-    with counted(b, I64(0), b.mul(halves, I64(8))) as i:
+    with counted_loop(b, I64(0), b.mul(halves, I64(8))) as i:
         half, g = b.lshr(i, I64(3)), b.and_(i, I64(7))
         lanes = b.trunc(b.lshr(mask, b.mul(g, I64(4))), ir.IntType(4))
         chosen = b.bitcast(lanes, ir.VectorType(I1, 4))
@@ -319,17 +319,17 @@ class _Walk:
         product = b.mul(first, second)
         negative = b.ashr(product, _constant(V8, 31))
         size = b.shl(b.sub(b.xor(product, negative), negative), up)
-        return _kept(b, size, b.sub(top, self.exponent(group, part, t)), negative)
+        return _shift_magnitude(b, size, b.sub(top, self.exponent(group, part, t)), negative)
 
 
-def _kept(b: Builder, size: Value, distance: Value, negative: Value) -> Value:
+def _shift_magnitude(b: Builder, size: Value, distance: Value, negative: Value) -> Value:
     """A magnitude shifted down, with its sign: cut toward zero."""
     most = _constant(V8, 31)
     shifted = b.lshr(size, b.select(b.icmp_unsigned("<", distance, most), distance, most))
     return b.sub(b.xor(shifted, negative), negative)
 
 
-def _encoded(b: Builder, total: Value, unit: Value, half: Value, fraction: Value) -> Value:
+def _encode_sum(b: Builder, total: Value, unit: Value, half: Value, fraction: Value) -> Value:
     """Integers, exact as doubles, times 2 ** unit, as f32 cut toward zero to `fraction` bits, or where `half` is set as
     f16, to nearest even."""
     bits = b.bitcast(total, V8W)
@@ -377,20 +377,20 @@ def add_floats(
     accumulators.  Products are shifted `up` so that `bits` lie behind the largest exponent; `half`: accumulators are
     f16.  1 if some accumulator was not finite."""
 
-    def chosen(of_half: int, of_single: int) -> Value:
+    def select_by_format(of_half: int, of_single: int) -> Value:
         return b.select(b.icmp_unsigned("!=", half, I64(0)), I64(of_half), I64(of_single))
 
-    mantissa = chosen(10, 23)
+    mantissa = select_by_format(10, 23)
     shift = _all(b, up, N)
     with _loop(b, I64(0), b.mul(halves, I64(8)), I64(0)) as rows:
         i = rows.number
         place = b.mul(i, I64(4 * N))
         before = b.load(_at(b, to, b.add(place, I64(SUMS)), V8), align=4)
         b.store(before, _at(b, to, b.add(place, I64(BEFORE)), V8), align=4)
-        c = _Taken(b, before, mantissa, chosen(31, 255), chosen(15, 127), I64(1), I64(0))
+        c = _Taken(b, before, mantissa, select_by_format(31, 255), select_by_format(15, 127), I64(1), I64(0))
         rows.then = [b.or_(rows.values[0], _any(b, c.kind))]
         walk = _Walk(b, to, i, halves, parts)
-        least = _all(b, chosen(LEAST_TOP["f16"], LEAST_TOP["f32"]), N)
+        least = _all(b, select_by_format(LEAST_TOP["f16"], LEAST_TOP["f32"]), N)
         first = b.select(b.icmp_signed(">", c.exponent, least), c.exponent, least)
         with _loop(b, group, groups, first) as outer:
             with _loop(b, part, to_part, *outer.values) as inner:
@@ -401,7 +401,7 @@ def add_floats(
                 inner.then = [top]
             outer.then = inner.values
         (top,) = outer.values
-        own = _accumulated(b, c, top, bits, mantissa)
+        own = _align_accumulator(b, c, top, bits, mantissa)
         with _loop(b, group, groups, _constant(V8, 0), own) as outer:
             with _loop(b, part, to_part, *outer.values) as inner:
                 sums = list(inner.values)
@@ -412,19 +412,19 @@ def add_floats(
             outer.then = inner.values
         even, odd = (b.sitofp(value, V8D) for value in outer.values)
         unit = b.sub(top, _all(b, bits, N))
-        result = _encoded(b, b.fadd(even, odd), unit, half, fraction)
+        result = _encode_sum(b, b.fadd(even, odd), unit, half, fraction)
         b.store(result, _at(b, to, b.add(place, I64(SUMS)), V8), align=4)
     return rows.values[0]
 
 
-def _accumulated(b: Builder, c: _Taken, top: Value, bits: Value, mantissa: Value) -> Value:
+def _align_accumulator(b: Builder, c: _Taken, top: Value, bits: Value, mantissa: Value) -> Value:
     """An accumulator as a term."""
     negative = b.ashr(c.significand, _constant(V8, 31))
     size = b.sub(b.xor(c.significand, negative), negative)
     excess = b.sub(bits, mantissa)
     up = b.select(b.icmp_signed(">", excess, I64(0)), excess, I64(0))
     distance = b.add(b.sub(top, c.exponent), _all(b, b.sub(up, excess), N))
-    return _kept(b, b.shl(size, _all(b, up, N)), distance, negative)
+    return _shift_magnitude(b, b.shl(size, _all(b, up, N)), distance, negative)
 
 
 @emitted
@@ -432,7 +432,7 @@ def add_integers(b: Builder, to: Value, halves: Value, parts: Value, groups: Val
     """Add all products to the accumulators; `how` 1 and 2: the bits of exclusive or, and, counted."""
     plain, exclusive = (splat(b, b.icmp_unsigned("==", how, I64(n)), N) for n in (0, 1))
     clamp = splat(b, b.icmp_unsigned("!=", clamped, I64(0)), N)
-    with counted(b, I64(0), b.mul(halves, I64(8))) as i:
+    with counted_loop(b, I64(0), b.mul(halves, I64(8))) as i:
         walk = _Walk(b, to, i, halves, parts)
         with _loop(b, I64(0), groups, _constant(V8, 0)) as outer:
             with _loop(b, I64(0), parts, *outer.values) as inner:
@@ -453,7 +453,7 @@ def add_integers(b: Builder, to: Value, halves: Value, parts: Value, groups: Val
 @emitted
 def add_doubles(b: Builder, to: Value, halves: Value, groups: Value) -> None:
     """Multiply and add one k after the other, to nearest even."""
-    with counted(b, I64(0), b.mul(halves, I64(8))) as i:
+    with counted_loop(b, I64(0), b.mul(halves, I64(8))) as i:
         walk = _Walk(b, to, i, halves, I64(1))
         place = _at(b, to, b.add(b.mul(i, I64(8 * N)), I64(SUMS)), V8D)
         with _loop(b, I64(0), groups, b.load(place, align=8)) as loop:
@@ -461,12 +461,12 @@ def add_doubles(b: Builder, to: Value, halves: Value, groups: Value) -> None:
             for t in range(4):
                 at, row = walk.places(loop.number, I64(0), t)
                 x = walk.a(A_SIGNIFICAND, at, ir.DoubleType())
-                total = _fused(b, x, walk.row(B_SIGNIFICAND, row, V8D), total)
+                total = _fused_multiply_add(b, x, walk.row(B_SIGNIFICAND, row, V8D), total)
             loop.then = [total]
         b.store(loop.values[0], place, align=8)
 
 
-def _fused(b: Builder, x: Value, y: Value, z: Value) -> Value:
+def _fused_multiply_add(b: Builder, x: Value, y: Value, z: Value) -> Value:
     """x y + z; a nan of y, z, x, in this order, comes through, else there is one of its own."""
     result = llvm(b, "llvm.fma", V8D, x, y, z)
     nan = _constant(V8W, 0x7FF8000000000000)
@@ -482,7 +482,7 @@ def _fused(b: Builder, x: Value, y: Value, z: Value) -> Value:
 @emitted
 def keep_sums(b: Builder, to: Value, halves: Value) -> None:
     """Set the accumulators aside, and begin with 0."""
-    with counted(b, I64(0), b.mul(halves, I64(8))) as i:
+    with counted_loop(b, I64(0), b.mul(halves, I64(8))) as i:
         place = b.add(to, b.mul(i, I64(4 * N)))
         b.store(b.load(_at(b, place, I64(SUMS), V8), align=4), _at(b, place, I64(KEPT), V8), align=4)
         b.store(_constant(V8, 0), _at(b, place, I64(SUMS), V8), align=4)
@@ -491,7 +491,7 @@ def keep_sums(b: Builder, to: Value, halves: Value) -> None:
 @emitted
 def add_kept(b: Builder, to: Value, halves: Value, half: Value) -> None:
     """Add what was set aside, to nearest even."""
-    with counted(b, I64(0), b.mul(halves, I64(8))) as i:
+    with counted_loop(b, I64(0), b.mul(halves, I64(8))) as i:
         place = b.add(to, b.mul(i, I64(4 * N)))
         target = _at(b, place, I64(SUMS), V8)
         x, y = b.load(target, align=4), b.load(_at(b, place, I64(KEPT), V8), align=4)
@@ -517,7 +517,7 @@ def _sum_of_halves(b: Builder, x: Value, y: Value) -> Value:
         endless = b.icmp_unsigned("==", taken.kind, _constant(V8, INFINITE))
         infinite = b.or_(infinite, b.select(endless, sign, _constant(V8, 0)))
         nan = b.or_(nan, b.and_(taken.kind, _constant(V8, NAN)))
-    result = _encoded(b, b.sitofp(total, V8D), _constant(V8, -24), I64(1), I64(10))
+    result = _encode_sum(b, b.sitofp(total, V8D), _constant(V8, -24), I64(1), I64(10))
     for kind, bits in ((1, 0x7C00), (2, 0xFC00), (3, 0x7FFF)):
         result = b.select(b.icmp_unsigned("==", infinite, _constant(V8, kind)), _constant(V8, bits), result)
     return b.select(b.icmp_unsigned("!=", nan, _constant(V8, 0)), _constant(V8, 0x7FFF), result)

@@ -45,7 +45,7 @@ def first_of(m, w):
 
 
 @compiled
-def kept(m, first, number):
+def warpgroup_row(m, first, number):
     """One of the rows of a warpgroup."""
     of_cta = m.cta_warps >> 2
     slot = (first // m.cta_warps) * of_cta + ((first % m.cta_warps) >> 2)
@@ -58,7 +58,7 @@ def note_issue(m, w, agent):
     first = first_of(m, w)
     if first < 0:
         return
-    to = kept(m, first, OWN + w - first)
+    to = warpgroup_row(m, first, OWN + w - first)
     give_times(m, to, w, warp_at(m.warps, w).alive)
     at = agent - m.agent_low
     set_bit(to + bits_of(m), at)
@@ -77,7 +77,7 @@ def note_commit(m, w):
     """A warp commits what it has issued."""
     first = first_of(m, w)
     if first >= 0:
-        to, own = kept(m, first, np.int64(COMMITTED)), kept(m, first, OWN + w - first)
+        to, own = warpgroup_row(m, first, np.int64(COMMITTED)), warpgroup_row(m, first, OWN + w - first)
         join_times(m, to, own)
         join_reads(m, to, own)
 
@@ -97,7 +97,9 @@ def all_have_committed(m, w):
     if head.closed < own:
         head.closed = own
         if m.clocks:
-            copy_row(m, kept(m, first, GROUPS + own % KEPT_GROUPS), kept(m, first, np.int64(COMMITTED)))
+            copy_row(
+                m, warpgroup_row(m, first, GROUPS + own % KEPT_GROUPS), warpgroup_row(m, first, np.int64(COMMITTED))
+            )
     return True
 
 
@@ -110,7 +112,7 @@ def know_group(m, w, left):
     end = warp.committed - left
     if first < 0 or end <= 0 or warp_at(m.warps, first).closed - end >= KEPT_GROUPS:
         return
-    given = kept(m, first, GROUPS + end % KEPT_GROUPS)
+    given = warpgroup_row(m, first, GROUPS + end % KEPT_GROUPS)
     learn_times(m, w, warp.alive, given)
     rest = heads(m, w, warp.alive)
     while rest:

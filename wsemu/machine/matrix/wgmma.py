@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from wsemu.machine.agents.agents import commit, enter_group, groups_of, know, new_agent, room
-from wsemu.machine.agents.copies import COPIED, LANDED, cell_of
+from wsemu.machine.agents.agents import commit, enter_group, group_tables, know, new_agent, room
+from wsemu.machine.agents.copies import COPIED, LANDED, access_cell
 from wsemu.machine.agents.ranges import host_place, judge_written, prepare, touch_range
 from wsemu.machine.lowering import compiled
 from wsemu.machine.matrix.multiply import gather_lanes, step, take_a, take_b
@@ -139,20 +139,20 @@ def compare_warps(m):
             continue
         if (number | 3) >= m.cta_warps:
             if own.multiplied:
-                tell_apart(m, own.multiplied_pc, w, np.int64(-1), np.int64(-1), np.int64(INCOMPLETE))
+                report_divergence(m, own.multiplied_pc, w, np.int64(-1), np.int64(-1), np.int64(INCOMPLETE))
                 told = first
         elif own.multiplied != other.multiplied:
             if own.multiplied and other.multiplied:
-                tell_apart(m, own.multiplied_pc, w, other.multiplied_pc, first, np.int64(DIFFERENT))
+                report_divergence(m, own.multiplied_pc, w, other.multiplied_pc, first, np.int64(DIFFERENT))
             elif own.multiplied:
-                tell_apart(m, own.multiplied_pc, w, np.int64(-1), first, np.int64(ABSENT))
+                report_divergence(m, own.multiplied_pc, w, np.int64(-1), first, np.int64(ABSENT))
             else:
-                tell_apart(m, other.multiplied_pc, first, np.int64(-1), w, np.int64(ABSENT))
+                report_divergence(m, other.multiplied_pc, first, np.int64(-1), w, np.int64(ABSENT))
             told = first
 
 
 @compiled
-def tell_apart(m, pc, w, other_pc, other, what):
+def report_divergence(m, pc, w, other_pc, other, what):
     lanes = np.int64((1 << LANES) - 1)
     record_finding(m.report_entry, m.address, (APART, pc, w, lanes, other_pc, other), (what, 0, 0, 0, 0))
 
@@ -172,7 +172,7 @@ def remember(warp, pc, a, b, uses):
 def await_group(m, warp, w, pc, left, mask):
     """All lanes know of the agents of all groups but the last `left` ones, those of the warpgroup's other warps too."""
     log(m, np.int64(LANDED), w, pc, np.int64(-1), left, mask, np.int64(0))
-    g = groups_at(m.groups, groups_of(m, w, np.int64(0), np.int64(KIND)))
+    g = groups_at(m.groups, group_tables(m, w, np.int64(0), np.int64(KIND)))
     end = g.committed - left
     number = g.first
     found = False
@@ -327,7 +327,7 @@ def multiply(m, warp, w, pc, i, mask):
         base = np.int64(0)
         if m.clocks:
             number = new_agent(m, w, lane, pc, np.int64(COPIES), start, size)
-            base = cell_of(number, BULK + w, lane, pc)
+            base = access_cell(number, BULK + w, lane, pc)
             enter_group(m, w, np.int64(0), np.int64(KIND), number)
             note_issue(m, w, number)
         log(m, np.int64(COPIED), w, pc, start, np.int64(-1), mask, size)

@@ -130,7 +130,7 @@ def offset_in_local(m, offset, lane, size, writes):
 
 
 @compiled
-def in_gap(segment, offset, size):
+def is_in_gap(segment, offset, size):
     """Return whether an access would go between the elements of a segment's arrays, or between its allocations."""
     if segment.covered:
         for q in range(size):
@@ -181,7 +181,7 @@ def careful_lane(m, pc, warp, address, lane, size, writes):
         variable <<= LOCAL_SHIFT
         offset -= variable
     beyond = offset < begin or offset - begin > extent - size
-    if beyond or (segment.kind & IN_PIECES and in_gap(segment, offset, size)):
+    if beyond or (segment.kind & IN_PIECES and is_in_gap(segment, offset, size)):
         record_finding(
             m.report_entry,
             m.address,
@@ -200,7 +200,7 @@ def careful_lane(m, pc, warp, address, lane, size, writes):
             (address, READ_ONLY, size, number, extent),
         )
         return np.int64(0)
-    if writes and in_gap(segment, offset, size):
+    if writes and is_in_gap(segment, offset, size):
         record_finding(
             m.report_entry,
             m.address,

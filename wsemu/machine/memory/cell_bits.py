@@ -21,7 +21,7 @@ class ByWidth(int):
     values: tuple[int, ...]
 
 
-def by_width(of: Callable[[int], int]) -> ByWidth:
+def for_each_width(of: Callable[[int], int]) -> ByWidth:
     """A number that depends on the width, by its index in WIDTHS."""
     values = tuple(of(index) for index in range(len(WIDTHS)))
     made = ByWidth(values[0])
@@ -35,19 +35,19 @@ ATOMIC_BIT = 1 << ATOMIC_SHIFT
 WARP_SHIFT, LOW_SHIFT, HIGH_SHIFT = 27, 22, 17
 ACTOR_BITS = (7, 10, 12)
 """by width: of a warp, and what kind of agent it issued"""
-INTERVAL_SHIFT = by_width(lambda k: WARP_SHIFT + ACTOR_BITS[k])
-INTERVALS = by_width(lambda k: (1 << (ATOMIC_SHIFT - WARP_SHIFT - ACTOR_BITS[k])) - 1)
+INTERVAL_SHIFT = for_each_width(lambda k: WARP_SHIFT + ACTOR_BITS[k])
+INTERVALS = for_each_width(lambda k: (1 << (ATOMIC_SHIFT - WARP_SHIFT - ACTOR_BITS[k])) - 1)
 """of all warps of a launch: as many can be told apart"""
 MAX_INSTRUCTIONS = 1 << HIGH_SHIFT
 """of a program"""
-ACTORS = by_width(lambda k: (1 << ACTOR_BITS[k]) - 1)
+ACTORS = for_each_width(lambda k: (1 << ACTOR_BITS[k]) - 1)
 """bits of a cell's actor: a warp, or GENERIC or BULK and the warp that issued an asynchronous operation"""
-GENERIC, BULK = by_width(lambda k: WIDTHS[k]), by_width(lambda k: 2 * WIDTHS[k])
+GENERIC, BULK = for_each_width(lambda k: WIDTHS[k]), for_each_width(lambda k: 2 * WIDTHS[k])
 """what is added to the warp for an asynchronous operation, whose number then is the interval: of the generic proxy
 (cp.async), of the asynchronous one"""
-WIDE = by_width(lambda k: int(k > 0))
+WIDE = for_each_width(lambda k: int(k > 0))
 """1: clocks of warps have several vectors of 32"""
-ANYONE = by_width(lambda k: INTERVALS.values[k] << INTERVAL_SHIFT.values[k] | WIDTHS[k] << WARP_SHIFT)
+ANYONE = for_each_width(lambda k: INTERVALS.values[k] << INTERVAL_SHIFT.values[k] | WIDTHS[k] << WARP_SHIFT)
 """a read that nobody knows"""
 WHEN = (INTERVALS << INTERVAL_SHIFT) | (ACTORS << WARP_SHIFT)
 """interval and actor"""

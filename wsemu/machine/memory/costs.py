@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT, keep_steps, lie_so, other_banks
+from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT, keep_steps, matches_steps, other_banks
 from wsemu.machine.records import machine_at, pattern_at, weighed_at
 from wsemu.machine.scalars import load_i64, lowest_bit, popcount, store_i64
 from wsemu.machine.state import PATTERN, WEIGHED
@@ -253,7 +253,7 @@ def weigh(m, row, place, bias, mask, pattern, size, store, is_shared):
     steps = m.weighed + WEIGHED_BYTES * row.pattern + WEIGHED_BYTES - 8 * LANES
     first = load_i64(place + 8 * lowest_bit(mask))
     low = 256 + ((first + bias) & 3) if is_shared else (first + bias) & 127
-    if memo.mask == mask and memo.low == low and lie_so(place, first, steps, mask):
+    if memo.mask == mask and memo.low == low and matches_steps(place, first, steps, mask):
         return memo.cost, memo.ideal
     if is_shared:
         cost, ideal = shared_cost(m, place, bias, mask, pattern, size, store)

@@ -24,13 +24,13 @@ from wsemu.machine.memory.shadow import (
     ONE,
     floor_of,
     highest_bit,
+    missing_room,
     note_range,
     now,
     put_back,
     range_of,
     same_bytes,
     touch,
-    without_room,
 )
 from wsemu.machine.memory.shadow_cells import gather
 from wsemu.machine.records import call, instruction_at, machine_at, segment_at
@@ -67,7 +67,7 @@ def agree(m, w, pc, registers, i, mask, size):
 
 
 @compiled
-def in_odd_turns(registers, i, bias, mask, host, turns, first, end, size):
+def odd_turn_lanes(registers, i, bias, mask, host, turns, first, end, size):
     """The lanes whose stores to a cell, of their bytes from `first` to end - 1, are of an odd turn: one that changes
     them begins a turn."""
     odd, begins, rest = np.int64(0), np.int64(0), mask
@@ -142,7 +142,7 @@ def track_joined(address, w, pc, registers, bias, mask, how, number):
     segment = segment_at(m.segments, number)
     i = instruction_at(m.code, pc)
     size = i.aux & 255
-    status = without_room(m, pc, number, segment, size)
+    status = missing_room(m, pc, number, segment, size)
     if status:
         return status
     lane = lowest_bit(mask)
@@ -155,7 +155,7 @@ def track_joined(address, w, pc, registers, bias, mask, how, number):
     agree(m, w, pc, registers, i, mask, size)
     floor, turns = floor_of(m, number), load_i64(m.turns + 8 * number)
     for q in range(size >> grain):
-        odd = in_odd_turns(registers, i, bias, mask, segment.host, turns, q << grain, (q + 1) << grain, size)
+        odd = odd_turn_lanes(registers, i, bias, mask, segment.host, turns, q << grain, (q + 1) << grain, size)
         for turn in range(2):
             lanes = mask & (odd if turn else ~odd)
             if lanes and how == SAME:

@@ -16,13 +16,13 @@ from wsemu.machine.arithmetic.codegen import (
     Builder,
     Value,
     all_zero,
-    declared,
+    declare_function,
     each_lane,
     halves,
     lane_loop,
     llvm,
     load_row,
-    mangled,
+    mangle_type,
     nothing,
     numbers,
     pointer,
@@ -144,7 +144,7 @@ def keep_steps(b: Builder, place: Value, first: Value, to: Value) -> None:
 
 
 @emitted
-def lie_so(b: Builder, place: Value, first: Value, steps: Value, mask: Value) -> Value:
+def matches_steps(b: Builder, place: Value, first: Value, steps: Value, mask: Value) -> Value:
     """Whether the numbers of `mask` are as far from `first` as `keep_steps` wrote of others."""
     v = _steps(b, place, first)
     other = b.icmp_unsigned("!=", v, b.load(pointer(b, steps, v.type), align=8))
@@ -160,16 +160,16 @@ MEMORY_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind in ("loa
 def load_some(b: Builder, place: Value, lanes: Value, others: Value) -> Value:
     """Of a vector in memory the elements of these lanes, an i32; `others` has those of the others."""
     t = others.type
-    name = f"llvm.masked.load.{mangled(t)}.{mangled(place.type)}"
+    name = f"llvm.masked.load.{mangle_type(t)}.{mangle_type(place.type)}"
     signature = ir.FunctionType(t, [place.type, I32, MASK, t])
-    return b.call(declared(b.module, signature, name), [place, I32(1), b.bitcast(lanes, MASK), others])
+    return b.call(declare_function(b.module, signature, name), [place, I32(1), b.bitcast(lanes, MASK), others])
 
 
 def store_some(b: Builder, values: Value, place: Value, lanes: Value) -> None:
     """Write the elements of these lanes, an i32."""
-    name = f"llvm.masked.store.{mangled(values.type)}.{mangled(place.type)}"
+    name = f"llvm.masked.store.{mangle_type(values.type)}.{mangle_type(place.type)}"
     signature = ir.FunctionType(ir.VoidType(), [values.type, place.type, I32, MASK])
-    b.call(declared(b.module, signature, name), [values, place, I32(1), b.bitcast(lanes, MASK)])
+    b.call(declare_function(b.module, signature, name), [values, place, I32(1), b.bitcast(lanes, MASK)])
 
 
 def load_side_by_side(b: Builder, address: Value, n: int, e: Any, lanes: int = LANES) -> list[Value]:
@@ -359,12 +359,12 @@ ATOMIC_RMW = {
 
 
 def _flushing_sum(b: Builder, x: Value, y: Value) -> Value:
-    def flushed(value: Value) -> Value:
+    def flush_result(value: Value) -> Value:
         bits = b.bitcast(value, I32)
         small = b.icmp_unsigned("==", b.and_(bits, I32(0x7F800000)), I32(0))
         return b.bitcast(b.select(small, b.and_(bits, I32(1 << 31)), bits), x.type)
 
-    total = flushed(b.fadd(flushed(x), flushed(y)))
+    total = flush_result(b.fadd(flush_result(x), flush_result(y)))
     nan = b.bitcast(I32(0x7FFFFFFF), x.type)
     return b.select(b.fcmp_unordered("uno", total, total), nan, total)
 

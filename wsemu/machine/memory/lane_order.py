@@ -52,7 +52,7 @@ def kind_of(m, access):
 
 
 @compiled
-def not_before(m, w, access, lanes, lane):
+def unordered_lanes(m, w, access, lanes, lane):
     """Those of the lanes of an access of the same warp whose doing it is not known to `lane` now."""
     rest = lanes & ~(np.int64(1) << lane)
     warp = warp_at(m.warps, w)
@@ -77,7 +77,9 @@ def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, siz
     while lanes:
         lane = lowest_bit(lanes)
         lanes &= lanes - 1
-        unknown = lanes_unknown(m, w, lane, u, before, interval) if u != w else not_before(m, w, access, before, lane)
+        unknown = (
+            lanes_unknown(m, w, lane, u, before, interval) if u != w else unordered_lanes(m, w, access, before, lane)
+        )
         if unknown == 0:
             continue
         last = np.int64(31)
@@ -89,7 +91,7 @@ def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, siz
 
 
 @compiled
-def left_apart(m, w, access, before, base, lanes, kind, size):
+def unordered_agent_lanes(m, w, access, before, base, lanes, kind, size):
     """The same in a program with asynchronous operations: of an agent nothing follows of what came before it."""
     u, interval = (access >> WARP_SHIFT) & ACTORS, (access >> INTERVAL_SHIFT) & INTERVALS
     other_kind, _ = kind_of(m, access)
@@ -115,14 +117,14 @@ def left_over(m, w, access, before, base, lanes, kind, size):
     if kind == WRITE or interval <= m.base:
         return np.int64(0)
     if m.asynchronous:
-        return left_apart(m, w, access, before, base, lanes, kind, size)
+        return unordered_agent_lanes(m, w, access, before, base, lanes, kind, size)
     if m.apart == 0 and interval <= warp_at(m.warps, u).synced:
         return np.int64(0)
     other_kind, _ = kind_of(m, access)
     if u != w or other_kind != kind or (kind == ATOMIC and not alike(m, access, base)):
         return before
     while lanes:
-        before &= not_before(m, w, access, before, lowest_bit(lanes))
+        before &= unordered_lanes(m, w, access, before, lowest_bit(lanes))
         lanes &= lanes - 1
     return before
 

@@ -39,15 +39,15 @@ from wsemu.machine.memory.lane_access import (
     all_inside,
     keep_steps,
     lane_pattern,
-    lie_so,
+    matches_steps,
     other_banks,
     simple_pattern,
 )
 from wsemu.machine.memory.readers import forgettable, is_readers, takes, together, unknown
 from wsemu.machine.memory.shadow import (
-    extended,
+    extend_read_set,
     floor_of,
-    happened,
+    is_ordered_before,
     note_range,
     now,
     set_clashes,
@@ -217,10 +217,10 @@ def join_readers(m, w, plan, reads, v, found, kind, base, floor):
 
 
 @compiled
-def settled(m, w, v, floor, by_others):
+def all_ordered_before(m, w, v, floor, by_others):
     """The accesses v of all cells happen before now, as far as lanes go too.  `by_others`: some were not by the lane
     that alone has the cell now."""
-    if not happened(m, w, v, floor):
+    if not is_ordered_before(m, w, v, floor):
         return False
     own = (v >> WARP_SHIFT) & ACTORS == w and (v >> INTERVAL_SHIFT) & INTERVALS > warp_at(m.warps, w).synced
     return not own or by_others == 0
@@ -240,7 +240,7 @@ def touch_planned(m, w, plan, writes, reads, kind, base, floor):
         return False
     shared = plan.apart ^ 1
     written &= WHEN
-    if written and not settled(m, w, written, floor, found & NOT_OWN_WRITE | shared):
+    if written and not all_ordered_before(m, w, written, floor, found & NOT_OWN_WRITE | shared):
         return False
     if readers:
         if not join_readers(m, w, plan, reads, read, found, kind, base, floor):
@@ -256,22 +256,22 @@ def touch_planned(m, w, plan, writes, reads, kind, base, floor):
             if read < 0:
                 if set_clashes(m, w, kind, base & (MAX_INSTRUCTIONS - 1), read, floor):
                     return False
-            elif not settled(m, w, read, floor, found & NOT_OWN_READ | shared):
+            elif not all_ordered_before(m, w, read, floor, found & NOT_OWN_READ | shared):
                 return False
             fill(plan, reads, np.int64(0), np.int64(0))
         fill(plan, writes, base, np.int64(LANE_BITS))
         return True
     if read:
-        if read < 0 or not happened(m, w, read, floor):
+        if read < 0 or not is_ordered_before(m, w, read, floor):
             result = together(m, w, read) if read > 0 else np.int64(0)
             if result == 0:
                 if m.by_lanes:
                     return False
-                result = extended(m, w, read, base, floor)
+                result = extend_read_set(m, w, read, base, floor)
             if result:
                 fill(plan, reads, result, np.int64(0))
                 return True
-        elif not settled(m, w, read, floor, found & NOT_OWN_READ | shared):
+        elif not all_ordered_before(m, w, read, floor, found & NOT_OWN_READ | shared):
             return False
     fill(plan, reads, base, np.int64(LANE_BITS))
     return True
@@ -284,7 +284,7 @@ _WORDS = {1: (I8, 1), 2: (I16, 1), 4: (I32, 1), 8: (I64, 1), 16: (I64, 2)}
 """of the map of what was written, by the bytes of a lane"""
 
 
-def _by_size(b: Builder, size: Value, body: Callable[[Any, int], Value]) -> Value:
+def _for_each_size(b: Builder, size: Value, body: Callable[[Any, int], Value]) -> Value:
     """What `body` gives of the words that `size` bytes of each lane have in the map."""
     function = b.function
     end, other = function.append_basic_block("set"), function.append_basic_block("size")
@@ -326,7 +326,7 @@ def some_lane_unset(b: Builder, first: Value, steps: Value, size: Value) -> Valu
             found = b.and_(found, b.load(word, align=1))
         return b.zext(b.icmp_unsigned("!=", found, _all_set(t)), I64)
 
-    return _by_size(b, size, with_words)
+    return _for_each_size(b, size, with_words)
 
 
 @emitted
@@ -343,7 +343,7 @@ def set_lanes(b: Builder, first: Value, steps: Value, size: Value) -> Value:
             total = b.add(total, b.and_(resize(b, b.lshr(before, t(8 * k)), I64, False), I64(255)))
         return b.sub(b.shl(size, I64(LANES.bit_length() - 1)), total)
 
-    return _by_size(b, size, with_words)
+    return _for_each_size(b, size, with_words)
 
 
 @compiled
@@ -492,7 +492,7 @@ def as_planned(address, w, pc, place, bias, shape):
     first, host = load_i64(place), np.int64(0)
     if plan_due_at(m.plans_due, number).ready:
         plan = plan_at(m.plans, number)
-        if lie_so(place, first, plan_steps(plan), np.int64(FULL)):
+        if matches_steps(place, first, plan_steps(plan), np.int64(FULL)):
             host = make_planned(m, w, pc, plan, first + bias, shape & 255, shape >> 8)
     if host == 0 and shape & 255 == 2:
         host = make_spread(m, w, pc, place, bias, shape >> 8)
@@ -562,7 +562,7 @@ def lay_out(plan, place, size, grain, stride):
 
 
 @compiled
-def in_quarters(steps, size):
+def quarter_patterns(steps, size):
     """How each eight lanes lie, if they do so alike."""
     consecutive, alike = 1, 1
     for lane in range(LANES):
@@ -608,7 +608,7 @@ def lay_plan(m, plan, place, bias, log_size, kind):
     if not lay_out(plan, place, size, plan.grain, m.thread_bytes if number == LOCAL else np.int64(0)):
         return False
     plan.boundary = first & 31
-    plan.how = in_quarters(plan_steps(plan), size)
+    plan.how = quarter_patterns(plan_steps(plan), size)
     offset, low, end, _ = part_of(m, number, first - (number << SEGMENT_SHIFT))
     if offset + plan.low < low or offset + plan.end > end or offset & (size - 1):
         return False

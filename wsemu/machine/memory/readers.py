@@ -153,7 +153,7 @@ def together(m, w, v):
 
 
 @compiled
-def renewed(m, w, v, floor):
+def renew_read_set(m, w, v, floor):
     """A cell for those of v that warp w does not know of, and a read by it now; ALONE if that is all; 0 where there is
     none."""
     if takes(m, w, v):

@@ -47,7 +47,7 @@ from wsemu.machine.memory.readers import (
     forgettable,
     is_readers,
     latest,
-    renewed,
+    renew_read_set,
     takes,
     together,
     unknown,
@@ -145,7 +145,7 @@ def floor_of(m, number):
 
 
 @compiled
-def happened(m, w, v, floor):
+def is_ordered_before(m, w, v, floor):
     """The access v of a cell happens before now, as far as warps go.  Intervals up to `floor` belong to other CTAs."""
     interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
     if interval <= floor:
@@ -204,9 +204,9 @@ def not_known_one_by_one(address, w, cells, group, floor, log, first, spread):
 
 
 @compiled
-def disordered(m, w, cells, v, group, floor, log, first, spread):
+def unordered_cells(m, w, cells, v, group, floor, log, first, spread):
     """Of a group of cells that have the warp and interval of v, those whose access does not happen before now."""
-    if not happened(m, w, v, floor):
+    if not is_ordered_before(m, w, v, floor):
         if m.by_lanes == 0:
             return group
         return call(m.known_entry, m.address, w, cells, group, floor, log, first, spread)
@@ -254,7 +254,7 @@ def cta_of(m, v):
 
 
 @compiled
-def in_scope(m, pc, v):
+def is_in_scope(m, pc, v):
     """The atomic at pc of the CTA at hand and the atomic v each name a scope that takes in the other."""
     scopes = scope(m, pc) | scope(m, v)
     if scopes == 0:
@@ -274,7 +274,7 @@ def clash(m, kind, pc, v):
         return kind == ATOMIC and loads(m, pc) == 0
     if loads(m, v) and (kind == READ or loads(m, pc)):
         return False
-    return kind == READ or width(m, v) != width(m, pc) or not in_scope(m, pc, v)
+    return kind == READ or width(m, v) != width(m, pc) or not is_in_scope(m, pc, v)
 
 
 @compiled
@@ -294,7 +294,7 @@ def set_clashes(m, w, kind, pc, v, floor):
     for q in range(place & 0xFFFF):
         e = load_i64(m.elements + 8 * ((place >> 16) + q))
         if clash(m, kind, pc, e):
-            if not happened(m, w, e, floor):
+            if not is_ordered_before(m, w, e, floor):
                 return True
             own = (e >> WARP_SHIFT) & ACTORS == w and (e >> INTERVAL_SHIFT) & INTERVALS > synced
             if own and not m.lockstep:  # by which lanes is not known
@@ -305,7 +305,7 @@ def set_clashes(m, w, kind, pc, v, floor):
 @compiled
 def keeps(m, w, e, new, floor):
     """Whether element e stays in a set when `new` is added: unless it comes before it, and conflicts with the same."""
-    if not happened(m, w, e, floor):
+    if not is_ordered_before(m, w, e, floor):
         return True
     if floor == 0 and (e >> INTERVAL_SHIFT) & INTERVALS <= m.base:  # of an earlier CTA's shared memory
         return False
@@ -330,7 +330,7 @@ def add_element(m, e, floor, foreign):
 
 
 @compiled
-def extended(m, w, old, new, floor):
+def extend_read_set(m, w, old, new, floor):
     """The set of `old` (an access or a set) and the access `new`, or 0 if only the new one remains."""
     side = new | (SET if floor else 0)  # a segment's kind decides what happens to other CTAs' accesses
     h = ((old * 0x2127599BF4325C37 + new) * 0x2545F4914F6CDD1D) >> 33
@@ -375,7 +375,7 @@ def meet_writes(m, w, pc, cells, mask, kind, floor, shape, log, first, spread, q
         group = same_key(cells, WHEN, v) & rest
         rest &= ~group
         if v:
-            bad = disordered(m, w, cells, v, group, floor, log, first, spread)
+            bad = unordered_cells(m, w, cells, v, group, floor, log, first, spread)
             if bad:
                 call(m.conflict_entry, m.address, w, pc, cells, bad, kind | shape << 2, log, first, q)
 
@@ -409,7 +409,7 @@ def meet_readers(m, w, cells, j, rest, kind, base, floor, log, first, spread):
     if kind == WRITE and unknown(m, w, v, union(cells, group) & WARPS, floor) == 0:
         return group
     group = same_key(cells, np.int64(-1), v) & rest
-    result = renewed(m, w, v, floor) if kind == READ else np.int64(0)
+    result = renew_read_set(m, w, v, floor) if kind == READ else np.int64(0)
     if result == 0:
         put(cells, group, written_out(m, v))
         return np.int64(0)
@@ -441,7 +441,7 @@ def meet_reads(m, w, pc, cells, mask, kind, base, floor, shape, log, first, spre
             if (kind != READ or v & ATOMIC_BIT) and set_clashes(m, w, kind, pc, v, floor):
                 bad = group
         elif clash(m, kind, pc, v):
-            bad = disordered(m, w, cells, v, group, floor, log, first, spread)
+            bad = unordered_cells(m, w, cells, v, group, floor, log, first, spread)
         if bad:
             call(m.conflict_entry, m.address, w, pc, cells, bad, kind | shape << 2 | READS, log, first, q)
         if kind == WRITE:
@@ -459,7 +459,7 @@ def meet_reads(m, w, pc, cells, mask, kind, base, floor, shape, log, first, spre
             continue
         result = together(m, w, v) if v > 0 and kind == READ else np.int64(0)
         if result == 0:
-            result = extended(m, w, v, base, floor)
+            result = extend_read_set(m, w, v, base, floor)
         if result:
             put(cells, group, result)
         elif m.by_lanes:  # lanes of this warp that were in the set are not known any longer
@@ -479,7 +479,7 @@ def fill_all(cells, base, log, first):
 @compiled
 def plain(m, w, cells, v, floor, log, first):
     """The accesses of 32 cells, alike up to the lanes (v), all happen before now."""
-    if not happened(m, w, v, floor):
+    if not is_ordered_before(m, w, v, floor):
         return False
     if (v >> WARP_SHIFT) & ACTORS != w or (v >> INTERVAL_SHIFT) & INTERVALS <= warp_at(m.warps, w).synced:
         return True
@@ -533,7 +533,7 @@ def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
     if kind == READ and v < 0:
         if m.by_lanes:
             return False
-        result = extended(m, w, v, base, floor)
+        result = extend_read_set(m, w, v, base, floor)
         if result:
             put(reads, np.int64(FULL), result)
             return True
@@ -558,7 +558,9 @@ def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
 def behind(m, w, v, floor):
     """The access v of a cell happens before now, whichever lanes made it."""
     own = (v >> WARP_SHIFT) & ACTORS == w
-    return happened(m, w, v, floor) and not (own and (v >> INTERVAL_SHIFT) & INTERVALS > warp_at(m.warps, w).synced)
+    return is_ordered_before(m, w, v, floor) and not (
+        own and (v >> INTERVAL_SHIFT) & INTERVALS > warp_at(m.warps, w).synced
+    )
 
 
 @compiled
@@ -714,7 +716,7 @@ def read_one(m, w, writes, reads, new, floor):
     """All lanes read one cell: the usual cases, without vectors.  False: look closer."""
     warp = warp_at(m.warps, w)
     v = load_i64(writes)
-    if v and not happened(m, w, v, floor):
+    if v and not is_ordered_before(m, w, v, floor):
         return False
     if (v >> WARP_SHIFT) & ACTORS == w and (v >> INTERVAL_SHIFT) & INTERVALS > warp.synced:
         return False
@@ -722,17 +724,17 @@ def read_one(m, w, writes, reads, new, floor):
     if v & ATOMIC_BIT:
         return False
     if is_readers(v):
-        result = renewed(m, w, v, floor)
+        result = renew_read_set(m, w, v, floor)
         if result:
             store_i64(reads, new if result == ALONE else result)
         return result != 0
     if v < 0:
         if m.by_lanes:
             return False
-        result = extended(m, w, v, new & BUT_LANES, floor)
+        result = extend_read_set(m, w, v, new & BUT_LANES, floor)
         store_i64(reads, result if result else new)
         return True
-    if v and not happened(m, w, v, floor):
+    if v and not is_ordered_before(m, w, v, floor):
         result = together(m, w, v & BUT_LANES)
         if result:
             store_i64(reads, result)
@@ -769,7 +771,7 @@ def touch_one(m, w, pc, registers, i, offset, mask, kind, base, floor, size, seg
 
 
 @compiled
-def without_room(m, pc, number, segment, size):
+def missing_room(m, pc, number, segment, size):
     """What the host must do before an access of so many bytes can be judged, or 0."""
     if segment.grain < 0 or size < 1 << segment.grain or segment.tracked != TRACKED:
         m.fault_pc = pc
@@ -787,7 +789,7 @@ def track(address, w, pc, registers, bias, mask, how, number):
     i = instruction_at(m.code, pc)
     size = i.aux & 255
     kind = np.int64(ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ)
-    status = without_room(m, pc, number, segment, size)
+    status = missing_room(m, pc, number, segment, size)
     if status:
         return status
     grain = segment.grain
@@ -957,7 +959,7 @@ def conflict_of_lane(m, w, pc, v, lane, spread, address, kind, reads, floor, siz
     other_kind = np.int64(WRITE)
     if reads:
         other_kind = np.int64(ATOMIC if v & ATOMIC_BIT else READ)
-    if happened(m, w, v, floor):
+    if is_ordered_before(m, w, v, floor):
         if (v >> WARP_SHIFT) & ACTORS == w and not lanes_know(m, w, v, lane, spread):
             mark(m, address)
         return

@@ -128,7 +128,7 @@ def _uniform(b: Builder, address: Value, bits: Value, key: Value) -> Value:
     return _zero(b, b.and_(b.xor(_load(b, address), splat(b, key)), splat(b, bits)))
 
 
-def _owned(b: Builder, address: Value, log: Value, first: Value) -> Value:
+def _owned_cells(b: Builder, address: Value, log: Value, first: Value) -> Value:
     v, lane = _load(b, address), _lanes(b, log, first)
     mine = b.or_(b.shl(lane, same(lane, LOW_SHIFT)), b.shl(lane, same(lane, HIGH_SHIFT)))
     return _zero(b, b.and_(b.xor(v, mine), same(v, LANE_BITS)))
@@ -273,7 +273,7 @@ def _add(b: Builder, address: Value, mask: Value, bits: Value) -> None:
 def _union(b: Builder, address: Value, mask: Value) -> Value:
     v = _load(b, address)
     v = b.select(b.bitcast(b.trunc(mask, I32), MASK), v, same(v, 0))
-    return _reduced(b, v, b.or_)
+    return _reduce_cells(b, v, b.or_)
 
 
 def _unit(b: Builder, addresses: Value, mask: Value, lane: Value, log_size: Value) -> Value:
@@ -332,7 +332,7 @@ def _behind(b: Builder, clock: Value, needed: Value) -> Value:
     return _bits(b, b.icmp_signed("<", _load(b, clock), _load(b, needed)))
 
 
-def _behind_few(b: Builder, clock: Value, needed: Value) -> Value:
+def _lag_bits(b: Builder, clock: Value, needed: Value) -> Value:
     v, u = _few(b, clock, needed)
     return b.zext(b.bitcast(b.icmp_signed("<", v, u), ir.IntType(FEW)), I64)
 
@@ -369,7 +369,7 @@ def _copy(b: Builder, to: Value, other: Value) -> None:
     b.store(_load(b, other), pointer(b, to, VECTOR), align=8)
 
 
-def _reduced(b: Builder, v: Value, choose: Any) -> Value:
+def _reduce_cells(b: Builder, v: Value, choose: Any) -> Value:
     """32 numbers to one."""
     n = LANES
     while n > 1:
@@ -384,17 +384,17 @@ def _extreme(relation: str) -> Any:
         v = _load(b, address)
         one = b.load(pointer(b, b.add(address, b.shl(lane, I64(3))), I64))
         v = b.select(b.bitcast(b.trunc(mask, I32), MASK), v, splat(b, one))
-        return _reduced(b, v, lambda x, y: b.select(b.icmp_signed(relation, x, y), x, y))
+        return _reduce_cells(b, v, lambda x, y: b.select(b.icmp_signed(relation, x, y), x, y))
 
     return body
 
 
 def _least(b: Builder, address: Value, mask: Value) -> Value:
     v = b.select(b.bitcast(b.trunc(mask, I32), MASK), _load(b, address), numbers(I64, [1 << 60] * LANES))
-    return _reduced(b, v, lambda x, y: b.select(b.icmp_signed("<", x, y), x, y))
+    return _reduce_cells(b, v, lambda x, y: b.select(b.icmp_signed("<", x, y), x, y))
 
 
-def _reached(b: Builder, clock: Value, needed: Value) -> Value:
+def _ordered_bits(b: Builder, clock: Value, needed: Value) -> Value:
     v, u = _load(b, clock), _load(b, needed)
     return _bits(b, b.and_(b.icmp_signed("!=", u, same(u, 0)), b.icmp_signed("<=", u, v)))
 
@@ -424,7 +424,7 @@ differ = emitted(_differ)
 """differ(places, others): where 32 numbers differ from 32 others"""
 uniform = emitted(_uniform)
 """uniform(cells, bits, key): 1 if all 32 cells equal key in these bits"""
-owned = emitted(_owned)
+owned = emitted(_owned_cells)
 """owned(cells, log, first): 1 if of all 32 cells exactly the lane of (log, first) has touched each"""
 all_known = emitted(_all_known)
 """all_known(cells, n, shift, clock, w, floor, synced): 1 if none of n times four cells has an atomic, a set, READERS,
@@ -445,7 +445,7 @@ join_few = emitted(_join_few)
 """join_few(clock, other): of FEW warps"""
 behind = emitted(_behind)
 """behind(clock, needed): the warps of which less is known than needed"""
-behind_few = emitted(_behind_few)
+behind_few = emitted(_lag_bits)
 """behind_few(clock, needed): of FEW warps"""
 copy_few = emitted(_copy_few)
 """copy_few(to, other): FEW numbers"""
@@ -466,5 +466,5 @@ least = emitted(_least)
 lowest_of = emitted(_extreme("<"))
 """lowest_of(numbers, mask, lane): the least of those of mask, of which lane is one"""
 highest_of = emitted(_extreme(">"))
-reached = emitted(_reached)
+reached = emitted(_ordered_bits)
 """reached(clock, needed): the places where something is needed and the clock has it"""

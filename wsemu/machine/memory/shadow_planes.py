@@ -128,12 +128,12 @@ class _Resting(NamedTuple):
     """of cells that any launch has touched"""
 
     @property
-    def held(self) -> int:
+    def held_bytes(self) -> int:
         """Bytes that the system has given."""
         return 16 * sum(high - low for low, high in self.stretches)
 
     def leave(self) -> None:
-        ROOM.give(self.held)
+        ROOM.give(self.held_bytes)
         POOL.give(self.writes, 0, 0)
         POOL.give(self.reads, 0, 0)
 
@@ -204,7 +204,7 @@ class Planes:
             cells = POOL.take(n)
             if before >= 0:
                 old, finer = self.inner(planes[number], number), before - grain
-                for low, high in self.touched(number):
+                for low, high in self.touched_cells(number):
                     cells[MARGIN + (low << finer) : MARGIN + (high << finer)] = np.repeat(old[low:high], 1 << finer)
                 self._give_back(planes[number], number)
             planes[number] = cells
@@ -259,19 +259,19 @@ class Planes:
 
     def _give_back(self, cells: Cells, number: int) -> None:
         if POOL.has_room(cells):
-            for low, high in self.touched(number):
+            for low, high in self.touched_cells(number):
                 cells[MARGIN + low : MARGIN + high] = 0
             POOL.give(cells, 0, 0)
 
     def move(self) -> None:
         """CTAs follow that lie apart from those so far: what they touch is not what lies between, too."""
         for number in (*self.writes, *self.windows):
-            self._left[number] = self.touched(number)
+            self._left[number] = self.touched_cells(number)
             segment = self.segments[number]
             segment["low"], segment["high"] = NOWHERE, 0
             segment["start"], segment["passed"] = NOWHERE, 0
 
-    def touched(self, number: int) -> list[Stretch]:
+    def touched_cells(self, number: int) -> list[Stretch]:
         """The stretches of a segment's cells that a run has touched."""
         segment = self.segments[number]
         high = max(int(segment["high"]), int(segment["passed"]))
@@ -304,20 +304,20 @@ class Planes:
             self.memo.view(np.int64)[:] = 0
         return True
 
-    def held(self) -> int:
+    def held_bytes(self) -> int:
         """Bytes of the planes that the run has touched."""
-        return 16 * sum(high - low for number in self.writes for low, high in self.touched(number))
+        return 16 * sum(high - low for number in self.writes for low, high in self.touched_cells(number))
 
     def _rest_planes(self, grain: int) -> None:
         """Clear planes with such cells, and keep them for `again` as far as there is room."""
         for number in [number for number in self.writes if self.segments[number]["grain"] == grain]:
-            touched = self.touched(number)
+            touched = self.touched_cells(number)
             size = int(self.segments[number]["bytes"])
             resting = _Resting(
                 number, size, grain, self.writes[number], self.reads[number], self.marks[number],
-                _united([*touched, *self._extents.pop(number, ())]),
+                _merge_stretches([*touched, *self._extents.pop(number, ())]),
             )  # fmt: skip
-            if ROOM.take(resting.held):
+            if ROOM.take(resting.held_bytes):
                 for low, high in touched:
                     resting.writes[MARGIN + low : MARGIN + high] = 0
                     resting.reads[MARGIN + low : MARGIN + high] = 0
@@ -349,7 +349,7 @@ class Planes:
             if segment["bytes"] != resting.size:
                 resting.leave()
                 continue
-            ROOM.give(resting.held)
+            ROOM.give(resting.held_bytes)
             number = resting.number
             self._extents[number] = resting.stretches
             self.writes[number], self.reads[number], self.marks[number] = resting.writes, resting.reads, resting.marks
@@ -400,13 +400,13 @@ class Planes:
         state["readers"], state["moments"], state["moment_room"] = 1, address_of(self.moments), n - 1
 
     def _planes_of_reads(self) -> list[Cells]:
-        return [*self.reads.values(), *(self._in_window(number) for number in self.windows)]
+        return [*self.reads.values(), *(self._window_reads(number) for number in self.windows)]
 
     def _sweep_moments(self) -> None:
         """Make room for moments, in the same way."""
         state, before = self.state[0], self.moments
         planes = self._planes_of_reads()
-        inside = [_of_kind(cells, READERS) for cells in planes]
+        inside = [_cells_of_kind(cells, READERS) for cells in planes]
         numbers = [cells[at] >> MOMENT_SHIFT & MOMENTS for cells, at in zip(planes, inside, strict=True)]
         live = np.unique(np.concatenate(numbers))
         if len(before) < MANY_MOMENTS or len(live) > len(before) // 2:
@@ -437,7 +437,7 @@ class Planes:
             self._put(sets, elements)
             return
         planes = self._planes_of_reads()
-        inside = [_of_kind(cells, SET) for cells in planes]
+        inside = [_cells_of_kind(cells, SET) for cells in planes]
         numbers = [(cells[at] >> WARP_SHIFT) & SET_NUMBERS for cells, at in zip(planes, inside, strict=True)]
         live = np.unique(np.concatenate(numbers)) if numbers else np.zeros(0, np.int64)
         starts, lengths = sets[live] >> 16, sets[live] & 0xFFFF
@@ -449,7 +449,7 @@ class Planes:
             cells[at] &= ~(SET_NUMBERS << WARP_SHIFT)
             cells[at] |= np.searchsorted(live, old) << WARP_SHIFT
 
-    def _in_window(self, number: int) -> Cells:
+    def _window_reads(self, number: int) -> Cells:
         """The cells of reads that the CTA at hand has in a window."""
         segment = self.segments[number]
         first = MARGIN - int(segment["window"])
@@ -467,14 +467,14 @@ class Planes:
         return sum(self.inner(c, n).nbytes for planes in (self.writes, self.reads) for n, c in planes.items())
 
 
-def _of_kind(cells: Cells, kind: int) -> Cells:
+def _cells_of_kind(cells: Cells, kind: int) -> Cells:
     """Where cells are SET or READERS: few are, and none of the others is negative."""
     found = np.flatnonzero(cells < 0)
     chosen: Cells = found[cells[found] & READERS == kind]
     return chosen
 
 
-def joined(found: list[Suspects]) -> Suspects:
+def merge_suspects(found: list[Suspects]) -> Suspects:
     """The suspects of several machines that ran different CTAs of a launch."""
     result: Suspects = {}
     for suspects in found:
@@ -484,7 +484,7 @@ def joined(found: list[Suspects]) -> Suspects:
     return result
 
 
-def _united(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
+def _merge_stretches(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
     """The same cells, each once, in order."""
     found: list[Stretch] = []
     for low, high in sorted(stretches):
@@ -501,7 +501,9 @@ def overlapping(planes: list[Planes], number: int) -> Iterator[tuple[Planes, Pla
     touched = []
     for p in planes:
         grain = int(p.segments[number]["grain"])
-        touched += [(low << grain, high << grain, p) for low, high in p.touched(number) if grain >= 0 and low < high]
+        touched += [
+            (low << grain, high << grain, p) for low, high in p.touched_cells(number) if grain >= 0 and low < high
+        ]
     touched.sort(key=lambda one: one[:2])
     for k, (_, high, first) in enumerate(touched):
         for low, other_high, second in touched[k + 1 :]:

@@ -18,7 +18,7 @@ from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_STORE, OFFSET_MASK, OWN_SHARE
 
 
 @compiled
-def in_window(m, offset, size):
+def is_in_window(m, offset, size):
     """Whether bytes of the segment of all shared memories are one CTA's, which may be accessed from the one at hand."""
     if m.members == 1:
         return True
@@ -52,7 +52,7 @@ def strays(m, registers, i, mask, size):
         if address >> SEGMENT_SHIFT != SHARED:
             continue
         far = own and (address & OFFSET_MASK) >> m.window != m.member
-        if far or not in_window(m, address & OFFSET_MASK, size):
+        if far or not is_in_window(m, address & OFFSET_MASK, size):
             found |= np.int64(1) << lane
     return found
 
@@ -79,7 +79,7 @@ def leave_out(m, w, pc, registers, i, lanes, size):
 
 
 @compiled
-def lanes_in(m, registers, i, mask, member):
+def member_lanes(m, registers, i, mask, member):
     """The lanes of an access that goes to the shared memory of a CTA."""
     lanes = np.int64(0)
     while mask:
@@ -107,7 +107,7 @@ def goes_far(m, registers, i, mask):
 def reach_others(m, w, pc, registers, i, mask):
     """An access goes to shared memory of other CTAs."""
     for member in range(m.members):
-        lanes = lanes_in(m, registers, i, mask, member)
+        lanes = member_lanes(m, registers, i, mask, member)
         if lanes and member != m.member and m.asynchronous:
             reach(m, w, pc, np.int64(member), lanes, np.int64(0), True)
 

@@ -31,7 +31,7 @@ ZERO = OPCODE["bulk.zero"]
 
 
 @compiled
-def touched(m, address, size):
+def find_touched(m, address, size):
     """The lowest live mbarrier of which a range of bytes has some, from 1; 0: none."""
     if address & ~ADDRESS_WRAPPED & ~OFFSET_MASK != SHARED << SEGMENT_SHIFT or size == 0:
         return np.int64(0)
@@ -54,14 +54,14 @@ def clobbers(m, w, pc, registers, row, imm, mask, size, sizes, kind):
         lane = lowest_bit(rest)
         rest &= rest - 1
         own = load_u32(registers + sizes + 4 * lane) if sizes else size
-        if touched(m, load_i64(registers + row + 8 * lane) + imm, own):
+        if find_touched(m, load_i64(registers + row + 8 * lane) + imm, own):
             if lanes == 0:
                 length = own
             lanes |= np.int64(1) << lane
     if lanes == 0:
         return
     address = (load_i64(registers + row + 8 * lowest_bit(lanes)) + imm) & ~ADDRESS_WRAPPED
-    b = mbarrier_at(m.mbarriers, touched(m, address, length) - 1)
+    b = mbarrier_at(m.mbarriers, find_touched(m, address, length) - 1)
     start = (SHARED << SEGMENT_SHIFT) | b.word << 3
     op = instruction_at(m.code, pc).op
     record_finding(

@@ -33,7 +33,7 @@ ALL_LANES = (1 << LANES) - 1
 
 
 @compiled
-def misused(m, w, pc, lanes, what):
+def report_misuse(m, w, pc, lanes, what):
     if lanes:
         record_finding(m.report_entry, m.address, (MISUSE, pc, w, lanes, -1, -1), (what, 0, 0, 0, 0))
 
@@ -62,9 +62,9 @@ def complete_if_met(m, w, pc):
 @compiled
 def arrive(m, warp, w, pc, i, mask):
     if i.aux & CLUSTER_ALIGNED and mask != warp.alive:
-        misused(m, w, pc, mask, np.int64(PART))
+        report_misuse(m, w, pc, mask, np.int64(PART))
     twice = mask & (warp.cluster_arrived | warp.cluster_passed)
-    misused(m, w, pc, twice, np.int64(TWICE))
+    report_misuse(m, w, pc, twice, np.int64(TWICE))
     lanes = mask & ~twice
     if lanes:
         log(m, ARRIVALS, w, pc, np.int64(CLUSTER_PLACE), m.cluster_phase, lanes, popcount(lanes))
@@ -97,8 +97,8 @@ def accept(m, warp, w, pc, mask):
 def wait(m, warp, w, pc, i, mask):
     """Status: STANDS, too."""
     if i.aux & CLUSTER_ALIGNED and mask != warp.alive:
-        misused(m, w, pc, mask, np.int64(PART))
-    misused(m, w, pc, mask & ~(warp.cluster_arrived | warp.cluster_passed), np.int64(UNARRIVED))
+        report_misuse(m, w, pc, mask, np.int64(PART))
+    report_misuse(m, w, pc, mask & ~(warp.cluster_arrived | warp.cluster_passed), np.int64(UNARRIVED))
     if mask & warp.cluster_arrived:
         return np.int64(STANDS)
     accept(m, warp, w, pc, mask)

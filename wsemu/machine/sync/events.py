@@ -26,7 +26,7 @@ def log(m, kind, w, pc, place, generation, lanes, amount):
 
 
 @compiled
-def failed(m, w, pc):
+def report_failure(m, w, pc):
     m.fault_pc = pc
     m.fault_warp = w
     warp_at(m.warps, w).last_pc = pc

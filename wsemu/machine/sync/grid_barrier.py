@@ -28,7 +28,7 @@ ALL_LANES = (1 << LANES) - 1
 
 
 @compiled
-def misused(m, w, pc, lanes, what):
+def report_misuse(m, w, pc, lanes, what):
     if lanes:
         record_finding(m.report_entry, m.address, (MISUSE, pc, w, lanes, -1, -1), (what, 0, 0, 0, 0))
 
@@ -46,7 +46,7 @@ def arrive(m, warp, w, pc, i, mask):
     cta = cta_at(m.ctas, warp.member)
     tell_parity(warp, i, mask, m.grid_phase)
     lanes = np.int64(0) if cta.met > m.grid_phase else np.int64(1) << lowest_bit(mask)
-    misused(m, w, pc, mask & ~lanes, np.int64(TWICE))
+    report_misuse(m, w, pc, mask & ~lanes, np.int64(TWICE))
     if lanes:
         log(m, ARRIVALS, w, pc, np.int64(GRID_PLACE), m.grid_phase, lanes, np.int64(1))
         if m.clocks:
@@ -84,7 +84,7 @@ def execute(m, warp, w, pc, i, mask):
         return np.int64(DONE)
     met = cta_at(m.ctas, warp.member).met
     if met == 0:
-        misused(m, w, pc, mask, np.int64(UNARRIVED))
+        report_misuse(m, w, pc, mask, np.int64(UNARRIVED))
     if met > m.grid_phase:
         return np.int64(STANDS)
     accept(m, warp, w, pc, i, mask)

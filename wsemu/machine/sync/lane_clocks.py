@@ -90,20 +90,20 @@ def took_row(m, number, before, pc):
 
 
 @compiled
-def relied(m, space):
+def async_visible_offset(m, space):
     """Where in a row stands what the asynchronous proxy may rely on: in shared memory (0), in global memory (1)."""
     return 256 * m.warp_count * (1 + space)
 
 
 @compiled
-def released(m, to):
+def released_offset(m, to):
     """Where in a row stands what was released to the tensormap proxy of all CTAs (0), or by a thread of a CTA to that
     of its own one (1 and its rank)."""
     return 256 * m.warp_count * (4 + to)
 
 
 @compiled
-def time_at(m):
+def time_offset(m):
     """Where in a row stands what came before in time, in every schedule."""
     return 768 * m.warp_count
 
@@ -360,13 +360,13 @@ def stamp(m, to, w, lanes):
         lanes = np.int64(FULL)
     put(to + 256 * w, lanes, load_i64(warp.clock + 8 * w))
     if m.relying:
-        join_some(to + relied(m, 0) + 256 * w, warp.fenced, lanes)
-        join_some(to + relied(m, 1) + 256 * w, warp.fenced + 256, lanes)
+        join_some(to + async_visible_offset(m, 0) + 256 * w, warp.fenced, lanes)
+        join_some(to + async_visible_offset(m, 1) + 256 * w, warp.fenced + 256, lanes)
     if m.releases:
-        join_some(to + released(m, 0) + 256 * w, warp.fenced + 512, lanes)
-        join_some(to + released(m, 1 + warp.member) + 256 * w, warp.fenced + 768, lanes)
+        join_some(to + released_offset(m, 0) + 256 * w, warp.fenced + 512, lanes)
+        join_some(to + released_offset(m, 1 + warp.member) + 256 * w, warp.fenced + 768, lanes)
     if m.proxies:
-        put(to + time_at(m) + 256 * w, lanes, time_of(m, w))
+        put(to + time_offset(m) + 256 * w, lanes, time_of(m, w))
 
 
 @compiled
@@ -383,7 +383,7 @@ def join_lanes(m, to, w, lanes):
 def join_times(m, to, other):
     """Let a row know what came before in time, as another knows it."""
     for u in range(m.warp_count):
-        join(to + time_at(m) + 256 * u, other + time_at(m) + 256 * u)
+        join(to + time_offset(m) + 256 * u, other + time_offset(m) + 256 * u)
     for u in range(m.agent_bits):
         join_bits(to + time_bits(m) + 256 * u, other + time_bits(m) + 256 * u)
 
@@ -395,7 +395,7 @@ def give_times(m, to, w, lanes):
     while rest:
         join_times(m, to, row(m, LANES * w + lowest_bit(rest)))
         rest &= rest - 1
-    put(to + time_at(m) + 256 * w, FULL if m.lockstep else lanes, time_of(m, w))
+    put(to + time_offset(m) + 256 * w, FULL if m.lockstep else lanes, time_of(m, w))
 
 
 @compiled
@@ -408,7 +408,7 @@ def converge(m, w, lanes, now):
     while rest:
         join_times(m, first, row(m, LANES * w + lowest_bit(rest)))
         rest &= rest - 1
-    put(first + time_at(m) + 256 * w, lanes, now)
+    put(first + time_offset(m) + 256 * w, lanes, now)
     rest = leaders & (leaders - 1)
     while rest:
         join_times(m, row(m, LANES * w + lowest_bit(rest)), first)
@@ -509,7 +509,7 @@ def lane_relies(m, w, lane, space, u, other, interval):
     own = u == w and (lane == other or m.lockstep)
     if own and load_i64(warp_at(m.warps, w).fenced + 256 * space + 8 * lane) >= interval:
         return True
-    return load_i64(lane_row(m, w, lane) + relied(m, space) + 256 * u + 8 * other) >= interval
+    return load_i64(lane_row(m, w, lane) + async_visible_offset(m, space) + 256 * u + 8 * other) >= interval
 
 
 @compiled
@@ -520,7 +520,7 @@ def lane_released(m, w, lane, wide, u, other, interval):
     if own and load_i64(warp_at(m.warps, w).fenced + (512 if wide else 768) + 8 * lane) >= interval:
         return True
     to = np.int64(0) if wide else 1 + warp_at(m.warps, w).member
-    return load_i64(lane_row(m, w, lane) + released(m, to) + 256 * u + 8 * other) >= interval
+    return load_i64(lane_row(m, w, lane) + released_offset(m, to) + 256 * u + 8 * other) >= interval
 
 
 @compiled

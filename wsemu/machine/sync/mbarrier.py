@@ -14,7 +14,7 @@ from wsemu.machine.agents.agents import new_agent
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import OUT_OF_BOUNDS, careful_lane
 from wsemu.machine.memory.shadow_cells import same_key
-from wsemu.machine.memory.window import in_window
+from wsemu.machine.memory.window import is_in_window
 from wsemu.machine.records import (
     agent_at,
     call,
@@ -54,8 +54,8 @@ from wsemu.machine.sync.events import (
     INITS,
     INVALS,
     PHASES,
-    failed,
     log,
+    report_failure,
 )
 from wsemu.machine.sync.lane_clocks import (
     converge,
@@ -141,7 +141,7 @@ def good_addresses(m, w, pc, registers, a, imm, mask):
         lane = lowest_bit(mask)
         address = load_i64(registers + a + 8 * lane) + imm
         offset = address - (SHARED << SEGMENT_SHIFT)
-        if offset >= 0 and offset + 8 <= segment_at(m.segments, SHARED).bytes and not in_window(m, offset, 8):
+        if offset >= 0 and offset + 8 <= segment_at(m.segments, SHARED).bytes and not is_in_window(m, offset, 8):
             mask &= mask - 1
             record_finding(
                 m.report_entry,
@@ -179,7 +179,7 @@ def same_word(registers, a, imm, mask):
 
 
 @compiled
-def number_at(m, word):
+def find_mbarrier(m, word):
     """Of the mbarrier that is or was at a word, from 1; 0: none."""
     return load_i64(m.mbarrier_index + 8 * word)
 
@@ -190,7 +190,7 @@ def all_live(m, w, pc, registers, a, imm, mask):
     while mask:
         group = same_word(registers, a, imm, mask)
         word = word_of(registers, a, imm, lowest_bit(mask))
-        number = number_at(m, word)
+        number = find_mbarrier(m, word)
         live, other_pc, other_warp, dead = np.int64(0), np.int64(-1), np.int64(-1), np.int64(0)
         if number:
             b = mbarrier_at(m.mbarriers, number - 1)
@@ -276,8 +276,8 @@ def begin(m, w, pc, registers, i, mask):
         if count == 0 or count > MOST_COUNT:
             bit = np.int64(1) << lane
             record_finding(m.report_entry, m.address, (RANGE, pc, w, bit, -1, -1), (address, count, 0, 0, 0))
-            return failed(m, w, pc)
-        number = number_at(m, at)
+            return report_failure(m, w, pc)
+        number = find_mbarrier(m, at)
         if number == 0:
             m.mbarrier_count += 1
             number = m.mbarrier_count
@@ -285,7 +285,7 @@ def begin(m, w, pc, registers, i, mask):
             m.mbarrier_low = min(m.mbarrier_low, at)
             m.mbarrier_high = max(m.mbarrier_high, at)
         else:
-            judge_again(m, mbarrier_at(m.mbarriers, number - 1), w, pc, lanes, address)
+            judge_reinit(m, mbarrier_at(m.mbarriers, number - 1), w, pc, lanes, address)
         if lanes & (lanes - 1):
             record_finding(
                 m.report_entry, m.address, (SAME_INIT, pc, w, lanes & (lanes - 1), pc, w), (address, 0, 0, 0, 0)
@@ -313,7 +313,7 @@ def begin(m, w, pc, registers, i, mask):
             b.init_interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
             new_phases(m, b)
         if m.mbarriers_live > MOST_LIVE:
-            failed(m, w, pc)
+            report_failure(m, w, pc)
             return TRAP
         log(m, INITS, w, pc, address, np.int64(0), lanes, count)
     return DONE
@@ -330,7 +330,7 @@ def publish(m, w, lanes):
 
 
 @compiled
-def judge_again(m, b, w, pc, lanes, address):
+def judge_reinit(m, b, w, pc, lanes, address):
     """init where there is an mbarrier, or was one."""
     other, other_warp = b.init_pc, b.init_warp
     again = lanes
@@ -363,8 +363,8 @@ def invalidate(m, w, pc, registers, i, mask):
         mask &= mask - 1
         bit = np.int64(1) << lane
         if not all_live(m, w, pc, registers, i.a, i.imm, bit):
-            return failed(m, w, pc)
-        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lane)) - 1)
+            return report_failure(m, w, pc)
+        b = mbarrier_at(m.mbarriers, find_mbarrier(m, word_of(registers, i.a, i.imm, lane)) - 1)
         if m.clocks:
             judge_use(m, b, w, pc, bit)
             judge_row(m, b, w, pc, bit, b.used, b.used_pc, np.int64(LIFETIME), np.int64(0))
@@ -410,7 +410,7 @@ def registering(b, lanes, adding, pending):
 
 
 @compiled
-def in_range(m, b, w, pc, registers, source, lanes, what):
+def check_range(m, b, w, pc, registers, source, lanes, what):
     """Whether an mbarrier can hold each of the b32 operands of some lanes."""
     bad = above_u32(registers + source, np.int64(MOST_COUNT)) & lanes
     if bad:
@@ -453,10 +453,10 @@ def enough(m, b, w, pc, lanes, count):
 @compiled
 def arrive_all(m, b, w, pc, registers, i, lanes):
     """Some lanes arrive at one mbarrier.  Whether the hardware goes on."""
-    if not in_range(m, b, w, pc, registers, i.b, lanes, np.int64(1)):
+    if not check_range(m, b, w, pc, registers, i.b, lanes, np.int64(1)):
         return False
     if i.aux & EXPECT:
-        if not in_range(m, b, w, pc, registers, i.c, lanes, np.int64(2)):
+        if not check_range(m, b, w, pc, registers, i.c, lanes, np.int64(2)):
             return False
         expected = total_u32(registers + i.c, lanes)
         if not add_bytes(m, b, w, pc, lanes, expected):
@@ -540,7 +540,7 @@ def note_arrivals(m, b, w, pc, i, lanes):
 @compiled
 def change_bytes(m, b, w, pc, registers, i, lanes, sign):
     """expect_tx (sign 1) or complete_tx (-1).  Whether the hardware goes on."""
-    if not in_range(m, b, w, pc, registers, i.b, lanes, np.int64(2)):
+    if not check_range(m, b, w, pc, registers, i.b, lanes, np.int64(2)):
         return False
     amount = total_u32(registers + i.b, lanes)
     if not add_bytes(m, b, w, pc, lanes, sign * amount):
@@ -595,11 +595,11 @@ def own_alone(m, w, pc, registers, i, mask, far):
 def register(m, w, pc, registers, i, mask):
     """mbarrier.arrive, expect_tx, complete_tx; cp.async.arrive.  Status."""
     if not all_live(m, w, pc, registers, i.a, i.imm, mask):
-        return failed(m, w, pc)
+        return report_failure(m, w, pc)
     while mask:
         group = same_word(registers, i.a, i.imm, mask)
         mask &= ~group
-        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
+        b = mbarrier_at(m.mbarriers, find_mbarrier(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
         goes_on = True
         if i.op == ARRIVE:
             goes_on = arrive_all(m, b, w, pc, registers, i, group)
@@ -610,7 +610,7 @@ def register(m, w, pc, registers, i, mask):
         else:
             goes_on = arrive_later(m, b, w, pc, i, group)
         if not goes_on:
-            return failed(m, w, pc)
+            return report_failure(m, w, pc)
     if m.clocks and i.op == ARRIVE and i.aux & RELAXED == 0:
         begin_interval(warp_at(m.warps, w), w)
     return DONE
@@ -667,7 +667,7 @@ def give_copies(m, b, w, lane):
 
 
 @compiled
-def live_in(m, w, pc, registers, at, lane, member):
+def find_credited(m, w, pc, registers, at, lane, member):
     """Number of the live mbarrier that a lane's copy credits, from 0: at the place that it names, of a multicast in the
     CTA that the copy goes to (T11), of rank `member`.  -1: there is none, which is reported."""
     word_ = word_of(registers, at, np.int64(0), lane)
@@ -676,9 +676,9 @@ def live_in(m, w, pc, registers, at, lane, member):
         bits = m.window - 3
         word_ = (word_ & ((np.int64(1) << bits) - 1)) | member << bits
         if member < m.members:
-            number = number_at(m, word_)
+            number = find_mbarrier(m, word_)
     else:
-        number = number_at(m, word_)
+        number = find_mbarrier(m, word_)
     dead, other_pc, other_warp = np.int64(0), np.int64(-1), np.int64(-1)
     if number:
         b = mbarrier_at(m.mbarriers, number - 1)
@@ -722,7 +722,7 @@ def credit(m, w, pc, at, lane, amount, number):
 @compiled
 def answer(m, registers, i, lane):
     """(what a wait of a lane is told, the phase that it asks for, its mbarrier from 1)"""
-    number = number_at(m, word_of(registers, i.a, i.imm, lane))
+    number = find_mbarrier(m, word_of(registers, i.a, i.imm, lane))
     b = mbarrier_at(m.mbarriers, number - 1)
     if b.live == 0:
         return np.int64(0), np.int64(-1), number
@@ -742,13 +742,13 @@ def answer(m, registers, i, lane):
 
 
 @compiled
-def told(m, registers, i, mask):
+def answered_lanes(m, registers, i, mask):
     """The lanes whose answer is true."""
     true = np.int64(0)
     while mask:
         group = same_word(registers, i.a, i.imm, mask)
         mask &= ~group
-        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
+        b = mbarrier_at(m.mbarriers, find_mbarrier(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
         if i.op == WAIT_PARITY:
             odd = odd_u32(registers + i.b) & group
             if b.live:
@@ -810,7 +810,7 @@ def end_wait(m, w, pc, registers, i, mask, true):
     while rest:
         group = same_word(registers, i.a, i.imm, rest)
         rest &= ~group
-        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
+        b = mbarrier_at(m.mbarriers, find_mbarrier(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
         log(m, AWAITED, w, pc, address_of(b), b.phase - 1, group, np.int64(0))
         if b.far_before_pc >= 0 and i.aux & NARROW and i.aux & WAIT_RELAXED == 0:
             record_finding(
@@ -841,7 +841,7 @@ def judge_tokens(m, w, pc, registers, i, mask):
     while rest:
         group = same_word(registers, i.a, i.imm, rest)
         rest &= ~group
-        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
+        b = mbarrier_at(m.mbarriers, find_mbarrier(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
         old = np.int64(0)
         while group:
             lane = lowest_bit(group)
@@ -857,12 +857,12 @@ def judge_tokens(m, w, pc, registers, i, mask):
 def wait(m, w, pc, registers, i, mask):
     """mbarrier.wait.  Status: STANDS, too."""
     if not all_live(m, w, pc, registers, i.a, i.imm, mask):
-        return failed(m, w, pc)
+        return report_failure(m, w, pc)
     rest = mask
     while rest:
         group = same_word(registers, i.a, i.imm, rest)
         rest &= ~group
-        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
+        b = mbarrier_at(m.mbarriers, find_mbarrier(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
         if m.clocks:
             judge_use(m, b, w, pc, group)
             note_use(m, b, w, pc, group)
@@ -872,7 +872,7 @@ def wait(m, w, pc, registers, i, mask):
         if m.clocks:
             judge_asked(m, w, pc, registers, i, mask)
         return DONE
-    true = told(m, registers, i, mask)
+    true = answered_lanes(m, registers, i, mask)
     if true == 0 and i.aux & BLOCKS:
         count_waiters(m, registers, i, mask, np.int64(1))
         return np.int64(STANDS)
@@ -884,7 +884,7 @@ def wait(m, w, pc, registers, i, mask):
 def count_waiters(m, registers, i, mask, by):
     while mask:
         group = same_word(registers, i.a, i.imm, mask)
-        b = mbarrier_at(m.mbarriers, number_at(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
+        b = mbarrier_at(m.mbarriers, find_mbarrier(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
         b.waiters += by * popcount(group)
         mask &= ~group
 
@@ -916,10 +916,10 @@ def execute(m, w, pc, registers, i, mask):
         if status != DONE:
             return status
     if not good_addresses(m, w, pc, registers, i.a, i.imm, mask):
-        return np.int64(failed(m, w, pc))
+        return np.int64(report_failure(m, w, pc))
     far = i.op in (ARRIVE, EXPECT_TX, COMPLETE_TX) and i.aux & REMOTE
     if not own_alone(m, w, pc, registers, i, mask, far):
-        return np.int64(failed(m, w, pc))
+        return np.int64(report_failure(m, w, pc))
     if i.op == INIT:
         return np.int64(begin(m, w, pc, registers, i, mask))
     if i.op == INVAL:
@@ -934,7 +934,7 @@ def execute(m, w, pc, registers, i, mask):
 @compiled
 def wakes(m, w, pc, registers, i, mask):
     """Whether lanes that stand at a wait go on: one of them has its phase."""
-    true = told(m, registers, i, mask)
+    true = answered_lanes(m, registers, i, mask)
     if true == 0:
         return False
     count_waiters(m, registers, i, mask, np.int64(-1))

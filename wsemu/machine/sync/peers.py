@@ -15,14 +15,14 @@ from wsemu.machine.records import agent_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit
 from wsemu.machine.state import BARRIERS
 from wsemu.machine.sync.lane_clocks import (
+    async_visible_offset,
     bits_of,
     cluster_row,
     cta_row,
     lane_row,
-    relied,
-    time_at,
     time_bits,
     time_of,
+    time_offset,
 )
 from wsemu.machine.sync.phases import set_bit
 from wsemu.model.codes import CODE_NUMBERS
@@ -36,7 +36,7 @@ NONE = 1 << 40
 
 
 @compiled
-def reached(m, member):
+def access_row(m, member):
     """Row of who accessed the memory of a CTA, and when."""
     return cluster_row(m, 2 + 2 * member)
 
@@ -44,7 +44,7 @@ def reached(m, member):
 @compiled
 def leaves(m, w, number):
     """An asynchronous operation of a warp reads the memory of its own CTA for another one."""
-    set_bit(m, reached(m, warp_at(m.warps, w).member), number)
+    set_bit(m, access_row(m, warp_at(m.warps, w).member), number)
 
 
 @compiled
@@ -55,7 +55,7 @@ def reached_pc(m, member):
 @compiled
 def has_started(m, w, lane, member):
     """Whether a lane knows of an operation of a thread of a CTA."""
-    own = lane_row(m, w, lane) + time_at(m)
+    own = lane_row(m, w, lane) + time_offset(m)
     for u in range(member * m.cta_warps, (member + 1) * m.cta_warps):
         for q in range(LANES):
             if load_i64(own + 256 * u + 8 * q) > m.base:
@@ -77,7 +77,7 @@ def loose_pc(m, member):
 
 @compiled
 def loose_time(m, member):
-    return reached_pc(m, member) + time_at(m)
+    return reached_pc(m, member) + time_offset(m)
 
 
 @compiled
@@ -114,14 +114,14 @@ def reach(m, w, pc, member, lanes, number, told):
     if early:
         record_finding(m.report_entry, m.address, (BEFORE_START, pc, w, early, -1, -1), (member, 0, 0, 0, 0))
     if number:
-        set_bit(m, reached(m, member), number)
+        set_bit(m, access_row(m, member), number)
         return
     m.operations += 1
-    put(reached(m, member) + time_at(m) + 256 * w, lanes, time_of(m, w))
+    put(access_row(m, member) + time_offset(m) + 256 * w, lanes, time_of(m, w))
     put(reached_pc(m, member) + 256 * w, lanes, pc)
     if told:
-        put(reached(m, member) + 256 * w, lanes, load_i64(warp_at(m.warps, w).clock + 8 * w))
-        put(reached(m, member) + relied(m, 0) + 256 * w, lanes, pc)
+        put(access_row(m, member) + 256 * w, lanes, load_i64(warp_at(m.warps, w).clock + 8 * w))
+        put(access_row(m, member) + async_visible_offset(m, 0) + 256 * w, lanes, pc)
     m.operations += 1
 
 
@@ -151,11 +151,11 @@ def next_requested(m, member, last):
     """Of the accesses to a CTA's memory that are not sure to be over when it exits the least instruction above `last`,
     the lowest warp that made it, and its lanes."""
     best, who, lanes = np.int64(NONE), np.int64(-1), np.int64(0)
-    exited, needed = cta_row(m, member, np.int64(BARRIERS)), reached(m, member)
+    exited, needed = cta_row(m, member, np.int64(BARRIERS)), access_row(m, member)
     for u in range(m.warp_count):
-        late = behind(exited + time_at(m) + 256 * u, needed + time_at(m) + 256 * u)
+        late = behind(exited + time_offset(m) + 256 * u, needed + time_offset(m) + 256 * u)
         asked = behind(exited + 256 * u, needed + 256 * u) & ~late
-        best, who, lanes = next_of(asked, needed + relied(m, 0), np.int64(u), last, best, who, lanes)
+        best, who, lanes = next_of(asked, needed + async_visible_offset(m, 0), np.int64(u), last, best, who, lanes)
         asked = behind(exited + 256 * u, loose(m, member) + 256 * u) & ~late
         best, who, lanes = next_of(asked, loose_pc(m, member), np.int64(u), last, best, who, lanes)
     return best, who, lanes
@@ -167,9 +167,9 @@ def next_late(m, member, last, relaxed):
     if relaxed:
         return next_requested(m, member, last)
     best, who, lanes = np.int64(NONE), np.int64(-1), np.int64(0)
-    exited, needed = cta_row(m, member, np.int64(BARRIERS)), reached(m, member)
+    exited, needed = cta_row(m, member, np.int64(BARRIERS)), access_row(m, member)
     for u in range(m.warp_count):
-        late = behind(exited + time_at(m) + 256 * u, needed + time_at(m) + 256 * u)
+        late = behind(exited + time_offset(m) + 256 * u, needed + time_offset(m) + 256 * u)
         best, who, lanes = next_of(late, reached_pc(m, member), np.int64(u), last, best, who, lanes)
     for word in range(LANES * m.agent_bits):
         unknown = load_i64(needed + bits_of(m) + 8 * word) & ~load_i64(exited + time_bits(m) + 8 * word)

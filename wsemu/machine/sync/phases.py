@@ -1,7 +1,7 @@
 """The rules of mbarrier phases that make one run decide for every schedule, in compiled code.
 
 Registrants of a phase: what arrives, expects bytes or credits them.  By what comes before in time in every schedule
-(`lane_clocks.time_at`), and init by what orders memory:
+(`lane_clocks.time_offset`), and init by what orders memory:
 
 R1  each registrant of a phase comes before each of the phase after
 R2  each registrant of the phase before that which a wait sees comes before what its lane knew ahead of it
@@ -32,9 +32,9 @@ from wsemu.machine.sync.lane_clocks import (
     lane_relies,
     lane_row,
     row,
-    time_at,
     time_bits,
     time_of,
+    time_offset,
 )
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, SEGMENT_SHIFT, SHARED
@@ -68,7 +68,7 @@ def misses(m, w, lane, needed):
     """A lane does not know all that a row of threads and asynchronous operations needs."""
     own = lane_row(m, w, lane)
     for u in range(m.warp_count):
-        late = behind(own + time_at(m) + 256 * u, needed + 256 * u)
+        late = behind(own + time_offset(m) + 256 * u, needed + 256 * u)
         if u == w:
             late &= 0 if m.lockstep else ~(np.int64(1) << lane)
         if late:
@@ -87,7 +87,7 @@ def missing(m, w, lanes, needed):
     while leaders:
         leader = lowest_bit(leaders)
         leaders &= leaders - 1
-        own = row(m, LANES * w + leader) + time_at(m) + 256 * w
+        own = row(m, LANES * w + leader) + time_offset(m) + 256 * w
         if misses(m, w, leader, needed) or (behind(own, needed + 256 * w) and m.lockstep == 0):
             found = np.int64(-1)
     if found == 0:
@@ -122,7 +122,7 @@ def next_missed(m, w, lane, needed, pcs, last):
     best = np.int64(NONE)
     who = np.int64(-1)
     for u in range(m.warp_count):
-        late = behind(own + time_at(m) + 256 * u, needed + 256 * u)
+        late = behind(own + time_offset(m) + 256 * u, needed + 256 * u)
         if u == w:
             late &= 0 if m.lockstep else ~(np.int64(1) << lane)
         best, who = next_thread(m, late, u, pcs, last, best, who)
@@ -176,7 +176,7 @@ def inits_missed(m, b, known):
     lanes = b.init_lanes
     while lanes:
         at = 256 * b.init_warp + 8 * lowest_bit(lanes)
-        told = b.published and load_i64(known + time_at(m) + at) >= b.published
+        told = b.published and load_i64(known + time_offset(m) + at) >= b.published
         if load_i64(known + at) < b.init_interval and not told:
             missed |= lanes & -lanes
         lanes &= lanes - 1
@@ -219,7 +219,7 @@ def judge_fenced(m, b, w, pc, lane):
             continue
         if b.published:
             own = b.init_warp == w and (lane == other or m.lockstep)
-            if own or load_i64(lane_row(m, w, lane) + time_at(m) + 256 * b.init_warp + 8 * other) >= b.published:
+            if own or load_i64(lane_row(m, w, lane) + time_offset(m) + 256 * b.init_warp + 8 * other) >= b.published:
                 continue
         record_finding(
             m.report_entry,
@@ -264,7 +264,7 @@ def judge_observed(m, b, w, pc, lanes):
     while leaders:
         leader = lowest_bit(leaders)
         leaders &= leaders - 1
-        own = row(m, LANES * w + leader) + time_at(m)
+        own = row(m, LANES * w + leader) + time_offset(m)
         seen = np.int64(0)
         for u in range(m.warp_count):
             if seen == 0:
@@ -289,7 +289,7 @@ def join_known(m, to, w, lanes):
         own = row(m, LANES * w + lowest_bit(rest))
         rest &= rest - 1
         for u in range(m.warp_count):
-            join(to + 256 * u, own + time_at(m) + 256 * u)
+            join(to + 256 * u, own + time_offset(m) + 256 * u)
     put(to + 256 * w, ALL_LANES if m.lockstep else lanes, time_of(m, w))
 
 
@@ -327,7 +327,7 @@ def note_followed(m, b, w, lanes):
         own = row(m, LANES * w + lowest_bit(rest))
         rest &= rest - 1
         for u in range(m.warp_count):
-            join(b.followed + 256 * u, own + time_at(m) + 256 * u)
+            join(b.followed + 256 * u, own + time_offset(m) + 256 * u)
     put(b.followed + 256 * w, ALL_LANES if m.lockstep else lanes, time_of(m, w) - 1)
 
 

@@ -10,7 +10,7 @@ from wsemu.machine.records import warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.machine.sync.events import PROXY_FENCE, log
-from wsemu.machine.sync.lane_clocks import bits_of, heads, relied, relied_bits, row, separate
+from wsemu.machine.sync.lane_clocks import async_visible_offset, bits_of, heads, relied_bits, row, separate
 from wsemu.model.isa import LANES, PROXIES
 
 PROXY_ALL, PROXY_GLOBAL = PROXIES.index("async"), PROXIES.index("async.global")
@@ -30,7 +30,7 @@ def rely(m, w, lanes, space):
         own = row(m, LANES * w + lowest_bit(rest))
         rest &= rest - 1
         for u in range(m.warp_count):
-            join(own + relied(m, space) + 256 * u, own + 256 * u)
+            join(own + async_visible_offset(m, space) + 256 * u, own + 256 * u)
         if m.row_bits > 2 * m.agent_bits:
             for u in range(m.agent_bits):
                 join_bits(own + relied_bits(m, space) + 256 * u, own + bits_of(m) + 256 * u)

@@ -13,7 +13,7 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import offset_in_local
 from wsemu.machine.memory.cell_bits import HIGH_SHIFT, LOW_SHIFT
 from wsemu.machine.memory.costs import shared_cost, weigh
-from wsemu.machine.memory.lane_access import BAD, SAME, SCATTERED, UNIT, lane_pattern, lie_so, simple_pattern
+from wsemu.machine.memory.lane_access import BAD, SAME, SCATTERED, UNIT, lane_pattern, matches_steps, simple_pattern
 from wsemu.machine.memory.plans import dearer, judged_here, make_planned, make_spread, plan_steps
 from wsemu.machine.memory.read_only import note_lanes
 from wsemu.machine.memory.read_only import note_range as note_read_only
@@ -47,7 +47,7 @@ from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, READ, SEGMENT_SHIFT, SHAR
 
 
 @compiled
-def counted(row, number, lanes, cost, ideal):
+def count_execution(row, number, lanes, cost, ideal):
     """One more execution, by so many lanes."""
     row.executions += 1
     row.lanes += lanes
@@ -120,7 +120,7 @@ def side_by_side(address, w, pc, first, log_size, kind):
     if segment.initialised and kind == WRITE:
         note_set(segment, segment.initialised + offset, size)
     m.serial += 1
-    counted(row, number, np.int64(LANES), cost, ideal)
+    count_execution(row, number, np.int64(LANES), cost, ideal)
     return segment.host + offset
 
 
@@ -203,7 +203,7 @@ def some_side_by_side(address, w, pc, place, imm, lanes, kind):
         touch_some(m, w, pc, segment, cell, lanes, kind, floor_of(m, number))
     if written and kind == WRITE:
         note_words(segment, written + offset, written + end)
-    counted(row, number, n, cost, ideal)
+    count_execution(row, number, n, cost, ideal)
     return segment.host + offset - 4 * lane
 
 
@@ -245,12 +245,12 @@ def all_at_one(address, w, pc, first, log_size):
             if not read_one(m, w, segment.writes + at, segment.reads + at, new, floor):
                 return np.int64(0)
     m.serial += 1
-    counted(row, number, np.int64(LANES), cost, ideal)
+    count_execution(row, number, np.int64(LANES), cost, ideal)
     return segment.host + offset
 
 
 @compiled
-def load_apart(m, pc, place, imm, size):
+def load_divergent(m, pc, place, imm, size):
     """A load by all lanes, wherever they lie, from an array that is written and in which nothing is looked for."""
     first = load_i64(place) + imm
     number = first >> SEGMENT_SHIFT
@@ -270,7 +270,7 @@ def load_apart(m, pc, place, imm, size):
     if cost > ideal and dearer(m, row, number, cost):
         return np.int64(0)
     m.serial += 1
-    counted(row, number, np.int64(LANES), cost, ideal)
+    count_execution(row, number, np.int64(LANES), cost, ideal)
     return segment.host + first - (number << SEGMENT_SHIFT)
 
 
@@ -287,7 +287,7 @@ def any_way(address, w, pc, place, imm, shape):
     first = load_i64(place)
     if due.ready:
         plan = plan_at(m.plans, row.pattern)
-        if (known and plan.of == place) or lie_so(place, first, plan_steps(plan), np.int64(FULL)):
+        if (known and plan.of == place) or matches_steps(place, first, plan_steps(plan), np.int64(FULL)):
             if known:
                 plan.of = place
             host = make_planned(m, w, pc, plan, first + imm, log_size, kind)
@@ -306,7 +306,7 @@ def any_way(address, w, pc, place, imm, shape):
         if due.misses > OFTEN * (1 + due.made * due.made):
             call(m.plan_entry, m.address, pc, place, imm, shape & ((1 << KNOWN) - 1))
     if how == SCATTERED and host == 0 and kind == READ:
-        host = load_apart(m, pc, place, imm, np.int64(1) << log_size)
+        host = load_divergent(m, pc, place, imm, np.int64(1) << log_size)
     return host | how << HOW if host else np.int64(0)
 
 

@@ -36,7 +36,7 @@ ALL = I32(-1)
 """lanes"""
 
 
-def _no_nan(b: Builder, v: Value) -> Value:
+def _all_numbers(b: Builder, v: Value) -> Value:
     """Whether all of 32 floats of 64 bits are numbers: a comparison tells of two at once."""
     low, high = (b.shuffle_vector(v, v, half) for half in halves(LANES // 2))
     bits = ir.IntType(LANES // 2)
@@ -58,7 +58,7 @@ class Arithmetic(LoadsAndStores):
         of_all = name.startswith("index.") and self.some is not None  # lanes that do not run may lie outside
         if shape and pc not in rows.outside and not (of_all and not shape.alike):
             scalars = [self._scalar(at, kind) for at, kind in operands]
-            value = self._of_first_lanes(name, scalars, shapes, pc, state)
+            value = self._apply_to_first(name, scalars, shapes, pc, state)
             if condition is None:
                 self._put_scalar(d, t, value)
                 return
@@ -70,17 +70,17 @@ class Arithmetic(LoadsAndStores):
             if not shape.alike:
                 value = b.add(value, numbers(value.type.element, shape.steps))
         elif name in PER_LANE or family_of(name) in APART:
-            self._by_address(pc, state, operands, condition)
+            self._call_by_address(pc, state, operands, condition)
             return
         else:
             vectors = [self._vector(state, at, kind) for at, kind in operands]
-            value = self._of_all(name, vectors, pc, state, self._lanes(condition))
+            value = self._apply_to_all(name, vectors, pc, state, self._lanes(condition))
         if condition is not None:
             old = self._vector(state, d, t)
             value = b.select(condition, value, self._as(old, value.type))
         self._put_vector(d, t, value)
 
-    def _of_all(self, name: str, vectors: list[Value], pc: int, state: State, lanes: Value) -> Value:
+    def _apply_to_all(self, name: str, vectors: list[Value], pc: int, state: State, lanes: Value) -> Value:
         """What an operation gives in all lanes, of which these matter."""
         b, body = self.b, BODIES[name]
         if name.startswith("index.") and pc not in self.rows.outside:
@@ -88,10 +88,10 @@ class Arithmetic(LoadsAndStores):
         if OPERATIONS[name].result != "f64" or body not in NUMBERS:
             return body(b, *vectors)
         value = NUMBERS[body](b, *vectors)
-        self._unless(_no_nan(b, value), pc, state)
+        self._unless(_all_numbers(b, value), pc, state)
         return value
 
-    def _of_first_lanes(
+    def _apply_to_first(
         self, name: str, scalars: list[Value], shapes: tuple[Shape | None, ...], pc: int, state: State
     ) -> Value:
         """What an operation on rows with shapes gives in the first lane, if the others follow."""
@@ -141,7 +141,7 @@ class Arithmetic(LoadsAndStores):
         self._unless(inside, pc, state)
         return b.add(base, b.mul(index, step))
 
-    def _by_address(self, pc: int, state: State, operands: list[tuple[int, str]], condition: Value | None) -> None:
+    def _call_by_address(self, pc: int, state: State, operands: list[tuple[int, str]], condition: Value | None) -> None:
         """An operation that the VM calls."""
         b, row = self.b, self.rows.code[pc]
         for at, _ in operands:

@@ -91,7 +91,7 @@ def leaders(rows: Rows, starts: Iterable[int]) -> list[int]:
     return sorted(found)
 
 
-def _covered(rows: Rows, starts: Sequence[int]) -> list[int]:
+def _covered_instructions(rows: Rows, starts: Sequence[int]) -> list[int]:
     """The instructions of the stretches that begin at these."""
     pcs, code = [], rows.code
     for start in starts:
@@ -112,7 +112,7 @@ class Block(Arithmetic):
         self, module: Module, rows: Rows, starts: Sequence[int], symbol: str, *, restless: bool = False
     ) -> None:
         """Of the stretches that begin at `starts`; `restless`: it leaves at random instructions, for tests."""
-        super().__init__(module, rows, _covered(rows, starts), symbol)
+        super().__init__(module, rows, _covered_instructions(rows, starts), symbol)
         self.starts, self.restless = starts, restless
         self.at = {start: self.made.append_basic_block(f"at{start}") for start in starts}
         self._enter()
@@ -135,7 +135,7 @@ class Block(Arithmetic):
             b.cbranch(behind_a_barrier, self.at[start], looked_at)
             b.position_at_end(looked_at)
             place = pointer(b, b.add(self._field(self.m, "blocks"), I64(8 * start)), I64)
-            b.cbranch(self._lie_so(start), fine, refused)
+            b.cbranch(self._shapes_match(start), fine, refused)
             b.position_at_end(fine)
             credit = b.add(b.load(place), I64(1))
             b.store(b.select(b.icmp_signed(">", credit, I64(CREDIT)), I64(CREDIT), credit), place)
@@ -160,7 +160,7 @@ class Block(Arithmetic):
         """The code from a start up to where control goes elsewhere."""
         rows = self.rows
         self.b.position_at_end(self.at[start])
-        self.kept, self.whole = Kept(), set(rows.settled(start))
+        self.kept, self.whole = Kept(), set(rows.invariant_rows(start))
         state: State = rows.before[start] or {}
         pc = start
         while True:
@@ -271,7 +271,7 @@ class Block(Arithmetic):
         if target not in self.at:
             self._leave_for(target, state, I64(DONE))
             return
-        there, live, settled = self.rows.before[target] or {}, self.rows.live(target), self.rows.settled(target)
+        there, live, settled = self.rows.before[target] or {}, self.rows.live(target), self.rows.invariant_rows(target)
         for row, shape in sorted(state.items()):
             matters = row in live and row in self.shaped_writes and row not in self.whole
             if shape and matters and (row in settled or not same_steps(shape, there.get(row))):

@@ -23,7 +23,7 @@ from wsemu.machine.arithmetic.codegen import (
     pointer,
     splat,
 )
-from wsemu.machine.checked_code import builder_at
+from wsemu.machine.checked_code import builder_at_end
 from wsemu.machine.lowering import Compiled, Module, Record
 from wsemu.machine.records import machine_at, warp_at
 from wsemu.machine.state import DONE
@@ -77,7 +77,7 @@ class Frame:
         self.made = ir.Function(module.ir, ir.FunctionType(I64, [I64, I64]), symbol)
         self.made.attributes.add("nounwind")
         self.address, self.w = self.made.args
-        self.b: Builder = builder_at(self.made.append_basic_block("entry"))
+        self.b: Builder = builder_at_end(self.made.append_basic_block("entry"))
         self.shaped_writes = frozenset(
             row for pc in covered for row, _ in rows.uses[pc].writes if self._state_after(pc).get(row)
         )
@@ -122,19 +122,19 @@ class Frame:
             made.linkage = "internal"
             made.attributes.add("noinline")
             made.attributes.add("nounwind")
-            b = builder_at(made.append_basic_block("entry"))
+            b = builder_at_end(made.append_basic_block("entry"))
             result = body(b, made.args)
             b.ret(I64(0) if result is None else result)
             self.helpers[key] = made
         return self.helpers[key]
 
-    def _inlined(self, b: Builder, function: Compiled, *arguments: Value) -> Value:
+    def _call_inlined(self, b: Builder, function: Compiled, *arguments: Value) -> Value:
         """Call a compiled function of numbers, put in its place."""
         inner = self.module.function(function, (None,) * len(arguments))
         inner.attributes.add("alwaysinline")
         return b.call(inner, arguments)
 
-    def _called(self, b: Builder, function: Compiled, *arguments: Value) -> Value:
+    def _call_shared(self, b: Builder, function: Compiled, *arguments: Value) -> Value:
         """The same of one that stays apart: its code is there once."""
         inner = self.module.function(function, (None,) * len(arguments))
         inner.attributes.add("noinline")
@@ -144,14 +144,14 @@ class Frame:
         """Call a compiled function of these numbers and, last, constants, for which it is made."""
 
         def body(b: Builder, given: Any) -> Value:
-            return self._inlined(b, function, *given, *(I64(n) for n in constants))
+            return self._call_inlined(b, function, *given, *(I64(n) for n in constants))
 
         key = (function.function.__name__, "of", *constants)
         return self.b.call(self._helper(key, len(arguments), body), arguments)
 
     # -- what rows must be where control comes, and the ways out
 
-    def _lie_so(self, start: int) -> Value:
+    def _shapes_match(self, start: int) -> Value:
         """Whether the rows that matter from a stretch on have the shapes that it takes them to have."""
         b, state, live = self.b, self.rows.before[start] or {}, self.rows.live(start)
         found: dict[Any, Value] = {}
@@ -188,7 +188,7 @@ class Frame:
         )
         if (pc, rows) not in self.leaves:
             block = self.made.append_basic_block(f"leave{pc}")
-            here, self.b = self.b, builder_at(block)
+            here, self.b = self.b, builder_at_end(block)
             status = self.b.phi(I64)
             for row, bits, steps in rows:
                 self._write_out(row, bits, steps)

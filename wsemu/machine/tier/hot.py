@@ -67,7 +67,7 @@ MOST_WHOLE = 4000
 """of a program all of which is compiled before it runs"""
 
 
-def chosen() -> Tier:
+def resolve_tier() -> Tier:
     """What the environment variable says; of programs that run once, `auto` where that would make them blocks first."""
     found = os.environ.get(VARIABLE) or "auto"
     if found not in TIERS:
@@ -78,7 +78,7 @@ def chosen() -> Tier:
 def tier_of(program: Program) -> Tier:
     """Of a program: what is chosen; `auto` where one is too long for all of it to be compiled (and to be
     `restless`)."""
-    tier = chosen()
+    tier = resolve_tier()
     return tier if tier == "off" or len(program.code) <= MOST_WHOLE else "auto"
 
 
@@ -157,12 +157,12 @@ def warm(machine: Machine, executed: int) -> None:
     heat.lately = machine.work
 
 
-def undecided(machine: Machine) -> bool:
+def may_need_block(machine: Machine) -> bool:
     """Whether it may soon be time for a block; whether it can have one is asked from SEEN on."""
     return machine.tier == "auto" and machine.permits is None and (machine.work < SEEN or _fit(machine))
 
 
-def until_worth(machine: Machine, often: int) -> int:
+def instructions_until_block(machine: Machine, often: int) -> int:
     """Warp instructions after which a machine may take up a block that its program has; `often`: those between looks
     for one that it may get."""
     known = machine.work < machine.worth and heat_of(machine.program).blocks
@@ -186,7 +186,7 @@ def look(machine: Machine) -> None:
     if auto and wanted not in heat.blocks:
         if machine.work < SEEN:
             return
-        wanted = machine.wanted = _informed(machine, wanted, heat)
+        wanted = machine.wanted = _with_registers(machine, wanted, heat)
     with _making:
         known = wanted in heat.blocks
         if not known:
@@ -194,9 +194,9 @@ def look(machine: Machine) -> None:
     if not known:
         starts = _hot_starts(machine) if auto else _all_starts(machine.program)
         if auto:
-            _make_apart(machine.program, wanted, starts)
+            _compile_in_thread(machine.program, wanted, starts)
         else:
-            _made(machine.program, wanted, starts)
+            _compile_or_load(machine.program, wanted, starts)
     block = heat.blocks[wanted]
     if block is not None:
         _take_up(machine, block)
@@ -211,7 +211,7 @@ def _first_wanted(machine: Machine, heat: Heat) -> Wanted:
     return Wanted(given, machine.width, machine.tier == "restless", tuple(sorted(heat.outside)))
 
 
-def _informed(machine: Machine, wanted: Wanted, heat: Heat) -> Wanted:
+def _with_registers(machine: Machine, wanted: Wanted, heat: Heat) -> Wanted:
     """With what the registers tell now."""
     segments = int(machine.state[0]["segment_count"])
     heat.outside |= indices_outside(machine.program, machine.registers, segments)
@@ -233,7 +233,7 @@ def _other_one(machine: Machine, heat: Heat) -> bool:
     if machine.tier != "auto" or wanted is None or machine.blocks is None:
         return False
     if (machine.blocks < 0).any() and len(heat.blocks) < MOST_BLOCKS:
-        wanted = machine.wanted = _informed(machine, wanted, heat)
+        wanted = machine.wanted = _with_registers(machine, wanted, heat)
     return heat.blocks.get(wanted) is not machine.block
 
 
@@ -257,7 +257,7 @@ def _take_up(machine: Machine, block: Placed) -> None:
 
 def _use(machine: Machine, names: tuple[str, ...]) -> None:
     """Have it use these parts, but no others, which must not take the place of its own."""
-    parts = native.compiled(names, machine.width)
+    parts = native.load_parts(names, machine.width)
     for name in names:
         machine.state[0][name] = parts[name]
 
@@ -336,16 +336,16 @@ def _hot_starts(machine: Machine) -> list[int]:
     return sorted(chosen)
 
 
-def _make_apart(program: Program, wanted: Wanted, starts: list[int]) -> None:
-    """`_made`, in a thread of its own."""
+def _compile_in_thread(program: Program, wanted: Wanted, starts: list[int]) -> None:
+    """`_compile_or_load`, in a thread of its own."""
 
-    def made() -> None:
+    def compile_quietly() -> None:
         # SystemExit: see `_stop_making`; for any other reason that there is no block, the VM goes on
         with contextlib.suppress(SystemExit, Exception):
-            _made(program, wanted, starts)
+            _compile_or_load(program, wanted, starts)
 
     _stop_at_exit()
-    threading.Thread(target=made, name=THREAD, daemon=True).start()
+    threading.Thread(target=compile_quietly, name=THREAD, daemon=True).start()
 
 
 @functools.cache
@@ -379,7 +379,7 @@ if hasattr(os, "register_at_fork"):  # a child would wait for the compiler's loc
 # -- making one --------------------------------------------------------------------------------------------------------
 
 
-def _made(program: Program, wanted: Wanted, starts: list[int]) -> None:
+def _compile_or_load(program: Program, wanted: Wanted, starts: list[int]) -> None:
     """Make a block, or take it from the cache; what there is none for stays with the VM."""
     from wsemu.machine.tier.block import leaders
 
@@ -391,13 +391,13 @@ def _made(program: Program, wanted: Wanted, starts: list[int]) -> None:
     symbol = f"block_{key}"
     part = cache.read_block(symbol)
     if part is None:
-        part = _compiled(rows, wanted, places, symbol)
+        part = _compile_block(rows, wanted, places, symbol)
         cache.write_block(symbol, part)
-    native.compiled((*PLANS, *ACCESSES, *SECTIONS), wanted.width)  # which machines will need that take it up
-    heat_of(program).blocks[wanted] = Placed(places, native.placed(symbol, part))
+    native.load_parts((*PLANS, *ACCESSES, *SECTIONS), wanted.width)  # which machines will need that take it up
+    heat_of(program).blocks[wanted] = Placed(places, native.load_extra_part(symbol, part))
 
 
-def _compiled(rows: Rows, wanted: Wanted, places: tuple[int, ...], symbol: str) -> Part:
+def _compile_block(rows: Rows, wanted: Wanted, places: tuple[int, ...], symbol: str) -> Part:
     from wsemu.machine.lowering import compile_module
     from wsemu.machine.tier.block import Block
 

@@ -172,7 +172,7 @@ class LoadsAndStores(WithPermits):
 
     def _load_one(self, pc: int, state: State, t: str, moved: list[int]) -> None:
         b, size = self.b, SIZE[t]
-        host = self._permitted(pc, UNIFORM, size, len(moved), READ)
+        host = self._access_with_permit(pc, UNIFORM, size, len(moved), READ)
         if host is None:
             host = self._judged_known(pc, UNIFORM, size * len(moved), READ)
         usual, closer, met = self._ways(host)
@@ -201,7 +201,7 @@ class LoadsAndStores(WithPermits):
         vector = ir.VectorType(ELEMENT[t], LANES)
         parts = [self._vector(state, row, t) for row in moved] if store else []
         kind = WRITE if store else READ
-        host = self._permitted(pc, line(size * len(moved)), size, len(moved), kind)
+        host = self._access_with_permit(pc, line(size * len(moved)), size, len(moved), kind)
         if host is None:
             host = self._judged_known(pc, line(size * len(moved)), size * len(moved), kind)
         usual, closer, met = self._ways(host)
@@ -227,7 +227,7 @@ class LoadsAndStores(WithPermits):
         """An access whose lanes may lie anyhow, or be some of a warp's."""
         b = self.b
         if self.some is not None:
-            self._by_some(pc, state, name, moved, self._lanes(condition))
+            self._access_by_some(pc, state, name, moved, self._lanes(condition))
             return
         move = self._moved_by_steps(pc, state, name, moved) or self._moved_as_found(pc, state, name)
         lanes = self._lanes(condition)
@@ -249,7 +249,7 @@ class LoadsAndStores(WithPermits):
             for at in moved:
                 self.kept.forget(at)
 
-    def _by_some(self, pc: int, state: State, name: str, moved: list[int], lanes: Value) -> None:
+    def _access_by_some(self, pc: int, state: State, name: str, moved: list[int], lanes: Value) -> None:
         """An access by lanes that have parted from others."""
         b, row = self.b, self.rows.code[pc]
         store, size, n = memory_shape(name)
@@ -289,7 +289,7 @@ class LoadsAndStores(WithPermits):
         found, kind = I64(0), WRITE if store else READ
         how = lie(steps, size * n) if steps else None
         if (size * n).bit_count() == 1:
-            permitted = self._permitted(pc, steps, size, n, kind) if steps else None
+            permitted = self._access_with_permit(pc, steps, size, n, kind) if steps else None
             shape = shape_of(size * n, kind, how)
             found = permitted or self._apart(_EITHER_WAY, (shape,), self.address, self.w, I64(pc), place, bias)
         usual, closer, met = self._ways(found)

@@ -48,7 +48,7 @@ def judge_access(m, w, pc, steps, first, shape, lanes):
 
 
 @compiled
-def count_again(m, known, one, often):
+def repeat_count(m, known, one, often):
     """An access is made so many times more, as it was noted."""
     noted = noted_at(known.noted, number_of(known, one))
     key = foreseen_at(one, 0).key
@@ -69,7 +69,7 @@ def judge_noted(m, known, one):
         return
     m.serial += 1
     if not counted:
-        count_again(m, known, one, np.int64(1))
+        repeat_count(m, known, one, np.int64(1))
     addresses = noted.steps - instruction_at(m.code, pc).a  # where its registers would be
     bias = made.first - (SHARED << SEGMENT_SHIFT)
     if segment_at(m.segments, SHARED).tracked != TRACKED:  # nobody looks for races

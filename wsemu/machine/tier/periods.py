@@ -23,12 +23,12 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.lane_access import lie_so
+from wsemu.machine.memory.lane_access import matches_steps
 from wsemu.machine.memory.shadow_cells import FEW, copy_few, later_few, less_few
 from wsemu.machine.records import change_at, foreseen_at, noted_at, period_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import FOLLOWING, NOTHING, NOTING
-from wsemu.machine.tier.noted import FORESEEN_BYTES, FULL, count_again, judge_noted, number_of, start_noting
+from wsemu.machine.tier.noted import FORESEEN_BYTES, FULL, judge_noted, number_of, repeat_count, start_noting
 from wsemu.machine.tier.section_tables import BY_VM, LUCK, WARP_SHIFT
 from wsemu.model.isa import LANES, SHARED
 
@@ -54,7 +54,7 @@ def copy_clock(m, to, other):
 
 
 @compiled
-def made(m, known):
+def period_accesses(m, known):
     """How many accesses of the period at hand have been made."""
     end = known.end if m.section == NOTING else number_of(known, m.foreseen)
     return end - period_at(known.periods, known.which).first
@@ -64,7 +64,7 @@ def made(m, known):
 def mark(m, known):
     """Where the access would be that a change of what a warp knows comes before: there is none, so that no access is
     the one that is foreseen as long as the change has not come."""
-    at = made(m, known)
+    at = period_accesses(m, known)
     if m.section == NOTING:
         if at and foreseen_at(known.foreseen, known.end - 1).key == CHANGED:
             return at - 1
@@ -89,7 +89,7 @@ def keep(m, known, w):
 
 
 @compiled
-def as_before(m, known, n, before):
+def change_repeats(m, known, n, before):
     """Whether a change of the period at hand is that of the one before it, later by a period."""
     if n >= before.changes:
         return False
@@ -158,7 +158,7 @@ def same_accesses(known, period, before, warps):
         if key != other.key & ~BY_VM or one.first != other.first or warps >> (key >> WARP_SHIFT) & 1 == 0:
             return False
         first = load_i64(steps + 8 * lowest_bit(key & FULL))
-        if not lie_so(steps, first, noted_at(known.noted, before.first + k).steps, key & FULL):
+        if not matches_steps(steps, first, noted_at(known.noted, before.first + k).steps, key & FULL):
             return False
     return True
 
@@ -171,7 +171,7 @@ def repeats(m, known):
         return False
     same = same_accesses(known, period, before, measure(m, known, period, before))
     for n in range(period.changes if same else 0):
-        same &= as_before(m, known, n, before)
+        same &= change_repeats(m, known, n, before)
     return same
 
 
@@ -208,7 +208,7 @@ def follow(m, known):
 
 
 @compiled
-def come_again(m, known):
+def finish_period(m, known):
     """The period that is followed has come to its end, as foreseen: its changes are those that the next one is compared
     with."""
     period, other = period_at(known.periods, known.which), period_at(known.periods, 1 - known.which)
@@ -227,13 +227,13 @@ def made_by_block(m, known, one):
     """An access that the VM has made in each period that was followed so far: it has counted it then, and `leave` will
     count it for all of them."""
     one.key &= ~BY_VM
-    count_again(m, known, m.foreseen, -known.compared)
+    repeat_count(m, known, m.foreseen, -known.compared)
 
 
 @compiled
 def made_by_vm(m, known, one):
     """The reverse: `leave` will not count it."""
-    count_again(m, known, m.foreseen, known.compared)
+    repeat_count(m, known, m.foreseen, known.compared)
     one.key |= BY_VM
 
 
@@ -274,7 +274,7 @@ def go_back(m, known, period):
 
 
 @compiled
-def judge_again(m, known, count, change, clocks, changes):
+def judge_repeated(m, known, count, change, clocks, changes):
     """Judge so many accesses of the period that is followed, with what warps knew then; after it they know what they
     did after its last change."""
     first, n = period_at(known.periods, known.which).first, np.int64(0)
@@ -298,8 +298,8 @@ def catch_up(m, known, so_far):
     if known.compared:
         go_back(m, known, period)
     count = period.count if known.compared else np.int64(0)
-    judge_again(m, known, count, period.change, period.clocks, period.changes)
-    judge_again(m, known, so_far, known.change, known.clocks, known.changes)
+    judge_repeated(m, known, count, period.change, period.clocks, period.changes)
+    judge_repeated(m, known, so_far, known.change, known.clocks, known.changes)
     save(m, known, np.int64(1))
 
 
@@ -307,7 +307,7 @@ def catch_up(m, known, so_far):
 def leave(m, known):
     """Something else happens than was foreseen, or than periods have: up to the next one accesses are judged at
     once."""
-    followed, so_far = m.section == FOLLOWING, made(m, known)
+    followed, so_far = m.section == FOLLOWING, period_accesses(m, known)
     m.section = NOTHING
     m.foreseen = known.foreseen
     known.noted_before = 0
@@ -318,7 +318,7 @@ def leave(m, known):
     for k in range(period.count if others else 0):
         one = known.foreseen + FORESEEN_BYTES * (period.first + k)
         if foreseen_at(one, 0).key & BY_VM == 0:  # the VM counts its own, and CHANGED is none
-            count_again(m, known, one, others)
+            repeat_count(m, known, one, others)
     catch_up(m, known, so_far)
 
 
@@ -333,9 +333,11 @@ def change(m, known, warps):
         w = lowest_bit(warps)
         warps &= warps - 1
         kept, n = keep(m, known, w), known.changes
-        if not kept or (m.section == FOLLOWING and not as_before(m, known, n - 1, period)):
+        if not kept or (m.section == FOLLOWING and not change_repeats(m, known, n - 1, period)):
             leave(m, known)
-        elif m.section == FOLLOWING and (n == period.changes or change_at(period.change, n).at > made(m, known)):
+        elif m.section == FOLLOWING and (
+            n == period.changes or change_at(period.change, n).at > period_accesses(m, known)
+        ):
             m.foreseen += FORESEEN_BYTES  # all have come that come before the next access
 
 
@@ -344,8 +346,8 @@ def end_period(m, known):
     """The barrier between whose completions periods lie has completed: what becomes of the next one."""
     period = period_at(known.periods, known.which)
     if m.section == FOLLOWING:
-        if made(m, known) == period.count and known.changes == period.changes:
-            come_again(m, known)
+        if period_accesses(m, known) == period.count and known.changes == period.changes:
+            finish_period(m, known)
         else:
             leave(m, known)
     elif m.section == NOTING and end_noting(m, known):

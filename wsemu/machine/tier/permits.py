@@ -28,7 +28,7 @@ from wsemu.machine.memory.cell_bits import (
 )
 from wsemu.machine.memory.plans import part_of
 from wsemu.machine.memory.readers import forgettable, is_readers, takes, together, unknown
-from wsemu.machine.memory.shadow import behind, floor_of, happened, note_range, now, touch_known
+from wsemu.machine.memory.shadow import behind, floor_of, is_ordered_before, note_range, now, touch_known
 from wsemu.machine.records import access_at, machine_at, permit_at, segment_at
 from wsemu.machine.scalars import load_i64
 from wsemu.machine.state import READ_SO_FAR, SEGMENT, UNTRACKED
@@ -129,7 +129,7 @@ def put(b: Builder, cells: Cells, plane: Value, value: Value, *, keep: bool) -> 
         b.store(b.or_(new, b.load(place, align=8)) if keep else new, place, align=8)
 
 
-def judged(address, w, written, read, found, floor, kind):
+def judge_cells(address, w, written, read, found, floor, kind):
     """What becomes of cells whose first has this last write and these reads, `found` of all of them; 0: look closer.
 
     What it knows of, `shadow.touch_alike` decides in the same way.  A number below 0 is put into each cell of reads.
@@ -152,7 +152,7 @@ def judged(address, w, written, read, found, floor, kind):
         return np.int64(0)
     if read == 0 or behind(m, w, read, floor):
         return np.int64(FILL)
-    return together(m, w, read) if kind == READ and not happened(m, w, read, floor) else np.int64(0)
+    return together(m, w, read) if kind == READ and not is_ordered_before(m, w, read, floor) else np.int64(0)
 
 
 # -- permits -----------------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def ask(address, w, pc, place, first, spot, shape, low, end, coarsest, finest):
     return host
 
 
-def permitted(address, first, spot, low, end):
+def permit_offset(address, first, spot, low, end):
     """How far the address `first` is from the least one of a permit; -1: it has none."""
     m, permit = machine_at(address, 0), permit_at(spot, 0)
     offset = first - permit.low
@@ -243,7 +243,7 @@ def permitted(address, first, spot, low, end):
 
 def touches(address, spot, offset, low, end):
     """Cells of an access that is permitted are touched; 0: there is no room for them.  Parameters as of `ask`; `offset`
-    as `permitted` has it."""
+    as `permit_offset` has it."""
     permit = permit_at(spot, 0)
     segment = segment_at(permit.segment, 0)
     cell, n = (permit.start + offset + low) >> permit.grain, (end - low) >> permit.grain
@@ -264,5 +264,5 @@ def touched_known(address, w, pc, writes, reads, floor, kind, log):
 
 
 SEGMENT_BYTES = SEGMENT.itemsize
-known, entered, decided = compiled(touched_known), compiled(permitted), compiled(judged)
+known, entered, decided = compiled(touched_known), compiled(permit_offset), compiled(judge_cells)
 asked, present, touched = compiled(ask), compiled(presently), compiled(touches)

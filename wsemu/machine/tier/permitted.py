@@ -83,7 +83,7 @@ class WithPermits(Frame):
         row = self.rows.code[pc]
         return self.b.add(self._scalar(row[3], "b64"), I64(row[6]))
 
-    def _permitted(self, pc: int, steps: Steps, size: int, n: int, kind: int) -> Value | None:
+    def _access_with_permit(self, pc: int, steps: Steps, size: int, n: int, kind: int) -> Value | None:
         """The host address of the first lane's bytes, n elements of `size` bytes for each lane, or 0; None: the access
         has no permits."""
         access = _Access(steps, size, n, kind)
@@ -92,7 +92,7 @@ class WithPermits(Frame):
         if not cells:
             return None
         key = ("permitted", self._number_of(steps), size, n, kind)
-        helper = self._helper(key, 5, lambda b, given: self._by_permit(b, given, cells, access))
+        helper = self._helper(key, 5, lambda b, given: self._check_permits(b, given, cells, access))
         first = self._first(pc)
         arguments = [self.address, self.w, I64(pc), first, self._spot(pc)]
         if not self.rows.meets:
@@ -140,7 +140,7 @@ class WithPermits(Frame):
         """Where the permit of an access is."""
         return self.b.add(self._field(self.m, "permits"), I64(PERMIT.itemsize * self.rows.accesses[pc]))
 
-    def _by_permit(self, b: Builder, given: Any, cells: dict[int, Cells], access: _Access) -> Value:
+    def _check_permits(self, b: Builder, given: Any, cells: dict[int, Cells], access: _Access) -> Value:
         """An access whose first lane has an address; `cells` by their grain."""
         address, w, pc, first, spot = given
         set_, count, ask, done = (b.function.append_basic_block(name) for name in ("set", "count", "ask", "done"))
@@ -149,7 +149,7 @@ class WithPermits(Frame):
         if self.rows.meets:
             self._unless_in_section(b, (address, w, pc, place, first, I64(access.shape)))
         permit = permit_at.body(b, spot, I64(0))
-        offset = self._inlined(b, permits.entered, address, first, spot, *extent)
+        offset = self._call_inlined(b, permits.entered, address, first, spot, *extent)
         go_on_if(b, b.icmp_signed(">=", offset, I64(0)), ask)
         segment = segment_at.body(b, field_of(b, permit, "segment"), I64(0))
         inside = b.add(field_of(b, permit, "start"), offset)
@@ -168,7 +168,7 @@ class WithPermits(Frame):
         b.branch(done)
         b.position_at_end(ask)
         constants = (I64(access.shape), *extent, I64(max(cells)), I64(min(cells)))
-        other = self._called(b, permits.asked, address, w, pc, place, first, spot, *constants)
+        other = self._call_shared(b, permits.asked, address, w, pc, place, first, spot, *constants)
         b.branch(done)
         b.position_at_end(done)
         host = b.phi(I64)
@@ -199,7 +199,7 @@ class WithPermits(Frame):
         judged = b.function.append_basic_block("judged")
         b.cbranch(b.icmp_unsigned("==", field_of(b, permit, "judged"), I64(0)), count, judged)
         b.position_at_end(judged)
-        room = self._inlined(b, permits.touched, address, spot, offset, *(I64(number) for number in access.extent))
+        room = self._call_inlined(b, permits.touched, address, spot, offset, *(I64(number) for number in access.extent))
         go_on_if(b, b.icmp_unsigned("!=", room, I64(0)), ask)
         choice = b.switch(field_of(b, permit, "grain"), ask)
         for grain, of_grain in cells.items():
@@ -224,13 +224,13 @@ class WithPermits(Frame):
             self._judge_one_by_one(b, who, planes, (access.kind, log), differ, count, ask)
         written, read = (b.load(pointer(b, plane, I64)) for plane in (writes, reads))
         found = permits.scan(b, of_grain, writes, reads, written, read)
-        what = self._called(b, permits.decided, address, w, written, read, found, floor, kind)
+        what = self._call_shared(b, permits.decided, address, w, written, read, found, floor, kind)
         fill, add, put = (b.function.append_basic_block(name) for name in ("fill", "add", "put"))
         choice = b.switch(what, put)
         for number, block in ((0, differ), (permits.FILL, fill), (permits.ADD, add)):
             choice.add_case(I64(number), block)
         b.position_at_end(fill)
-        base = self._inlined(b, permits.present, address, w, pc)
+        base = self._call_inlined(b, permits.present, address, w, pc)
         permits.fill(b, of_grain, reads if access.kind == READ else writes, base)
         if access.kind != READ:  # what was never read stays memory that the system need not give
             some, none = b.or_(read, found), b.function.append_basic_block("some")
@@ -266,7 +266,7 @@ class WithPermits(Frame):
         b.store(I64(permits.MIXED), place)
         b.branch(known)
         b.position_at_end(known)
-        fine = self._called(b, permits.known, address, w, pc, *at, *(I64(number) for number in how))
+        fine = self._call_shared(b, permits.known, address, w, pc, *at, *(I64(number) for number in how))
         b.cbranch(b.icmp_unsigned("!=", fine, I64(0)), count, ask)
         b.position_at_end(alike)
 

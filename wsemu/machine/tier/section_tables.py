@@ -16,7 +16,7 @@ from wsemu.machine.state import (
     SECTION,
     SECTIONS,
     address_of,
-    aligned,
+    aligned_bytes,
     table,
 )
 from wsemu.model.isa import LANES, NAMES, OPERATIONS
@@ -58,10 +58,10 @@ class Sections:
         self._foreseen = table(accesses, FORESEEN)
         self._foreseen[0]["key"] = -1
         self._noted = table(accesses, NOTED)
-        self._steps = aligned(8 * LANES * MOST_STEPS)  # rows like those of registers
+        self._steps = aligned_bytes(8 * LANES * MOST_STEPS)  # rows like those of registers
         self._latest: npt.NDArray[np.int64] = np.zeros(2 * MOST_STEPS, np.int64)
         self._periods, self._changes = table(2, PERIOD), table(2 * PERIOD_CHANGES, CHANGE)
-        self._clocks = aligned(2 * PERIOD_CHANGES * 8 * LANES)
+        self._clocks = aligned_bytes(2 * PERIOD_CHANGES * 8 * LANES)
         self._saved, self._advance = np.zeros((LANES + 1, LANES), np.int64), np.zeros(LANES, np.int64)
         for number, period in enumerate(self._periods):
             period["first"], period["room"] = MOST_ACCESSES + number * PERIOD_ACCESSES, PERIOD_ACCESSES

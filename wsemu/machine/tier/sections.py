@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.memory.lane_access import SCATTERED, UNIT, keep_steps, lie_so, simple_pattern
+from wsemu.machine.memory.lane_access import SCATTERED, UNIT, keep_steps, matches_steps, simple_pattern
 from wsemu.machine.memory.plans import note_lanes_set, some_lane_unset
 from wsemu.machine.memory.shadow_cells import highest_of, lowest_of, unit
 from wsemu.machine.records import (
@@ -38,10 +38,10 @@ from wsemu.machine.tier.accesses import HOST, HOW, KIND, KNOWN, all_lanes, note_
 from wsemu.machine.tier.noted import (
     FORESEEN_BYTES,
     FULL,
-    count_again,
     judge_access,
     judge_noted,
     number_of,
+    repeat_count,
     start_noting,
 )
 from wsemu.machine.tier.periods import beat, change, leave, made_by_block, made_by_vm, stop
@@ -151,7 +151,7 @@ def count_part(m, known):
     """A section has ended before all was made that was foreseen."""
     one = known.start
     while one != m.foreseen:
-        count_again(m, known, one, np.int64(1))
+        repeat_count(m, known, one, np.int64(1))
         one += FORESEEN_BYTES
 
 
@@ -229,7 +229,7 @@ def seek(m, known, key, first):
 
 
 @compiled
-def written(m, noted, first, lanes):
+def all_initialized(m, noted, first, lanes):
     """Whether all bytes of a load are written; those of a store are, from now on."""
     shared = segment_at(m.segments, SHARED)
     if shared.initialised == 0:
@@ -248,7 +248,7 @@ def written(m, noted, first, lanes):
 
 
 @compiled
-def by_block(kind, how, lanes):
+def is_block_access(kind, how, lanes):
     """Whether blocks make such accesses without a closer look: where lanes that store lie apart, several may store to
     one place; and some lanes are side by side."""
     return how == UNIT or (kind == READ and lanes == FULL)
@@ -262,11 +262,11 @@ def as_foreseen(m, known, key, steps, first, shape, lanes):
     if one.key & ~BY_VM != key or one.first != first:
         return np.int64(0)
     noted = noted_at(known.noted, number_of(known, m.foreseen))
-    if noted.steps != steps and not lie_so(steps, load_i64(steps + 8 * lowest_bit(lanes)), noted.steps, lanes):
+    if noted.steps != steps and not matches_steps(steps, load_i64(steps + 8 * lowest_bit(lanes)), noted.steps, lanes):
         return np.int64(0)
-    if one.key & BY_VM and not by_block(noted.shape >> KIND & 1, noted.how, lanes):
+    if one.key & BY_VM and not is_block_access(noted.shape >> KIND & 1, noted.how, lanes):
         return np.int64(BY_VM)
-    if not written(m, noted, first, lanes):
+    if not all_initialized(m, noted, first, lanes):
         return np.int64(0)
     if m.beat and one.key & BY_VM:
         made_by_block(m, known, one)
@@ -286,7 +286,7 @@ def steps_of(known, key, place, at):
     number = ((key ^ at * MIX) * MIX) >> 32 & known.latest_mask
     latest = known.latest + 8 * number
     steps = load_i64(latest)
-    if steps and lie_so(place, first, steps, lanes):
+    if steps and matches_steps(place, first, steps, lanes):
         return steps
     if known.step_count == known.step_room:
         return np.int64(0)
@@ -333,7 +333,7 @@ def judge_and_note(m, known, w, pc, place, first, shape, lanes, key):
     return found
 
 
-def in_section(address, w, pc, place, imm, shape, lanes):
+def judge_in_section(address, w, pc, place, imm, shape, lanes):
     """Judge an access to shared memory by lanes whose addresses lie at `place`, to which `imm` is added; where
     m.section is not NOTHING.  Gives what `judge_access` does; other parameters as of `accesses.any_way`."""
     m = machine_at(address, 0)
@@ -388,7 +388,7 @@ def note_made(m, known, w, pc, mask):
     log_size = (i.aux >> 16) & 255
     kind = np.int64(WRITE if i.op >= FIRST_STORE else READ)
     how = pattern_of(place, mask, log_size)
-    if i.aux & 255 != 1 << log_size or (m.beat == 0 and not by_block(kind, how, mask)):
+    if i.aux & 255 != 1 << log_size or (m.beat == 0 and not is_block_access(kind, how, mask)):
         m.section = NOTHING  # blocks do not make such ones
         return
     if kind == WRITE and how != UNIT and share(place, mask, np.int64(1) << log_size):
@@ -408,7 +408,7 @@ def made_as_foreseen(m, known, w, pc, mask):
     first = load_i64(place + 8 * lowest_bit(mask))
     if one.key & ~BY_VM != w << WARP_SHIFT | pc << PC_SHIFT | mask or one.first != first + i.imm:
         return False
-    if not lie_so(place, first, noted_at(known.noted, number_of(known, m.foreseen)).steps, mask):
+    if not matches_steps(place, first, noted_at(known.noted, number_of(known, m.foreseen)).steps, mask):
         return False
     if one.key & BY_VM == 0:
         made_by_vm(m, known, one)
@@ -424,7 +424,7 @@ def cost_made(m, known, pc):
     noted.ideal_shared += row.ideal_shared
 
 
-def at_section(address, what, w, pc, mask):
+def enter_section_event(address, what, w, pc, mask):
     """Called by address: see BREAKS and so on; the lanes `mask` of warp w make the access at pc, what the warps `mask`
     know has changed, or some have met at barrier w.  1 where an access need not be judged."""
     m = machine_at(address, 0)
@@ -456,7 +456,7 @@ def at_section(address, what, w, pc, mask):
 
 @compiled
 def within(m, w, pc, place, imm, shape, lanes):
-    """`in_section`, which is a part of its own."""
+    """`judge_in_section`, which is a part of its own."""
     return call(m.within_entry, m.address, w, pc, place, imm, shape, lanes)
 
 

@@ -89,7 +89,7 @@ def same_steps(one: Shape | None, other: Shape | None) -> bool:
     return one is not None and other is not None and one.bits == other.bits and one.steps == other.steps
 
 
-def joined(one: Shape | None, other: Shape | None) -> Shape | None:
+def join_shapes(one: Shape | None, other: Shape | None) -> Shape | None:
     """The shape of a row that has this or that one."""
     if one is other:
         return one
@@ -145,7 +145,7 @@ def use_of(row: Sequence[int]) -> Use:
     return Use(asked, written, True, d if written and many else -1)
 
 
-def _signed(value: int, bits: int) -> int:
+def _to_signed(value: int, bits: int) -> int:
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
 
@@ -177,7 +177,7 @@ def _sum_of_product(s: Steps, v: _Values) -> int | None:
     return None if product is None else product + s[2]
 
 
-def _shifted(s: Steps, v: _Values) -> int | None:
+def _shift_steps(s: Steps, v: _Values) -> int | None:
     return None if s[1] or v[1] is None or not 0 <= v[1] < 64 else s[0] << v[1]
 
 
@@ -208,7 +208,7 @@ _LINEAR = {
     "mad": _Linear(_sum_of_product, lambda n, v: min(n[0] + n[1], n[2])),
     "mulwide": _Linear(_product, lambda n, v: n[0] + n[1]),
     "madwide": _Linear(_sum_of_product, lambda n, v: min(n[0] + n[1], n[2])),
-    "shl": _Linear(_shifted, lambda n, v: n[0] + min(max(v[1] or 0, 0), 31)),
+    "shl": _Linear(_shift_steps, lambda n, v: n[0] + min(max(v[1] or 0, 0), 31)),
     "index": _Linear(_address, lambda n, v: min(n[0] + n[2], n[3])),
 }
 
@@ -246,7 +246,7 @@ def arithmetic(name: str, shapes: tuple[Shape | None, ...], values: _Values) -> 
     steps: Steps | None = UNIFORM if all(shape.alike for shape in known) else None
     twos = 0
     if what in ("mulwide", "madwide"):
-        values = tuple(_extended(value, name, t) for value, t in zip(values, operation.operands, strict=True))
+        values = tuple(_extend_factor(value, name, t) for value, t in zip(values, operation.operands, strict=True))
     if whole and what in _LINEAR:
         rule = _LINEAR[what]
         steps = steps or _each_lane(rule.step, known, values, bits)
@@ -258,16 +258,16 @@ def arithmetic(name: str, shapes: tuple[Shape | None, ...], values: _Values) -> 
         shape, constant = known[1 - at], values[at]
         if constant is not None and shape.low_bits_alone and (what != "shr" or 0 <= constant < bits):
             constant &= (1 << bits) - 1
-            steps = tuple(_signed(bit_rule.step(step, constant), bits) for step in shape.steps)
+            steps = tuple(_to_signed(bit_rule.step(step, constant), bits) for step in shape.steps)
             twos = bit_rule.twos(shape.twos, constant)
     return None if steps is None else Shape(bits, steps, min(twos, _MOST_TWOS))
 
 
-def _extended(value: int | None, name: str, type_: str) -> int | None:
+def _extend_factor(value: int | None, name: str, type_: str) -> int | None:
     """A factor as an operation of that name takes it."""
     if value is None or type_ != "b32":
         return value
-    return _signed(value, 32) if name.endswith("s32") else value & 0xFFFFFFFF
+    return _to_signed(value, 32) if name.endswith("s32") else value & 0xFFFFFFFF
 
 
 def _each_lane(
@@ -278,7 +278,7 @@ def _each_lane(
         step = rule(tuple(shape.steps[lane] for shape in shapes), values)
         if step is None:
             return None
-        found.append(_signed(step, bits))
+        found.append(_to_signed(step, bits))
     return tuple(found)
 
 
@@ -341,7 +341,7 @@ class Rows:
         self.first: State = {}
         for row, t in sorted(self.types):  # registers are 0 at first
             found = given[row] if row in given else uniform(bits_of(t))
-            self.first[row] = joined(found, self.first.get(row, found))
+            self.first[row] = join_shapes(found, self.first.get(row, found))
         self.before: list[State | None] = self._along_the_flow()
         self._live, self._live_rows = self._used_later()
         self._live_sets: dict[int, frozenset[int]] = {}
@@ -369,7 +369,7 @@ class Rows:
             shapes = tuple(self.shape(state, at, kind) for at, kind in operands)
             result = arithmetic(NAMES[row[0]], shapes, tuple(self.constants.get(at) for at, _ in operands))
             old = self.shape(state, place, t) if row[1] else result
-            state[place] = joined(old, result) if guard and pc not in self.outside else None
+            state[place] = join_shapes(old, result) if guard and pc not in self.outside else None
             return state
         address = self.shape(state, row[3], "b64") if row[0] < N_MEMORY and not row[1] else None
         for place, t in use.writes:
@@ -377,7 +377,7 @@ class Rows:
         return state
 
     @functools.cached_property
-    def _written_in(self) -> dict[tuple[int, int], set[int]]:
+    def _rows_written_by_loop(self) -> dict[tuple[int, int], set[int]]:
         """By loop, the rows that its instructions write."""
         found: dict[tuple[int, int], set[int]] = {}
         for loop, use in zip(self._loops, self.uses, strict=True):
@@ -385,19 +385,19 @@ class Rows:
                 found.setdefault(own, set()).update(row for row, _ in use.writes)
         return found
 
-    def settled(self, pc: int) -> frozenset[int]:
+    def invariant_rows(self, pc: int) -> frozenset[int]:
         """The rows with shapes that nothing writes in the loop that an instruction is in; none outside of loops."""
         loop, state = self._loops[pc], self.before[pc] or {}
         if loop[0] < 0:
             return frozenset()
-        return frozenset(row for row, shape in state.items() if shape) - self._written_in[loop]
+        return frozenset(row for row, shape in state.items() if shape) - self._rows_written_by_loop[loop]
 
     def after_some(self, pc: int, state: State) -> State:
         """The shapes behind an instruction that some lanes have executed."""
         written = {row for row, _ in self.uses[pc].writes}
         return {row: shape for row, shape in state.items() if row not in written}
 
-    def _met(self, pc: int, state: State) -> tuple[int, State] | None:
+    def _reconverge(self, pc: int, state: State) -> tuple[int, State] | None:
         """Where lanes that part at a branch have met again, and the shapes there; None if they cannot, or are on their
         own till then."""
         found = self.partings.get(pc)
@@ -417,13 +417,15 @@ class Rows:
             pc = queue.pop()
             state = before[pc]
             assert state is not None
-            after, met_again = self.after(pc, state), self._met(pc, state)
+            after, met_again = self.after(pc, state), self._reconverge(pc, state)
             ways = [(following, after) for following in successors(pc, self.code[pc])]
             for following, after in [*ways, met_again] if met_again else ways:
                 if following >= n:
                     continue
                 met = before[following]
-                either = after if met is None else {row: joined(shape, after.get(row)) for row, shape in met.items()}
+                either = (
+                    after if met is None else {row: join_shapes(shape, after.get(row)) for row, shape in met.items()}
+                )
                 if met != either:
                     before[following] = dict(either)
                     queue.append(following)
@@ -469,7 +471,7 @@ def given_shapes(program: Program, registers: npt.NDArray[np.uint8]) -> dict[int
     for row, t in sorted(types):
         if row not in written:
             found = _lie(registers, row, t)
-            shapes[row] = joined(found, shapes.get(row, found))
+            shapes[row] = join_shapes(found, shapes.get(row, found))
     return shapes
 
 
