@@ -270,6 +270,10 @@ def _examine(
     report, places, trace = done.report, done.places, done.trace
     named = captured_arrays(done.bound.program)
     report = _enter_written(report, done, fresh)
+    if report.verdict == "failed" and more is None and memory is None:
+        from wsemu.launch.leftover import name_leftover
+
+        report = name_leftover(report, kernel, arguments, done)
     for array in named:
         array.blank = False
     if memory is not None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wsemu.launch.examined import Examined
+    from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.program import Program
 
 _MOST = 4
@@ -36,7 +37,7 @@ def keep(
     known = _kept.setdefault(getattr(kernel, "py_func", kernel), {})
     if len(known) >= _MOST or done.initial is None:
         return
-    like = (done.bound.configuration, *map(_like, arguments))
+    like = _shape_of_launch(done.bound.configuration, arguments)
     if like in known or sum(data.nbytes for data, _ in done.bound.segments) > _BYTES:
         return
     before, instructions = done.initial(), done.report.counters.warp_instructions
@@ -45,6 +46,16 @@ def keep(
             "arguments": arguments, "uninitialized": uninitialized, "captured": captured, "bound": done.bound,
             "before": before, "instructions": instructions, "site": site(),
         }  # fmt: skip
+
+
+def find_alike(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> dict[str, Any] | None:
+    """Return what is kept of a verified launch of this kernel with the same shape and arguments alike, or None."""
+    found = _kept.get(getattr(kernel, "py_func", kernel), {}).get(_shape_of_launch(configuration, arguments))
+    return None if found is None else found[1]
+
+
+def _shape_of_launch(configuration: LaunchConfiguration, arguments: Sequence[Any]) -> tuple[Any, ...]:
+    return configuration, *map(_like, arguments)
 
 
 def _like(value: Any) -> Any:
