@@ -100,7 +100,10 @@ def test_formats():
         ((FILE, "more", *SAXPY), "which is PTX and takes no words: give an argument as `--arg more`"),
         ((FILE, "--", *SAXPY), "which is PTX and takes no words: give options without a `--` before them"),
         ((FILE, "--arch", "sm_1", *SAXPY), "unknown arch 'sm_1'"),
-        (("none.ptx", *SAXPY), "`none.ptx` does not exist: give a Python file that launches kernels, or PTX"),
+        (
+            ("none.ptx", *SAXPY),
+            "`none.ptx` does not exist: give a Python file that launches kernels, CUDA C++ (.cu) or PTX",
+        ),
     ],
 )
 def test_wrong_usage(words, message, tmp_path):
@@ -114,18 +117,18 @@ def test_options_of_a_launch_are_for_ptx(tmp_path):
     program.write_text("import sys; print(sys.argv[1:])\n")
     done = wsemu("check", "--grid", 4, program)
     assert done.returncode == 2
-    assert "`--grid` is for PTX files" in done.stdout
+    assert "`--grid` is for PTX and CUDA C++" in done.stdout
     done = wsemu("trace", "--entry", "k", program)
     assert done.returncode == 2
-    assert "`--entry` is for PTX files" in done.stdout
+    assert "`--entry` is for PTX and CUDA C++" in done.stdout
     done = wsemu("check", program, "--grid", 4, "--out", "x")  # the program's own
     assert "['--grid', '4', '--out', 'x']" in done.stdout
     assert "warning" not in done.stdout
     assert wsemu("check", FILE, "--no-such-option").returncode == 2
-    (tmp_path / "k.cu").write_text("__global__ void k() {}\n")
-    done = wsemu("check", tmp_path / "k.cu")
+    (tmp_path / "k.cuh").write_text("__global__ void k() {}\n")
+    done = wsemu("check", tmp_path / "k.cuh")
     assert done.returncode == 2
-    assert "`nvcc -ptx -lineinfo` makes a .ptx file" in " ".join(done.stdout.split())
+    assert "give a Python file, CUDA C++ (.cu) or PTX (.ptx)" in " ".join(done.stdout.split())
 
 
 def test_the_configuration_of_the_folder_holds(tmp_path):
@@ -243,5 +246,5 @@ def test_options_are_written_and_read():
     options = Options("k", "4", "8,2", ("i32:1", "f32[4]"), "64", "r.npz")
     assert Options.read(options.words()) == options
     assert Options().words() == []
-    with pytest.raises(UsageError, match="`--bad` is no option of a PTX launch"):
+    with pytest.raises(UsageError, match="`--bad` is no option of a launch"):
         Options.read(["--bad", "1"])

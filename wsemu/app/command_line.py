@@ -42,6 +42,7 @@ from wsemu.app.options import (
     MmaOption,
     Module,
     NumbaPtx,
+    Nvcc,
     On,
     Only,
     Out,
@@ -79,7 +80,8 @@ _CHECK = """Run FILE and check every launch in it.  Options may appear anywhere;
 program, and so does everything after `--`.
 
 Programs that import `numba.cuda` run unchanged, with or without Numba-CUDA and a GPU.  Options describe the launch of a
-kernel in a PTX file, or a launch file (.json) does; FILE can be a launch file, or a folder of them."""
+kernel in CUDA C++ (.cu, which `nvcc` compiles) or PTX, or a comment in it or a launch file (.json) does; FILE can be a
+launch file, or a folder of them."""
 _RUN = "Run FILE like `check`, but print only errors and one line at the end."
 
 
@@ -131,6 +133,7 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         cluster: Cluster = None,
         set: Set = None,  # noqa: A002
         link: Link = None,
+        nvcc: Nvcc = None,
         source_root: SourceRoot = None,
         out: Out = None,
         like: Like = None,
@@ -177,7 +180,9 @@ def crosscheck(
     context: typer.Context,
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="A Python program that launches kernels, or PTX.", show_default=False),
+        typer.Argument(
+            metavar="FILE", help="A Python program that launches kernels, CUDA C++ (.cu) or PTX.", show_default=False
+        ),
     ],
     arguments: Annotated[
         list[str] | None,
@@ -199,6 +204,7 @@ def crosscheck(
     cluster: Cluster = None,
     set: Set = None,  # noqa: A002
     link: Link = None,
+    nvcc: Nvcc = None,
     source_root: SourceRoot = None,
     out: Out = None,
     like: Like = None,
@@ -256,6 +262,7 @@ def trace(
     cluster: Cluster = None,
     set: Set = None,  # noqa: A002
     link: Link = None,
+    nvcc: Nvcc = None,
     source_root: SourceRoot = None,
     out: Out = None,
     like: Like = None,
@@ -296,6 +303,7 @@ def debug(
     cluster: Cluster = None,
     set: Set = None,  # noqa: A002
     link: Link = None,
+    nvcc: Nvcc = None,
     source_root: SourceRoot = None,
     out: Out = None,
     like: Like = None,
@@ -326,6 +334,7 @@ def lean(
     cluster: Cluster = None,
     set: Set = None,  # noqa: A002
     link: Link = None,
+    nvcc: Nvcc = None,
     source_root: SourceRoot = None,
     out: Out = None,
     like: Like = None,

@@ -44,7 +44,7 @@ def examine(program: Path | None = None) -> Iterator[Item]:
     yield Item("good", "Python", f"{platform.python_version()} ({sys.implementation.name}), {sys.executable}")
     yield Item("good", "system", f"{platform.platform()}, {os.cpu_count()} processors")
     yield from _packages()
-    for look in (_vm, _cache, _blocks, _gpu, lambda: _configuration(program), _terminal):
+    for look in (_vm, _cache, _blocks, _nvcc, _gpu, lambda: _configuration(program), _terminal):
         yield _run_probe(look)
 
 
@@ -64,6 +64,14 @@ def _packages() -> Iterator[Item]:
         except importlib.metadata.PackageNotFoundError:
             state: State = "bad" if name in NEEDED else "note"
             yield Item(state, name, "not installed" + (f": {WANTED[name]}" if name in WANTED else ""))
+
+
+def _nvcc() -> Item:
+    """The compiler of `wsemu check kernel.cu`."""
+    from wsemu.launch.ptx.nvcc import PACKAGES, find_nvcc
+
+    found = find_nvcc()
+    return Item("good", "nvcc", found) if found else Item("note", "nvcc", f"none, for CUDA C++: `{PACKAGES}`")
 
 
 def _vm() -> Item:

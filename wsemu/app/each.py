@@ -135,7 +135,7 @@ def _add_runs(runs: list[dict[str, Any]], text: str, file: str) -> Iterator[int]
 
 def is_output(file: str, files: list[str]) -> bool:
     """Return whether a file is one that SARIF may be written to, and say so if not: no word at all, and no input."""
-    if file and file not in files and not file.endswith((".py", ".ptx")):
+    if file and file not in files and not file.endswith((".py", ".ptx", ".cu")):
         return True
     what = f"`{file}` is an input" if file else "option '--sarif' requires an argument"
     Printer(sys.stderr).text(f"error: {what}: name a file to write, as in `--sarif found.sarif`", "error")

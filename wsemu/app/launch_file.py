@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from wsemu.app import saved_memory
 from wsemu.app.handles import format_handle
-from wsemu.app.program_file import Target
+from wsemu.app.program_file import KERNELS, Target
 from wsemu.app.ptx_launch import REPEATED, TYPES, Options, parse_arguments, setting
 from wsemu.launch.check import check
 from wsemu.launch.ptx.launch_form import MAX_LAUNCH_FILE, LaunchForm
@@ -61,6 +61,22 @@ class LaunchFile(LaunchForm):
             keys = [field.alias or name for name, field in cls.model_fields.items()]
             raise UsageError(f"`{path}`{error_text(wrong[0], keys[1:])}") from None
 
+    @classmethod
+    def of(cls, options: Options) -> LaunchFile:
+        """The launch of these options; UsageError for a value that no launch has."""
+        try:
+            form: dict[str, Any] = {
+                "entry": options.entry, "grid": _extents(options.grid), "block": _extents(options.block),
+                "dynamic_shared": options.dynamic_shared, "cluster": _extents(options.cluster), "args": options.arg,
+                "set": dict(one.split("=", 1) for one in options.set), "link": options.link,
+                "nvcc": " ".join(options.nvcc),
+            }  # fmt: skip
+            return cls.model_validate(form)
+        except ValidationError as error:
+            raise UsageError(f"it{error_text(error.errors()[0], [*cls.model_fields][1:])}") from None
+        except ValueError as error:
+            raise UsageError(f"it cannot be read: {error}") from None
+
     def options(self, path: Path, given: Mapping[str, Any]) -> Options:
         """The options of the launch; those that are given go before those of the file."""
         own: dict[str, Any] = {
@@ -68,10 +84,27 @@ class LaunchFile(LaunchForm):
             "dynamic_shared": str(self.dynamic_shared), "arg": self.args, "cluster": ",".join(map(str, self.cluster)),
             "set": tuple(f"{name}={text}" for name, text in self.set.items()),
             "link": () if "link" in given else tuple(map(str, linked_files(path, self))),
+            "nvcc": (flags,) if (flags := checked_flags(path, self)) else (),
         }  # fmt: skip
         own |= {"memory": str(path)} if self.memory else {}
+        if "nvcc" in given:
+            given = {**given, "nvcc": (*own["nvcc"], *given["nvcc"])}
         folders = {f"{name}_folder": str(path.parent) for name in ("arg", "set") if name not in given}
         return Options(**own | folders | {name: tuple(v) if name in REPEATED else v for name, v in given.items()})
+
+
+def _extents(text: str) -> tuple[int, ...]:
+    """`8,4`; nothing where none are given."""
+    return tuple(int(part) for part in text.split(",")) if text else ()
+
+
+def checked_flags(path: Path, launch: LaunchFile) -> str:
+    """Return the flags of `nvcc` that a launch file gives; UsageError for those that it may not give."""
+    if not launch.nvcc:
+        return ""
+    from wsemu.launch.ptx.nvcc import check_flags
+
+    return check_flags(launch.nvcc, path.parent, f"`{path}`")
 
 
 def linked_files(path: Path, launch: LaunchFile) -> list[Path]:
@@ -80,7 +113,12 @@ def linked_files(path: Path, launch: LaunchFile) -> list[Path]:
 
 
 def ptx_file(path: Path, launch: LaunchFile) -> Path:
-    """Return the PTX file that a launch file names; UsageError for one that is not below its folder."""
+    """Return the file of kernels that a launch file names, or `kernel.cu` for `kernel.launch.json`; UsageError for one
+    that is not below its folder."""
+    stem = path.name.removesuffix(".launch.json")
+    beside = [found for suffix in KERNELS if stem != path.name and (found := path.with_name(stem + suffix)).is_file()]
+    if not launch.ptx and beside:
+        return beside[-1]
     if not launch.ptx:
         raise UsageError(
             f'`{path}` names no PTX: add `"ptx": "kernels.ptx"`, or `wsemu check kernels.ptx --like {path}`'
@@ -100,7 +138,8 @@ def check_like(file: str | Path, ptx: str | Path | None = None, **options: Any) 
     of `wsemu.check`.  Raise UsageError for an invalid file."""
     path = Path(file)
     launch = LaunchFile.read(path)
-    module = load_ptx(Path(ptx) if ptx else ptx_file(path, launch), *linked_files(path, launch))
+    files, entries = (Path(ptx) if ptx else ptx_file(path, launch), *linked_files(path, launch)), (launch.entry,)
+    module = load_ptx(*files, nvcc=checked_flags(path, launch), entries=entries)
     values = (f"{name}={text}" for name, text in launch.set.items())
     module.set(dict(setting(text, number, path.parent) for number, text in enumerate(values)))
     kernel = module[launch.entry] if launch.entry else module.only()

@@ -85,7 +85,9 @@ def _set_source_roots(folders: list[str] | None) -> None:
 
 File = Annotated[
     Path,
-    typer.Argument(metavar="FILE", help="A Python program that launches kernels, or a PTX file.", show_default=False),
+    typer.Argument(
+        metavar="FILE", help="A program that launches kernels, or kernels: CUDA C++ (.cu) or PTX.", show_default=False
+    ),
 ]
 Arguments = Annotated[
     list[str] | None, typer.Argument(metavar="ARGS", help="Arguments of the program.", show_default=False)
@@ -256,40 +258,46 @@ ProgressOption = Annotated[
 Entry = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="PTX: the kernel, by its C++ or PTX name or a prefix of it.  [default: the only one]"
+        metavar="NAME", help=".cu, .ptx: the kernel, by its C++ or PTX name or a prefix of it.  [default: the only one]"
     ),
 ]
-Grid = Annotated[str | None, typer.Option(metavar="X[,Y[,Z]]", help="PTX: CTAs.", show_default=False)]
-Block = Annotated[str | None, typer.Option(metavar="X[,Y[,Z]]", help="PTX: threads of a CTA.", show_default=False)]
+Grid = Annotated[str | None, typer.Option(metavar="X[,Y[,Z]]", help=".cu, .ptx: CTAs.", show_default=False)]
+Block = Annotated[
+    str | None, typer.Option(metavar="X[,Y[,Z]]", help=".cu, .ptx: threads of a CTA.", show_default=False)
+]
 Arg = Annotated[
     list[str] | None,
     typer.Option(
         metavar="ARG",
-        help="PTX: an argument, such as i32:7, f32[64,64]:random or x.npy (repeatable, in order).",
+        help=".cu, .ptx: an argument, such as i32:7, f32[64,64]:random or x.npy (repeatable, in order).",
         show_default=False,
     ),
 ]
 DynamicShared = Annotated[
-    str | None, typer.Option(metavar="BYTES", help="PTX: dynamic shared memory of a CTA.  [default: 0]")
+    str | None, typer.Option(metavar="BYTES", help=".cu, .ptx: dynamic shared memory of a CTA.  [default: 0]")
 ]
 Out = Annotated[
-    str | None, typer.Option(metavar="FILE.npz", help="PTX: write the arrays there afterwards, as arg0, arg1, ...")
+    str | None,
+    typer.Option(metavar="FILE.npz", help=".cu, .ptx: write the arrays there afterwards, as arg0, arg1, ..."),
 ]
 Like = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE.json", help="PTX: a launch file with these settings; options override it.", show_default=False
+        metavar="FILE.json",
+        help=".cu, .ptx: a launch file with these settings; options override it.",
+        show_default=False,
     ),
 ]
 Cluster = Annotated[
-    str | None, typer.Option(metavar="N[,N[,N]]", help="PTX: CTAs of a cluster.  [default: as the PTX declares, or 1]")
+    str | None,
+    typer.Option(metavar="N[,N[,N]]", help=".cu, .ptx: CTAs of a cluster.  [default: as the PTX declares, or 1]"),
 ]
 Set = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="PTX: the value of a `__device__` or `__constant__` variable, in the syntax of `--arg` (repeatable).",
+        help=".cu, .ptx: the value of a `__device__` or `__constant__` variable, written as for `--arg` (repeatable).",
         show_default=False,
     ),
 ]
@@ -300,10 +308,19 @@ SourceRoot = Annotated[
         metavar="DIR",
         callback=_set_source_roots,
         expose_value=False,
-        help="PTX: also show sources below this folder, besides its own and the working folder (repeatable).",
+        help=".cu, .ptx: also show sources below this folder, besides its own and the working folder (repeatable).",
     ),
 ]
 Link = Annotated[
     list[str] | None,
-    typer.Option(metavar="FILE.ptx", help="PTX: a file that defines what FILE only declares (repeatable)."),
+    typer.Option(metavar="FILE.ptx", help=".cu, .ptx: a file that defines what FILE only declares (repeatable)."),
+]
+Nvcc = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--nvcc",
+        metavar="FLAGS",
+        help=".cu: flags of `nvcc`, such as '-std=c++20 -Iinclude -DDEPTH=3' (repeatable).",
+        show_default=False,
+    ),
 ]

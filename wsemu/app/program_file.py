@@ -10,12 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-COMPILED = (".cu", ".cuh", ".cubin", ".fatbin")
+COMPILED = (".cuh", ".cubin", ".fatbin")
 """suffixes of what is not PTX yet, or no longer"""
+KERNELS = (".ptx", ".cu")
+"""suffixes of files of kernels, which are launched"""
 
 
-LAUNCH_OPTIONS = ("entry", "grid", "block", "arg", "dynamic_shared", "cluster", "set", "link", "out", "like")
-"""options of a launch, for PTX files alone"""
+LAUNCH_OPTIONS = ("entry", "grid", "block", "arg", "dynamic_shared", "cluster", "set", "link", "nvcc", "out", "like")
+"""options of a launch, for files of kernels alone"""
+DATA_OPTIONS = tuple(f"--{name.replace('_', '-')}" for name in LAUNCH_OPTIONS[:-2])
+"""options that a file may have, as they are written"""
 
 
 class Target(NamedTuple):
@@ -23,18 +27,19 @@ class Target(NamedTuple):
 
     file: Path
     arguments: Sequence[str] = ()
-    """of the program, or the words of a launch of PTX"""
+    """of the program, or the words of a launch"""
     is_ptx: bool = False
-    """whether the file is PTX, which is launched, whatever its name: nothing in it is run as Python"""
+    """whether the file is PTX, or CUDA C++ that becomes PTX; it is launched, whatever its name, and nothing in it is
+    run as Python"""
 
 
 def is_ptx(file: Path) -> bool:
-    """Whether a file is PTX, by its name: it is launched, not run."""
-    return file.suffix.lower() == ".ptx"
+    """Whether a file is PTX or CUDA C++, by its name: its kernels are launched, and it is not run."""
+    return file.suffix.lower() in KERNELS
 
 
 def is_launch(file: Path) -> bool:
-    """Whether a file is data that describes launches: PTX, a launch file, or a folder of those."""
+    """Whether a file is data that describes launches: PTX, CUDA C++, a launch file, or a folder of those."""
     return is_ptx(file) or file.suffix.lower() in (".json", ".toml") or file.is_dir()
 
 
@@ -43,8 +48,7 @@ def refusal(file: Path, *, as_ptx: bool = False) -> str:
     if not file.is_file():
         there = "is no ordinary file" if file.exists() else "does not exist"
         kind = "is a folder, not a program" if file.is_dir() else there
-        return f"`{file}` {kind}: give a Python file that launches kernels, or PTX"
+        return f"`{file}` {kind}: give a Python file that launches kernels, CUDA C++ (.cu) or PTX"
     if file.suffix.lower() in COMPILED and not as_ptx:
-        how = "PTX of it: `nvcc -ptx -lineinfo` makes a .ptx file"
-        return f"`{file}` is nothing that wsemu runs: give a Python file, or {how}"
+        return f"`{file}` is nothing that wsemu runs: give a Python file, CUDA C++ (.cu) or PTX (.ptx)"
     return ""

@@ -82,6 +82,8 @@ class Options:
     """NAME=VALUE of variables"""
     link: tuple[str, ...] = ()
     """more files, which define what this one names"""
+    nvcc: tuple[str, ...] = ()
+    """flags of `nvcc`, for CUDA C++"""
     out: str = ""
     """the file for the arrays after the launch"""
     arg_folder: str = ""
@@ -102,7 +104,7 @@ class Options:
         given: dict[str, Any] = {}
         for option, value in zip(words[::2], (*words[1::2], ""), strict=False):
             if option not in known:
-                raise UsageError(f"`{option}` is no option of a PTX launch: they are {', '.join(known)}")
+                raise UsageError(f"`{option}` is no option of a launch: they are {', '.join(known)}")
             name = known[option]
             given[name] = (*given.get(name, ()), value) if name in REPEATED else value
         return cls(**given)
@@ -138,7 +140,8 @@ def run(file: Path, words: Sequence[str]) -> None:
     UsageError and KernelError say what is wrong with the file or the options.
     """
     options = Options.read(words)
-    module = load_ptx(file, *map(Path, options.link))
+    entries = (options.entry,) if options.entry else ()
+    module = load_ptx(file, *map(Path, options.link), nvcc=" ".join(options.nvcc), entries=entries)
     folder = Path(options.set_folder) if options.set_folder else None
     module.set(dict(setting(text, number, folder) for number, text in enumerate(options.set)))
     kernel = module[options.entry] if options.entry else module.only()
@@ -146,7 +149,9 @@ def run(file: Path, words: Sequence[str]) -> None:
     wanted = (("grid", options.grid, "CTAs"), ("block", block, "threads of a CTA"))
     for name, value, what in wanted:
         if not value:
-            raise UsageError(f"`{kernel.__name__}` needs `--{name}`, how many {what}: `--{name} 4` or `--{name} 8,4`")
+            raise UsageError(
+                f"`{kernel.__name__}` needs `--{name}`, how many {what}: `--{name} 4` or `--{name} 8,4`{_comment(file)}"
+            )
     _check_out(options.out)
     grid, threads = _extent(options.grid, "grid"), _extent(block, "block")
     dynamic = _bytes(options.dynamic_shared)
@@ -181,6 +186,13 @@ def _launch_in_memory(
     cluster = _extent(options.cluster, "cluster") if options.cluster else None
     memory = restore(path, LaunchForm.model_validate_json(read_regular(path, MAX_LAUNCH_FILE)), module)
     launch(kernel, configure(grid, block, 0, dynamic, cluster), kernel.fit(arguments), memory)
+
+
+def _comment(file: Path) -> str:
+    """Return advice to write the launch into the file itself, for CUDA C++."""
+    if file.suffix.lower() != ".cu":
+        return ""
+    return ", or write the launch into the file: `// wsemu: launch --grid 4 --block 128 --arg ...`"
 
 
 def setting(text: str, number: int = 0, folder: Path | None = None) -> tuple[str, Any]:

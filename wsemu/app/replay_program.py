@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsemu.app import program
@@ -22,7 +23,6 @@ from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from wsemu.launch.result import Report
     from wsemu.model.bound import Bound
@@ -98,6 +98,7 @@ def _own_arguments(witness: Witness, file: Path, path: Path) -> Sequence[str]:
     if not is_ptx(file):
         return witness.arguments
     from wsemu.app.ptx_launch import Options
+    from wsemu.launch.ptx.nvcc import check_flags
 
     options, roots = Options.read(witness.arguments), (".", path.parent, file.parent)
     folders = options.arg_folder or ".", options.set_folder or "."
@@ -107,7 +108,8 @@ def _own_arguments(witness: Witness, file: Path, path: Path) -> Sequence[str]:
                 f"`{path}` names a file outside of the working folder, its own and the program's, `{name}`: "
                 "go to a folder above it"
             )
-    return replace(options, out="", arg_folder=folders[0], set_folder=folders[1]).words()
+    flags = tuple(check_flags(one, Path(), f"`{path}`") for one in options.nvcc)
+    return replace(options, out="", nvcc=flags, arg_folder=folders[0], set_folder=folders[1]).words()
 
 
 def _run(replaying: _Replaying, target: Target, chosen: settings.Settings, printer: Printer) -> int:

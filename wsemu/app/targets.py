@@ -1,15 +1,18 @@
-"""What a command runs: a program, a launch of PTX, a launch file, or a folder of them."""
+"""What a command runs: a program, launches of PTX or CUDA C++, a launch file, or a folder of them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wsemu.app.own_launch import find_own
 from wsemu.app.program_file import Target, is_ptx
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from wsemu.app.ptx_launch import Options
 
 
 def find_targets(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> list[Target]:
@@ -19,44 +22,56 @@ def find_targets(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]
     """
     is_folder = file.is_dir()
     if not is_folder and file.suffix.lower() != ".json":
-        return [Target(file, _words(file, arguments, launch), is_ptx(file))]
+        if is_ptx(file):
+            return [Target(file, options.words(), True) for options in _launches(file, arguments, launch)]
+        return [Target(file, _words(file, arguments, launch))]
     from wsemu.app.launch_file import launches
 
     if arguments:
         raise UsageError(f"`{arguments[0]}` after `{file}`: its launches take no arguments but those that it lists")
     if launch:
         option = f"--{next(iter(launch)).replace('_', '-')}"
-        raise UsageError(f"`{option}` is for PTX files: `{file}` describes its launches itself")
+        raise UsageError(f"`{option}` is for PTX and CUDA C++: `{file}` describes its launches itself")
     found = launches(file)
     if not found:
-        raise UsageError(f"`{file}` is a folder, not a program, and has no launch files (.json): give a program or PTX")
+        raise UsageError(
+            f"`{file}` is a folder, not a program, and has no launch files (.json): give a program, CUDA C++ or PTX"
+        )
     return found
 
 
 def find_target(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> Target:
-    """Return the one thing that a command runs; UsageError for a folder of several launches."""
+    """Return the one thing that a command runs; UsageError for a folder or file of several launches."""
     found = find_targets(file, arguments, launch)
     if len(found) > 1:
-        raise UsageError(f"`{file}` has {len(found):,} launch files: give one of them")
+        remedy = "give one of them" if file.is_dir() else "choose one by `--entry`, or give one with `--like`"
+        what = "launch files" if file.is_dir() else "launches"
+        raise UsageError(f"`{file}` has {len(found):,} {what}: {remedy}")
     return found[0]
 
 
 def _words(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> Sequence[str]:
-    """Return the arguments of a program; of a PTX file the options of its launch."""
-    option = f"--{next(iter(launch), '').replace('_', '-')}"
-    if not is_ptx(file):
-        if launch:
-            raise UsageError(f"`{option}` is for PTX files: `{file}` is a program, which launches its kernels itself")
-        return arguments
+    """Return the arguments of a program; UsageError for options of a launch."""
+    if launch:
+        option = f"--{next(iter(launch)).replace('_', '-')}"
+        raise UsageError(
+            f"`{option}` is for PTX and CUDA C++: `{file}` is a program, which launches its kernels itself"
+        )
+    return arguments
+
+
+def _launches(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> list[Options]:
+    """Return the launches of a file of kernels: that of the options, of `--like`, or those that it describes itself."""
     if arguments:
         word = arguments[0]
         remedy = "give options without a `--` before them" if word[:1] == "-" else f"give an argument as `--arg {word}`"
-        raise UsageError(f"`{word}` after `{file}`, which is PTX and takes no words: {remedy}")
+        kind = "PTX" if file.suffix.lower() == ".ptx" else "CUDA C++"
+        raise UsageError(f"`{word}` after `{file}`, which is {kind} and takes no words: {remedy}")
     from wsemu.app.ptx_launch import REPEATED, Options
 
     given: dict[str, Any] = {name: tuple(value) if name in REPEATED else value for name, value in launch.items()}
     if like := given.pop("like", ""):
         from wsemu.app.launch_file import LaunchFile
 
-        return LaunchFile.read(Path(like)).options(Path(like), given).words()
-    return Options(**given).words()
+        return [LaunchFile.read(Path(like)).options(Path(like), given)]
+    return (find_own(file, given) if file.is_file() else []) or [Options(**given)]

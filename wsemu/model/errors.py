@@ -41,6 +41,14 @@ class UsageError(WsemuError, ValueError):
     __module__ = "wsemu"  # where users know it from
 
 
+class CompileError(UsageError):
+    """A compiler rejects CUDA C++ (exit code 2); `output` is what it prints."""
+
+    def __init__(self, message: str, output: str) -> None:
+        super().__init__(f"{message}\n{output}")
+        self.message, self.output = message, output
+
+
 class MistypedError(UsageError, TypeError):
     """Arguments of a number or of types that do not fit; to Python, and in Numba-CUDA, a TypeError."""
 

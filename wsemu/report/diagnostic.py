@@ -21,7 +21,7 @@ import textwrap
 from typing import TYPE_CHECKING, Literal
 
 from wsemu.model.cure import INTERRUPTED, Trials
-from wsemu.model.errors import KernelError, UnsupportedError
+from wsemu.model.errors import CompileError, KernelError, UnsupportedError
 from wsemu.model.file_names import cell
 from wsemu.model.finding import BETWEEN, MOST_SHOWN, Site
 from wsemu.model.own import is_own
@@ -161,8 +161,11 @@ def error_lines(error: Exception, width: int) -> Iterator[Line]:
     """An error in the launch or in a kernel's source, with the source where it is known."""
     unsupported = isinstance(error, UnsupportedError)
     kind: Style = "warning" if unsupported else "error"
-    message = error.message if isinstance(error, KernelError) else str(error)
+    message = error.message if isinstance(error, (KernelError, CompileError)) else str(error)
     yield from _title("unsupported" if unsupported else "error", kind, message, width)
+    if isinstance(error, CompileError):
+        for line in error.output.split("\n"):
+            yield [(clean(line.expandtabs(4)), "")]
     if not isinstance(error, KernelError):
         return
     sites = [] if error.span is None else [Site.at(error.span)]

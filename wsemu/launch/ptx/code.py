@@ -9,6 +9,7 @@ from wsemu.evidence.source_cuda import refine
 from wsemu.launch.code import Code
 from wsemu.launch.ptx.parameter_names import parameter_names, rename_arrays
 from wsemu.model.arch import LATEST, number_of
+from wsemu.model.data import replace
 from wsemu.model.errors import KernelError, UsageError
 from wsemu.model.launch_shape import with_cluster
 
@@ -152,6 +153,7 @@ class PtxCode(Code):
         from wsemu.frontend.ptx import parse
 
         module = parse(text, self._module.source.path)
+        module = replace(module, paths=self._module.paths, hidden=self._module.hidden)
         return PtxCode(module, module.entries[self.entry.name], self.__name__, self._variables)
 
     def source(self) -> tuple[str, int, int]:

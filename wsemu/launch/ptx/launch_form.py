@@ -26,7 +26,7 @@ class LaunchForm(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     schema_: str = Field("", alias="$schema", description="The address of this schema, for editors.")
-    ptx: str = Field("", description="The PTX file, beside this one; nothing where the command names it.")
+    ptx: str = Field("", description="The PTX or CUDA C++ (.cu), beside this one; nothing where the command names it.")
     entry: str = Field("", description="The kernel; nothing: the only one of the file.")
     grid: tuple[int, ...] = Field(description="CTAs, one to three extents.", min_length=1, max_length=3)
     block: tuple[int, ...] = Field(
@@ -36,6 +36,9 @@ class LaunchForm(BaseModel):
     cluster: tuple[int, ...] = Field((), description="CTAs of a cluster; nothing: as the kernel asks.", max_length=3)
     args: tuple[str, ...] = Field((), description="An argument for each parameter, as `--arg` takes them.")
     set: dict[str, str] = Field({}, description="Values of `__device__` and `__constant__` variables, as `--arg` has.")
+    nvcc: str = Field(
+        "", description="Flags of `nvcc` that define macros, name folders of headers, or choose a language."
+    )
     link: tuple[str, ...] = Field((), description="More PTX files, beside this one, that the first is linked with.")
     memory: tuple[MemoryForm, ...] = Field((), description="The memory that the launch runs in, by addresses.")
     variables: dict[str, int] = Field({}, description="Addresses in `memory` of variables, by their names in PTX.")

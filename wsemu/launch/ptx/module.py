@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from wsemu.launch.kernel import Launchable
 from wsemu.launch.ptx.code import PtxCode
 from wsemu.launch.ptx.demangle import Function, demangle
-from wsemu.launch.ptx.reading import read
+from wsemu.launch.ptx.nvcc import Request, find_templates, is_cuda, split_flags
+from wsemu.launch.ptx.reading import read, read_cuda
 from wsemu.launch.ptx.values import Variables
 from wsemu.model.errors import UsageError
 
@@ -32,8 +33,16 @@ class EntryError(UsageError, KeyError):
     __str__ = Exception.__str__  # not that of KeyError, which quotes
 
 
-def load_ptx(source: str | os.PathLike[str], *more: str | os.PathLike[str]) -> PtxModule:
+def load_ptx(
+    source: str | os.PathLike[str],
+    *more: str | os.PathLike[str],
+    nvcc: str | Sequence[str] = (),
+    entries: Sequence[str] = (),
+) -> PtxModule:
     """Return the kernels of PTX text, or of a PTX file, by name: `wsemu.load_ptx("kernels.ptx")["saxpy"]`.
+
+    `nvcc` compiles a .cu file, for the architecture in force and with the flags `nvcc`; `entries` are templates of
+    kernels with arguments, such as `sums<true>`, which are instantiated unless the file does so.
 
     A name is the mangled or the C++ one, with or without parameters, or the beginning of one kernel's name.  Files in
     `more` are linked: each may name functions and variables that another one defines (`.extern`, `.visible`, `.weak`).
@@ -42,15 +51,41 @@ def load_ptx(source: str | os.PathLike[str], *more: str | os.PathLike[str]) -> P
     """
     from wsemu.frontend.ptx import link
 
-    modules = [read(one) for one in (source, *more)]
-    return PtxModule(link(modules) if more else tuple(modules))
+    flags = split_flags(nvcc) if isinstance(nvcc, str) else tuple(nvcc)
+    if not is_cuda(source):
+        modules = [_read(one, flags, separate=bool(more)) for one in (source, *more)]
+        return PtxModule(link(modules) if more else tuple(modules))
+    made = Request(os.path.abspath(source), flags, (), bool(more))
+    others = [_read(one, flags, separate=True) for one in more]
+    module = _load_cuda(made, others)
+    missing = tuple(name for entry in entries if (name := _find_template(entry)) and entry not in module)
+    return _load_cuda(made._replace(entries=missing), others) if missing else module
+
+
+def _read(source: str | os.PathLike[str], flags: tuple[str, ...], *, separate: bool) -> Module:
+    """The module of PTX or CUDA C++; `separate`: one of several that are linked."""
+    return read_cuda(Request(os.path.abspath(source), flags, (), separate)) if is_cuda(source) else read(source)
+
+
+def _load_cuda(request: Request, others: Sequence[Module]) -> PtxModule:
+    """The kernels of CUDA C++, linked with other modules."""
+    from wsemu.frontend.ptx import link
+
+    module = read_cuda(request)
+    return PtxModule(link([module, *others]) if others else (module,), request.file)
+
+
+def _find_template(entry: str) -> str:
+    """Return the kernel's name with its template arguments, without parameters; nothing if it has no arguments."""
+    return entry[: entry.rindex(">") + 1] if ">" in entry else ""
 
 
 class PtxModule(Mapping[str, "PtxKernel"]):
     """The kernels of a PTX file, or of files that are linked, by name; iterates over their names in PTX."""
 
-    def __init__(self, modules: Sequence[Module]) -> None:
-        self._module = modules[0]
+    def __init__(self, modules: Sequence[Module], cuda: str = "") -> None:
+        """`cuda`: the file of CUDA C++ that the first one was compiled from."""
+        self._module, self._cuda = modules[0], cuda
         self._variables = Variables(modules)
         entries = {name: (module, entry) for module in modules for name, entry in module.entries.items()}
         functions = {name: demangle(name) for name in entries}
@@ -103,7 +138,7 @@ class PtxModule(Mapping[str, "PtxKernel"]):
         if len(self._kernels) == 1:
             return next(iter(self._kernels.values()))
         if not self._kernels:
-            raise EntryError(f"`{self.name}` has no kernel: no `.entry` with a body")
+            raise EntryError(f"`{self.name}` has no kernel: {self._suggestion('')}")
         raise EntryError(
             f"`{self.name}` has {len(self._kernels)} kernels: {_list_names(self._kernels.values())}; name one"
         )
@@ -120,12 +155,17 @@ class PtxModule(Mapping[str, "PtxKernel"]):
     @property
     def name(self) -> str:
         """Of the file."""
-        file = self._module.source.path
+        file = self._cuda or self._module.source.path
         return file if file.startswith("<") else os.path.basename(file)
 
     def _suggestion(self, name: str) -> str:
+        templates = find_templates(self._cuda) if self._cuda else []
+        asked = [template for template in templates if name.startswith(template)]
+        if asked or (templates and not self._kernels):
+            template = (asked or templates)[0]
+            return f"`{template}` is a template: give its arguments, as in `{template}<...>`"
         if not self._kernels:
-            return "it has none, no `.entry` with a body"
+            return "no `__global__` function" if self._cuda else "it has no `.entry` with a body"
         near = difflib.get_close_matches(name, [k.__name__ for k in self._kernels.values()], 1, 0.6)
         return f"did you mean `{near[0]}`?" if near else f"it has {_list_names(self._kernels.values())}"
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wsemu.frontend.ptx import Module
+    from wsemu.launch.ptx.nvcc import Request
 
 
 def read(source: str | os.PathLike[str], roots: Sequence[str] = ()) -> Module:
@@ -32,11 +33,22 @@ def read(source: str | os.PathLike[str], roots: Sequence[str] = ()) -> Module:
         raise KernelError(f"`{os.path.basename(file)}` nests blocks too deeply") from None
 
 
+def read_cuda(request: Request) -> Module:
+    """The module of CUDA C++, which `nvcc` compiles; UsageError if it does not."""
+    from wsemu.frontend.ptx import parse
+    from wsemu.launch.ptx.nvcc import compile_cuda
+
+    text = compile_cuda(request)
+    file = f"<ptx of {os.path.basename(request.file)}>"
+    _show(file, text)
+    return parse(text, file, request.folders)
+
+
 def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
     """The text, and the file that it is shown from."""
     if isinstance(source, str) and ("\n" in source or ".version" in source):
         file = f"<ptx {hashlib.sha256(source.encode(errors='replace')).hexdigest()[:8]}>"
-        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        _show(file, source)
         return source, file
     if not isinstance(source, (str, os.PathLike)):
         raise UsageError(f"load_ptx got a {type(source).__name__}: give PTX text, or the path of a file")
@@ -46,3 +58,8 @@ def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
         what = "a cubin or an object file" if data.startswith(b"\x7fELF") else "no text"
         raise UsageError(f"`{path}` is {what}: give PTX text, as `nvcc -ptx` writes it")
     return data.decode(errors="replace"), os.path.abspath(path)
+
+
+def _show(file: str, text: str) -> None:
+    """Have reports find the lines of text that is in no file."""
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)

@@ -40,7 +40,7 @@ _LARGEST = 32 << 20
 """bytes of a file"""
 _LARGEST_PROGRAM = 64 << 20
 """bytes of a program"""
-_SUFFIXES = (".py", ".ptx")
+_SUFFIXES = (".py", ".ptx", ".cu")
 """of programs that a witness may name"""
 _MOST_CHANGES = 3
 """that are named"""
@@ -251,7 +251,7 @@ def _sha256(program: str | os.PathLike[str]) -> str:
 def program_path(witness: Witness, path: Path) -> Path:
     """Return the program that a witness file names, if `wsemu replay` may run it.
 
-    WitnessError unless it is a .py or .ptx file below the working folder or the witness file's folder, not below a
+    WitnessError unless it is a .py, .ptx or .cu file below the working folder or the witness file's folder, not below a
     hidden folder or one of installed packages, and has the hash that the witness carries.
     """
     if not witness.program:
@@ -283,7 +283,7 @@ def program_path(witness: Witness, path: Path) -> Path:
 def _forbidden(program: Path, roots: Sequence[Path]) -> str:
     """Why a program is not run because a witness names it, wherever its folder is; nothing if it may be."""
     if program.suffix.lower() not in _SUFFIXES:
-        return "is neither a .py nor a .ptx file"
+        return "has not the suffix .py, .ptx or .cu"
     installed = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
     if {"site-packages", "dist-packages"} & {*program.parts} or any(is_below(program, place) for place in installed):
         return "belongs to an installed package"

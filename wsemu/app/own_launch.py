@@ -1,0 +1,91 @@
+"""Find the launches that a file of kernels describes itself, for `wsemu check kernel.cu`.
+
+    // wsemu: launch --entry 'sums<true>' --grid 1 --block 64 --arg 'f32[3,32]:arange'
+    //   --arg 'f32[32]:empty' --arg i32:3
+
+Several comments are several launches.  A comment continues in comment lines that begin with `--`.  It may
+be `/* wsemu: launch ... */` as well, of any number of lines.  A file without comments may have a launch file beside it,
+`kernel.launch.json`.  A comment may have what a launch file may have: files that it names are below the folder, and it
+writes none.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsemu.app.program_file import DATA_OPTIONS
+from wsemu.model.errors import UsageError
+from wsemu.model.own_files import read_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wsemu.app.launch_file import LaunchFile
+    from wsemu.app.ptx_launch import Options
+
+_LARGEST = 16 << 20
+"""bytes of a source that is searched"""
+_BEGIN = re.compile(r"(?P<mark>//|/\*)[ \t]*wsemu:[ \t]*launch\b")
+_FURTHER = re.compile(r"[ \t]*//[ \t]*(?=--)([^\n]*)(?:\n|$)")
+
+
+def find_own(file: Path, given: Mapping[str, Any]) -> list[Options]:
+    """Return the launches that a file describes, with the options `given` instead of theirs; none if it has none.
+
+    With `entry` among the options, only launches of the kernel count.  UsageError names the line of a wrong comment.
+    """
+    from wsemu.app.launch_file import LaunchFile
+
+    text = read_regular(file, _LARGEST).decode(errors="replace")
+    found = [(file, _read(file, line, words)) for line, words in _comments(text)]
+    beside = file.with_suffix(".launch.json")
+    if not found and beside.is_file():
+        found = [(beside, LaunchFile.read(beside))]
+    entry = given.get("entry")
+    return [
+        launch.options(path, given) for path, launch in found if not (entry and launch.entry) or entry == launch.entry
+    ]
+
+
+def _comments(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the words of each comment that describes a launch."""
+    for begin in _BEGIN.finditer(text):
+        line = text.count("\n", 0, begin.start()) + 1
+        end = text.find("*/" if begin["mark"] == "/*" else "\n", begin.end())
+        end = len(text) if end < 0 else end
+        words = text[begin.end() : end]
+        if begin["mark"] == "//":
+            while further := _FURTHER.match(text, end + 1):
+                words, end = f"{words} {further[1]}", further.end() - 1
+        yield line, re.sub(r"\\?\n[ \t]*\*?", " ", words.rstrip(" \t\r\\"))
+
+
+def _read(file: Path, line: int, words: str) -> LaunchFile:
+    """The launch of a comment; UsageError with its line."""
+    from wsemu.app.launch_file import LaunchFile
+    from wsemu.app.ptx_launch import Options
+
+    where = f"{file.name}:{line}: the launch in this comment"
+    try:
+        options = Options.read(_split(words))
+        if wrong := next(
+            (name for name in ("out", "memory", "arg_folder", "set_folder") if getattr(options, name)), None
+        ):
+            raise UsageError(f"`--{wrong.replace('_', '-')}` is for the command line")
+        return LaunchFile.of(options)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
+def _split(words: str) -> list[str]:
+    """The words of a comment, `--grid=4` as two."""
+    try:
+        split = shlex.split(words)
+    except ValueError as error:
+        raise UsageError(f"its words cannot be split: {str(error).lower()}") from None
+    return [
+        part for word in split for part in (word.split("=", 1) if word.partition("=")[0] in DATA_OPTIONS else [word])
+    ]
