@@ -190,7 +190,8 @@ def smaller(program: Program, wrong: Callable[[Program], bool]) -> Program:
 
 # Kernels
 #
-# Each variable is a row of 32 words, one for each lane, so that accesses of one warp never meet.  Warp 0 sets them to 0
+# Each variable is a row of 32 words, one for each lane, so that accesses of one warp never meet; each store has a value
+# of its own, so that no two of them are stores of one value (`same-value-store`).  Warp 0 sets them to 0
 # first and barrier 0 (syncthreads) orders that before everything else: a program's barrier b is named barrier b + 1.
 # The prologue does not change the verdict.  All its accesses happen before all of the program's, so it adds no race; it
 # orders no two operations of the program, all of which follow it; and it takes part in no generation of the program's
@@ -226,7 +227,7 @@ def interpreter(length, code, out):
         elif operation == 3:
             total += cells[place, lane]
         else:
-            cells[place, lane] = k
+            cells[place, lane] = 256 * w + k + 1
     out[thread] = total
 
 
@@ -262,7 +263,7 @@ def source(program: Program) -> str:
     ]
     for w, warp in enumerate(program):
         lines.append(f"    {'elif' if w else 'if'} w == {w}:")
-        lines += [f"        {LINES[o.kind].format(named(o), o.threads, k)}" for k, o in enumerate(warp)] or [
+        lines += [f"        {LINES[o.kind].format(named(o), o.threads, 256 * w + k + 1)}" for k, o in enumerate(warp)] or [
             "        pass"
         ]
     return "\n".join([*lines, "    out[thread] = total", ""])

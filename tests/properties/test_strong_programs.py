@@ -59,6 +59,26 @@ def test_order_goes_through_others(line: str, engine: str) -> None:
     assert verdict(program, engine) == ("verified", ())
 
 
+@pytest.mark.parametrize("looks", ["R f acquire gpu -> a", "R f relaxed gpu -> a; F acq_rel gpu"])
+@pytest.mark.parametrize("cta", [0, 1])
+@pytest.mark.parametrize("sends", [
+    "W f 2 release gpu; W f 1 relaxed gpu",
+    "W f 2 release cluster; W f 1 relaxed sys",
+    "W f 2 release cta; W f 1 relaxed gpu",
+    "F sc gpu; W f 2 relaxed gpu; W f 1 relaxed gpu",
+    "F sc gpu; W f 2 release gpu; W f 1 relaxed gpu",
+    "W f 2 release gpu; W f 3 relaxed gpu; W f 1 relaxed gpu",
+    "W f 2 release gpu; W f 3 release gpu; W f 1 relaxed gpu",
+    "W f 2 relaxed gpu; W f 3 release gpu; W f 1 relaxed gpu",
+    "A exch f 2 acq_rel gpu; W f 1 relaxed gpu",
+    "W g 2 release gpu; W f 1 relaxed gpu",
+])  # fmt: skip
+def test_a_release_pattern_begins_with_its_own_write(sends: str, cta: int, looks: str) -> None:
+    program = parse(f"P0@0: {sends} | P1@{cta}: {looks}; ?a=1 R f")
+    found = {verdict(program, engine)[0] for engine in ("vm", "reference")}
+    assert found == {"failed" if explore(program).racing else "verified"}
+
+
 @pytest.mark.parametrize("line", [
     "P0@0: A add g 1 relaxed gpu -> t | P1@1: A add g 1 relaxed gpu -> t; ?t!0 A exch g 5 relaxed cta",
     "P0@0: R x; A exch f 1 relaxed gpu | P1@1: R f relaxed gpu -> b; W y 2; ?b=1 W f 1 relaxed cluster",

@@ -923,6 +923,8 @@ def test_not_reached(instruction, name):
         ("mov.u32 %r1, %nope;", "`%nope` is not declared"),
         ("bra $nowhere;", "there is no label `$nowhere` in this function"),
         ("ld.global.u32 %r1, %rd1;", "an address belongs here"),
+        ("ld.nc.u32 %r1, [%rd1];", "`.nc` requires `.global`"),
+        ("ld.shared.nc.u32 %r1, [%rd1];", "`.nc` requires `.global`"),
         ("ld.global %r1, [%rd1];", "names no type"),
         ("ld.global.u32 %r1, [%r2];", "`%r2` has 32 bits: no address of this space"),
         ("ld.global.v2.u32 %r1, [%rd1];", "a vector of 2 belongs here"),

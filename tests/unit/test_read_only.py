@@ -219,3 +219,18 @@ def test_loaded_bytes_that_are_not_used_may_be_written(offset, expected, tmp_pat
 )
 def test_an_atomic_that_leaves_memory_as_it_is_writes_nothing(atomic, expected, tmp_path):
     assert of_ptx(f"ld.global.nc.u32 %r1, [%rd1]; {atomic} st.global.u32 [%rd2], %r1;", tmp_path) == expected
+
+
+@pytest.mark.parametrize("lanes", ["%r1", "0", "%r2"])
+def test_an_access_that_goes_to_another_space_is_left_out(lanes):
+    text = f""".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 y)
+{{ .reg .b64 %rd<5>; .reg .b32 %r<4>;
+  ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; mov.u32 %r1, %tid.x; xor.b32 %r2, %r1, 5;
+  mul.wide.u32 %rd3, {lanes}, 4; add.u64 %rd4, %rd1, %rd3; ld.global.nc.u32 %r3, [%rd4];
+  st.shared.u32 [%rd4], %r3; mul.wide.u32 %rd3, %r1, 4; add.u64 %rd2, %rd2, %rd3; st.global.u32 [%rd2], %r3; ret; }}
+"""
+    report = both(wsemu.load_ptx(text)["k"], 32, np.zeros(32, np.int32), np.zeros(32, np.int32))
+    assert codes(report) == ["out-of-bounds"]

@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.test_definedness import operands as drawn
 from tests.unit.test_operations import write_row
+from wsemu.machine.tier.shapes import bits_of, use_of
 from wsemu.machine.vm import Machine
 from wsemu.model.isa import FIELDS, LANES, OPCODE, OPERATIONS, ROW
 from wsemu.model.program import Program
@@ -68,3 +69,15 @@ def test_masks_are_those_of_the_reference_engine(name: str) -> None:
         assert sure == (name not in UNSURE)
         assert found & expected == expected
         assert found == expected or not sure, f"{found ^ expected:#x} of {operands}"
+
+
+@pytest.mark.parametrize("name", ALU)
+def test_registers_are_read_as_they_were_written(name: str) -> None:
+    """A block of compiled code keeps the value of a register in a vector of its type."""
+    made = shadowed(one_operation(name), [1] * 4, None).program
+    types = {constant.row: bits_of(constant.type) for constant in made.constants}
+    for fields in made.code.tolist():
+        use = use_of(fields)
+        for row, type_ in use.reads if fields[0] != OPCODE["show"] else ():
+            assert types.setdefault(row, bits_of(type_)) == bits_of(type_), fields
+        types.update((row, bits_of(type_)) for row, type_ in use.writes)

@@ -30,6 +30,9 @@ SOURCES = {
     "a half of a pair": ("mov.u16 %rs1, 3; mov.b32 %r8, {%rs1, %rs2};", "%r8", REGISTER),
     "an upper word": ("mov.b64 %rd8, {%r1, %r9}; shr.u64 %rd8, %rd8, 8; cvt.u32.u64 %r8, %rd8;", "%r8", REGISTER),
     "a path": ("setp.lt.u32 %p1, %r1, 9; @%p1 bra L; mov.u32 %r9, 5; L: add.u32 %r8, %r9, 1;", "%r8", REGISTER),
+    "a guard between values": ("mov.u32 %r8, 5; @%p4 mov.u32 %r8, %r1;", "%r8", REGISTER),
+    "a guard of what is undefined": ("mov.u32 %r8, 5; setp.lt.u32 %p1, %r9, 3; @%p1 neg.s32 %r8, %r1;", "%r8", REGISTER),
+    "a negated number": ("neg.s32 %r8, %r9;", "%r8", REGISTER),
     "a float": ("add.f32 %f1, %f2, 0f00000000; mov.b32 %r8, %f1;", "%r8", REGISTER),
     "a predicate": ("selp.u32 %r8, 1, 2, %p4;", "%r8", REGISTER),
     "shared memory": (SHARED + "ld.shared.u32 %r8, [%r4];", "%r8", READ),
@@ -78,6 +81,8 @@ DISCARDED = {
     "a wide product with 0": "mul.wide.u32 %rd8, %r9, 0; cvt.u32.u64 %r8, %rd8;" + TO.format("%r8"),
     "a wide product with 0 and a sum": "cvt.u64.u32 %rd8, %r1; mad.wide.u32 %rd8, %r9, 0, %rd8; cvt.u32.u64 %r8, %rd8;"
     + TO.format("%r8"),
+    "a guard between equal values": "mov.u32 %r8, 5; @%p4 mov.u32 %r8, 5;" + TO.format("%r8"),
+    "a guard between equal bits": "mov.u32 %r8, 5; @%p4 mov.u32 %r8, 7; and.b32 %r8, %r8, 5;" + TO.format("%r8"),
     "the same guard": "setp.lt.u32 %p1, %r1, 16; @%p1 mov.u32 %r9, 5; @%p1 " + TO.format("%r9"),
     "a product": "mul.lo.u32 %r8, %r9, 0;" + TO.format("%r8"),
     "a shift": "shl.b32 %r8, %r9, 32;" + TO.format("%r8"),
@@ -98,6 +103,7 @@ DISCARDED = {
 SINKS = {
     "store": TO.format("%r9"),
     "branch": "setp.eq.u32 %p1, %r9, 0; @%p1 bra L; st.global.u32 [%rd3], 1; L: st.global.u32 [%rd3], 2;",
+    "uniform branch": "setp.eq.u32 %p1, %r9, 0; @%p1 bra.uni L; L: st.global.u32 [%rd3], 2;",
     "exit": "setp.eq.u32 %p1, %r9, 0; @%p1 exit; st.global.u32 [%rd3], 1;",
     "guard": "setp.eq.u32 %p1, %r9, 0; @%p1 st.global.u32 [%rd3], 1;",
     "address": "cvt.u64.u32 %rd7, %r9; and.b64 %rd7, %rd7, 4; add.u64 %rd3, %rd3, %rd7; ld.global.u32 %r8, [%rd3+-4];",

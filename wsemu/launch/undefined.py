@@ -277,12 +277,13 @@ def _copies(bound: Bound, initial: Callable[[], list[Any]]) -> list[tuple[Any, b
 
 
 def _compare_contents(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) -> Followed:
-    """Return what undefined registers with other contents change: as far as two runs show that."""
+    """Return what undefined registers with other contents change: as far as two or three runs show that."""
     from wsemu.launch.running import ran
 
     program = bound.program
     rows = {row for row, *_ in program.undefined}
-    for contents in _OTHER_CONTENTS:
+    predicates = {type_ for _, type_, _ in program.undefined} > {"p"}
+    for contents in (*_OTHER_CONTENTS, *([_OTHER_CONTENTS[0] | {"p": False}] if predicates else [])):
         constants = [c._replace(value=contents[c.type]) if c.row in rows else c for c in program.constants]
         segments = _copies(bound, initial)
         other, *_ = ran(bound._replace(program=replace(program, constants=constants), segments=segments), None)

@@ -182,6 +182,8 @@ class _Writer:
         """those that the program does not have itself"""
         self.constants: dict[tuple[int, str], int] = {}
         self.spare = [self._row() for _ in range(7)]
+        self.kept = self._row()
+        """for a mask that outlives the next rule"""
         self.code: list[list[int]] = []
         self.origin: list[int] = []
         self.sinks: dict[int, Sink] = {}
@@ -376,11 +378,20 @@ class _Writer:
         operands = fields[3 : 3 + len(operation.operands)]
         masks = [self._mask(row) for row in operands]
         to = self._rule(name, operands, masks)
-        self._emit("mov.b64", self.masks[result], to, guard=fields[1])
         guard = self._mask(fields[1] >> 1)
-        if guard != self._constant(0):  # it may be written, or not
-            every = self._constant(_ones(operation.result))
-            self._emit("mov.b64", self.masks[result], every, guard=2 * self._any([guard]))
+        if guard == self._constant(0):
+            self._emit("mov.b64", self.masks[result], to, guard=fields[1])
+            return
+        to = self._emit("mov.b64", self.kept, to)  # it may be written, or not: bits in which both values differ
+        new = self._emit(name, self.spare[0] if operation.result != "p" else self._predicate(0), *operands)
+        new, old = (
+            self._value(operation.result, row, self.spare[1 + n]) for n, row in enumerate((new, fields[2]))
+        )  # fmt: skip
+        either = self._emit("xor.b64", self.spare[3], new, old)
+        for mask in (to, self.masks[result]):
+            self._emit("or.b64", either, either, mask)
+        self._emit("mov.b64", self.masks[result], to, guard=fields[1])
+        self._emit("mov.b64", self.masks[result], either, guard=2 * self._any([guard]))
 
     def _rule(self, name: str, operands: list[int], masks: list[int]) -> int:
         """Return the row of the mask of a result, as `reference.definedness` has it, or of more bits."""
@@ -405,7 +416,8 @@ class _Writer:
         if what in ("add", "sub"):
             return self._sum(what, operation.result, operands, masks)
         if what == "neg":
-            return self._sum("sub", operation.result, [defined, *operands], [defined, *masks])
+            zero = self._constant(0, operation.result)
+            return self._sum("sub", operation.result, [zero, *operands], [defined, *masks])
         if what in ("mul", "mad", "mulwide", "madwide"):
             return self._product(operation.operands[0], operation.result, operands, masks)
         if what == "mulhi":
@@ -766,11 +778,25 @@ class _Writer:
 
     def _exchange(self, used: set[int], fields: list[int], results: Sequence[int]) -> None:
         """Write the masks of what is of all lanes: all bits, if one of a lane that takes part is undefined."""
+        if NAMES[fields[0]] == "alike.b64":
+            self._differ(fields, results[0])
+            return
         self.exact = self.exact and NAMES[fields[0]].startswith("match")
         found = self._vote_masks([self.masks[row] for row in sorted(used)], fields[1], fields[5])
         for row in results:
             mask = self._emit("selp.b64", self.spare[0], self._constant(_ALL), self._constant(0), found)
             self._emit("mov.b64", self.masks[row], mask, guard=fields[1])
+
+    def _differ(self, fields: list[int], result: int) -> None:
+        """Write the mask of a comparison between the lanes that are there: undefined if a value of one of them is."""
+        unsure = self._any([self.masks[fields[3]]])
+        own = self._emit("selp.b64", self.spare[0], self._constant(1), self._constant(0), unsure)
+        same = list(fields)
+        same[2], same[3] = self._predicate(1), own
+        self._append(same)  # if only some have such a value, or all
+        defined = self._emit("andn.pred", self._predicate(1), self._predicate(1), unsure)
+        mask = self._emit("selp.b64", self.spare[0], self._constant(0), self._constant(1), defined)
+        self._emit("mov.b64", self.masks[result], mask, guard=fields[1])
 
     def _move(self, name: str, fields: list[int]) -> None:
         """Move the masks of elements to other lanes as the operation moves the elements."""

@@ -12,6 +12,7 @@ from wsemu.model.effects import effects_of, find_names
 from wsemu.model.isa import (
     LOCAL,
     LOCAL_SHIFT,
+    LOOSE,
     MULTICASTS,
     NAMES,
     OFFSET_MASK,
@@ -378,7 +379,7 @@ class Decoder:
 
     def _warp(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
         guard = guards[0] if guards else 0
-        count = {"shfl": 2, "match": 1, "vote": 1, "redux": 1}.get(name.split(".")[0], 0)
+        count = {"shfl": 2, "match": 1, "vote": 1, "redux": 1, "alike": 1}.get(name.split(".")[0], 0)
         values = tuple(fields[3 : 3 + count])
         if values and fields[7]:  # the predicate of shfl tells about the lane only, that of match.all about the values
             yield Step(pc, "alu", (values[-1], *guards), (fields[7],), guard, keeps=self.taint)
@@ -386,7 +387,7 @@ class Decoder:
             yield Step(pc, "alu", guards, (fields[2],), guard, array=self.bits[pc], keeps=self.taint)
             yield Step(pc, "warp", guards, guard=guard)
             return
-        members = () if name == "activemask" else (fields[5],)
+        members = () if name in LOOSE else (fields[5],)
         writes = (fields[2],) if OPERATIONS[name].result else ()
         yield Step(pc, "warp", (*values, *guards), writes, guard, operands=members, keeps=self.taint)
 

@@ -605,6 +605,7 @@ class Knowledge:
         if not wrote or fields[7] & NO_STORE:
             return 0, 0
         released: dict[int, Rows] = {}
+        own_scope: dict[Thread, tuple[int, ...]] = {}
         if event.pc in self.imagined.before:
             row = self._giving(event, threads).max(0)
             released = dict.fromkeys(self._within(event.cta, _OF_ALL), row)
@@ -612,6 +613,7 @@ class Knowledge:
             pending = self.pending.pop(one, {})
             if pending:
                 self.own[one, place] = _join_reached(self.own.get((one, place), {}), pending)
+                own_scope[one] = tuple(to for to in pending if not parts(to)[1])
             for more in (self.fenced.get(one, {}), self.own.get((one, place), {})):
                 released = _join_reached(released, more)
         if stores:
@@ -622,6 +624,10 @@ class Knowledge:
             self.width += 1
         column = self.columns[thread, place]
         self.counts[column] = self.counts.get(column, 0) + 1
+        for one, scope in own_scope.items():  # a later strong write there releases this one, too
+            made = np.zeros(column + 1, np.int32)
+            made[column] = self.counts[column]
+            self.own[one, place] = _join_reached(self.own[one, place], dict.fromkeys(scope, made))
         self.locations[place] = Location(
             {**location.observed, column: self.counts[column]}, _join_reached(location.given, released),
             location.written, location.read,

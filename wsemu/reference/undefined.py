@@ -31,6 +31,7 @@ from wsemu.model.isa import (
 )
 from wsemu.model.matrix import MOVES, WGMMA, vector_counts
 from wsemu.model.undefined import Arisen, Followed, Reach, Sink, Source
+from wsemu.reference.arithmetic import semantics
 from wsemu.reference.definedness import undefined_result, width
 from wsemu.reference.matrix import multiply
 from wsemu.reference.state import list_lanes
@@ -122,28 +123,29 @@ class Undefined:
     def _compute(
         self, run: WarpRun, name: str, operation: Operation, fields: list[int], lanes: int, unsure: Mapping[int, Shadow]
     ) -> None:
-        """Follow arithmetic; lanes whose guard is undefined have an undefined result."""
+        """Follow arithmetic; a lane whose guard is undefined has the old result or the new one."""
         held, result = run.warp.undefined, fields[2]
         sources = list(zip(fields[3:7], operation.operands, strict=False))
+        written = lanes | sum(1 << lane for lane in unsure)
         shadows: dict[int, Shadow] = {}
         if any(row in held for row, _ in sources):
             rows = [held.get(row) for row, _ in sources]
             same = len(sources) == 2 and sources[0] == sources[1]
-            for lane in list_lanes(lanes):
+            for lane in list_lanes(written):
                 of_lane = [row[lane] if row else 0 for row in rows]
                 if any(of_lane):
                     values = [run.read(row, type_, lane) for row, type_ in sources]
                     mask = undefined_result(name, values, [shadow & _MASK for shadow in of_lane], same=same)
                     if mask:
                         shadows[lane] = mask | _sources(of_lane)
-        if unsure:
-            every = (1 << width(operation.result)) - 1
-            old = held.get(result)
-            for lane, guard in unsure.items():
-                both = (guard, shadows.get(lane, 0), old[lane] if old else 0)
-                shadows[lane] = every | _sources(both)
-            lanes |= sum(1 << lane for lane in unsure)
-        self._put(run, result, lanes, shadows)
+        old = held.get(result)
+        for lane, guard in unsure.items():
+            values = [run.read(row, type_, lane) for row, type_ in sources]
+            differ = int(semantics[name](*values)) ^ int(run.read(result, operation.result, lane))
+            both = (shadows.pop(lane, 0), old[lane] if old else 0)
+            if mask := (both[0] | both[1] | differ) & (1 << width(operation.result)) - 1:
+                shadows[lane] = mask | _sources((guard, *both))
+        self._put(run, result, written, shadows)
 
     # -- memory -------------------------------------------------------------------------------------------------------
     def load(

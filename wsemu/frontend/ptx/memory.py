@@ -179,6 +179,8 @@ def load(e: Emitter, instruction: Instruction) -> None:
     type_, length, space = _shape(e, instruction)
     if not type_:
         return
+    if "nc" in instruction.modifiers and "global" not in instruction.modifiers:
+        raise e.error(instruction.at, "`.nc` requires `.global`: ptxas refuses it", "write `ld.global.nc`")
     destination, source = _two(e, instruction)
     targets = e.elements(destination, length)
     names = [target.text for target in targets if type(target) is Name]

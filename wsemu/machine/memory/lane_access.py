@@ -32,6 +32,7 @@ from wsemu.machine.arithmetic.codegen import (
     store_row,
     switch,
 )
+from wsemu.machine.arithmetic.floating import canonical
 from wsemu.machine.lowering import emitted
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ATOMICS, FLUSHING_ADD, HALVES, LANES, OPERATIONS, ROW, SIZE, memory_shape
@@ -345,6 +346,8 @@ def _combine(b: Builder, what: str, old: Value, operand: Value) -> Value:
         return b.select(wrap, operand, b.sub(old, same(old, 1)))
     if what == FLUSHING_ADD:
         return _flushing_sum(b, old, operand)
+    if what == "add.f":
+        return _SUM(b, old, operand)
     relation = ">" if what.endswith("min.f") else "<"  # min.f, nanmin.f; max.f, nanmax.f
     if not what.startswith("nan"):
         return b.select(b.fcmp_ordered(relation, old, operand), operand, old)
@@ -352,8 +355,9 @@ def _combine(b: Builder, what: str, old: Value, operand: Value) -> Value:
     return b.select(b.and_(number, b.fcmp_unordered(relation, old, operand)), operand, old)
 
 
+_SUM = canonical(lambda b, x, y: b.fadd(x, y), (1, 0))
 ATOMIC_RMW = {
-    "add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg", "add.f": "fadd",
+    "add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg",
     "min.s": "min", "max.s": "max", "min.u": "umin", "max.u": "umax",
 }  # fmt: skip
 

@@ -13,11 +13,12 @@ import numpy as np
 
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import SAME, UNIT, simple_pattern
-from wsemu.machine.records import call, claim_at, instruction_at, machine_at, segment_at, warp_at
+from wsemu.machine.records import access_at, call, claim_at, instruction_at, machine_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, store_i64, store_u8, store_u32
 from wsemu.machine.state import LOADED, STORED, UNUSED_SHIFT
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
+    ANYWHERE,
     FIRST_ARRAY,
     FIRST_STORE,
     LANES,
@@ -85,7 +86,7 @@ def claim(m, segment, offset, size, bit, unused):
 
 
 @compiled
-def mark_at_once(m, registers, i, mask, size, bit):
+def mark_at_once(m, registers, i, mask, size, bit, forbids):
     """Mark the bytes of an access by a whole warp whose lanes lie side by side, or of one whose lanes have one address;
     False for another one."""
     pattern = simple_pattern(registers, i.a, mask, (i.aux >> 16) & 255)
@@ -98,7 +99,7 @@ def mark_at_once(m, registers, i, mask, size, bit):
     segment = segment_at(m.segments, number)
     offset = place & OFFSET_MASK
     extent = size << 5 if pattern == UNIT else size
-    if segment.marked == 0 or offset > segment.bytes - extent or offset & (size - 1):
+    if segment.kind & forbids or segment.marked == 0 or offset > segment.bytes - extent or offset & (size - 1):
         return False
     mark_range(segment.marked + offset, extent, bit)
     return True
@@ -108,7 +109,8 @@ def mark_at_once(m, registers, i, mask, size, bit):
 def note(m, w, pc, registers, i, mask, bit, unused):
     """Mark what the lanes of an access touch, or claim it; bytes with a bit in `unused` do not matter."""
     size = i.aux & 255
-    if m.claims == 0 and unused == 0 and mark_at_once(m, registers, i, mask, size, bit):
+    forbids = access_at(m.accesses, pc).forbids & ANYWHERE
+    if m.claims == 0 and unused == 0 and mark_at_once(m, registers, i, mask, size, bit, forbids):
         return
     lanes = np.int64(0)
     rest = mask
@@ -121,7 +123,7 @@ def note(m, w, pc, registers, i, mask, bit, unused):
             continue
         segment = segment_at(m.segments, number)
         offset = place & OFFSET_MASK
-        if segment.marked == 0 or offset > segment.bytes - size or offset & (size - 1):
+        if segment.kind & forbids or segment.marked == 0 or offset > segment.bytes - size or offset & (size - 1):
             continue
         if m.claims == 0:
             mark(segment.marked + offset, size, bit, unused)

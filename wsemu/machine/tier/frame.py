@@ -28,13 +28,14 @@ from wsemu.machine.lowering import Compiled, Module, Record
 from wsemu.machine.records import machine_at, warp_at
 from wsemu.machine.state import DONE
 from wsemu.machine.tier.section_tables import WARP_SHIFT
-from wsemu.model.isa import LANES, NAMES, OPERATIONS
+from wsemu.model.isa import LANES, NAMES, OPERATIONS, SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wsemu.machine.tier.shapes import Rows, Shape, State, Steps
 
+_BITS = {str(t): 8 * SIZE[name] for name, t in ELEMENT.items()}
 _INTEGER = {1: I1, 8: ir.IntType(8), 16: ir.IntType(16), 32: I32, 64: I64}
 
 
@@ -48,6 +49,11 @@ def place_of(b: Builder, record: Record, name: str) -> Value:
 def field_of(b: Builder, record: Record, name: str) -> Value:
     """What a field of a record holds."""
     return b.load(place_of(b, record, name))
+
+
+def _width(vector: Any) -> int:
+    """Return the bits of an element of a vector."""
+    return _BITS[str(vector.element)]
 
 
 class Kept:
@@ -271,9 +277,10 @@ class Frame:
             return self._as(b.add(whole, numbers(whole.type.element, shape.steps)), t)
         place = b.add(self.registers, I64(row))
         if type_ != "p":
-            if row not in self.kept.vectors:
-                self.kept.vectors[row] = b.load(pointer(b, place, t), align=64)
-            return self._as(self.kept.vectors[row], t)
+            kept = self.kept.vectors.get(row)
+            if kept is None or _width(kept.type) != _width(t):  # lanes that do not run may have left another type
+                kept = self.kept.vectors[row] = b.load(pointer(b, place, t), align=64)
+            return self._as(kept, t)
         if row not in self.kept.lanes:
             self.kept.lanes[row] = b.load(pointer(b, place, I32))
         return b.bitcast(self.kept.lanes[row], MASK)
