@@ -263,9 +263,9 @@ def source(program: Program) -> str:
     ]
     for w, warp in enumerate(program):
         lines.append(f"    {'elif' if w else 'if'} w == {w}:")
-        lines += [f"        {LINES[o.kind].format(named(o), o.threads, 256 * w + k + 1)}" for k, o in enumerate(warp)] or [
-            "        pass"
-        ]
+        lines += [
+            f"        {LINES[o.kind].format(named(o), o.threads, 256 * w + k + 1)}" for k, o in enumerate(warp)
+        ] or ["        pass"]
     return "\n".join([*lines, "    out[thread] = total", ""])
 
 

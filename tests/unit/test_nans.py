@@ -61,15 +61,15 @@ def test_nans_are_those_of_the_hardware(operation: str, given: tuple[int, ...], 
     (0xFFFFFFF0, 0x3F800000, 0x7FFFFFFF), (0x3F800000, 0xFF800001, 0x7FFFFFFF), (0x7F800000, 0xFF800000, 0x7FFFFFFF),
 ])  # fmt: skip
 def test_an_atomic_sum_has_the_one_nan_of_f32(old: int, added: int, expected: int, space: str, engine: str) -> None:
-    text = f""".version 8.0
+    text = """.version 8.0
 .target sm_90
 .address_size 64
 .visible .entry k(.param .u64 x)
-{{ .reg .b64 %rd<3>; .reg .b32 %r<5>; .reg .f32 %f<3>; .shared .b32 s;
+{ .reg .b64 %rd<3>; .reg .b32 %r<5>; .reg .f32 %f<3>; .shared .b32 s;
   ld.param.u64 %rd1, [x]; ld.global.u32 %r1, [%rd1]; ld.global.f32 %f1, [%rd1+4]; mov.u64 %rd2, s;
   st.shared.u32 [s], %r1; st.global.u32 [%rd1+8], %r1;
   atom.global.add.f32 %f2, [%rd1+8], %f1; atom.shared.add.f32 %f2, [s], %f1;
-  ld.shared.u32 %r2, [s]; st.global.u32 [%rd1+12], %r2; ret; }}
+  ld.shared.u32 %r2, [s]; st.global.u32 [%rd1+12], %r2; ret; }
 """
     x = np.array((old, added, 0, 0), np.uint32)
     wsemu.check(wsemu.load_ptx(text)["k"], 1, 1, (x,), engine=engine)  # type: ignore[arg-type]

@@ -31,7 +31,8 @@ SOURCES = {
     "an upper word": ("mov.b64 %rd8, {%r1, %r9}; shr.u64 %rd8, %rd8, 8; cvt.u32.u64 %r8, %rd8;", "%r8", REGISTER),
     "a path": ("setp.lt.u32 %p1, %r1, 9; @%p1 bra L; mov.u32 %r9, 5; L: add.u32 %r8, %r9, 1;", "%r8", REGISTER),
     "a guard between values": ("mov.u32 %r8, 5; @%p4 mov.u32 %r8, %r1;", "%r8", REGISTER),
-    "a guard of what is undefined": ("mov.u32 %r8, 5; setp.lt.u32 %p1, %r9, 3; @%p1 neg.s32 %r8, %r1;", "%r8", REGISTER),
+    "a guard of what is undefined": (
+        "mov.u32 %r8, 5; setp.lt.u32 %p1, %r9, 3; @%p1 neg.s32 %r8, %r1;", "%r8", REGISTER),
     "a negated number": ("neg.s32 %r8, %r9;", "%r8", REGISTER),
     "a float": ("add.f32 %f1, %f2, 0f00000000; mov.b32 %r8, %f1;", "%r8", REGISTER),
     "a predicate": ("selp.u32 %r8, 1, 2, %p4;", "%r8", REGISTER),
