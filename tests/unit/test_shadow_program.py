@@ -74,7 +74,7 @@ def test_masks_are_those_of_the_reference_engine(name: str) -> None:
 @pytest.mark.parametrize("name", ALU)
 def test_registers_are_read_as_they_were_written(name: str) -> None:
     """A block of compiled code keeps the value of a register in a vector of its type."""
-    made = shadowed(one_operation(name), [1] * 4, None).program
+    made = make_shadow_program(one_operation(name), [1] * 4, None).program
     types = {constant.row: bits_of(constant.type) for constant in made.constants}
     for fields in made.code.tolist():
         use = use_of(fields)
