@@ -43,10 +43,10 @@ def find_unreached(places: Places) -> Unreached | None:
     copies = Counter(_place(places, pc) for pc in found)
     counts = Counter(_place(places, pc) for pc in missed)
     listed = [
-        UnreachedPlace(operation=place[0], file=place[1], line=place[2], instructions=count, of=copies[place])
+        UnreachedPlace.build(operation=place[0], file=place[1], line=place[2], instructions=count, of=copies[place])
         for place, count in counts.items()
     ]
-    return Unreached(instructions=len(missed), of=len(found), places=listed[:MAX_PLACES])
+    return Unreached.build(instructions=len(missed), of=len(found), places=listed[:MAX_PLACES])
 
 
 def _missed_instructions(places: Places, found: list[int]) -> Iterator[int]:

@@ -268,6 +268,8 @@ def _examine(
         return _examine(way.kernel, configuration, way.arguments, chosen, workers, uninitialized, more, raised, memory)
     _tell(done, raised)
     report, places, trace = done.report, done.places, done.trace
+    if isinstance(kernel, Code):
+        kernel.keep(done.bound.program)
     named = captured_arrays(done.bound.program)
     report = _enter_written(report, done, fresh)
     if report.verdict == "failed" and more is None and memory is None:

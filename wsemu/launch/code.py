@@ -40,6 +40,9 @@ class Code(abc.ABC):
         """The program for fitted arguments; `fma` contracts a * b + c where that is left to the compiler; `blocks`: it
         may be given addresses of blocks of the heap, which it does not allocate."""
 
+    def keep(self, program: Program) -> None:  # noqa: B027 - nothing is kept of most
+        """Keep a program that was launched for the next process, if that pays."""
+
     @abc.abstractmethod
     def admit(self, configuration: LaunchConfiguration) -> None:
         """UsageError for a launch of a shape that the code excludes."""

@@ -361,8 +361,13 @@ def read_block(symbol: str) -> Part | None:
 
 def kept_blocks() -> dict[Path, os.stat_result]:
     """The files of all blocks that are kept, those of other versions too, with what the system says of each."""
+    return _kept_files("vm-block_*.bin")
+
+
+def _kept_files(pattern: str) -> dict[Path, os.stat_result]:
+    """Return the files of the cache that have such a name, with what the system reports of each."""
     place, found = folder(), {}
-    for file in place.glob("vm-block_*.bin") if place else ():
+    for file in place.glob(pattern) if place else ():
         with contextlib.suppress(OSError):  # removed by another process
             found[file] = file.stat()
     return found
@@ -375,11 +380,64 @@ def write_block(symbol: str, made: Part) -> None:
         return
     with contextlib.suppress(OSError):
         _put(place / f"vm-{symbol}.bin", _pack_file(symbol, _blocks_key(), made))
-        room = BLOCK_BYTES
-        for number, (file, state) in enumerate(sorted(kept_blocks().items(), key=lambda one: -one[1].st_mtime)):
-            room -= state.st_size
-            if number and (number >= MOST_BLOCKS or room < 0):
-                file.unlink()
+        _remove_oldest("vm-block_*.bin", MOST_BLOCKS, BLOCK_BYTES)
+
+
+def _remove_oldest(pattern: str, files: int, size: int) -> None:
+    """Remove the files of a pattern that were used longest ago, beyond a number of files and of bytes; OSError."""
+    for number, (file, state) in enumerate(sorted(_kept_files(pattern).items(), key=lambda one: -one[1].st_mtime)):
+        size -= state.st_size
+        if number and (number >= files or size < 0):
+            file.unlink()
+
+
+# -- compiled programs -------------------------------------------------------------------------------------------------
+
+MAX_PROGRAMS, PROGRAM_BYTES = 64, 64 << 20
+"""files of programs that are kept, the last ones used, and their bytes"""
+
+
+@functools.cache
+def package_state() -> bytes:
+    """Return a digest of the names, sizes and times of the package's modules; nothing for a package without files."""
+    files = sorted(_module_states(str(HOME / PACKAGE)))
+    return _sha256(repr((files, sys.version)).encode()) if files else b""
+
+
+def _module_states(place: str) -> Iterator[tuple[str, int, int]]:
+    with contextlib.suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                state = entry.stat()
+                yield entry.path, state.st_size, state.st_mtime_ns
+            elif entry.name != "__pycache__" and entry.is_dir():
+                yield from _module_states(entry.path)
+
+
+def read_program(name: str) -> bytes | None:
+    """Return what `write_program` put under a name; None if no trusted file of this version has it."""
+    place, state = folder(), package_state()
+    if place is None or not state:
+        return None
+    file = place / f"program-{name}.bin"
+    try:
+        found = _unpack_file(name, state, _read(file))
+        if found:
+            os.utime(file)  # was used
+    except OSError:
+        return None
+    return found[2] if found else None
+
+
+def write_program(name: str, data: bytes) -> None:
+    """Keep the bytes of a compiled program under a name, if that is allowed, and remove the oldest ones beyond what is
+    kept."""
+    place, state = folder(), package_state()
+    if place is None or not state:
+        return
+    with contextlib.suppress(OSError):
+        _put(place / f"program-{name}.bin", _pack_file(name, state, ("", "", data)))
+        _remove_oldest("program-*.bin", MAX_PROGRAMS, PROGRAM_BYTES)
 
 
 # -- its bytes --------------------------------------------------------------------------------------------------------

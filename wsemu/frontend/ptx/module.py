@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from wsemu.frontend.ptx.parser import parse_file
 from wsemu.frontend.ptx.source import Source
-from wsemu.frontend.ptx.sources import find_hidden, find_source
+from wsemu.frontend.ptx.sources import find_sources
 from wsemu.frontend.ptx.syntax import Function, Variable
 from wsemu.model.data import dataclass, field, replace
 
@@ -131,14 +130,17 @@ def parse(text: str, file: str, roots: Sequence[str] = ()) -> Module:
 
     KernelError names line and column of what is wrong.
     """
-    tree = parse_file(text, file)
+    from wsemu.frontend.ptx.parser import parse_file
+
+    return make_module(parse_file(text, file), text, file, roots)
+
+
+def make_module(tree: File, text: str, file: str, roots: Sequence[str] = ()) -> Module:
+    """Return the module of a text that is parsed, with the sources that exist now."""
     source = Source(text, file)
     folder = os.path.dirname(file)
-    paths = {number: find_source(name, folder, roots) for number, name in tree.sources.items()}
+    paths, hidden = find_sources(tree.sources, folder, roots)
     entries = {function.name: _entry(function, source) for function in tree.functions.values() if function.is_entry}
-    missing = [number for number, path in paths.items() if path is None]
-    found = {number: find_hidden(tree.sources[number], folder, roots) for number in missing}
-    hidden = {number: path for number, path in found.items() if path is not None}
     return Module(tree, source, entries, paths, hidden)
 
 

@@ -8,16 +8,15 @@ the file of a Python module that this process has loaded.  Otherwise findings sh
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import stat
 import sys
 from typing import TYPE_CHECKING
 
-from wsemu.model.own_files import is_below
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 VARIABLE = "WSEMU_SOURCE_ROOTS"
 """environment variable: folders whose sources are shown, as PATH lists them"""
@@ -29,19 +28,37 @@ SUFFIXES = frozenset(
 """of sources; compilers of CUDA, and of languages that are compiled to PTX, name no others"""
 
 
-def find_source(name: str, folder: str, roots: Sequence[str] = ()) -> str | None:
-    """Return where the source that `.file` names is located, or None if it is not to be shown.
+def find_sources(
+    names: Mapping[int, str], folder: str, roots: Sequence[str] = ()
+) -> tuple[dict[int, str | None], dict[int, str]]:
+    """Return where the sources that `.file` names are located, and where those are that are not to be shown.
 
-    `folder` is the PTX's, or `` for PTX without a file; `roots` are more folders whose sources may be shown.
+    `folder` is the PTX's, or `` for PTX without a file; `roots` are more folders whose sources may be shown.  The first
+    table has None for a source that is not shown; the second one has those of them that exist, outside of all folders.
     """
-    return next((path for path in _candidates(name, folder) if _may_be_shown(path, folder, roots)), None)
+    folders = _shown_folders(folder, roots)
+    paths = {number: _find_shown(name, folder, folders) for number, name in names.items()}
+    missing = [number for number, path in paths.items() if path is None]
+    hidden = {number: _find_hidden(names[number], folder) for number in missing}
+    return paths, {number: path for number, path in hidden.items() if path is not None}
 
 
-def find_hidden(name: str, folder: str, roots: Sequence[str] = ()) -> str | None:
-    """Return where the source that `.file` names is located if it is there, and is outside of all folders."""
-    if find_source(name, folder, roots) is not None:
-        return None
+def _find_shown(name: str, folder: str, folders: Sequence[str]) -> str | None:
+    return next((path for path in _candidates(name, folder) if _may_be_shown(path, folders)), None)
+
+
+def _find_hidden(name: str, folder: str) -> str | None:
     return next((path for path in _candidates(name, folder) if _has_suffix(os.path.realpath(path))), None)
+
+
+def _shown_folders(folder: str, roots: Sequence[str]) -> list[str]:
+    """Return the folders whose sources may be shown, with their links resolved and a separator at the end."""
+    named = filter(None, os.environ.get(VARIABLE, "").split(os.pathsep))
+    found = []
+    for root in dict.fromkeys((os.getcwd(), *filter(None, (folder, *roots)), *named)):
+        with contextlib.suppress(OSError, ValueError):
+            found.append(os.path.join(os.path.realpath(root), ""))
+    return found
 
 
 def hidden_note(paths: Sequence[str]) -> str:
@@ -74,14 +91,14 @@ def _is_source(path: str) -> bool:
     return stat.S_ISREG(state.st_mode) and state.st_size <= MAX_SOURCE_BYTES
 
 
-def _may_be_shown(path: str, folder: str, roots: Sequence[str]) -> bool:
-    real = os.path.realpath(path)
+def _may_be_shown(path: str, folders: Sequence[str]) -> bool:
+    try:
+        real = os.path.realpath(path)
+    except (OSError, ValueError):
+        return False
     if not _has_suffix(real):  # a link to something else
         return False
-    named = filter(None, os.environ.get(VARIABLE, "").split(os.pathsep))
-    return any(is_below(real, root) for root in (os.getcwd(), *filter(None, (folder, *roots)), *named)) or (
-        real.endswith(".py") and real in _module_files(len(sys.modules))
-    )
+    return real.startswith(tuple(folders)) or (real.endswith(".py") and real in _module_files(len(sys.modules)))
 
 
 @functools.lru_cache(maxsize=1)

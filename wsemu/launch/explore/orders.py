@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +48,7 @@ class Orders:
 
     def influences_control(self) -> bool:
         """Whether what is stored meanwhile may steer it: then one run does not say what is amiss."""
-        key = _Key(self.bound.program)
-        return _may_wait(key) or _may_look(key)
+        return _may_wait(self.bound.program) or _may_look(self.bound.program)
 
     def may_decide(self) -> bool:
         """Whether there are any: a launch without speaks for itself."""
@@ -67,7 +65,7 @@ class Orders:
             self.bound.program, shape.grid, shape.block, outcome, self.bound.arrays, self.segment_of
         )  # fmt: skip
         before = initial()
-        if _may_wait(_Key(self.bound.program)):
+        if _may_wait(self.bound.program):
             self.known = self.decide(places, initial)
         if self.known is not None and (self.known.proven or self.known.findings):
             return False
@@ -131,34 +129,27 @@ class Orders:
         return found
 
 
-class _Key:
-    """A program by identity."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-
-    def __hash__(self) -> int:
-        return id(self.program)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and other.program is self.program
+def _may_wait(program: Program) -> bool:
+    """Return whether the result of an atomic may decide a branch."""
+    if "atomics branch" not in program.derived:
+        program.derived["atomics branch"] = not _ATOMIC.isdisjoint(program.opcodes) and _atomics_branch(program)
+    found: bool = program.derived["atomics branch"]
+    return found
 
 
-@functools.lru_cache(maxsize=256)
-def _may_wait(key: _Key) -> bool:
-    """Whether what an atomic returns may decide a branch."""
-    code = key.program.code
-    if _ATOMIC.isdisjoint(key.program.opcodes):
-        return False
+def _atomics_branch(program: Program) -> bool:
     from wsemu.proof.taint import find_tainted
 
-    steered = find_tainted(key.program, [1] * len(code))
+    code = program.code
+    steered = find_tainted(program, [1] * len(code))
     return any(t.what in ("branch", "exit") and NAMES[int(code[t.source, 0])] in ATOMICS for t in steered)
 
 
-@functools.lru_cache(maxsize=256)
-def _may_look(key: _Key) -> bool:
-    """Whether a loop may wait for memory to change."""
-    from wsemu.proof.idle import may_wait
+def _may_look(program: Program) -> bool:
+    """Return whether a loop may wait for memory to change."""
+    if "loops wait" not in program.derived:
+        from wsemu.proof.idle import may_wait
 
-    return may_wait(key.program)
+        program.derived["loops wait"] = may_wait(program)
+    found: bool = program.derived["loops wait"]
+    return found

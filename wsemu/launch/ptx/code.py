@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wsemu.evidence.source_cuda import refine
 from wsemu.launch.code import Code
 from wsemu.launch.ptx.parameter_names import parameter_names, rename_arrays
+from wsemu.launch.ptx.program_store import file_states
+from wsemu.launch.ptx.reading import pausing_collection
 from wsemu.model.arch import LATEST, number_of
 from wsemu.model.data import replace
 from wsemu.model.errors import KernelError, UsageError
@@ -21,21 +23,29 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx import Module
     from wsemu.frontend.ptx.availability import Target
     from wsemu.frontend.ptx.module import Kind
+    from wsemu.launch.ptx.program_store import ProgramStore
     from wsemu.launch.ptx.values import Variables
     from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.program import Program
 
+_Key: TypeAlias = "tuple[tuple[Kind, ...], bool, bool]"
+"""the kinds of the arguments, whether products and sums are contracted, whether blocks of the heap are passed"""
+
 
 class PtxCode(Code):
     """An entry of a PTX module."""
 
-    def __init__(self, module: Module, entry: PtxEntry, name: str, variables: Variables) -> None:
+    def __init__(
+        self, module: Module, entry: PtxEntry, name: str, variables: Variables, store: ProgramStore | None = None
+    ) -> None:
         self.entry = entry
         self._variables = variables
         self.__name__ = name
         self._module = module
-        self._programs: dict[tuple[tuple[Kind, ...], bool, bool], Program] = {}
+        self._programs: dict[_Key, Program] = {}
+        self._store = store
+        """the kept programs of a text that a user has"""
 
     @functools.cached_property
     def _names(self) -> tuple[str, ...]:
@@ -59,7 +69,6 @@ class PtxCode(Code):
 
     def program(self, arguments: Sequence[Any], fma: bool, *, blocks: bool = False) -> Program:
         """The program for fitted arguments; compiled once for arguments of this kind."""
-        from wsemu.frontend.ptx import compile_entry
         from wsemu.launch.binding import Packed
 
         kinds: tuple[Kind, ...] = tuple(
@@ -67,16 +76,36 @@ class PtxCode(Code):
         )
         key = kinds, fma, blocks
         if key not in self._programs:
-            try:
-                program = compile_entry(self._module, self.entry, kinds, fma=fma, blocks=blocks)
-            except RecursionError:
-                raise KernelError(f"`{self.__name__}` calls functions too deeply") from None
-            program.name = self.__name__
-            self._variables.enter(program)
-            rename_arrays(program, {p.name: name for p, name in zip(self.entry.parameters, self._names, strict=True)})
-            refine(program)
-            self._programs[key] = program
+            kept = self._store.load(*self._store_key(key)) if self._store is not None else None
+            self._programs[key] = self._compile(key) if kept is None else kept
         return self._variables.with_values(self._programs[key])
+
+    def _compile(self, key: _Key) -> Program:
+        from wsemu.frontend.ptx import compile_entry
+
+        kinds, fma, blocks = key
+        try:
+            with pausing_collection():
+                program = compile_entry(self._module, self.entry, kinds, fma=fma, blocks=blocks)
+        except RecursionError:
+            raise KernelError(f"`{self.__name__}` calls functions too deeply") from None
+        program.name = self.__name__
+        self._variables.enter(program)
+        rename_arrays(program, {p.name: name for p, name in zip(self.entry.parameters, self._names, strict=True)})
+        refine(program)
+        return program
+
+    def keep(self, program: Program) -> None:
+        """Keep one of the programs, with what is worked out of its code, for the next process."""
+        key = next((key for key, one in self._programs.items() if one is program), None)
+        if self._store is not None and key is not None:
+            self._store.save(program, *self._store_key(key))
+            self._store.save(self._module.file, "tree")
+
+    def _store_key(self, key: _Key) -> tuple[Any, ...]:
+        """Return what a program depends on beside the text."""
+        sources = file_states([*self._module.paths.values(), *self._module.hidden.values()])
+        return self._module.source.path, self.entry.name, self.__name__, key, sources
 
     @functools.cached_property
     def _target(self) -> Target | None:

@@ -13,6 +13,7 @@ from wsemu.launch.kernel import Launchable
 from wsemu.launch.ptx.code import PtxCode
 from wsemu.launch.ptx.demangle import Function, demangle
 from wsemu.launch.ptx.nvcc import Request, find_templates, is_cuda, split_flags
+from wsemu.launch.ptx.program_store import open_store
 from wsemu.launch.ptx.reading import read, read_cuda
 from wsemu.launch.ptx.values import Variables
 from wsemu.model.errors import UsageError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from wsemu.frontend.ptx import Entry, Module
+    from wsemu.launch.ptx.program_store import ProgramStore
     from wsemu.model.device_memory import DeviceMemory
 
 _SHOWN = 8
@@ -90,8 +92,9 @@ class PtxModule(Mapping[str, "PtxKernel"]):
         entries = {name: (module, entry) for module in modules for name, entry in module.entries.items()}
         functions = {name: demangle(name) for name in entries}
         shared = Counter(function.name for function in functions.values())
+        store = open_store(self._module.source.text) if len(modules) == 1 else None
         self._kernels = {
-            name: PtxKernel(*found, _display_name(functions[name], shared), self._variables)
+            name: PtxKernel(*found, _display_name(functions[name], shared), self._variables, store)
             for name, found in entries.items()
         }
 
@@ -198,8 +201,10 @@ class PtxKernel(Launchable, PtxCode):
     value are bytes, NumPy records, or tuples of fields.
     """
 
-    def __init__(self, module: Module, entry: Entry, name: str, variables: Variables) -> None:
-        super().__init__(module, entry, name, variables)
+    def __init__(
+        self, module: Module, entry: Entry, name: str, variables: Variables, store: ProgramStore | None
+    ) -> None:
+        super().__init__(module, entry, name, variables, store)
         self.__qualname__ = name
         self.__doc__ = str(demangle(entry.name))
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import hashlib
 import linecache
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wsemu.frontend.ptx.module import make_module
+from wsemu.launch.ptx.program_store import open_store
 from wsemu.model.errors import KernelError, UsageError
 from wsemu.model.input_limits import INPUT_LIMITS
 from wsemu.model.own_files import read_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from wsemu.frontend.ptx import Module
     from wsemu.launch.ptx.nvcc import Request
@@ -24,24 +28,44 @@ def read(source: str | os.PathLike[str], roots: Sequence[str] = ()) -> Module:
 
     UsageError for a file that cannot be read, KernelError for what is no PTX, with line and column.
     """
-    from wsemu.frontend.ptx import parse
-
-    text, file = _text(source)
-    try:
-        return parse(text, file, roots)
-    except RecursionError:
-        raise KernelError(f"`{os.path.basename(file)}` nests blocks too deeply") from None
+    return _read(*_text(source), roots)
 
 
 def read_cuda(request: Request) -> Module:
     """The module of CUDA C++, which `nvcc` compiles; UsageError if it does not."""
-    from wsemu.frontend.ptx import parse
     from wsemu.launch.ptx.nvcc import compile_cuda
 
     text = compile_cuda(request)
     file = f"<ptx of {os.path.basename(request.file)}>"
     _show(file, text)
-    return parse(text, file, request.folders)
+    return _read(text, file, request.folders)
+
+
+def _read(text: str, file: str, roots: Sequence[str]) -> Module:
+    """Parse a text, or load its tree if that is kept."""
+    store = open_store(text)
+    tree = store.load("tree") if store is not None else None
+    if tree is not None:
+        return make_module(tree, text, file, roots)
+    from wsemu.frontend.ptx import parse
+
+    try:
+        with pausing_collection():
+            return parse(text, file, roots)
+    except RecursionError:
+        raise KernelError(f"`{os.path.basename(file)}` nests blocks too deeply") from None
+
+
+@contextlib.contextmanager
+def pausing_collection() -> Iterator[None]:
+    """Pause the garbage collector: of the many objects that a compiler makes, it finds none to free."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _text(source: str | os.PathLike[str]) -> tuple[str, str]:

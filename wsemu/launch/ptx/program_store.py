@@ -1,0 +1,98 @@
+"""Compiled programs of long PTX texts, kept in the user's cache folder from one process to the next.
+
+A file is named after a digest of the text and its other inputs: the kernel, the kinds of the arguments, and the sources
+that lines name.  It holds pickled objects, so it has to be as trustworthy as the machine code beside it.  No other user
+can have written it, and it carries its own name, the state of the package, and a digest (`machine.cache`).
+"""
+
+from __future__ import annotations
+
+import copyreg
+import functools
+import hashlib
+import io
+import os
+import pickle
+from typing import TYPE_CHECKING, Any
+
+from wsemu.machine import cache
+from wsemu.model.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MIN_TEXT = 1 << 16
+"""characters of a text that is kept; shorter ones are compiled in a tenth of a second"""
+_KEPT_ANALYSES = frozenset(
+    ("variables", "decoder", "loops", "places", "shadowed", "shadowed_beside", "synchronization", "live rows",
+     "live bits", "rows", "sources, lanes", "sources, lockstep", "atomics branch", "loops wait")
+)  # fmt: skip
+"""keys of `Program.derived` that follow from the code alone; others count what launches did"""
+
+
+class ProgramStore:
+    """The kept objects of one PTX text."""
+
+    def __init__(self, text: str) -> None:
+        self._digest = hashlib.sha256(text.encode(errors="surrogatepass"))
+        self._known: set[str] = set()
+
+    def load(self, *key: Any) -> Any:
+        """Return the object that is kept under a key; None if there is none."""
+        name = self._name(key)
+        data = cache.read_program(name)
+        if data is None:
+            return None
+        self._known.add(name)
+        try:
+            return pickle.loads(data)
+        except Exception:
+            return None
+
+    def save(self, value: Any, *key: Any) -> None:
+        """Keep an object under a key, unless it was loaded or saved before, or cannot be pickled."""
+        name = self._name(key)
+        if name in self._known:
+            return
+        self._known.add(name)
+        try:
+            data = _pickle(value)
+        except (RecursionError, TypeError, AttributeError, pickle.PicklingError):
+            return
+        cache.write_program(name, data)
+
+    def _name(self, key: tuple[Any, ...]) -> str:
+        digest = self._digest.copy()
+        digest.update(repr(key).encode(errors="surrogatepass"))
+        return digest.hexdigest()[:40]
+
+
+@functools.lru_cache(maxsize=4)
+def open_store(text: str) -> ProgramStore | None:
+    """Return the store of a text; None for a short one."""
+    return ProgramStore(text) if len(text) >= MIN_TEXT else None
+
+
+def file_states(paths: Iterable[str | None]) -> list[tuple[str, int, int]]:
+    """Return the size and time of each file that exists."""
+    found = []
+    for path in paths:
+        if path is not None and os.path.exists(path):
+            state = os.stat(path)
+            found.append((path, state.st_size, state.st_mtime_ns))
+    return found
+
+
+def _pickle(value: Any) -> bytes:
+    """Pickle an object; programs are without the analyses that count what launches did."""
+    packed = io.BytesIO()
+    pickler = pickle.Pickler(packed, pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = copyreg.dispatch_table | {Program: _reduce_program}
+    pickler.dump(value)
+    return packed.getvalue()
+
+
+def _reduce_program(program: Program) -> tuple[Any, ...]:
+    fields = {name: getattr(program, name) for name in Program.__slots__}
+    fields["derived"] = {key: value for key, value in program.derived.items() if key in _KEPT_ANALYSES}
+    return copyreg.__newobj__, (Program,), (None, fields)  # type: ignore[attr-defined]
