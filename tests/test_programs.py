@@ -51,7 +51,7 @@ LARGE = {"dgemm", "fft"}
 """examples that have no size for the reference engine: a test of their own runs a part of them there"""
 ESCALATED = {"undefined-shuffle"}
 """codes of warnings that are errors in these programs, for what their values reach"""
-EXPECT = re.compile(r"(?:#|//) expect: ([a-z\-, ]+)$")
+EXPECT = re.compile(r"(?:#|//) expect: ([a-z0-9\-, ]+)$")
 Mark = tuple[str, int, str]
 """what the name of the file ends in, a line and a code"""
 

@@ -56,7 +56,7 @@ def test_who_moves_and_who_combines() -> None:
     reductions = {"bulk.reduce", "bulk.send_reduce", "tensor.reduce", "async.reduce.b32", "async.reduce.b64"}
     assert {NAMES[n] for n in COMBINES} == reductions
     stores = {"bulk.store", "bulk.reduce", "tensor.store", "tensor.reduce"}
-    assert {NAMES[n] for n in ASYNCHRONOUS_PROXY} == (brings | stores | WGMMA.keys())
+    assert {NAMES[n] for n in ASYNCHRONOUS_PROXY} == (brings | stores | WGMMA.keys() | {"tcgen05.cp", "tcgen05.mma"})
     assert find_names(lambda row: row.moves.agent and row.group == "cp.async") == CP_ASYNC.keys()
 
 

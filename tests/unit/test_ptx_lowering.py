@@ -889,7 +889,7 @@ UNSUPPORTED = [
     ("call %rd1, ();", "a call through a register without `.callprototype` or `.calltargets`"),
     ("cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [%rd1, {%r1, %r1, %r1}], [%r2];",
      "`cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group`"),
-    ("tcgen05.wait::ld.sync.aligned;", "`tcgen05.wait::ld.sync.aligned`"),
+    ("tcgen05.shift.cta_group::1.down [%r1];", "`tcgen05.shift.cta_group::1.down`"),
     ("tex.cube.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5, %f6, %f7, %f8}];",
      "`tex.cube.v4.f32.f32` with these operands"),
     ("atom.global.add.f16x2 %r2, [%rd3], %r1;", "`atom.global.add.f16x2`"),

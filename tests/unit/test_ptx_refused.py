@@ -73,7 +73,7 @@ fence.acquire.gpu;
 fence.proxy.frobnicated;
 mbarrier.try_wait.parity.frobnicated.b64 %p2, [%rd5], 0;
 setmaxnreg.frobnicated.sync.aligned.u32 64;
-tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r3], 32;
+tcgen05.shift.cta_group::1.down [%r3];
 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [8], [8, {0, 1}], [8];
 clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r4,%r5,%r6,_}, %q1;
 cvt.rn.satfinite.e2m1x2.f32 %h1, %f1, %f2;
@@ -118,7 +118,7 @@ PIXELS = "cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_t
     [
         ("tex.2d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r2,%r2}];", "pass a `wsemu.Texture` of that shape and type"),
         ("suld.b.2d.b32.trap %r4, [%rd1, {%r2,%r2}];", "pass a `wsemu.Surface` of that shape"),
-        ("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32;", "compile it for sm_90a, where `wgmma` is"),
+        ("tcgen05.shift.cta_group::1.down [%r3];", "use another form of it"),
         (GATHERED + " [%r3], [%rd1, {%r2,%r2,%r2,%r2,%r2}], [%r3];",
          "copy each row by a tensor copy of its own"),
         (PIXELS + " [%r3], [%rd1, {%r2,%r2,%r2}], [%r3], {%h1};",

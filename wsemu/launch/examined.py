@@ -16,7 +16,8 @@ from wsemu.launch.hooks import keeping, starting
 from wsemu.launch.running import bind_launch, ran, together
 from wsemu.launch.same import keep, repeated_report
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import N_ATOMIC, N_MEMORY
+from wsemu.model.isa import N_ATOMIC, N_MEMORY, OPCODE
+from wsemu.model.tensor_memory import ALLOC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Finding
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Outcome, RawFinding, Tracer
+    from wsemu.model.program import Program
     from wsemu.model.settings import Settings
     from wsemu.model.undefined import Followed
 
@@ -96,6 +98,15 @@ def ran_with_orders(bound: Bound, workers: int | None, *, tried: bool = False) -
     return (separate_lags(bound, run) if bound.program.asynchronous else run), orders
 
 
+def _name_unpublished(outcome: Outcome, program: Program) -> None:
+    """Give a race with the store of an allocation of tensor memory a code of its own."""
+    if OPCODE[ALLOC] not in program.opcodes:
+        return
+    for raw in outcome.findings:
+        if raw.code == "race" and raw.other_pc >= 0 and program.code[raw.other_pc, 0] == OPCODE[ALLOC]:
+            raw.code = "tmem-address-unpublished"
+
+
 def judge_run(
     kernel: Any,
     bound: Bound,
@@ -115,6 +126,7 @@ def judge_run(
 
     outcome, trace, initial = run
     program, configuration = bound.program, bound.configuration
+    _name_unpublished(outcome, program)
     rows = address_rows(program, bound.rows, bound.names, bound.arrays) if orders is None else orders.segment_of
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows, bound.memory)
     alone = bound.heap is None and more is None and orders is not None and not orders.may_decide()

@@ -38,6 +38,7 @@ from wsemu.model.isa import (
     MOST_COUNT,
     N_CONTROL,
     NAMES,
+    OPCODE,
     OPERATIONS,
     PARTS_SHIFT,
     READ,
@@ -47,6 +48,7 @@ from wsemu.model.isa import (
 )
 from wsemu.model.outcome import MOST_FINDINGS
 from wsemu.model.program import UNDEFINED, Program
+from wsemu.model.tensor_memory import ALLOC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -97,6 +99,8 @@ class _Doubts(NamedTuple):
     """what only hardware was seen to do"""
     placed: Sequence[str] = ()
     """what depends on where memory lies"""
+    columns: Sequence[str] = ()
+    """why an allocation of tensor memory may not end"""
 
     def reasons(self) -> list[str]:
         return [text for kind in self for text in kind]
@@ -110,6 +114,7 @@ class _Doubts(NamedTuple):
         words += ["bytes outstanding"] if self.loads else []
         words += ["hardware alone"] if self.unpromised else []
         words += ["addresses"] if self.placed else []
+        words += ["tensor memory"] if self.columns else []
         words += ["atomics"] if self.orders or "atomics" in self.steered.values() else []
         return words + [word for word in _STEERING if word in self.steered.values()]
 
@@ -163,6 +168,7 @@ def judge(
     of_parts = functools.partial(_split_vectors, program, trace_of) if mixed else trace_of
     wanted, orders = _separate_atomics(wanted, places, of_parts, bool(steered))
     wanted, loads = _separate_phase_loads(wanted, places, trace_of)
+    wanted, columns = _separate_reuse(wanted, places, configuration)
     wanted, failing = _separate_assertions(wanted, bool(steered))
     found = _judge_findings(wanted, places, trace_of, settings, bool(steered), more)
     stopped = _stop_reasons(places, settings, found.has_errors)
@@ -172,7 +178,7 @@ def judge(
     if arisen:  # other orders may bring about other undefined values, and use them
         decide = None
     asserted = [] if found.has_errors else _assertion_texts(places, failing)
-    doubts = _Doubts(stopped, unmodelled, undefined, asserted, orders, loads, steered)
+    doubts = _Doubts(stopped, unmodelled, undefined, asserted, orders, loads, steered, columns=columns)
     # orders that go through an element of a vector are not followed there: what is found may be ordered
     asks = found.has_errors or not _has_parts(program)
     decided = _decide_orders(found, doubts, places, settings, decide) if decide is not None and asks else None
@@ -712,6 +718,18 @@ def _separate_phase_loads(
     return [raw for raw in wanted if id(raw) not in loose], reasons
 
 
+def _separate_reuse(
+    wanted: list[RawFinding], places: Places, configuration: LaunchConfiguration
+) -> tuple[list[RawFinding], list[str]]:
+    """Take out what the proof does not decide about allocations of tensor memory, with a reason each."""
+    if OPCODE[ALLOC] not in places.program.opcodes:
+        return wanted, []
+    from wsemu.launch.columns import space_doubts, split_reuse
+
+    wanted, reasons = split_reuse(wanted, places)
+    return wanted, [*reasons, *space_doubts(places, configuration)]
+
+
 def _analysis(places: Places, lockstep: bool, trace_of: Tracer) -> Analysis | None:
     """Where results of atomics, clocks and masks of active lanes come to; None without any.
 
@@ -965,6 +983,8 @@ def _stop_reasons(places: Places, settings: Settings, failed: bool) -> list[str]
         if effects_of(NAMES[int(places.program.code[outcome.fault_pc, 0])]).moves.unit == "tile":
             what = "of im2col mode, interleaved with element strides, or written by an atomic or a copy of the launch"
             return [f"a tensor map {what}, is not modelled{where}"]
+        if effects_of(NAMES[int(places.program.code[outcome.fault_pc, 0])]).moves.unit == "columns":
+            return [f"a `tcgen05.mma` of K = 96 is not modelled{where}"]
         return [f"more live mbarriers in a CTA than the {len(outcome.phases) - 1:,} that are modelled{where}"]
     if outcome.status == "trap" and failed and int(places.program.code[outcome.fault_pc, 7]) == ABORTS:
         return []

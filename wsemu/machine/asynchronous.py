@@ -19,9 +19,10 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.matrix import warpgroup
 from wsemu.machine.records import call, entry_at, instruction_at, machine_at, warp_at
 from wsemu.machine.scalars import load_i64, store_i64
-from wsemu.machine.state import DONE
+from wsemu.machine.state import DONE, ENDS, STARTS, WAKES
 from wsemu.machine.sync import mbarrier, proxies, register_pool
 from wsemu.machine.sync.lane_clocks import converge, time_of
+from wsemu.model import tensor_memory
 from wsemu.model.isa import FIRST_GROUP_OPERATION, N_OPERATIONS, OPCODE
 
 PROXY, INIT_FENCE = OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]
@@ -29,8 +30,8 @@ FIRST_BETWEEN, LAST_BETWEEN = (OPCODE[name] for name in ("cluster.arrive", "asyn
 TENSOR_PREFETCH = OPCODE["tensor.prefetch"]
 MAP_RELEASE, MAP_ACQUIRE = OPCODE["map.release"], OPCODE["map.acquire"]
 GROUP_COMMIT = OPCODE["wgmma.commit"]
-WAKES, ENDS, STARTS = -1, -2, -3
-"""what `asynchronous` is called for where it is no instruction"""
+ALLOC = OPCODE[tensor_memory.ALLOC]
+"""the first operation on tensor memory, and the only one that waits"""
 
 
 def asynchronous(address, w, pc, mask):
@@ -80,6 +81,8 @@ def execute(m, w, pc, mask):
         return np.int64(loads.load_bulk(m, w, pc, registers, i, mask))
     if op >= FIRST_GROUP_OPERATION:
         return call(m.group_entry, m.address, w, pc, mask)
+    if op >= ALLOC:
+        return call(m.tensor_memory_entry, m.address, w, pc, mask)
     if op in (MAP_RELEASE, MAP_ACQUIRE):
         return call(m.tensor_entry, m.address, w, pc, mask)
     if op in (loads.TENSOR_LOAD, loads.TENSOR_MULTICAST):
@@ -114,6 +117,8 @@ def wakes(m, warp, w, pc, mask):
         return call(m.group_entry, m.address, w, pc, 0)
     if i.op >= FIRST_BETWEEN and i.op <= LAST_BETWEEN:
         return call(m.cluster_entry, m.address, w, pc, mask, 1)
+    if i.op == ALLOC:
+        return call(m.tensor_memory_entry, m.address, w, -4 - pc, mask)
     if i.op >= N_OPERATIONS:
         return outside(m, w, pc, mask, np.int64(1))
     return np.int64(0)
@@ -133,6 +138,8 @@ def start(m):
     agents.start(m)
     register_pool.start(m)
     warpgroup.start(m)
+    if m.columns:  # else another launch may have brought the part
+        call(m.tensor_memory_entry, m.address, 0, STARTS, 0)
     for n in range(m.objects_room):  # the memory of those from outside
         store_i64(m.objects + 8 * n, 0)
     return np.int64(0)
@@ -142,6 +149,8 @@ def start(m):
 def end(m):
     if m.group_entry:
         call(m.group_entry, m.address, 0, -1, 0)
+    if m.columns:  # else another launch may have brought the part
+        call(m.tensor_memory_entry, m.address, 0, ENDS, 0)
     register_pool.end(m)
     mbarrier.end(m)
     if m.clocks:

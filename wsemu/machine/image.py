@@ -83,6 +83,9 @@ _REDUCTIONS = COMBINES - _TILES
 OF_WARPGROUPS = frozenset(range(FIRST_GROUP_OPERATION, N_OPERATIONS))
 
 
+TENSOR_MEMORY = find_opcodes(lambda row: row.family.called == "`tcgen05`")
+
+
 grouping_of = functools.lru_cache(maxsize=256)(Grouping)
 
 

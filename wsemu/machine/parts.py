@@ -57,6 +57,7 @@ ENTRIES = {
     "matrix_entry": Made("matrix.multiply", "matrix_operation", loops=True),
     "exact_entry": Made("matrix.exact", "add_exactly", rare=True),
     "group_entry": Made("matrix.wgmma", "group_operation", loops=True),
+    "tensor_memory_entry": Made("matrix.tensor_memory", "tensor_memory_operation", loops=True),
     "atomic_entry": Made("memory.lane_access", "atomic"),
     "atomic_cost_entry": Made("memory.costs", "packed_atomic_cost"),
     "noted_entry": Made("memory.read_only", "access_noted"),
@@ -86,7 +87,7 @@ PARTS = ENTRIES | {family: Made("arithmetic.operations", "family", family) for f
 OF_WIDTH = (
     "run", "warp_entry", "collective_entry", "exchange_entry", "matrix_entry", "group_entry", "shadow_entry",
     "conflict_entry", "lanes_entry", "known_entry", "async_entry", "copy_entry", "tensor_entry", "cluster_entry",
-    "planned_entry", "joined_entry",
+    "tensor_memory_entry", "planned_entry", "joined_entry",
 )  # fmt: skip
 """those that look at clocks or cells: groups of many warps have others; these are CTAs that are alive together, which
 have no blocks"""
@@ -129,6 +130,8 @@ def _part_of(opcode: int) -> tuple[str, ...]:
     if FIRST_GROUP_OPERATION <= opcode < N_OPERATIONS:
         return (*ASYNCHRONOUS, "group_entry")
     if opcode >= N_CONTROL:
+        if NAMES[opcode].startswith("tcgen05."):
+            return (*ASYNCHRONOUS, "tensor_memory_entry")
         if NAMES[opcode].startswith(("cluster.", "async.", "grid.")):
             return (*ASYNCHRONOUS, "cluster_entry")
         return (*ASYNCHRONOUS, "tensor_entry") if NAMES[opcode].startswith(("tensor.", "map.")) else ASYNCHRONOUS

@@ -31,12 +31,15 @@ from wsemu.machine.state import (
     PERMIT,
     PLAN,
     PLAN_DUE,
+    PRODUCT,
     RAW,
     SECTION,
     SECTIONS,
     SEGMENT,
     SHAPE,
     SLOT,
+    TENSOR_ACCESS,
+    TENSOR_CTA,
     VARIABLE,
     WARP,
     WEIGHED,
@@ -67,6 +70,7 @@ shape_at, weighed_at = _viewer(SHAPE), _viewer(WEIGHED)
 plan_at, plan_due_at, permit_at = _viewer(PLAN), _viewer(PLAN_DUE), _viewer(PERMIT)
 sections_at, section_at, foreseen_at, noted_at = (_viewer(one) for one in (SECTIONS, SECTION, FORESEEN, NOTED))
 period_at, change_at = _viewer(PERIOD), _viewer(CHANGE)
+tensor_cta_at, tensor_access_at, product_at = (_viewer(one) for one in (TENSOR_CTA, TENSOR_ACCESS, PRODUCT))
 mbarrier_at, agent_at, groups_at = _viewer(MBARRIER), _viewer(AGENT), _viewer(GROUPS)
 
 

@@ -229,7 +229,78 @@ THIN_ROWS, FULL_ROWS = 16, 6
 AGENT = record(pc=1, warp=1, lane=1, address=1, bytes=1, what=1, group=1, next=1)
 """an asynchronous operation: what: COPIES, STORES, ARRIVES, READS_DONE of the one after, or SENDS; its group, and the
 next one of the same thread, 0: none"""
-COPIES, STORES, ARRIVES, READS_DONE, SENDS = range(5)
+COPIES, STORES, ARRIVES, READS_DONE, SENDS, COLUMNS_TOUCHED = range(6)
+TENSOR_CTA = record(
+    owned=1,  # granules of tensor memory, a bit each
+    starts=1,  # those at which an allocation begins
+    sizes=16,  # of each such allocation its granules
+    pcs=16,  # and the instruction and warp that made it
+    warps=16,
+    relinquished=1,  # 1: it has given up the permit to allocate
+    relinquished_pc=1,
+    relinquished_warp=1,
+    last=1,  # columns of the last allocation; 0: there was none
+    last_pc=1,
+    last_warp=1,
+    group=1,  # the cta_group of its operations, or 0
+    group_pc=1,
+    group_warp=1,
+    offered=1,  # of a pair: granules that the even CTA has found for the odd one, from 1, or 0
+    taken=1,  # 1: the odd one has them, and the even one has not asked again
+    filled=4,  # collector buffers with an operand that may be used: the instruction that filled it and 1, or 0
+    filled_with=4,  # that operand
+)
+"""tensor memory of a CTA, see matrix/tensor_memory.py"""
+PRODUCT = record(
+    kind=1,  # an index of `tensor_memory.KINDS`
+    rows=1,  # of a CTA
+    n=1,  # columns of D
+    layout=1,  # how rows and columns lie in tensor memory, see matrix/tensor_operands.py
+    lane=1,  # the first one of D: 0 or 16
+    column=1,
+    a=1,  # descriptor, or address in tensor memory
+    b=1,
+    in_columns=1,  # 1: `a` lies in tensor memory
+    turned_a=1,  # 1: rows, columns lie side by side in memory
+    turned_b=1,
+    size_a=1,  # bytes of a container of an element
+    size_b=1,
+    narrow_a=1,  # bits of an element of less than 8 bits, or 0
+    narrow_b=1,
+    flip_a=1,  # sign bits of a register, where they are flipped
+    flip_b=1,
+    shape=1,  # in `tensor_shapes`
+    adds=1,  # 1: to what D holds
+    clamps=1,
+    masked=1,  # 1: lanes of D may be left out
+    left_out=8,  # of each 32 lanes a mask, of both CTAs of a pair
+    vector=1,  # factors of a row, as a power of 2
+    scale_a=1,  # columns of factors
+    scale_b=1,
+    id_a=1,  # the first byte of a word that counts
+    id_b=1,
+    fine=1,  # 1: factors are ue4m3, else ue8m0
+    pair=1,  # 1: two CTAs
+    wrong=1,  # what is wrong with its descriptors, from 1
+    value=1,
+)
+"""the decoded fields of one `tcgen05.mma`"""
+TENSOR_ACCESS = record(
+    number=1,  # of the asynchronous operation
+    warp=1,
+    lane=1,
+    pc=1,
+    interval=1,  # of the warp when it was issued
+    member=1,  # whose tensor memory
+    what=1,  # a class of accesses
+    group=1,  # cta_group
+    key=1,  # address and shape, where these decide
+    bands=1,  # a bit for each 16 lanes
+    low=1,  # columns, from low to high - 1
+    high=1,
+    writes=1,
+)
+"""an access to tensor memory that others may have to come after, see matrix/tensor_accesses.py"""
 GROUPS = record(first=1, last=1, read=1, since=1, committed=1)
 """of a thread: its asynchronous operations that it has not waited for, the first of those whose reads it has not waited
 for, the first of those that a `cp.async.mbarrier.arrive` would tell of, and how many groups it has made"""
@@ -591,6 +662,17 @@ MACHINE = record(
     operations=1,  # asynchronous ones so far, by warps
     relying=1,  # 1: there was a fence.proxy: until then nobody relies on anything, and that is not joined
     releases=1,  # 1: rows have what was released to the tensormap proxy
+    tensor_memory_entry=1,  # see matrix/tensor_memory.py
+    columns=1,  # host address of int32[members][512][128]: tensor memory, lane by lane
+    columns_written=1,  # the same of bytes: 1 where a word was written
+    product=1,  # host address of a PRODUCT
+    columns_scratch=1,  # host address of registers of an operand
+    tensor_shapes=1,  # host address of SHAPE[], see matrix/tensor_shapes.py
+    tensor_ctas=1,  # host address of TENSOR_CTA[members]
+    tensor_accesses=1,  # host address of TENSOR_ACCESS[tensor_room]
+    tensor_count=1,
+    tensor_room=1,
+    group_kinds=1,  # GROUPS of each thread
     maps=1,  # host address of ACQUIRED[map_room]: see agents/map_fences.py
     map_count=1,
     map_room=1,
@@ -628,6 +710,8 @@ MACHINE = record(
     let_go=1,  # the lane that may make the ordered access of the warp that runs next, from 1; 0: none
 )
 SCRATCH = 1152
+WAKES, ENDS, STARTS = -1, -2, -3
+"""reasons to call `asynchronous` apart from instructions"""
 
 DONE, DEADLOCK, BUDGET, FAULT, TRAP, STACK_OVERFLOW = range(6)
 """why the VM returned"""

@@ -16,6 +16,7 @@ from wsemu.machine.image import (
     MAP_ACQUIRE,
     MAP_RELEASE,
     OF_WARPGROUPS,
+    TENSOR_MEMORY,
     ProgramKey,
     Rows,
     fill,
@@ -25,6 +26,7 @@ from wsemu.machine.image import (
     special_values,
 )
 from wsemu.machine.matrix.shapes import BUFFER, shapes
+from wsemu.machine.matrix.tensor_shapes import SCRATCH_BYTES, tensor_shapes
 from wsemu.machine.memory.cell_bits import INTERVALS, UNNAMED, WIDTHS
 from wsemu.machine.memory.joined_sides import EVEN, ODD
 from wsemu.machine.memory.shadow_planes import POOL, Planes
@@ -53,6 +55,7 @@ from wsemu.model.isa import (
 )
 from wsemu.model.outcome import MOST_FINDINGS, Outcome
 from wsemu.model.program import Program
+from wsemu.model.tensor_memory import WORDS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -376,7 +379,8 @@ class Tables:
         self.mbarriers = np.zeros(rooms.mbarriers, layout.MBARRIER)
         self.mbarrier_index = np.zeros(int(self.segments[SHARED]["bytes"]) // 8 + 2, np.int64)
         self.agents = np.zeros(rooms.agents, layout.AGENT)
-        self.groups = np.zeros(3 * count * LANES, layout.GROUPS)
+        kinds = 6 if TENSOR_MEMORY & self.image.opcodes else 3
+        self.groups = np.zeros(kinds * count * LANES, layout.GROUPS)
         for name, table in (
             ("mbarriers", self.mbarriers), ("mbarrier_index", self.mbarrier_index),
             ("agents", self.agents), ("groups", self.groups),
@@ -388,11 +392,31 @@ class Tables:
         state["agent_room"], state["mbarrier_room"] = rooms.agents, rooms.mbarriers
         state["registers"] = self.program.registers
         state["mbarrier_low"], state["mbarrier_high"] = 1 << 40, -1
-        state["asynchronous"] = 1
+        state["asynchronous"], state["group_kinds"] = 1, kinds
+        if kinds > 3:
+            self._lay_out_columns()
         if max(self.image.opcodes) >= N_OPERATIONS:
             self._lay_out_objects()
         if state["clocks"]:
             self._lay_out_phases(256 * count, int(state["row_bytes"]))
+
+    def _lay_out_columns(self) -> None:
+        """Lay out tensor memory, and the accesses to it."""
+        state, members = self.state[0], self.grouping.members
+        self.columns = np.zeros((members, WORDS), np.int32)
+        self.columns_written = np.zeros((members, WORDS), np.uint8)
+        self.tensor_ctas = layout.table(members, layout.TENSOR_CTA)
+        self.tensor_accesses = np.zeros(self.rooms.agents, layout.TENSOR_ACCESS)
+        self.columns_scratch = aligned_bytes(SCRATCH_BYTES)
+        self.product = layout.table(1, layout.PRODUCT)
+        self.matrix = aligned_bytes(BUFFER)
+        for name, table in (
+            ("columns", self.columns), ("columns_written", self.columns_written), ("tensor_ctas", self.tensor_ctas),
+            ("tensor_accesses", self.tensor_accesses), ("columns_scratch", self.columns_scratch),
+            ("matrix", self.matrix), ("product", self.product), ("tensor_shapes", tensor_shapes()),
+        ):  # fmt: skip
+            state[name] = address_of(table)
+        state["tensor_room"] = self.rooms.agents
 
     def _lay_out_objects(self) -> None:
         """What operations from outside need."""

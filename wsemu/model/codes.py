@@ -152,6 +152,34 @@ _CODES = {
     "wgmma-divergence": Code(
         "error", "the four warps of a warpgroup do not execute the same `wgmma`", "wgmma"
     ),
+    "tmem-race": Code(
+        "error", "conflicting accesses to tensor memory that nothing orders", "tensor-memory", proves=True
+    ),
+    "tmem-read-unfinished": Code(
+        "error", "tensor memory is overwritten while a load from it may be in flight", "tensor-memory", proves=True
+    ),
+    "tmem-unallocated": Code("error", "an access to columns that the CTA has not allocated", "tensor-memory"),
+    "tmem-bounds": Code("error", "an access beyond the last column of tensor memory", "tensor-memory"),
+    "tmem-uninitialized": Code("error", "a load of tensor memory that nothing has written", "tensor-memory"),
+    "tmem-wrong-quarter": Code(
+        "error", "an address in lanes of tensor memory that its warp does not have", "tensor-memory"
+    ),
+    "tmem-misaligned-lane": Code(
+        "error", "an address in tensor memory whose lane its instruction does not allow", "tensor-memory"
+    ),
+    "tmem-leak": Code("error", "tensor memory is still allocated when its CTA ends", "tensor-memory", proves=True),
+    "tmem-double-free": Code("error", "a release of columns that were not allocated so", "tensor-memory"),
+    "tmem-columns": Code("error", "a number of columns that cannot be allocated", "tensor-memory"),
+    "tmem-alloc-after-relinquish": Code(
+        "error", "an allocation of tensor memory after the CTA gave up the permit", "tensor-memory"
+    ),
+    "tmem-grow": Code("error", "an allocation of more columns than the one before", "tensor-memory"),
+    "tmem-address-unpublished": Code(
+        "error", "the address of an allocation is read before it is published", "tensor-memory", proves=True
+    ),
+    "tmem-cta-group-mixed": Code("error", "operations of two values of `cta_group` in one kernel", "tensor-memory"),
+    "tcgen05-issued-by-many": Code("error", "several lanes issue a tensor operation", "tensor-memory"),
+    "tcgen05-descriptor": Code("error", "a descriptor that its tensor operation does not allow", "tensor-memory"),
     "setmaxnreg-repeated": Code(
         "warning", "a `setmaxnreg` repeats the count of the previous one without synchronization in between",
         "setmaxnreg", strict=True, rests_on="a `setmaxnreg` that changes nothing needs no synchronization",

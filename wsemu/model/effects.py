@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from wsemu.model.outcome import EventKind
 
-Meets = Literal["", "barrier", "mbarrier", "cluster", "grid", "warp", "registers", "fence"]
-Waits = Literal["", "phase", "all", "groups", "registers"]
+Meets = Literal["", "barrier", "mbarrier", "cluster", "grid", "warp", "registers", "fence", "columns"]
+Waits = Literal["", "phase", "all", "groups", "registers", "columns"]
 Memory = Literal["", "shared", "global", "any"]
-Unit = Literal["", "bytes", "zeros", "value", "tile", "matrix"]
-Group = Literal["", "cp.async", "bulk", "wgmma"]
+Unit = Literal["", "bytes", "zeros", "value", "tile", "matrix", "columns"]
+Group = Literal["", "cp.async", "bulk", "wgmma", "tcgen05"]
 Proxy = Literal["", "generic", "async"]
 Reach = Literal["warp", "cta", "cluster", "grid"]
 Counter = Literal["", "accesses", "barriers", "tiles"]
@@ -92,6 +92,7 @@ _BULK, _TENSOR, _MAP = (
 )
 _WGMMA, _REGISTERS, _CLUSTER = Family(90, "`wgmma`"), Family(90, "`setmaxnreg`"), Family(90, "barriers of clusters")
 _ZERO, _ANY = Family(100, "stores of zeros (`st.bulk`)"), Family(0, "")
+_TENSOR_MEMORY = Family(100, "`tcgen05`")
 
 _STILL = Moves("", "", False, False, "", False, "")
 _BYTES_OF_THREADS = Moves("global", "shared", False, False, "generic", True, "bytes")
@@ -113,6 +114,9 @@ _LOADED = Moves("any", "", False, False, "generic", False, "value")
 _STORED = Moves("", "any", False, False, "generic", False, "value")
 _CHANGED = Moves("any", "any", True, False, "generic", False, "value")
 _FRAGMENTS = Moves("", "", False, False, "", False, "matrix")
+_COLUMNS = Moves("", "shared", False, False, "generic", False, "columns")
+_TENSOR_WORDS = Moves("", "", False, False, "", True, "columns")
+_TENSOR_COPY = Moves("shared", "", False, False, "async", True, "columns")
 
 # fmt: off
 _BY_WORD: Final[dict[str, Effects]] = {
@@ -175,6 +179,26 @@ _BY_WORD: Final[dict[str, Effects]] = {
     "grid.arrive": Effects(_ANY, "arrive at the grid's barrier", "uses",
         "arrive_on", "grid", "", "", "grid", "", _STILL),
     "grid.wait": Effects(_ANY, "wait at the grid's barrier", "uses", "await", "grid", "all", "", "grid", "", _STILL),
+
+    "tcgen05.alloc": Effects(_TENSOR_MEMORY, "allocation of tensor memory", "uses",
+        "", "columns", "columns", "", "cta", "", _COLUMNS),
+    "tcgen05.dealloc": Effects(_TENSOR_MEMORY, "release of tensor memory", "uses",
+        "", "columns", "", "", "cta", "", _STILL),
+    "tcgen05.relinquish": Effects(_TENSOR_MEMORY, "end of allocations", "uses",
+        "", "columns", "", "", "cta", "", _STILL),
+    "tcgen05.ld": Effects(_TENSOR_MEMORY, "load from tensor memory", "uses",
+        "copy", "", "", "tcgen05", "warp", "tiles", _TENSOR_WORDS),
+    "tcgen05.st": Effects(_TENSOR_MEMORY, "store to tensor memory", "uses",
+        "copy", "", "", "tcgen05", "warp", "tiles", _TENSOR_WORDS),
+    "tcgen05.wait": Effects(_TENSOR_MEMORY, "wait for tensor memory", "uses",
+        "landed", "", "groups", "tcgen05", "warp", "", _STILL),
+    "tcgen05.fence": Effects(_TENSOR_MEMORY, "fence of `tcgen05`", "uses", "", "fence", "", "", "warp", "", _STILL),
+    "tcgen05.cp": Effects(_TENSOR_MEMORY, "copy to tensor memory", "uses",
+        "copy", "", "", "tcgen05", "cluster", "tiles", _TENSOR_COPY),
+    "tcgen05.mma": Effects(_TENSOR_MEMORY, "`tcgen05.mma`", "uses",
+        "copy", "", "", "tcgen05", "cluster", "tiles", _TENSOR_COPY),
+    "tcgen05.commit": Effects(_TENSOR_MEMORY, "commit of `tcgen05` operations", "lets its operations arrive on",
+        "arrive_on", "mbarrier", "", "tcgen05", "cluster", "", _STILL),
 
     "wgmma": Effects(_WGMMA, "`wgmma`", "uses", "copy", "", "", "wgmma", "cta", "tiles", _MATRIX),
     "wgmma.fence": Effects(_WGMMA, "fence of `wgmma`", "uses", "", "fence", "", "wgmma", "warp", "", _STILL),

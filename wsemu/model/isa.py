@@ -536,6 +536,18 @@ for _name, _result, _operands, _meaning in (
     ("async.store.b64", "", "b64 b64", "the same of 8 bytes"),
     ("async.reduce.b32", "", "b64 b64", "the same, combining d with what is there; aux: of BULK_REDUCTIONS"),
     ("async.reduce.b64", "", "b64 b64", "the same of 8 bytes"),
+    ("tcgen05.alloc", "", "b64 b32", "b columns of tensor memory; their address goes to shared a"),
+    ("tcgen05.dealloc", "", "b32 b32", "b columns of tensor memory at address a are free"),
+    ("tcgen05.relinquish", "", "", "the CTA allocates no more tensor memory"),
+    ("tcgen05.ld", "b32", "b32", "registers from tensor memory a; aux: of `tensor_memory`"),
+    ("tcgen05.st", "", "b32 b32", "registers from b on to tensor memory a; aux: as of tcgen05.ld"),
+    ("tcgen05.wait", "", "", "until the warp's loads from tensor memory are over; aux OF_STORES: its stores"),
+    ("tcgen05.fence", "", "", "orders tcgen05 operations and synchronization: before it; aux OF_STORES: after it"),
+    ("tcgen05.cp", "", "b32 b64", "shared memory by descriptor b to tensor memory a; aux: of `tensor_memory`"),
+    ("tcgen05.mma", "", "b64 b64 b32 p", ("product of a and b by instruction descriptor c, added where imm is true; "
+     "rows from d: address of D, of scale factors of a and b, of metadata, masks; aux: of `tensor_memory`")),
+    ("tcgen05.commit", "", "b64 b32", ("an arrival on the mbarrier at shared a when the thread's operations so far "
+     "are over; aux: MULTICAST to the CTAs of mask b, PAIR")),
 ):  # fmt: skip
     _define(_name, ({},), _result, _operands, _meaning, "async", "asynchronous")
 
@@ -582,6 +594,7 @@ _TENSOR_OPERANDS = {f"tensor.{name}": 3 if name == "load" else 2 for name in ("l
 _LEADING_OPERANDS = _TENSOR_OPERANDS | {
     "tensor.multicast": 3,
     "bulk.multicast": 4,
+    "tcgen05.mma": 4,
     **{f"async.{name}.b{bits}": 2 for name in ("store", "reduce") for bits in (32, 64)},
 }
 

@@ -13,6 +13,7 @@ others arXiv 2512.07004 and 2511.10909.
 from __future__ import annotations
 
 from wsemu.model.data import NamedTuple
+from wsemu.model.tensor_memory import move_registers
 
 
 class Format(NamedTuple):
@@ -199,6 +200,8 @@ def move_counts(name: str) -> tuple[int, int]:
 
 def vector_counts(name: str, auxiliary: int = 0) -> tuple[int, ...]:
     """Registers of the result and of each operand of an operation that has vectors."""
+    if name in TENSOR_MOVES:
+        return (move_registers(auxiliary), 1) if name == "tcgen05.ld" else (0, 1, move_registers(auxiliary))
     if name in WGMMA:
         found = WGMMA[name]
         sums = found.part.accumulators * (auxiliary & COLUMNS)
@@ -206,5 +209,6 @@ def vector_counts(name: str, auxiliary: int = 0) -> tuple[int, ...]:
     return MMA[name].counts if name in MMA else move_counts(name)
 
 
-VECTORS = frozenset((*MMA, *MOVES, *WGMMA))
+TENSOR_MOVES = ("tcgen05.ld", "tcgen05.st")
+VECTORS = frozenset((*MMA, *MOVES, *WGMMA, *TENSOR_MOVES))
 """operations of which each operand is a vector of consecutive rows"""

@@ -8,7 +8,7 @@ from typing import assert_never
 import numpy as np
 
 from wsemu.model.data import NamedTuple
-from wsemu.model.effects import effects_of, find_names
+from wsemu.model.effects import effects_of, find_names, find_opcodes
 from wsemu.model.isa import (
     LOCAL,
     LOCAL_SHIFT,
@@ -27,6 +27,9 @@ from wsemu.model.isa import (
 from wsemu.model.matrix import WGMMA, vector_counts
 from wsemu.model.program import Program, SharedArray
 from wsemu.model.tensor_map import MAP_BYTES
+from wsemu.model.tensor_memory import ALLOC, MULTIPLY, TENSOR_A, move_registers, product_registers
+from wsemu.model.tensor_memory import LOAD as TENSOR_LOAD
+from wsemu.model.tensor_memory import STORE as TENSOR_STORE
 
 SegmentOf = Callable[[int], "int | None"]
 Reached = Mapping[int, Collection[int]]
@@ -41,6 +44,7 @@ COPIED = -2
 """stands for the row that would hold what a copy moves"""
 _MAP = -3
 """the same of a tensor map"""
+_ON_COLUMNS = find_opcodes(lambda row: row.moves.unit == "columns")
 _COPIES = find_names(lambda row: row.moves.agent and row.moves.unit == "bytes")
 _CARRIED = {
     **dict.fromkeys(("mov", "min", "max", "selp", "cvt"), "whole"), **dict.fromkeys(("add", "and", "or", "xor"), "sum"),
@@ -86,6 +90,10 @@ class Regions:
         self._arguments(program, segment_of)
         self._declare_regions(program)
         self.everything = ((1 << len(self.list)) - 1 << first) & ~self.votes & ~self.unknown
+        self.columns = 0
+        """tensor memory, to which no address leads"""
+        if program.opcodes & _ON_COLUMNS:
+            self.columns = self._add(Region("columns"))
         self.everything &= ~self.all_of("table")
         self._spaces = (self.all_of("local"), self.all_of("shared", "dynamic"))
         self.entry.update((row, self._whole(space)) for row, space in self.bases.items())
@@ -424,6 +432,8 @@ class Decoder:
         rows = tuple(fields[3 : 3 + len(operation.operands)])
         if name in WGMMA:
             yield from self._wgmma(pc, name, fields, guards)
+        elif unit == "columns":
+            yield from self._columns(pc, name, fields, guards)
         elif unit == "tile":
             yield from self._tile(pc, name, fields, guards)
         elif name in _COPIES:
@@ -446,6 +456,42 @@ class Decoder:
             yield Step(pc, "async", guards if waits else (), guard=guard, operands=steering)
         elif rows or guards:
             yield Step(pc, "async", guards, guard=guard, operands=rows)
+
+    def _columns(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
+        """Tensor memory is one array; what matrices in shared memory hold goes there, from anywhere."""
+        guard, columns = guards[0] if guards else 0, self.regions.columns
+        if name == ALLOC:
+            yield Step(pc, "store", (fields[3], *guards), (), guard, fields[3], reach=4, keeps=self.taint)
+            yield Step(pc, "async", guards, guard=guard, operands=(fields[4],))
+        elif name == TENSOR_LOAD:
+            results = tuple(fields[2] + k * ROW for k in range(move_registers(fields[7])))
+            yield Step(pc, "load", guards, results, guard, array=columns, operands=(fields[3],), keeps=self.taint)
+        elif name == TENSOR_STORE:
+            values = tuple(fields[4] + k * ROW for k in range(move_registers(fields[7])))
+            yield Step(
+                pc, "store", (*values, *guards), (), guard, array=columns, operands=(fields[3],), keeps=self.taint
+            )  # fmt: skip
+        else:
+            yield from self._tensor_matrices(pc, name, fields, guards)
+
+    def _tensor_matrices(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
+        """Yield the steps of a product, or of a copy to tensor memory."""
+        guard, columns = guards[0] if guards else 0, self.regions.columns
+        shared = self.regions.all_of("shared", "dynamic")
+        descriptors: tuple[int, ...] = (fields[4],)
+        steering: tuple[int, ...] = (fields[3],)
+        if name == MULTIPLY:
+            held = bool(fields[7] & TENSOR_A)
+            descriptors = (fields[4],) if held else (fields[3], fields[4])
+            more = range(product_registers(fields[7]))
+            steering = (*fields[5:7], *([fields[3]] if held else []), *(fields[2] + k * ROW for k in more))
+        for descriptor in descriptors:
+            yield Step(pc, "load", (descriptor, *guards), (COPIED,), 0, descriptor, array=shared, keeps=self.taint)
+        yield Step(pc, "load", (COPIED, *guards), (COPIED,), 0, array=columns, keeps=self.taint)
+        yield Step(
+            pc, "store", (COPIED, *guards), (), guard, array=columns, operands=(*steering, *descriptors),
+            keeps=self.taint,
+        )  # fmt: skip
 
     def _copy(self, pc: int, name: str, rows: tuple[int, ...], guards: tuple[int, ...], window: Bits) -> Iterator[Step]:
         guard = guards[0] if guards else 0

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import CP_ASYNC, WAITS
 from wsemu.model.matrix import WGMMA
+from wsemu.model.tensor_memory import ALLOC, OPERATIONS
 from wsemu.reference.agents import bulk_copy, cp_async, map_fences, tensor_copy
-from wsemu.reference.matrix import warpgroup, wgmma
+from wsemu.reference.matrix import tensor_columns, tensor_memory, warpgroup, wgmma
 from wsemu.reference.sync import cluster_barrier, grid_barrier, mbarrier, register_pool
 
 if TYPE_CHECKING:
@@ -175,5 +176,26 @@ enter(
         {"grid.arrive": grid_barrier.arrive, "grid.wait": grid_barrier.wait},
         {"grid.wait": Standing(grid_barrier.may_go, grid_barrier.go)},
         waits=grid_barrier.waits,
+    )
+)
+
+
+def _commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+    """PTX ISA, "tcgen05.commit": arrivals that come when what a lane has issued is over."""
+    tensor_memory.check_group(run, fields, lanes)
+    mbarrier.check(run, fields[3], lanes)
+    for goal in tensor_memory.commit_goals(run, fields, lanes):
+        mbarrier.arrive_when_over(run, *goal)
+    run.cta.order.tick((run.cta.number, run.warp.number))
+
+
+enter(
+    Family(
+        tensor_memory.KIND,
+        dict(zip(OPERATIONS, (*tensor_memory.MEANINGS, _commit), strict=True)),
+        {ALLOC: Standing(tensor_memory.may_go, tensor_memory.go)},
+        state=tensor_columns.TensorMemory,
+        end=tensor_memory.report_leaks,
+        waits=tensor_memory.waits,
     )
 )

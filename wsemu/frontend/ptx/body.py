@@ -40,7 +40,9 @@ _REGISTERS, _CHAIN, _BYTES = (
 )
 _TOOLKIT = ("/cuda", "/nvvm/", "/targets/x86_64-linux/include/")
 """parts of the paths of headers that nobody wants to see: what was inlined from there is shown where it was called"""
-_WRAPPED = frozenset(("bar", "barrier", "mbarrier", "cp", "setmaxnreg", "elect", "wgmma", "ldmatrix", "stmatrix"))
+_WRAPPED = frozenset(
+    ("bar", "barrier", "mbarrier", "cp", "setmaxnreg", "elect", "wgmma", "ldmatrix", "stmatrix", "tcgen05")
+)
 """what CUDA C++ has no functions for, so that programs wrap it in their own, often in a header: which barrier or copy
 it is the call says, and not the line of the wrapper"""
 _TOGETHER = frozenset(("bar", "barrier", "shfl", "vote", "match", "redux", "elect"))

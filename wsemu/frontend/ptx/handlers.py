@@ -18,6 +18,7 @@ from wsemu.frontend.ptx import (
     memory,
     surfaces,
     tensor_maps,
+    tensor_memory,
     textures,
     warpgroup,
 )
@@ -39,7 +40,7 @@ def _or_send(opcode: str, handler: Handler) -> Handler:
 
 _MODULES = (
     arithmetic, memory, atomics, control, calls, mbarrier, copies, cluster,
-    matrix, fragments, warpgroup, tensor_maps, textures, surfaces, hints,
+    matrix, fragments, warpgroup, tensor_maps, tensor_memory, textures, surfaces, hints,
 )  # fmt: skip
 HANDLERS: dict[str, Handler] = {}
 for _module in _MODULES:

@@ -12,7 +12,7 @@ _BY_OPCODE = {
     **dict.fromkeys(
         ("suld", "sust", "sured", "suq"), "pass a `wsemu.Surface` of that shape, or access the array itself"
     ),
-    "tcgen05": "compile it for sm_90a, where `wgmma` is",
+    "tcgen05": "use another form of it: the page of limits has those that are not modelled",
     "clusterlaunchcontrol": "let `%ctaid`, or a counter in global memory, say what a CTA works on",
     "discard": "leave it out: what is there afterwards is undefined",
 }

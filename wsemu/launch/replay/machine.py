@@ -92,7 +92,7 @@ class Machine:
         WarpRun(cta, warp).step()
         events, trace.events = trace.events, []
         self._events += [event for event in events if event.kind != "access"]
-        for key in {(event.kind, event.cta, event.warp, event.pc) for event in events}:  # one a lane, or an mbarrier
+        for key in {(event.kind, event.cta, event.warp, event.pc) for event in events}:  # one a lane, or an object
             self._counts[key] += 1
         return events
 

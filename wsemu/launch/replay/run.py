@@ -407,12 +407,13 @@ def _replay_deadlock(bound: Bound, code: str, steps: Sequence[Step], budget: int
 
 def _replay_until_reported(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
     """Something wrong in itself: the CTA in order, until it is reported."""
-    machine = Machine(bound, steps, budget, races=code in CHECKERS["proxy"])
+    machine = Machine(bound, steps, budget, races=code in _ORDERED)
     for number in earlier:
         machine.run_in_order(machine.begin_cta(number))
     step, cta = steps[-1], machine.cta(steps[-1])
     result = _run_to_end(machine, cta, list(steps))
-    found = [f for f in machine.launch.outcome.findings if (f.code, f.pc) == (code, step.instruction)]
+    raw = _RAW_CODES.get(code, code)
+    found = [f for f in machine.launch.outcome.findings if (f.code, f.pc) == (raw, step.instruction)]
     if not any((f.cta, f.warp) == (cta.number, step.warp) for f in found):
         raise ReplayError(f"warp {step.warp} comes through line {step.line} without `{code}`")
     return result.model_copy(update={"codes": [code]})
@@ -471,3 +472,7 @@ _ROOMS = {
     "deadlock": _replay_deadlock,
     "undefined-register": _used,
 }
+_ORDERED = (*CHECKERS["proxy"], *CHECKERS["tensor-memory"])
+"""codes of accesses that are wrong in themselves, and are found only with clocks"""
+_RAW_CODES = {"tmem-address-unpublished": "race"}
+"""code of a finding -> the code that the engine reports, if it is another one"""

@@ -287,7 +287,7 @@ def report_outliving(m):
 def start(m):
     """No groups of copies, and no changes of tensor maps."""
     m.map_count = 0
-    for t in range(3 * LANES * m.warp_count):
+    for t in range(m.group_kinds * LANES * m.warp_count):
         g = groups_at(m.groups, t)
         g.first = 0
         g.last = 0

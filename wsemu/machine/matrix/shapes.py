@@ -21,6 +21,8 @@ from wsemu.model.matrix import BYTE_FLOATS, FORMATS, MMA, WGMMA, Mma
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+NUMBERS_ALONE = 2
+"""`infinite` of a type that has neither infinities nor nans"""
 COLUMNS = (0, 2, 4, 6, 1, 3, 5, 7)
 N = len(COLUMNS)
 _MOST_A, _MOST_B = 4 * 8 * LANES, 2 * 8 * 4 * N

@@ -27,6 +27,7 @@ from wsemu.machine.matrix.shapes import (
     BEFORE,
     COLUMNS,
     KEPT,
+    NUMBERS_ALONE,
     SUMS,
     N,
 )
@@ -118,6 +119,8 @@ class _Taken:
         kind = b.select(nothing, _constant(x.type, INFINITE), _constant(x.type, NAN))
         all_set = b.icmp_unsigned("==", man, b.sub(hidden, _constant(x.type, 1)))
         kind = b.select(has, kind, b.select(all_set, _constant(x.type, NAN), zero))
+        numbers = splat(b, b.icmp_unsigned("==", infinite, I64(NUMBERS_ALONE)), n)
+        kind = b.select(numbers, zero, kind)
         self.kind = b.select(full, kind, zero)
         self.exponent = b.select(b.icmp_unsigned("==", size, zero), _constant(x.type, NOTHING), exponent)
         self.significand = b.select(negative, b.neg(size), size)

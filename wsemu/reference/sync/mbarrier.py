@@ -506,6 +506,26 @@ def arrive_async(run: WarpRun, fields: list[int], lanes: int) -> None:
     cta.order.tick((cta.number, run.warp.number))
 
 
+def arrive_when_over(run: WarpRun, address: int, lane: int, agents: int) -> None:
+    """PTX ISA, "tcgen05.commit": an arrival, by an agent, when operations of a lane with these epochs are over."""
+    cta, bit, mbarrier = run.cta, 1 << lane, live(run, address, 1 << lane)
+    at = at_(run, bit)
+    if is_far(run, mbarrier):
+        peers.reach(run, peers.member_rank(run, address & OFFSET_MASK), bit, -1, told=False)
+    _enough(run, mbarrier, bit, 1)
+    (mark,) = at.marks()
+    arrival = mark._replace(agent=cta.order.fork(cta.number))
+    phases.used(at, mbarrier, [arrival])
+    phases.recycles(at, mbarrier)
+    phases.report_unobserved(at, mbarrier)
+    phases.register(at, mbarrier, [arrival], arrives=True)
+    clocks = cta.order.clocks((cta.number, run.warp.number), lane)
+    mbarrier.open.given.complete(agents | 3 << 2 * arrival.agent, clocks)
+    happen(run, "arrive_on", mbarrier, bit, 1)
+    mbarrier.pending -= 1
+    _complete(run, mbarrier, at)
+
+
 def _add_arrivals(run: WarpRun, mbarrier: Mbarrier, lanes: int) -> None:
     """The phase waits for more arrivals: as a count of arrivals in PTX, as a byte each on an H100 (C8)."""
     mbarrier.added += lanes.bit_count()

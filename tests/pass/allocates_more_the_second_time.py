@@ -1,0 +1,10 @@
+"""The fix of `allocates_more_the_second_time`: one allocation of 64 columns."""
+
+from pathlib import Path
+
+import numpy as np
+
+import wsemu
+
+kernel = wsemu.load_ptx(Path(__file__).with_suffix(".ptx"))["allocates_more_the_second_time"]
+kernel[1, 128](np.zeros(128, np.uint32))

@@ -1,0 +1,222 @@
+"""`tcgen05`: values and findings are the same on both engines, for each kind, shape and layout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.unit.tensor_programs import ISSUE, descriptor, dump, fill, instruction, program, with_descriptors
+
+if TYPE_CHECKING:
+    from wsemu.model.settings import Engine
+
+A, B = descriptor(0, 128, 256), descriptor(4096, 128, 256)
+"""128 rows of 32 bytes, without a swizzle"""
+
+
+def results(text: str, source: Any, words: Any, count: int) -> Any:
+    """Return what a program leaves, the same on both engines, which verify it."""
+    found = []
+    for engine in ("vm", "reference"):
+        result = np.zeros((128, count), np.uint32)
+        arguments = source.copy(), words.copy(), result
+        report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 128, arguments, engine=engine)
+        assert report.verdict == "verified", report.reasons or [finding.message for finding in report.findings]
+        found.append(result)
+    assert (found[0] == found[1]).all()
+    return found[0]
+
+
+def random_bytes(kind: str, count: int) -> Any:
+    generator = np.random.default_rng(7)
+    if kind in ("f16", "tf32"):
+        type_ = np.float16 if kind == "f16" else np.float32
+        return (4 * generator.standard_normal(count // np.dtype(type_).itemsize)).astype(type_).view(np.uint8)
+    return generator.integers(0, 256, count, dtype=np.uint8)
+
+
+def multiply(kind: str, a: str = "%rd6", uses: str = "%p5", mask: str = "") -> str:
+    return f"tcgen05.mma.cta_group::1.kind::{kind} [%r11], {a}, %rd7, %r15, {mask}{uses};"
+
+
+NOTHING = np.zeros((128, 8), np.uint32)
+
+
+def test_a_product_of_halves_is_that_of_numpy():
+    matrix = random_bytes("f16", 8192)
+    body = ISSUE.format(issued=multiply("f16"))
+    found = results(program(with_descriptors(A, B, instruction(128, 16)), body, dump(16)), matrix, NOTHING, 16)
+
+    def rows(start: int, count: int) -> Any:
+        core = matrix.view(np.float16)[start // 2 :][: count * 16].reshape(count // 8, 2, 8, 8)
+        return core.transpose(0, 2, 1, 3).reshape(count, 16).astype(np.float64)
+
+    expected = rows(0, 128) @ rows(4096, 16).T
+    assert np.allclose(found.view(np.float32), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "types"),
+    [
+        ("f16", (0, 0, 1)), ("f16", (0, 0, 0)), ("f16", (1, 1, 1)), ("tf32", (2, 2, 1)), ("i8", (0, 1, 2)),
+        ("f8f6f4", (0, 1, 1)), ("f8f6f4", (3, 4, 1)), ("f8f6f4", (5, 5, 0)),
+    ],
+)  # fmt: skip
+def test_products_of_each_kind_agree(kind: str, types: tuple[int, int, int]):
+    a, b, d = types
+    twice = multiply(kind) + "\n  " + multiply(kind, uses="%p6")
+    text = program(
+        with_descriptors(A, B, instruction(128, 8, d=d, a=a, b=b)), ISSUE.format(issued=twice), dump(8)
+    )  # fmt: skip
+    assert results(text, random_bytes(kind, 8192), NOTHING, 8).any()
+
+
+@pytest.mark.parametrize("swizzle", [0, 2, 4, 6])
+@pytest.mark.parametrize("turned", [False, True])
+def test_swizzles_agree(swizzle: int, turned: bool):
+    width = {0: 32, 2: 128, 4: 64, 6: 32}[swizzle]
+    if turned:
+        a, b = descriptor(0, 1024, 2048, swizzle), descriptor(16384, 1024, 512 if swizzle == 0 else 2048, swizzle)
+    else:
+        a, b = descriptor(0, 128, 8 * width, swizzle), descriptor(16384, 128, 8 * width, swizzle)
+    i = instruction(128, 16, more=3 << 15 if turned else 0)
+    text = program(with_descriptors(a, b, i), ISSUE.format(issued=multiply("f16")), dump(16), shared=32768)
+    assert results(text, random_bytes("f16", 32768), NOTHING, 16).any()
+
+
+def test_64_rows_lie_in_16_of_each_32_lanes():
+    body = ISSUE.format(issued=multiply("f16"))
+    text = program(with_descriptors(A, B, instruction(64, 8)), body, dump(4, shape="16x256b", repeat=1))
+    assert results(text, random_bytes("f16", 8192), NOTHING, 4).all()
+
+
+@pytest.mark.parametrize(("kind", "a"), [("f16", 0), ("f8f6f4", 5), ("f8f6f4", 3), ("i8", 1)])
+def test_an_operand_in_tensor_memory_agrees(kind: str, a: int):
+    i = instruction(128, 8, a=a, b=0, d=2 if kind == "i8" else 1)
+    body = ISSUE.format(issued="add.u32 %r17, %r11, 16; " + multiply(kind, a="[%r17]"))
+    words = random_bytes(kind, 4096).view(np.uint32).reshape(128, 8)
+    text = program(with_descriptors(A, B, i), fill(8, 16), body, dump(8))
+    assert results(text, random_bytes(kind, 8192), words, 8).any()
+
+
+def test_lanes_that_a_mask_names_are_not_written():
+    issued = "mov.b32 %r20, -1; mov.b32 %r21, 0; " + multiply("f16", mask="{%r20, %r21, %r21, %r21}, ")
+    words = np.full((128, 8), 17, np.uint32)
+    text = program(
+        with_descriptors(A, B, instruction(128, 8)), fill(8, 0), ISSUE.format(issued=issued), dump(8)
+    )  # fmt: skip
+    found = results(text, random_bytes("f16", 8192), words, 8)
+    assert (found[:32] == 17).all()
+    assert (found[32:] != 17).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "repeat", "count"),
+    [("32x32b", 4, 4), ("16x64b", 4, 4), ("16x128b", 2, 4), ("16x256b", 2, 8), ("16x32bx2", 4, 4)],
+)
+@pytest.mark.parametrize("packed", ["", ".pack::16b"])
+def test_loads_of_each_shape_agree(shape: str, repeat: int, count: int, packed: str):
+    words = random_bytes("", 128 * 128).view(np.uint32).reshape(128, 32)
+    distance = ", 8" if shape == "16x32bx2" else ""
+    text = program(fill(32, 0), dump(count, shape=shape, repeat=repeat, packed=packed, distance=distance))
+    assert results(text, random_bytes("", 8192), words, count).any()
+
+
+@pytest.mark.parametrize(
+    "shape",
+    ["128x256b", "128x128b", "32x128b.warpx4", "64x128b.warpx2::02_13", "64x128b.warpx2::01_23",
+     "128x256b.b8x16.b6x16_p32", "128x256b.b8x16.b4x16_p64"],
+)  # fmt: skip
+def test_copies_of_each_shape_agree(shape: str):
+    columns = 8 if "256b" in shape else 4
+    source = descriptor(0, 128, 256 if columns == 8 else 128)
+    body = ISSUE.format(issued=f"tcgen05.cp.cta_group::1.{shape} [%r11], %rd6;")
+    text = program(with_descriptors(source, B, 0), body, dump(columns))
+    assert results(text, random_bytes("", 8192), NOTHING, columns).any()
+
+
+@pytest.mark.parametrize(
+    ("kind", "types", "more"),
+    [("mxf8f6f4", 0, 1 << 23), ("mxf8f6f4", 5, 1 << 23 | 2 << 29 | 1 << 4), ("mxf4", 1, 1 << 23),
+     ("mxf4nvf4.block_scale.block16", 1, 0), ("mxf4nvf4.block_scale.block32", 1, 1 << 23)],
+)  # fmt: skip
+def test_products_with_scale_factors_agree(kind: str, types: int, more: int):
+    full = kind if "block" in kind else f"{kind}.block_scale"
+    issued = "add.u32 %r17, %r11, 16; add.u32 %r18, %r11, 20; "
+    issued += f"tcgen05.mma.cta_group::1.kind::{full} [%r11], %rd6, %rd7, %r15, [%r17], [%r18], %p5;"
+    i = types << 7 | types << 10 | 1 << 17 | 8 << 24 | more
+    factors = np.random.default_rng(3).integers(*((120, 136) if more else (30, 80)), (128, 32)).astype(np.uint8)
+    text = program(with_descriptors(A, B, i), fill(8, 16), ISSUE.format(issued=issued), dump(8))
+    assert results(text, random_bytes("", 8192), factors.copy().view(np.uint32), 8).any()
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(32, 16), (64, 32), (128, 64)])
+def test_products_of_weights_agree(rows: int, columns: int):
+    issued = "tcgen05.mma.ws.cta_group::1.kind::f16 [%r11], %rd6, %rd7, %r15, %p5;"
+    text = program(
+        with_descriptors(A, B, instruction(rows, 64)), ISSUE.format(issued=issued), dump(columns), columns=64
+    )  # fmt: skip
+    assert results(text, random_bytes("f16", 8192), NOTHING, columns).any()
+
+
+COMMIT = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r4];"
+RUN = program(with_descriptors(A, B, instruction(128, 8)), ISSUE.format(issued=multiply("f16")), dump(8))
+MMA = multiply("f16")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "codes"),
+    [
+        (COMMIT, "mbarrier.arrive.shared::cta.b64 _, [%r4];", {"tmem-race"}),
+        (MMA + "\n  " + COMMIT, COMMIT + "\n  " + MMA, {"tmem-race"}),
+        (MMA, MMA + "\n  setp.eq.u32 %p5, %r1, %r1;\n  " + MMA, set()),
+        (MMA, MMA + "\n  mov.b32 %r15, 0x4020010;\n  " + MMA, {"tmem-race"}),
+        ("  tcgen05.wait::ld.sync.aligned;\n", "", {"tmem-read-unfinished"}),
+        ("  bar.sync 0;\n  @!%p1 bra END;", "  @!%p1 bra END;", {"tmem-race"}),
+        ("  fence.proxy.async.shared::cta;\n", "", {"proxy"}),
+        ("[%r14];", "[%r14+504];", {"tmem-unallocated"}),
+        ("setp.ne.u32 %p5, %r1, %r1;", "setp.eq.u32 %p5, %r1, %r1;", {"tmem-uninitialized"}),
+        (COMMIT, COMMIT + "\n  st.shared.b32 [%r3], %r15;", {"race"}),
+    ],
+)
+def test_an_edit_is_found_by_both_engines(old: str, new: str, codes: set[str]):
+    assert old in RUN
+    for engine in ("vm", "reference"):
+        arguments = random_bytes("f16", 8192), NOTHING.copy(), np.zeros((128, 8), np.uint32)
+        report = wsemu.check(wsemu.load_ptx(RUN.replace(old, new, 1))["k"], 1, 128, arguments, engine=engine)
+        assert {finding.code for finding in report.findings if finding.severity == "error"} == codes, engine
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    ["tcgen05.shift.cta_group::1.down [%r11];",
+     "tcgen05.mma.cta_group::2.kind::f16 [%r11], %rd6, %rd7, %r15, %p5;",
+     "tcgen05.mma.cta_group::1.kind::f16 [%r11], %rd6, %rd7, %r15, %p5, 3;",
+     "tcgen05.mma.ws.cta_group::1.kind::f16 [%r11], %rd6, %rd7, %r15, %p5, %rd8;"],
+)  # fmt: skip
+def test_what_is_not_modelled_is_never_verified(instruction: str):
+    arguments = random_bytes("f16", 8192), NOTHING.copy(), np.zeros((128, 8), np.uint32)
+    report = wsemu.check(wsemu.load_ptx(RUN.replace(MMA, instruction))["k"], 1, 128, arguments)
+    assert report.verdict == "incomplete"
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(("grid", "cluster", "columns", "verdict"), [
+    (1, 1, 512, "verified"),
+    (16, 1, 512, "verified"),
+    (2, 2, 256, "verified"),
+    (2, 2, 512, "incomplete"),
+])  # fmt: skip
+def test_columns_of_several_ctas_on_a_multiprocessor(
+    grid: int, cluster: int, columns: int, verdict: str, engine: Engine
+):
+    text = program(with_descriptors(A, B, instruction(128, 8)), ISSUE.format(issued=MMA), columns=columns)
+    permit = "\n  tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\nALLOCATED:"
+    text = text.replace("\nALLOCATED:", permit)
+    arguments = random_bytes("f16", 8192), NOTHING.copy(), np.zeros((128, 8), np.uint32)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], grid, 128, arguments, engine=engine, cluster=cluster)
+    assert report.verdict == verdict, report.notes
+    assert ("tensor memory" in report.reasons) == (verdict == "incomplete")

@@ -1,0 +1,244 @@
+"""Order of accesses to tensor memory, in compiled code.
+
+Every access belongs to an asynchronous operation and is a rectangle: bands of 16 lanes, and columns.  It must be
+ordered after each earlier access that conflicts with it.  It is if its issuer has observed the end of the other, or if
+the two are a pipelined pair of one warp and one cta_group (PTX ISA, "Pipelined tcgen05 Instructions").  A write that
+covers an earlier access replaces it: an access that is ordered after the write is ordered after both.
+"""
+
+from __future__ import annotations
+
+from wsemu.machine.agents.agents import new_agent
+from wsemu.machine.lowering import compiled
+from wsemu.machine.records import record_finding, tensor_access_at, warp_at
+from wsemu.machine.scalars import load_i64, lowest_bit
+from wsemu.machine.state import COLUMNS_TOUCHED, DONE, GROW, GROW_AGENTS
+from wsemu.machine.sync.lane_clocks import agent_known, heads, lane_knows
+from wsemu.model.codes import CODE_NUMBERS
+
+RACE, UNFINISHED = CODE_NUMBERS["tmem-race"], CODE_NUMBERS["tmem-read-unfinished"]
+READS_OPERAND, ADDS, COPIES_IN, COPIES_ROWS, LOADS, STORES, ALLOCATES, RELEASES, USES = range(9)
+"""classes of accesses: an mma reads A, scale factors or metadata; it reads and writes D; a cp writes, of shape 4x256b;
+a ld reads, a st writes; an alloc and a dealloc, which enclose all uses; a use of columns that are released"""
+OF_STORE, OF_LOAD = 1, 2
+"""`missing` of a finding: a wait, where the issue of the earlier access is known"""
+
+
+@compiled
+def has_room(m):
+    """Status: DONE if the accesses of one operation can be remembered."""
+    if 4 * m.tensor_count + 64 > m.tensor_room:
+        drop_known(m)
+        if 4 * m.tensor_count + 64 > m.tensor_room:
+            m.wanted = GROW_AGENTS
+            return GROW
+    return DONE
+
+
+@compiled
+def drop(m, n):
+    """Forget the n-th access: the last one takes its place."""
+    m.tensor_count -= 1
+    last, gone = tensor_access_at(m.tensor_accesses, m.tensor_count), tensor_access_at(m.tensor_accesses, n)
+    copy_access(gone, last)
+
+
+@compiled
+def copy_access(to, source):
+    to.number = source.number
+    to.warp = source.warp
+    to.lane = source.lane
+    to.pc = source.pc
+    to.interval = source.interval
+    to.member = source.member
+    to.what = source.what
+    to.group = source.group
+    to.key = source.key
+    to.bands = source.bands
+    to.low = source.low
+    to.high = source.high
+    to.writes = source.writes
+
+
+@compiled
+def drop_known(m):
+    """Forget the accesses whose end all threads know."""
+    n = 0
+    while n < m.tensor_count:
+        if tensor_access_at(m.tensor_accesses, n).number < m.agent_low:
+            drop(m, n)
+        else:
+            n += 1
+
+
+@compiled
+def is_pipelined(x, warp, group, what, key):
+    """Return whether an access x and a later one by this warp are a pipelined pair."""
+    if x.warp != warp or x.group != group:
+        return False
+    if x.what == READS_OPERAND:
+        return what in (ADDS, COPIES_IN, COPIES_ROWS)
+    if x.what == ADDS:
+        return what == ADDS and x.key == key
+    if x.what in (COPIES_IN, COPIES_ROWS):
+        return what == READS_OPERAND
+    if x.what == STORES:
+        return what in (LOADS, STORES)
+    return x.what == LOADS and what == STORES
+
+
+@compiled
+def unknown_lanes(m, w, lanes, number):
+    """The lanes that do not know that an asynchronous operation has ended."""
+    unknown = 0
+    rest = heads(m, w, lanes)
+    while rest:
+        lane = lowest_bit(rest)
+        rest &= rest - 1
+        if not agent_known(m, w, lane, number):
+            unknown |= 1 << lane
+    return unknown
+
+
+@compiled
+def missing_wait(m, w, lane, x):
+    """Return the missing wait if a lane has observed the issue of x, but not its end."""
+    if x.what != LOADS and x.what != STORES:
+        return 0
+    if x.warp == w or lane_knows(m, w, lane, x.warp, x.lane, x.interval):
+        return OF_LOAD if x.what == LOADS else OF_STORE
+    return 0
+
+
+@compiled
+def conflicts(m, w, lanes, x, number, member, what, group, key, bands, low, high, writes):
+    """Return whether an access by some lanes conflicts with an earlier access x and is not ordered after it."""
+    apart = x.bands & bands == 0 or x.low >= high or x.high <= low or x.member != member
+    if apart or x.number == number or (writes | x.writes) == 0:
+        return False
+    if is_pipelined(x, w, group, what, key):
+        return False
+    return unknown_lanes(m, w, lanes, x.number) != 0
+
+
+@compiled
+def judge(m, w, lanes, pc, number, member, what, group, key, bands, low, high, writes):
+    """Report the accesses that some lanes conflict with and may not come after: of each instruction one, by the lowest
+    warp, in the first column."""
+    last = -1
+    while True:
+        best = -1
+        for n in range(m.tensor_count):
+            x = tensor_access_at(m.tensor_accesses, n)
+            if x.pc <= last:
+                continue
+            if not conflicts(m, w, lanes, x, number, member, what, group, key, bands, low, high, writes):
+                continue
+            if best < 0 or precedes(x, tensor_access_at(m.tensor_accesses, best), bands, low):
+                best = n
+        if best < 0:
+            break
+        tell(m, w, lanes, pc, tensor_access_at(m.tensor_accesses, best), what, bands, low)
+        last = tensor_access_at(m.tensor_accesses, best).pc
+
+
+@compiled
+def precedes(x, y, bands, low):
+    """Return whether x is reported instead of y."""
+    if x.pc != y.pc:
+        return x.pc < y.pc
+    if x.warp != y.warp:
+        return x.warp < y.warp
+    if max(low, x.low) != max(low, y.low):
+        return max(low, x.low) < max(low, y.low)
+    return lowest_bit(x.bands & bands) < lowest_bit(y.bands & bands)
+
+
+@compiled
+def tell(m, w, lanes, pc, x, what, bands, low):
+    """Report an access that this one may not come after."""
+    missing = missing_wait(m, w, lowest_bit(unknown_lanes(m, w, lanes, x.number)), x)
+    record_finding(
+        m.report_entry,
+        m.address,
+        (UNFINISHED if missing == OF_LOAD else RACE, pc, w, lanes, x.pc, x.warp),
+        (max(low, x.low), 16 * lowest_bit(x.bands & bands), x.what, what, missing),
+    )
+
+
+@compiled
+def keep_part(m, x, bands, low, high):
+    """A part of an access that a write does not cover is kept as one of its own."""
+    if bands and low < high:
+        part = tensor_access_at(m.tensor_accesses, m.tensor_count)
+        copy_access(part, x)
+        part.bands = bands
+        part.low = low
+        part.high = high
+        m.tensor_count += 1
+
+
+@compiled
+def cover(m, member, bands, low, high):
+    """A write covers what earlier accesses did to these words: they are forgotten there."""
+    for n in range(m.tensor_count - 1, -1, -1):  # parts come behind, and are not looked at again
+        x = tensor_access_at(m.tensor_accesses, n)
+        if x.member != member or x.bands & bands == 0 or x.low >= high or x.high <= low:
+            continue
+        inside = x.bands & bands
+        keep_part(m, x, x.bands & ~bands, x.low, x.high)
+        keep_part(m, x, inside, x.low, min(low, x.high))
+        keep_part(m, x, inside, max(high, x.low), x.high)
+        drop(m, n)
+
+
+@compiled
+def replaces(m, w, lane, member, what, group, bands, low, high):
+    """The number of an earlier read that the same thread has made of the same words, or -1: who waits for the later
+    one waits for both."""
+    for n in range(m.tensor_count):
+        x = tensor_access_at(m.tensor_accesses, n)
+        same = x.warp == w and x.lane == lane and x.what == what and x.group == group and x.member == member
+        if same and x.bands == bands and x.low == low and x.high == high:
+            return n
+    return -1
+
+
+@compiled
+def touch(m, w, lanes, pc, number, member, what, group, key, bands, low, high):
+    """Judge and remember an access; in a launch without clocks nothing is."""
+    if m.clocks == 0:
+        return
+    writes = what != READS_OPERAND and what != LOADS
+    judge(m, w, lanes, pc, number, member, what, group, key, bands, low, high, writes)
+    lane = lowest_bit(lanes)
+    at = -1
+    if writes:
+        cover(m, member, bands, low, high)
+    else:
+        at = replaces(m, w, lane, member, what, group, bands, low, high)
+    if at < 0:
+        at = m.tensor_count
+        m.tensor_count += 1
+    x = tensor_access_at(m.tensor_accesses, at)
+    x.number = number
+    x.warp = w
+    x.lane = lane
+    x.pc = pc
+    x.interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
+    x.member = member
+    x.what = what
+    x.group = group
+    x.key = key
+    x.bands = bands
+    x.low = low
+    x.high = high
+    x.writes = writes
+
+
+@compiled
+def fork(m, w, lane, pc):
+    """The number of a new asynchronous operation on tensor memory; 0 in a launch without clocks."""
+    if m.clocks == 0:
+        return 0
+    return new_agent(m, w, lane, pc, COLUMNS_TOUCHED, 0, 0)

@@ -1,0 +1,442 @@
+"""`tcgen05.mma` in compiled code: its descriptors, its accesses, and the sums.
+
+The sums are those of published models of the hardware (arXiv 2511.10909): all products of one instruction and the
+accumulator are cut toward zero 25 bits after the largest exponent, added exactly, and rounded once.  Uninitialized rows
+of `a` and columns of `b` leave uninitialized elements of D.
+"""
+
+from __future__ import annotations
+
+from wsemu.machine.agents.agents import enter_group, room
+from wsemu.machine.agents.copies import COPIED, access_cell
+from wsemu.machine.lowering import compiled
+from wsemu.machine.matrix.multiply import step, take_a, take_b
+from wsemu.machine.matrix.shapes import A_CLASS, A_EXPONENT, B_CLASS, B_EXPONENT, RAW, SUMS
+from wsemu.machine.matrix.tensor_accesses import ADDS, READS_OPERAND, fork, has_room, touch
+from wsemu.machine.matrix.tensor_operands import (
+    EVERY_OTHER,
+    HALVES,
+    QUARTERS,
+    STRAIGHT,
+    column_count,
+    column_distance,
+    is_outside,
+    lane_bands,
+    load_column,
+    prepare_shared,
+    read_operand,
+    row_lane,
+    shared_place,
+    shared_word,
+    swizzle_mode,
+    tensor_word,
+    word_index,
+)
+from wsemu.machine.matrix.tensor_rights import owns_columns
+from wsemu.machine.matrix.tensor_scales import add_scaled, scale_operands
+from wsemu.machine.matrix.tensor_shapes import COLUMNS_WRITTEN, OF_INTEGERS, ROWS_WRITTEN
+from wsemu.machine.matrix.tiles import add_integers
+from wsemu.machine.memory.cell_bits import BULK
+from wsemu.machine.records import product_at, record_finding, shape_at
+from wsemu.machine.scalars import load_i64, load_u8, load_u32, store_u8, store_u32
+from wsemu.machine.state import DONE, MULTIPLIES_FLOATS, TRAP
+from wsemu.machine.sync.events import log, report_failure
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import LANES, ROW
+from wsemu.model.tensor_memory import (
+    KIND_BITS,
+    MASKED,
+    PAIR,
+    ROWS_BEFORE_MASKS,
+    SCALED,
+    SPARSE,
+    TENSOR_A,
+    VECTOR_BITS,
+    VECTOR_SHIFT,
+    WEIGHTS,
+)
+
+DESCRIPTOR = CODE_NUMBERS["tcgen05-descriptor"]
+VERSION, SWIZZLE, RESERVED, SHAPE, TYPES, SPARSITY, LAYOUT, PLACE = range(1, 9)
+"""errors in the descriptors of an mma, by number"""
+F16, TF32, BYTES, INTEGERS = range(4)
+"""kinds of products without scale factors"""
+KIND = 3
+"""kind of the group of products and copies that a thread has issued"""
+
+
+# -- what it says ------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def take_types(p, d):
+    """The types that an instruction descriptor names; whether there are such."""
+    of_d, a, b = (d >> 4) & 3, (d >> 7) & 7, (d >> 10) & 7
+    p.narrow_a = 0
+    p.narrow_b = 0
+    if p.kind == F16:
+        p.shape = (a * 8 + b) * 2 + of_d
+        p.size_a = 2
+        p.size_b = 2
+        return a <= 1 and b == a and of_d <= 1 and (of_d == 1 or a == 0)
+    if p.kind == TF32:
+        p.shape = (2 * 8 + 2) * 2 + 1
+        p.size_a = 4
+        p.size_b = 4
+        return a == 2 and b == 2 and of_d == 1
+    p.size_a = 1
+    p.size_b = 1
+    if p.kind == INTEGERS:
+        p.shape = OF_INTEGERS + 2 * a + b
+        return a <= 1 and b <= 1 and of_d == 2
+    if p.kind > SCALED:
+        p.shape = (7 * 8 + 7) * 2 + 1
+        return a == 1 and b & 3 == 1
+    p.narrow_a = narrow_bits(a)
+    p.narrow_b = narrow_bits(b)
+    of_d = 1 if p.kind == SCALED else of_d
+    if a > 5 or b > 5 or a == 2 or b == 2 or of_d > 1:
+        return False
+    p.shape = (float_number(a) * 8 + float_number(b)) * 2 + of_d
+    return True
+
+
+@compiled
+def narrow_bits(number):
+    """Bits of a type of f8f6f4 of less than 8 bits, or 0."""
+    return 0 if number < 3 else 6 if number < 5 else 4
+
+
+@compiled
+def float_number(number):
+    """The row of a type of f8f6f4 among all types of floats."""
+    return number + 3 if number < 2 else number + 2
+
+
+@compiled
+def sign_bits(size):
+    return 0x80008000 if size == 2 else 0x80808080 if size == 1 else 0x80000000
+
+
+@compiled
+def take_layout(p, m_rows, weights):
+    """Set the layout of D; return whether PTX has the shape."""
+    p.rows = m_rows >> p.pair
+    p.layout = STRAIGHT
+    n = p.n
+    if weights:
+        p.layout = QUARTERS if m_rows == 32 else HALVES if m_rows == 64 else STRAIGHT
+        return m_rows in (32, 64, 128) and n in (64, 128, 256)
+    if p.pair:
+        p.layout = HALVES if m_rows == 128 else STRAIGHT
+        step_n = 32 if p.kind == INTEGERS else 16
+        return m_rows in (128, 256) and n >= step_n and n <= 256 and n % step_n == 0
+    if m_rows == 64:
+        p.layout = EVERY_OTHER
+    good = m_rows == 128 or (m_rows == 64 and p.kind < SCALED)
+    if p.kind == INTEGERS and n > 32:
+        good = good and n % 16 == 0
+    return good and n >= 8 and n <= 256 and n % 8 == 0
+
+
+@compiled
+def reserved_bits(kind, weights):
+    """Bits of an instruction descriptor that must be 0."""
+    if kind < SCALED:
+        return 0x20800040 | (0 if kind == INTEGERS else 8) | (0 if weights else 0xC0000000)
+    if kind == SCALED:
+        return 0x8700004B
+    return 0x0701904B
+
+
+@compiled
+def judge_matrix(p, descriptor, turned, size, narrow):
+    """Return the error in a descriptor of a matrix in shared memory, or 0."""
+    if (descriptor >> 46) & 3 != 1:
+        return VERSION
+    swizzle = swizzle_mode(descriptor)
+    if swizzle in (3, 5, 7):
+        return SWIZZLE
+    wide = turned and size == 4
+    if (swizzle == 1) != (wide != 0) or (turned and (narrow or p.kind > SCALED)):
+        return LAYOUT
+    return 0
+
+
+@compiled
+def decode_product(m, p, registers, i, lane):
+    """Decode an mma; `wrong` gets the error in its descriptors."""
+    d = load_u32(registers + i.c + 4 * lane)
+    at = load_u32(registers + i.d + 4 * lane)
+    weights = i.aux & WEIGHTS
+    p.kind = i.aux & KIND_BITS
+    p.pair = (i.aux & PAIR) != 0
+    p.n = ((d >> 17) & 63) << 3
+    p.lane = (at >> 16) & 31
+    p.column = at & 0xFFFF
+    p.in_columns = (i.aux & TENSOR_A) != 0
+    p.a = load_i64(registers + i.a + 8 * lane)
+    p.b = load_i64(registers + i.b + 8 * lane)
+    p.turned_a = 0 if p.in_columns else (d >> 15) & 1
+    p.turned_b = (d >> 16) & 1
+    p.adds = (load_u32(registers + i.imm) >> lane) & 1
+    p.clamps = (d >> 3) & 1
+    p.wrong = 0
+    p.value = d
+    good_types = take_types(p, d)
+    p.flip_a = sign_bits(p.size_a) if (d >> 13) & 1 else 0
+    p.flip_b = sign_bits(p.size_b) if (d >> 14) & 1 else 0
+    m_rows = ((d >> 24) & 31) << 4
+    good_shape = take_layout(p, m_rows, weights)
+    if (d >> 2) & 1 != ((i.aux & SPARSE) != 0):
+        p.wrong = SPARSITY
+    elif d & reserved_bits(p.kind, weights):
+        p.wrong = RESERVED
+    elif not good_types:
+        p.wrong = TYPES
+    elif not good_shape:
+        p.wrong = SHAPE
+    elif p.lane != 0 and (p.layout != EVERY_OTHER or p.lane != 16):
+        p.wrong = PLACE
+    else:
+        if not p.in_columns:
+            p.wrong = judge_matrix(p, p.a, p.turned_a, p.size_a, p.narrow_a)
+            p.value = p.a
+        if p.wrong == 0:
+            p.wrong = judge_matrix(p, p.b, p.turned_b, p.size_b, p.narrow_b)
+            p.value = p.b
+    take_masks(p, registers, i, lane)
+    if p.kind >= SCALED:
+        p.vector = (i.aux >> VECTOR_SHIFT) & VECTOR_BITS
+        p.scale_a = load_u32(registers + i.d + ROW + 4 * lane) & 0xFFFF
+        p.scale_b = load_u32(registers + i.d + 2 * ROW + 4 * lane) & 0xFFFF
+        p.id_a = (d >> 29) & 3
+        p.id_b = (d >> 4) & 3
+        p.fine = p.kind > SCALED and (d >> 23) & 1 == 0
+
+
+@compiled
+def take_masks(p, registers, i, lane):
+    """The lanes of D that are not written."""
+    p.masked = (i.aux & MASKED) != 0
+    if p.masked:
+        for q in range(8 if p.pair else 4):
+            p.left_out[q] = load_u32(registers + i.d + ROW * (ROWS_BEFORE_MASKS + q) + 4 * lane)
+
+
+# -- one instruction ---------------------------------------------------------------------------------------------------
+
+
+@compiled
+def columns_per_cta(p):
+    """Rows of b in shared memory of one CTA."""
+    return p.n >> p.pair
+
+
+@compiled
+def leaves_memory(m, p, w, pc, lane, first, report):
+    """Return whether an operand leaves shared memory; with `report`, report it."""
+    for q in range(1 + p.pair):
+        of_a = 0 if p.in_columns else p.rows
+        if is_outside(m, w, pc, lane, first + q, p.a, p.turned_a, p.size_a, 2, of_a, report):
+            return True
+        if is_outside(m, w, pc, lane, first + q, p.b, p.turned_b, p.size_b, 2, columns_per_cta(p), report):
+            return True
+    return False
+
+
+@compiled
+def has_columns(m, p, w, pc, lane, member, group, report):
+    """Return whether a CTA owns the columns that an mma uses; with `report`, report it if not."""
+    good = owns_columns(m, w, pc, lane, member, p.column, column_count(p), report)
+    if good and p.in_columns:
+        good = owns_columns(m, w, pc, lane, member, p.a & 0xFFFF, 8, report)
+    if good and p.kind >= SCALED:
+        good = owns_columns(m, w, pc, lane, member, p.scale_a, 4, report)
+        if good:
+            good = owns_columns(m, w, pc, lane, member, p.scale_b, (p.n + 31) // 32, report)
+    return good
+
+
+@compiled
+def multiply(m, w, pc, registers, i, lane):
+    """A `tcgen05.mma` of a lane.  Status."""
+    p = product_at(m.product, 0)
+    decode_product(m, p, registers, i, lane)
+    first = m.member & ~1 if p.pair else m.member
+    if p.kind > SCALED and (load_u32(registers + i.c + 4 * lane) >> 31) & 1:  # K = 96, which is not modelled
+        report_failure(m, w, pc)
+        return TRAP
+    if p.wrong:
+        m.serial += 1
+        record_finding(
+            m.report_entry, m.address, (DESCRIPTOR, pc, w, 1 << lane, -1, -1), (p.wrong, p.value, p.kind, 0, 0)
+        )
+        return DONE
+    bad = leaves_memory(m, p, w, pc, lane, first, False)
+    for q in range(1 + p.pair):
+        bad |= not has_columns(m, p, w, pc, lane, first + q, 1 + p.pair, False)
+    if not bad:
+        status = room(m, 1)
+        if status == DONE:
+            status = has_room(m)
+        for q in range(1 + p.pair):
+            if status == DONE:
+                status = prepare_shared(m, pc, first + q, p.b)
+        if status != DONE:
+            return status
+    m.serial += 1
+    if bad:
+        for q in range(1 + p.pair):
+            has_columns(m, p, w, pc, lane, first + q, 1 + p.pair, True)
+        leaves_memory(m, p, w, pc, lane, first, True)
+        return DONE
+    number = fork(m, w, lane, pc)
+    base = 0
+    if m.clocks:
+        base = access_cell(number, BULK + w, lane, pc)
+        enter_group(m, w, lane, KIND, number)
+    log(m, COPIED, w, pc, shared_place(m, first, (p.b & 0x3FFF) << 4), -1, 1 << lane, 32 * (p.rows + p.n))
+    for q in range(1 + p.pair):
+        touch_columns(m, p, w, pc, lane, number, first + q)
+    read_columns_of_b(m, p, w, pc, lane, number, base, first)
+    for q in range(1 + p.pair):
+        multiply_rows(m, p, w, pc, lane, number, base, first, first + q)
+    return DONE
+
+
+@compiled
+def touch_columns(m, p, w, pc, lane, number, member):
+    """Its accesses to the tensor memory of a CTA."""
+    bit, group, bands = 1 << lane, 1 + p.pair, lane_bands(p)
+    if p.in_columns:
+        a = p.a & 0xFFFF
+        touch(m, w, bit, pc, number, member, READS_OPERAND, group, 0, bands, a, a + 8)
+    if p.kind >= SCALED:
+        touch(m, w, bit, pc, number, member, READS_OPERAND, group, 0, 0xFF, p.scale_a, p.scale_a + 4)
+        high = p.scale_b + (p.n + 31) // 32
+        touch(m, w, bit, pc, number, member, READS_OPERAND, group, 0, 0xFF, p.scale_b, high)
+    key = p.column | p.lane << 16 | p.rows << 24 | p.n << 32 | p.layout << 44
+    touch(m, w, bit, pc, number, member, ADDS, group, key, bands, p.column, p.column + column_count(p))
+
+
+@compiled
+def read_columns_of_b(m, p, w, pc, lane, number, base, first):
+    """Its reads of b, and the registers of all columns."""
+    part = columns_per_cta(p)
+    for q in range(1 + p.pair):
+        written = m.columns_scratch + COLUMNS_WRITTEN + q * part
+        read_operand(
+            m, w, pc, lane, number, base, first + q, p.b, p.turned_b, p.size_b, 2, p.narrow_b, part, written
+        )  # fmt: skip
+    for block in range(p.n >> 3):
+        for r in range(2):
+            for t in range(LANES):
+                column = 8 * block + (t >> 2)
+                member = first + column // part
+                word = shared_word(
+                    m, member, p.b, p.turned_b, p.size_b, p.narrow_b, column % part, r, t & 3
+                )  # fmt: skip
+                store_u32(m.columns_scratch + ROW * (2 * block + r) + 4 * t, word ^ p.flip_b)
+
+
+@compiled
+def gather_a(m, p, member, row, column):
+    """The registers of 16 rows of a into RAW."""
+    for r in range(4):
+        for lane in range(LANES):
+            at = row + (lane >> 2) + 8 * (r & 1)
+            if p.in_columns:
+                word = tensor_word(m, p, member, at, column, r >> 1, lane & 3)
+            else:
+                word = shared_word(m, member, p.a, p.turned_a, p.size_a, p.narrow_a, at, r >> 1, lane & 3)
+            store_u32(m.matrix + RAW + ROW * r + 4 * lane, word ^ p.flip_a)
+
+
+@compiled
+def multiply_rows(m, p, w, pc, lane, number, base, first, member):
+    """The rows of a CTA."""
+    rows = m.columns_scratch + ROWS_WRITTEN
+    if p.in_columns:
+        for row in range(p.rows):
+            store_u8(rows + row, is_row_written(m, p, member, row))
+    else:
+        read_operand(m, w, pc, lane, number, base, member, p.a, p.turned_a, p.size_a, 2, p.narrow_a, p.rows, rows)
+    if p.kind > SCALED:
+        add_scaled(m, p, member)
+        return
+    s = shape_at(m.tensor_shapes, p.shape)
+    for row in range(0, p.rows, 16):
+        special = 0
+        for block in range(p.n >> 3):
+            if block == 0 or (p.in_columns and p.layout >= HALVES):
+                gather_a(m, p, member, row, 8 * block)
+                special = take_a(m, s, m.matrix + RAW, 0)
+                if p.kind == SCALED:
+                    special |= scale_operands(m, p, member, row, 0, A_EXPONENT, A_CLASS)
+            of_b = special | take_b(m, s, m.columns_scratch + 2 * ROW * block, 0)
+            if p.kind == SCALED:
+                of_b |= scale_operands(m, p, member, 8 * block, 1, B_EXPONENT, B_CLASS)
+            load_block(m, p, s, member, row, 8 * block)
+            add_block(m, p, s, of_b)
+            store_block(m, p, s, member, row, 8 * block)
+
+
+@compiled
+def is_row_written(m, p, member, row):
+    """Return whether a row of `a` in tensor memory is initialized."""
+    for q in range(8):
+        at = word_index(member, row_lane(p, row, 0), (p.a & 0xFFFF) + q)
+        if load_u8(m.columns_written + at) == 0:
+            return 0
+    return 1
+
+
+@compiled
+def sum_column(q):
+    """The column of the q-th sum of a row."""
+    return 2 * q if q < 4 else 2 * q - 7
+
+
+@compiled
+def load_block(m, p, s, member, row, column):
+    """16 x 8 elements of D, or zeros, into the buffer."""
+    mask = 0xFFFF if s.bytes == 2 else 0xFFFFFFFF
+    for i in range(16):
+        lane = row_lane(p, row + i, column)
+        at = p.column + column_distance(p, column)
+        for q in range(8):
+            value = 0
+            if p.adds:
+                value = load_column(m, member, lane, at + sum_column(q)) & mask
+            store_u32(m.matrix + SUMS + 4 * (8 * i + q), value)
+
+
+@compiled
+def store_block(m, p, s, member, row, column):
+    """The buffer's sums into D, but for lanes that are left out."""
+    rows, columns = m.columns_scratch + ROWS_WRITTEN, m.columns_scratch + COLUMNS_WRITTEN
+    for i in range(16):
+        lane = row_lane(p, row + i, column)
+        if p.masked and (p.left_out[4 * (member & p.pair) + (lane >> 5)] >> (lane & 31)) & 1:
+            continue
+        good = load_u8(rows + row + i)
+        first = word_index(member, lane, p.column + column_distance(p, column))
+        for q in range(8):
+            c = sum_column(q)
+            at = first + 128 * c
+            known = good & load_u8(columns + column + c)
+            if p.adds:
+                known &= load_u8(m.columns_written + at)
+            store_u32(m.columns + 4 * at, load_u32(m.matrix + SUMS + 4 * (8 * i + q)))
+            store_u8(m.columns_written + at, known)
+
+
+@compiled
+def add_block(m, p, s, special):
+    """All products of 16 x 8 elements at once."""
+    if s.what != MULTIPLIES_FLOATS:
+        add_integers(m.matrix, s.halves, s.parts, s.groups, 0, p.clamps)
+        return
+    half = s.bytes == 2
+    step(m, s, 0, s.groups, 0, s.parts, 25, half, 23, special)

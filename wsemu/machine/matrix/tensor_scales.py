@@ -1,0 +1,206 @@
+"""Scale factors of `tcgen05.mma` in compiled code, and sums of 4-bit elements with them.
+
+PTX ISA, "Scale factor layouts in tensor memory"; the sums follow the published model (arXiv 2511.10909).  The products
+of each 16 elements of k are added exactly and multiplied by the significands of both factors.  These terms and the
+accumulator are cut toward zero 35 bits after the largest exponent, added, and cut to an f32.
+"""
+
+from __future__ import annotations
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.matrix.tensor_operands import (
+    column_distance,
+    load_column,
+    row_lane,
+    shared_word,
+    tensor_word,
+    word_index,
+)
+from wsemu.machine.matrix.tensor_shapes import COLUMNS_WRITTEN, FACTORS, ROWS_WRITTEN
+from wsemu.machine.matrix.tiles import NAN
+from wsemu.machine.scalars import load_i64, load_u8, load_u32, store_i64, store_u8, store_u32
+from wsemu.model.isa import LANES
+
+QUIET = 0x7FFFFFFF
+FRACTION, FLOOR = 35, -139
+
+
+@compiled
+def factor(m, p, member, row, of_b, j):
+    """The j-th factor of a row of a or a column of b."""
+    base = p.scale_b if of_b else p.scale_a
+    first = p.id_b if of_b else p.id_a
+    lane, column = row & 31, base + (row >> 5)
+    word = load_column(m, member, lane, column)
+    return (word >> (8 * (first + j))) & 0xFF
+
+
+@compiled
+def has_factors(m, p, member, row, of_b):
+    """Return whether the word of a row's factors is initialized."""
+    base = p.scale_b if of_b else p.scale_a
+    return load_u8(m.columns_written + word_index(member, row & 31, base + (row >> 5)))
+
+
+@compiled
+def scale_operands(m, p, member, first, of_b, exponents, classes):
+    """Add the exponents of factors to those of 16 rows of a, or 8 columns of b; 1 if some factor is a nan."""
+    special = 0
+    written = m.columns_scratch + (COLUMNS_WRITTEN if of_b else ROWS_WRITTEN)
+    for i in range(8 if of_b else 16):
+        row = first + i
+        if not has_factors(m, p, member, row, of_b):
+            store_u8(written + row, 0)
+        bits = factor(m, p, member, row, of_b, 0)
+        for k in range(32):
+            group, x, t = k >> 4, (k >> 2) & 3, k & 3
+            if of_b:
+                slot = i >> 1 if i & 1 == 0 else 4 + (i >> 1)
+                at = 4 * (((group * 4 + x) * 4 + t) * 8 + slot)
+            else:
+                at = 4 * ((((i >> 3) + 2 * group) * 4 + x) * LANES + 4 * (i & 7) + t)
+            store_u32(m.matrix + exponents + at, load_u32(m.matrix + exponents + at) + bits - 127)
+            if bits == 0xFF:
+                store_u32(m.matrix + classes + at, NAN)
+        special |= bits == 0xFF
+    return special
+
+
+@compiled
+def nibble(bits):
+    """An e2m1 in halves, with its sign."""
+    exponent, low = (bits >> 1) & 3, bits & 1
+    size = low if exponent == 0 else (2 + low) << (exponent - 1)
+    return -size if bits & 8 else size
+
+
+@compiled
+def factor_significand(bits, fine):
+    """Return the significand of a factor: in eighths for ue4m3, 1 for ue8m0."""
+    if not fine:
+        return 8
+    return (bits & 7) | (8 if (bits >> 3) & 15 else 0)
+
+
+@compiled
+def factor_exponent(bits, fine):
+    if not fine:
+        return bits - 127
+    field = (bits >> 3) & 15
+    return (field if field else 1) - 7
+
+
+@compiled
+def is_nan(bits, fine):
+    return bits & 0x7F == 0x7F if fine else bits == 0xFF
+
+
+@compiled
+def packed_word(m, p, member, of_b, row, q):
+    """8 elements of k: the q-th word of a row's 32 bytes."""
+    if of_b:
+        part = p.n >> p.pair
+        first = member & ~1 if p.pair else member
+        return shared_word(m, first + row // part, p.b, 0, 1, 0, row % part, q >> 2, q & 3)
+    if p.in_columns:
+        return tensor_word(m, p, member, row, 0, q >> 2, q & 3)
+    return shared_word(m, member, p.a, 0, 1, 0, row, q >> 2, q & 3)
+
+
+@compiled
+def take_row(m, p, member, row, of_b, to):
+    """64 elements of a row of a or a column of b, as numbers of 64 bits."""
+    flip = p.flip_b if of_b else p.flip_a
+    for q in range(8):
+        word = packed_word(m, p, member, of_b, row, q)
+        for j in range(8):
+            number = nibble((word >> (4 * j)) & 15)
+            store_i64(to + 8 * (8 * q + j), -number if flip else number)
+
+
+@compiled
+def shift_toward_zero(value, up):
+    """A number shifted up, or down and cut toward zero."""
+    if up >= 0:
+        return value << min(up, 62)
+    down = min(-up, 63)
+    return value >> down if value >= 0 else -((-value) >> down)
+
+
+@compiled
+def encode(total, unit):
+    """total * 2 ** unit as an f32, cut toward zero."""
+    if total == 0:
+        return 0
+    size = total if total > 0 else -total
+    top = 0
+    while (size >> top) > 1:
+        top += 1
+    exponent = max(top + unit, -126)
+    down = exponent - 23 - unit
+    number = size >> min(down, 63) if down >= 0 else size << -down
+    bits = min(((exponent + 126) << 23) + number, 0x7F800000)
+    if number == 0:
+        return 0
+    return bits | (0x80000000 if total < 0 else 0)
+
+
+@compiled
+def add_element(m, p, member, a, b, row, column, before):
+    """An element of D."""
+    bits = load_u32(before)
+    field = (bits >> 23) & 0xFF
+    c_size = bits & 0x7FFFFF
+    if field == 0xFF and c_size:
+        return QUIET
+    groups = 1 << p.vector
+    terms = m.columns_scratch + FACTORS + 2048
+    top = FLOOR
+    for g in range(4):
+        of_a = factor(m, p, member, row, 0, g * groups // 4)
+        of_b = factor(m, p, member, column, 1, g * groups // 4)
+        if is_nan(of_a, p.fine) or is_nan(of_b, p.fine):
+            return QUIET
+        total = 0
+        for k in range(16 * g, 16 * g + 16):
+            total += load_i64(a + 8 * k) * load_i64(b + 8 * k)
+        total *= factor_significand(of_a, p.fine) * factor_significand(of_b, p.fine)
+        exponent = factor_exponent(of_a, p.fine) + factor_exponent(of_b, p.fine)
+        store_i64(terms + 16 * g, total)
+        store_i64(terms + 16 * g + 8, exponent)
+        if total:
+            top = max(top, exponent)
+    if field == 0xFF:
+        return bits
+    c_exponent = (field if field else 1) - 127
+    c_size |= 0x800000 if field else 0
+    if c_size:
+        top = max(top, c_exponent)
+    total = shift_toward_zero(-c_size if bits >> 31 else c_size, c_exponent - 23 - top + FRACTION)
+    for g in range(4):
+        total += shift_toward_zero(load_i64(terms + 16 * g), load_i64(terms + 16 * g + 8) - 8 - top + FRACTION)
+    return encode(total, top - FRACTION)
+
+
+@compiled
+def add_scaled(m, p, member):
+    """The rows of a CTA of 4-bit elements with factors."""
+    a, b = m.columns_scratch + FACTORS, m.columns_scratch + FACTORS + 512
+    before = m.columns_scratch + FACTORS + 1024
+    for row in range(p.rows):
+        take_row(m, p, member, row, 0, a)
+        good = load_u8(m.columns_scratch + ROWS_WRITTEN + row) & has_factors(m, p, member, row, 0)
+        for column in range(p.n):
+            lane = row_lane(p, row, column)
+            if p.masked and (p.left_out[4 * (member & p.pair) + (lane >> 5)] >> (lane & 31)) & 1:
+                continue
+            take_row(m, p, member, column, 1, b)
+            at = word_index(member, lane, p.column + column_distance(p, column))
+            known = good & load_u8(m.columns_scratch + COLUMNS_WRITTEN + column)
+            known &= has_factors(m, p, member, column, 1)
+            store_u32(before, 0)
+            if p.adds:
+                store_u32(before, load_u32(m.columns + 4 * at))
+                known &= load_u8(m.columns_written + at)
+            store_u32(m.columns + 4 * at, add_element(m, p, member, a, b, row, column, before))
+            store_u8(m.columns_written + at, known)

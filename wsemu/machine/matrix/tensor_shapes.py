@@ -1,0 +1,48 @@
+"""The multiplications of `tcgen05.mma` as the machine's code reads them, and its buffer for an operand."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.machine.matrix.shapes import NUMBERS_ALONE
+from wsemu.machine.state import MULTIPLIES_FLOATS, MULTIPLIES_INTEGERS, SHAPE
+from wsemu.model.isa import ROW
+from wsemu.model.tensor_memory import FLOATS, INTEGERS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+BLOCKS = 32
+"""blocks of 8 columns in the widest product"""
+ROWS_WRITTEN = BLOCKS * 2 * ROW
+"""after the registers of all columns of b: a byte for each row of a"""
+COLUMNS_WRITTEN = ROWS_WRITTEN + 128
+"""and for each column of b"""
+FACTORS = COLUMNS_WRITTEN + 256
+"""and what is used of factors and sums"""
+SCRATCH_BYTES = FACTORS + 4096
+OF_INTEGERS = 2 * len(FLOATS) ** 2
+"""the first row of integers; those of floats are found by a, b, and the type of the sum"""
+
+
+@functools.cache
+def tensor_shapes() -> npt.NDArray[Any]:
+    """Return a SHAPE for each pair of types, and type of a sum."""
+    table = np.zeros(OF_INTEGERS + len(INTEGERS) ** 2, SHAPE)
+    table["halves"] = table["groups"] = 2
+    for number, row in enumerate(table[:OF_INTEGERS]):
+        of_a, of_b = (FLOATS[number // 2 // size % len(FLOATS)] for size in (len(FLOATS), 1))
+        row["what"], row["bytes"] = MULTIPLIES_FLOATS, 4 if number & 1 else 2
+        row["width"], row["parts"] = of_a.container, 32 // of_a.container
+        row["byte"] = of_a.container == 8
+        for name, element in (("a", of_a), ("b", of_b)):
+            row[f"{name}_mantissa"], row[f"{name}_bias"] = element.mantissa, element.bias
+            row[f"{name}_exponents"], row[f"{name}_dropped"] = (1 << element.exponent) - 1, element.dropped
+            row[f"{name}_infinite"] = {0: NUMBERS_ALONE, 1: 0, 2: 1}[element.special]
+    for number, row in enumerate(table[OF_INTEGERS:]):
+        row["what"], row["bytes"], row["width"], row["parts"] = MULTIPLIES_INTEGERS, 4, 8, 4
+        row["a_signed"], row["b_signed"] = number >> 1, number & 1
+    return table

@@ -1,0 +1,205 @@
+"""Tensor memory of a CTA: its words, its allocations, and the accesses to it.
+
+PTX ISA, "Tensor Memory", "Tensor Memory Consistency Model".  Each word has its
+last write and the reads since.  An access must be ordered after those that it conflicts with: its issuer has observed
+their end, or they are a pipelined pair with it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from wsemu.model.data import NamedTuple
+from wsemu.model.outcome import RawFinding
+from wsemu.model.tensor_memory import COLUMNS, GRANULE
+from wsemu.reference.memory.thread_shadow import ThreadWatch
+from wsemu.reference.state import list_lanes
+from wsemu.reference.sync.thread_clocks import HAS_WRITTEN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wsemu.reference.run import Cta
+    from wsemu.reference.warp import WarpRun
+
+Word = tuple[int, int]
+"""(lane, column)"""
+OPERAND, SUM, COPY, COPY_ROWS, LOAD, STORE, ALLOCATION, RELEASE, USE = range(9)
+"""classes of accesses: an mma reads A, scale factors or metadata; it reads and writes D; a cp, of shape 4x256b; a ld, a
+st; an alloc, a dealloc; a use of columns that are released"""
+_READS = (OPERAND, LOAD)
+_AFTER = {
+    OPERAND: (SUM, COPY, COPY_ROWS),
+    COPY: (OPERAND,),
+    COPY_ROWS: (OPERAND,),
+    STORE: (LOAD, STORE),
+    LOAD: (STORE,),
+}
+"""pipelined pairs: an access -> those that come after it where the same warp issues them later, of one cta_group; of
+sums those of the same D and shape do"""
+NO_WAIT_FOR_LOADS, NO_WAIT_FOR_STORES = 2, 1
+"""`missing`: the wait without which the issue of an access is known, and its end is not"""
+
+
+class Access(NamedTuple):
+    """By an asynchronous operation of a lane; of ld and st the lowest lane of the warp."""
+
+    agent: int
+    warp: int
+    """by its number in the group of CTAs"""
+    lane: int
+    time: int
+    pc: int
+    what: int
+    group: int
+    key: tuple[int, ...] = ()
+    """address and shape of D, for a sum"""
+
+
+class History(NamedTuple):
+    """Accesses to a word since its last write, and that write."""
+
+    write: Access | None = None
+    reads: tuple[Access, ...] = ()
+
+
+class Allocation(NamedTuple):
+    """Granules that belong together."""
+
+    granules: int
+    pc: int
+    warp: int
+
+
+class TensorMemory:
+    """Words, allocations and accesses of one CTA."""
+
+    def __init__(self, cta: Cta) -> None:
+        self.cta = cta
+        self.words: dict[Word, int] = {}
+        """values of the initialized words"""
+        self.history: dict[Word, History] = {}
+        self.allocations: dict[int, Allocation] = {}
+        """first granule of an allocation -> the allocation"""
+        self.relinquished: tuple[int, int] | None = None
+        """(instruction, warp)"""
+        self.last: tuple[int, int, int] | None = None
+        """(columns, instruction, warp) of the last allocation"""
+        self.group: tuple[int, int, int] | None = None
+        """(cta_group, instruction, warp) of the first operation"""
+        self.offered: int | None = None
+        """the granule that the even CTA of a pair has found, until the odd one takes it"""
+        self.moves: defaultdict[tuple[int, int], int] = defaultdict(int)
+        """(warp, LOAD or STORE) -> epochs of operations that it has not waited for"""
+        self.issued: defaultdict[tuple[int, int], int] = defaultdict(int)
+        """(warp, lane) -> epochs of all its other operations"""
+        self.released: list[tuple[range, Access]] = []
+        """columns, and their release, since they were allocated last"""
+
+    # -- who owns what ------------------------------------------------------------------------------------------------
+    def owned_granules(self) -> set[int]:
+        """The granules that are allocated."""
+        return {first + n for first, made in self.allocations.items() for n in range(made.granules)}
+
+    def owned_bits(self) -> int:
+        return sum(1 << granule for granule in self.owned_granules())
+
+    def lacks(self, run: WarpRun, lanes: int, column: int, count: int) -> bool:
+        """Report columns that the CTA does not own; return whether there are any."""
+        if column + count > COLUMNS:
+            run.cta.finding("tmem-bounds", run.group.pc, run.warp.number, lanes, column=column, columns=count)
+            return True
+        wanted = range(column // GRANULE, (column + count - 1) // GRANULE + 1)
+        if self.owned_granules().issuperset(wanted):
+            return False
+        if self.report_released(run, lanes, range(column, column + count), USE, run.group.pc):
+            return True
+        rank = self.cta.launch.grouping.of(self.cta.number)[1]
+        run.cta.finding(
+            "tmem-unallocated", run.group.pc, run.warp.number, lanes,
+            column=column, columns=count, owned=self.owned_bits(), rank=rank,
+        )  # fmt: skip
+        return True
+
+    def report_released(self, run: WarpRun, lanes: int, columns: range, what: int, pc: int) -> bool:
+        """Report a release that has come first and is not ordered before this; return whether there is one."""
+        order, actor = run.cta.order, (run.cta.number, run.warp.number)
+        for released, x in self.released:
+            first = max(columns.start, released.start)
+            if first >= min(columns.stop, released.stop):
+                continue
+            if any(
+                not order.clocks(actor, lane).all.includes_agent(x.agent, HAS_WRITTEN) for lane in list_lanes(lanes)
+            ):
+                cta, warp = run.cta.group.actor(x.warp)
+                detail = {"column": first, "lane": 0, "other_what": RELEASE, "what": what, "missing": 0}
+                if cta != run.cta.number:
+                    detail["other_cta"] = cta
+                where = pc, run.cta.number, run.warp.number
+                run.launch.report(RawFinding("tmem-race", *where, lanes, x.pc, warp, detail))
+                return True
+        return False
+
+    # -- who accessed what --------------------------------------------------------------------------------------------
+    def touch(self, run: WarpRun, lanes: int, now: Access, words: Iterable[Word]) -> None:
+        """Judge and enter an access; `lanes` issue it."""
+        watch = run.launch.watch
+        assert isinstance(watch, ThreadWatch)
+        if not (watch.options.races or watch.options.recycling):
+            return
+        found: dict[int, tuple[tuple[int, int, int], Access, tuple[str, int]]] = {}
+        judged: dict[Access, tuple[str, int] | None] = {}
+        for word in words:
+            before = self.history.get(word, History())
+            for x in (before.write, *before.reads):
+                if x is None or x.agent == now.agent or (x.what in _READS and now.what in _READS):
+                    continue
+                if x not in judged:
+                    judged[x] = self._judge(run, lanes, x, now)
+                if (told := judged[x]) is not None:
+                    place = x.warp, word[1], word[0] // 16 * 16
+                    if x.pc not in found or place < found[x.pc][0]:
+                        found[x.pc] = place, x, told
+            self.history[word] = _after(before, now)
+        for pc, ((_, column, lane), x, (code, missing)) in sorted(found.items()):
+            cta, warp = run.cta.group.actor(x.warp)
+            detail = {"column": column, "lane": lane, "other_what": x.what, "what": now.what, "missing": missing}
+            if cta != run.cta.number:
+                detail["other_cta"] = cta
+            run.launch.report(
+                RawFinding(code, run.group.pc, run.cta.number, run.warp.number, lanes, pc, warp, detail)
+            )  # fmt: skip
+
+    def _judge(self, run: WarpRun, lanes: int, x: Access, now: Access) -> tuple[str, int] | None:
+        """Return the error in the order of two accesses that conflict: a code, and the missing wait."""
+        if x.warp == now.warp and x.group == now.group:
+            if x.what == SUM == now.what and x.key == now.key:
+                return None
+            if now.what in _AFTER.get(x.what, ()):
+                return None
+        order, actor = run.cta.order, (run.cta.number, run.warp.number)
+        unknown = [
+            lane for lane in list_lanes(lanes) if not order.clocks(actor, lane).all.includes_agent(x.agent, HAS_WRITTEN)
+        ]  # fmt: skip
+        if not unknown:
+            return None
+        known = x.warp == order.number(actor) or order.clocks(actor, unknown[0]).all.includes_lane(
+            x.warp, x.lane, x.time
+        )
+        if x.what == LOAD and known:
+            return "tmem-read-unfinished", NO_WAIT_FOR_LOADS
+        return "tmem-race", NO_WAIT_FOR_STORES if x.what == STORE and known else 0
+
+    def forget(self, column: int, count: int) -> None:
+        """Words of columns that are free, or new, hold nothing."""
+        inside = range(column, column + count)
+        self.words = {word: value for word, value in self.words.items() if word[1] not in inside}
+        self.history = {word: history for word, history in self.history.items() if word[1] not in inside}
+
+
+def _after(before: History, now: Access) -> History:
+    if now.what not in _READS:
+        return History(now)
+    same = [x for x in before.reads if (x.warp, x.lane, x.what, x.group) != (now.warp, now.lane, now.what, now.group)]
+    return History(before.write, (*same, now))

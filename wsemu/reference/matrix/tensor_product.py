@@ -1,0 +1,395 @@
+"""`tcgen05.mma`: what its descriptors say, where the elements of A, B and D lie, and the product.
+
+PTX ISA, "Instruction descriptor", "Data Path Layout Organization", "tcgen05.mma".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.model.data import dataclass
+from wsemu.model.isa import ROW
+from wsemu.model.tensor_memory import (
+    BF16,
+    BYTES,
+    F16,
+    INTEGERS,
+    KIND_BITS,
+    KINDS,
+    MASKED,
+    ROWS_BEFORE_MASKS,
+    SCALED,
+    SPARSE,
+    TENSOR_A,
+    TF32,
+    VECTOR_BITS,
+    VECTOR_SHIFT,
+    WEIGHTS,
+)
+from wsemu.reference.arithmetic import to_signed
+from wsemu.reference.matrix.tensor_columns import OPERAND, SUM, Access, TensorMemory
+from wsemu.reference.matrix.tensor_operands import (
+    LANE,
+    RESERVED,
+    SHAPE,
+    SPARSITY,
+    TYPES,
+    Source,
+    locate_all,
+    read_shared,
+)
+from wsemu.reference.matrix.tensor_sums import (
+    add_groups,
+    add_integers,
+    add_products,
+    element_number,
+    scale_factor,
+)
+from wsemu.reference.sync.named_barrier import StopError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.model.tensor_memory import Element
+    from wsemu.reference.matrix.tensor_columns import Word
+    from wsemu.reference.matrix.tensor_sums import Number
+    from wsemu.reference.run import Cta
+    from wsemu.reference.warp import WarpRun
+
+KIND = "tensor memory"
+_E2M1 = BYTES[5]
+_RESERVED = {
+    **dict.fromkeys(KINDS[:3], (3, 6, 23, 29)), "i8": (6, 23, 29),
+    "mxf8f6f4": (0, 1, 3, 6, 24, 25, 26, 31), **dict.fromkeys(KINDS[5:], (0, 1, 3, 6, 12, 15, 16, 24, 25, 26)),
+}  # fmt: skip
+"""bits of an instruction descriptor that are 0"""
+
+
+@dataclass(slots=True)
+class Product:
+    """One instruction of a lane."""
+
+    run: WarpRun
+    fields: list[int]
+    lane: int
+    members: list[Cta]
+
+    def __post_init__(self) -> None:
+        run, fields, lane = self.run, self.fields, self.lane
+        bits = run.read(fields[5], "b32", lane)
+        at = run.read(fields[2], "b32", lane)
+        self.kind = KINDS[fields[7] & KIND_BITS]
+        self.bits, self.auxiliary = bits, fields[7]
+        self.n, self.m = (bits >> 17 & 63) * 8, (bits >> 24 & 31) * 16
+        self.column, self.at_lane = at & 0xFFFF, at >> 16 & 31
+        self.in_columns = bool(fields[7] & TENSOR_A)
+        self.adds = bool(run.read(fields[6], "p", lane))
+        self.a, self.b = run.read(fields[3], "b64", lane), run.read(fields[4], "b64", lane)
+
+    kind: str = ""
+    bits: int = 0
+    auxiliary: int = 0
+    n: int = 0
+    m: int = 0
+    column: int = 0
+    at_lane: int = 0
+    in_columns: bool = False
+    adds: bool = False
+    a: int = 0
+    b: int = 0
+
+    # -- what it is ---------------------------------------------------------------------------------------------------
+    @property
+    def has_factors(self) -> bool:
+        return KINDS.index(self.kind) >= SCALED
+
+    @property
+    def dense(self) -> bool:
+        """Elements of 4 bits, two in a byte."""
+        return KINDS.index(self.kind) > SCALED
+
+    @property
+    def rows(self) -> int:
+        """Rows of A or D in one CTA."""
+        return self.m // len(self.members)
+
+    @property
+    def steps(self) -> int:
+        """Elements of k."""
+        return 64 if self.dense else {"f16": 16, "tf32": 8}.get(self.kind, 32)
+
+    @property
+    def result(self) -> str:
+        if self.kind == "i8":
+            return "s32"
+        return "f32" if self.has_factors or self.bits >> 4 & 3 else "f16"
+
+    def element(self, of_b: bool) -> Element | str | None:
+        """Return the type of A or B; None if the number means nothing."""
+        number = self.bits >> (10 if of_b else 7) & (3 if of_b and self.dense else 7)
+        if self.kind == "f16":
+            return (F16, BF16)[number] if number < 2 else None
+        if self.kind == "tf32":
+            return TF32 if number == 2 else None
+        if self.kind == "i8":
+            return INTEGERS[number] if number < 2 else None
+        if self.dense:
+            return _E2M1 if number == 1 else None
+        return BYTES[number] if number < len(BYTES) else None
+
+    def source(self, of_b: bool) -> Source:
+        """Return the source of A or B in shared memory."""
+        element = self.element(of_b)
+        size = 1 if element is None or isinstance(element, str) else element.container // 8
+        narrow = 0
+        if element is not None and not isinstance(element, str) and not self.dense and element.special == 0:
+            narrow = 8 - element.dropped
+        rows = self.n // len(self.members) if of_b else self.rows
+        turned = bool(self.bits >> (16 if of_b else 15) & 1) and (of_b or not self.in_columns)
+        return Source(self.b if of_b else self.a, range(rows), 2, turned, size, narrow)
+
+    @property
+    def layout(self) -> str:
+        """By the letters of PTX."""
+        if self.auxiliary & WEIGHTS:
+            return {32: "G", 64: "E"}.get(self.m, "D")
+        if len(self.members) == 2:
+            return "B" if self.m == 128 else "A"
+        return "F" if self.m == 64 else "D"
+
+    def wrong(self) -> tuple[int, int]:
+        """(what is wrong with its descriptors, which one), or (0, 0)."""
+        if self.bits >> 2 & 1 != bool(self.auxiliary & SPARSE):
+            return SPARSITY, self.bits
+        shift = () if self.auxiliary & WEIGHTS or self.has_factors else (30, 31)
+        if any(self.bits >> bit & 1 for bit in (*_RESERVED[self.kind], *shift)):
+            return RESERVED, self.bits
+        if not self._types_go_together():
+            return TYPES, self.bits
+        if not self._has_shape():
+            return SHAPE, self.bits
+        if self.at_lane and (self.layout != "F" or self.at_lane != 16):
+            return LANE, self.bits
+        for of_b in (False, True) if not self.in_columns else (True,):
+            source = self.source(of_b)
+            if found := source.wrong(dense=self.dense):
+                return found, source.descriptor
+        return 0, 0
+
+    def _types_go_together(self) -> bool:
+        a, b, d = self.element(False), self.element(True), self.bits >> 4 & 3
+        if a is None or b is None:
+            return False
+        if self.kind == "f16":
+            return a == b and (d == 1 or (d == 0 and a == F16))
+        return self.has_factors or d == {"tf32": 1, "i8": 2}.get(self.kind, min(d, 1))
+
+    def _has_shape(self) -> bool:
+        m, n = self.m, self.n
+        if self.auxiliary & WEIGHTS:
+            return m in (32, 64, 128) and n in (64, 128, 256)
+        if len(self.members) == 2:
+            step = 32 if self.kind == "i8" else 16
+            return m in (128, 256) and step <= n <= 256 and n % step == 0
+        good = m == 128 or (m == 64 and not self.has_factors)
+        return good and 8 <= n <= 256 and n % 8 == 0 and (self.kind != "i8" or n <= 32 or n % 16 == 0)
+
+    # -- where ---------------------------------------------------------------------------------------------------------
+    def place(self, row: int, column: int) -> Word:
+        """The word of an element of D."""
+        n = self.n
+        match self.layout:
+            case "F":
+                return 32 * (row // 16) + row % 16 + self.at_lane, self.column + column
+            case "B" | "E":
+                return row + 64 * (column >= n // 2), self.column + column % (n // 2)
+            case "G":
+                return row + 32 * (column // (n // 4)), self.column + column % (n // 4)
+            case _:
+                return row, self.column + column
+
+    def leaves_out(self, member: int, lane: int) -> bool:
+        """Return whether a lane of D is not written."""
+        if not self.auxiliary & MASKED:
+            return False
+        row = self.fields[2] + ROW * (ROWS_BEFORE_MASKS + 4 * member + lane // 32)
+        return bool(self.run.read(row, "b32", self.lane) >> lane % 32 & 1)
+
+    def factors(self, of_b: bool) -> int:
+        """The first column of scale factors."""
+        return self.run.read(self.fields[2] + ROW * (2 if of_b else 1), "b32", self.lane) & 0xFFFF
+
+    def touched_words(self) -> tuple[list[Word], list[list[Word]]]:
+        """Words of D, and of each operand in tensor memory."""
+        sums = list(dict.fromkeys(self.place(row, c) for row in range(self.rows) for c in range(self.n)))
+        operands = []
+        if self.in_columns:
+            lanes = sorted({lane for lane, _ in sums})
+            operands.append([(lane, (self.a & 0xFFFF) + c) for lane in lanes for c in range(8)])
+        for of_b in (False, True) if self.has_factors else ():
+            count = -(-self.n // 32) if of_b else 4
+            operands.append([(lane, self.factors(of_b) + c) for c in range(count) for lane in range(128)])
+        return sums, operands
+
+    def lacks_columns(self, memory: TensorMemory) -> bool:
+        """Report columns that the CTA does not own; return whether there are any."""
+        run, bit = self.run, 1 << self.lane
+        columns = {column for _, column in self.touched_words()[0]}
+        if memory.lacks(run, bit, self.column, len(columns)):
+            return True
+        if self.in_columns and memory.lacks(run, bit, self.a & 0xFFFF, 8):
+            return True
+        if not self.has_factors:
+            return False
+        first, second = self.factors(False), self.factors(True)
+        return memory.lacks(run, bit, first, 4) or memory.lacks(run, bit, second, -(-self.n // 32))
+
+    # -- values --------------------------------------------------------------------------------------------------------
+    def row_of_a(self, member: Cta, memory: TensorMemory, row: int, column: int) -> list[int] | None:
+        """The elements of a row of A as a column of D has them; None where it is not all written."""
+        if not self.in_columns:
+            return self._from_shared(self.source(False), member, row)
+        lane = self.place(row, column)[0]
+        words = [memory.words.get((lane, (self.a & 0xFFFF) + c)) for c in range(8)]
+        if None in words:
+            return None
+        packed = sum((word or 0) << 32 * n for n, word in enumerate(words))
+        source = self.source(False)
+        if self.dense:
+            return [(packed >> 4 * k & 15) << 4 for k in range(64)]
+        width, up = 8 * source.size, 2 if source.bits else 0
+        return [(packed >> width * k & ((1 << width) - 1)) << up & ((1 << width) - 1) for k in range(self.steps)]
+
+    def _from_shared(self, source: Source, member: Cta, row: int) -> list[int]:
+        data = source.data(self.run, member)
+        if self.dense:
+            chunks = [source.offset(row, 16 * q) for q in (0, 1)]
+            packed = int.from_bytes(b"".join(bytes(data[at : at + 16]) for at in chunks), "little")
+            return [(packed >> 4 * k & 15) << 4 for k in range(64)]
+        return [source.element(data, row, k) for k in range(self.steps)]
+
+    def column_of_b(self, column: int) -> list[int]:
+        part = self.n // len(self.members)
+        return self._from_shared(self.source(True), self.members[column // part], column % part)
+
+    def scales(self, memory: TensorMemory, row: int, of_b: bool) -> list[Number] | None:
+        """The factors of a row of A or a column of B; None where they are not written."""
+        word = memory.words.get((row % 32, self.factors(of_b) + row // 32))
+        if word is None:
+            return None
+        count = 1 << (self.auxiliary >> VECTOR_SHIFT & VECTOR_BITS)
+        first = self.bits >> (4 if of_b else 29) & 3
+        fine = self.dense and not self.bits >> 23 & 1
+        return [scale_factor(word >> 8 * (first + j) & 0xFF, fine=fine) for j in range(count)]
+
+    def numbers(self, bits: list[int], of_b: bool) -> list[Number]:
+        """Return elements as numbers, with the sign that the descriptor flips."""
+        element = self.element(of_b)
+        assert element is not None
+        assert not isinstance(element, str)
+        found = [element_number(one, element) for one in bits]
+        if self.bits >> (14 if of_b else 13) & 1:
+            found = [one._replace(significand=-one.significand) for one in found]
+        return found
+
+
+def issue_product(run: WarpRun, fields: list[int], lane: int, members: list[Cta]) -> None:
+    """A product of a lane, at once."""
+    product = Product(run, fields, lane, members)
+    if product.dense and product.bits >> 31:  # K = 96, which is not modelled
+        raise StopError("trap", run.group.pc, run.warp.number)
+    what, value = product.wrong()
+    if what:
+        value -= value >> 63 << 64
+        run.cta.finding(
+            "tcgen05-descriptor", run.group.pc, run.warp.number, 1 << lane,
+            what=what, value=value, kind=KINDS.index(product.kind),
+        )  # fmt: skip
+        return
+    memories: list[TensorMemory] = [member.objects[KIND] for member in members]
+    lacking = [product.lacks_columns(memory) for memory in memories]
+    sources = [product.source(True), *([] if product.in_columns else [product.source(False)])]
+    places = [locate_all(run, member, lane, source) for member in members for source in sources]
+    if any(lacking) or None in places:
+        return
+    agent = run.cta.order.fork(run.cta.number)
+    run.cta.objects[KIND].issued[run.warp.number, lane] |= 3 << 2 * agent
+    first = run.launch.shared_address(members[0].number) + (product.b & 0x3FFF) * 16
+    amount = 32 * (product.rows + product.n)
+    run.launch.watch.happen("copy", run.cta.number, run.warp.number, run.group.pc, first, -1, 1 << lane, amount)
+    for memory in memories:
+        _touch(product, memory, agent)
+    good_columns: set[int] = set()
+    part = product.n // len(members)
+    for n, member in enumerate(members):
+        source = product.source(True)
+        good = read_shared(run, member, lane, agent, source, source.bits)
+        good_columns |= {n * part + column for column in good}
+    columns = [product.column_of_b(column) for column in range(product.n)]
+    for n, member in enumerate(members):
+        good_rows = set(range(product.rows))
+        if not product.in_columns:
+            source = product.source(False)
+            good_rows = read_shared(run, member, lane, agent, source, source.bits)
+        _multiply(product, n, memories[n], columns, good_rows, good_columns)
+
+
+def _touch(product: Product, memory: TensorMemory, agent: int) -> None:
+    run, group = product.run, len(product.members)
+    order, actor = run.cta.order, (run.cta.number, run.warp.number)
+    sums, operands = product.touched_words()
+    access = Access(agent, order.number(actor), product.lane, order.time(actor), run.group.pc, OPERAND, group)
+    for words in operands:
+        memory.touch(run, 1 << product.lane, access, words)
+    key = product.column, product.at_lane, product.rows, product.n
+    memory.touch(run, 1 << product.lane, access._replace(what=SUM, key=key), sums)
+
+
+def _multiply(
+    product: Product, member: int, memory: TensorMemory, columns: list[list[int]], good_rows: set[int],
+    good_columns: set[int],
+) -> None:  # fmt: skip
+    made: dict[Word, int | None] = {}
+    for row, column in _elements(product):
+        place = product.place(row, column)
+        if product.leaves_out(member, place[0]):
+            continue
+        bits = product.row_of_a(product.members[member], memory, row, column)
+        before: int | None = memory.words.get(place) if product.adds else 0
+        if bits is None or before is None or row not in good_rows or column not in good_columns:
+            made[place] = None
+        else:
+            made[place] = _sum(product, memory, row, column, bits, columns[column], before)
+    for place, value in made.items():
+        if value is None:
+            memory.words.pop(place, None)
+        else:
+            memory.words[place] = value
+
+
+def _elements(product: Product) -> Iterator[tuple[int, int]]:
+    return ((row, column) for row in range(product.rows) for column in range(product.n))
+
+
+def _sum(
+    product: Product, memory: TensorMemory, row: int, column: int, of_a: list[int], of_b: list[int], before: int
+) -> int | None:
+    """An element of D."""
+    if product.kind == "i8":
+        types = product.element(False), product.element(True)
+        x_values, y_values = [
+            [to_signed(one, 8) if type_ == "s8" else one for one in bits]
+            for type_, bits in zip(types, (of_a, of_b), strict=True)
+        ]
+        return add_integers(x_values, y_values, before, clamps=bool(product.bits >> 3 & 1))
+    x, y = product.numbers(of_a, False), product.numbers(of_b, True)
+    if not product.has_factors:
+        return add_products(x, y, before & (0xFFFF if product.result == "f16" else ~0), product.result)
+    own, other = product.scales(memory, row, False), product.scales(memory, column, True)
+    if own is None or other is None:
+        return None
+    if product.dense:
+        each = [[factors[g * len(factors) // 4] for g in range(4)] for factors in (own, other)]
+        return add_groups(x, y, before, *each)
+    nan = bool(own[0].kind or other[0].kind)
+    return add_products(x, y, before, "f32", own[0].exponent + other[0].exponent, is_nan=nan)
