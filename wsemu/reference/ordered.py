@@ -186,8 +186,9 @@ class OrderedRun:
         waiting = [region.join + 1 for region in regions.values() if region.waiting & own.alive]
         return [*waiting, *(group.pc for group in own.ready[:-1])]
 
-    def state(self, cta: int, live: list[frozenset[int]]) -> tuple[Any, ...]:
-        """What decides what a CTA will do: `live` has the rows that matter at each instruction."""
+    def state(self, cta: int, live: list[frozenset[int]], bytes_: list[int] | None = None) -> tuple[Any, ...]:
+        """What decides what a CTA will do: `live` has the rows that matter at each instruction; `bytes_`: of shared
+        memory these alone, and of phases their parity."""
         own = self.ctas[cta]
         if not own.live_warps:
             return ()
@@ -199,7 +200,7 @@ class OrderedRun:
         order, alive = own.launch.watch.order, [w for w in own.warps if w.alive]
         parted, known = 0, list[Any]()
         if own.launch.program.asynchronous:  # what knows of what depends on what it has done, which is told besides
-            known = [_objects(own)]
+            known = [_objects(own, rounds=bytes_ is not None)]
         elif order.has_lane_clocks(cta):  # no two are held for one state
             self.parted += 1
             parted = self.parted
@@ -209,6 +210,8 @@ class OrderedRun:
                 for b in own.barriers for p in (*b.before, *b.participants)
             ]  # fmt: skip
         shared, bits = (bytes(own.shared.data), bytes(own.shared.written or b"")), live_bits(own.launch.program)
+        if bytes_ is not None:
+            shared = bytes(shared[0][at] for at in bytes_), bytes(shared[1][at] for at in bytes_ if shared[1])
         return (
             parted,
             known,
@@ -243,9 +246,9 @@ def _drop_kept_state(launch: Launch) -> tuple[Any, ...]:
     return Launch.__new__, (Launch,), state
 
 
-def _objects(cta: OrderedCta) -> tuple[Any, ...]:
-    """What decides how asynchronous operations of a CTA go on."""
-    mbarriers = [(b.address, b.phase, b.pending, b.expected, b.tx) for b in cta.mbarriers.live.values()]
+def _objects(cta: OrderedCta, *, rounds: bool) -> tuple[Any, ...]:
+    """What decides how asynchronous operations of a CTA go on; `rounds`: of phases their parity alone."""
+    mbarriers = [(b.address, b.phase & 1 if rounds else b.phase, b.pending, b.expected, b.tx) for b in cta.mbarriers.live.values()]
     return sorted(mbarriers), vars(cta.registers), [cta.copies, cta.bulk]
 
 

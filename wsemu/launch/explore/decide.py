@@ -11,7 +11,12 @@ from wsemu.launch.explore.accesses import ACCESSES, find_kinds, find_ordered
 from wsemu.launch.explore.arrays import arrays_restored, copy_arrays, put_back
 from wsemu.launch.explore.decided import Case, Decided, Method
 from wsemu.launch.explore.describe import Description
-from wsemu.launch.explore.methods import decide_by_counter_abstraction, decide_thread_modularly, judge_room
+from wsemu.launch.explore.methods import (
+    decide_by_counter_abstraction,
+    decide_by_draws,
+    decide_thread_modularly,
+    judge_room,
+)
 from wsemu.launch.explore.nodes import Reached, Result
 from wsemu.launch.explore.polls import Polls, find_polls
 from wsemu.launch.explore.readings import KINDS, find_idle, follow_order
@@ -52,8 +57,9 @@ LANES_PER_UNIT = 256
 """lanes that wait before ordered accesses at first, which double the time that a step takes"""
 MAX_FOLLOWED = 20_000
 """warp instructions of a launch whose undefined values are followed in an order"""
-FEW_STEPS = 400
-"""of a search before CTAs are counted: it says more of what is left in arrays"""
+FEW_STEPS, FEW_COPYING_STEPS = 400, 200
+"""of a search before CTAs are counted, or each by itself: it says more of what is left in arrays; with copies, which
+take longer"""
 
 
 def feasible(bound: Bound, places: Places) -> bool:
@@ -170,14 +176,20 @@ class _Attempt:
             if not asynchronous and (said := self._by(decide_thread_modularly, session, begin)) is not None:
                 return said
             apart, crowded = suits(bound), not asynchronous and session.ctas > 1
-            search = self._search(session, Knowledge, samples=False, most=FEW_STEPS if crowded else 0)
+            several, few = session.ctas > 1, FEW_COPYING_STEPS if asynchronous else FEW_STEPS
+            search = self._search(session, Knowledge, samples=False, most=few if several else 0)
             result = search.run()
+            if several and result.why:
+                put_back(bound, self.initial)
+                said = decide_by_draws(Case(bound, self.places, session, self.apart, begin), self.idle)
+                if said is not None:
+                    return said
             if crowded and result.why:
                 said = self._by(decide_by_counter_abstraction, session, begin)
                 if said is not None:
                     return said
-                if result.why == "steps":
-                    result = search.resume()
+            if several and result.why == "steps":
+                result = search.resume()
             if apart and (result.why or result.stuck):
                 said = self._decide_by_lanes(begin)
                 if said is not None:

@@ -37,7 +37,7 @@ from wsemu.proof.liveness import lane_bytes, live_bits, live_rows
 from wsemu.proof.threads import Made
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import RawFinding
@@ -129,6 +129,10 @@ class Session(Protocol):
     def write(self, place: tuple[int, int], value: int, size: int) -> None:
         """Let something else stand at a place."""
 
+    def tell_rounds(self, matters: Collection[int]) -> None:
+        """Let digests leave out how often CTAs have gone round: histories, and phases but for their parity; and all of
+        shared memory but these bytes."""
+
     def executed_instructions(self) -> int:
         """Warp instructions so far."""
 
@@ -190,7 +194,7 @@ class VmSession:
         self.histories = [b""] * self.ctas
         self.found: list[tuple[RawFinding, ...]] = [()] * self.ctas
         """what was found in each CTA on the way to where it is"""
-        self.grown = False
+        self.grown = self.rounds = False
         self.bound, self.program = bound, bound.program
         self.effort = float(chosen.effort)
         self.named: Named | None = None
@@ -462,6 +466,11 @@ class VmSession:
 
         return merge_suspects([machine.planes.suspects() for machine in self.machines if machine.planes])
 
+    def tell_rounds(self, matters: Collection[int]) -> None:
+        self.rounds = True
+        self.outlasting[:] = False
+        self.outlasting[list(matters)] = True
+
     def executed_instructions(self) -> int:
         return self.bound.settings.budget - self.budget
 
@@ -553,7 +562,7 @@ class VmSession:
 
     def _live_shared_bytes(self, shared: Any) -> bytes:
         """What of shared memory may be read before it is written again."""
-        if not self.asynchronous:
+        if not (self.asynchronous or self.rounds):
             return bytes(shared.tobytes())
         values, written = shared.reshape(2, -1)
         return bytes(values[self.outlasting].tobytes() + written[self.outlasting].tobytes())
@@ -564,8 +573,23 @@ class VmSession:
         state = machine.state[0]
         live = machine.mbarriers[: int(state["mbarrier_count"])]
         told = [[int(one[name]) for name in _OF_PHASE] for one in live]
+        if self.rounds:
+            phase = _OF_PHASE.index("phase")
+            told = [[*row[:phase], row[phase] & 1, *row[phase + 1 :]] for row in told]
+            hashed.update(repr((told, int(state["pool"]), self._open_groups(machine))).encode())
+            return
         hashed.update(repr((told, int(state["pool"]), self._used(machine))).encode())
         hashed.update(machine.groups.tobytes() + self.histories[cta])
+
+    def _open_groups(self, machine: Machine) -> list[list[int]]:
+        """What copies each thread has yet to wait for, counted from the first of them."""
+        tables = [machine.groups[name].ravel() for name in ("first", "read", "last", "since")]
+        used = np.flatnonzero((tables[0] != 0) | (tables[1] != 0))
+        rows = np.stack([table[used] for table in tables], 1).tolist()
+        return [
+            [at, *(max(one - (row[0] or row[1]) + 1, 0) for one in row)]
+            for at, row in zip(used.tolist(), rows, strict=True)
+        ]
 
     def _digest_warp(self, hashed: Any, machine: Machine, w: int, warp: Any) -> None:
         depth, parked = int(warp["depth"]), int(warp["parked_count"]) if warp["parked"] else 0

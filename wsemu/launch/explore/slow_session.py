@@ -16,6 +16,8 @@ from wsemu.reference.ordered import OrderedRun
 from wsemu.reference.run import Launch
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from wsemu.model.bound import Bound
     from wsemu.proof.names import Named
     from wsemu.reference.undefined import Undefined
@@ -60,6 +62,8 @@ class SlowSession:
         self.ctas = self.run.total
         self.histories = [b""] * self.ctas
         self.grown = False
+        self.rounds: list[int] | None = None
+        """the bytes of shared memory by which states are told apart, if rounds are left out"""
         self.written = [bytes(array.written) if array.written is not None else None for array in self.run.arrays]
 
     def close(self) -> None:
@@ -161,6 +165,9 @@ class SlowSession:
         data = self.run.ctas[cta].shared.data if cta >= 0 else self.run.arrays[number].data
         data[offset : offset + size] = value.to_bytes(size, "little")
 
+    def tell_rounds(self, matters: Collection[int]) -> None:
+        self.rounds = sorted(matters)
+
     def executed_instructions(self) -> int:
         return self.run.executed_instructions()
 
@@ -209,8 +216,8 @@ class SlowSession:
 
     def digest(self, cta: int) -> bytes:
         named = self.named
-        state = self.run.state(cta, named.live if named else self.live)
+        state = self.run.state(cta, named.live if named else self.live, self.rounds)
         own = [self.segments[n][0][by_cta[cta]].tobytes() for n, by_cta in named.places.items()] if named else []
-        if self.asynchronous and state:
+        if self.asynchronous and state and self.rounds is None:
             state = (*state, self.histories[cta])
         return hashlib.blake2b(repr((own, state)).encode(), digest_size=16).digest()

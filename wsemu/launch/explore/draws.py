@@ -1,0 +1,524 @@
+"""Launches whose CTAs draw numbers from one counter: each CTA by itself is right, whatever numbers it draws.
+
+No two draws of a counter return one number.  So if what a CTA does to arrays for one number conflicts with nothing that
+any CTA does for another one, CTAs know of each other by the numbers alone: the launch is right in all orders if each
+CTA is, with each sequence of numbers that it can get.  The theorem is in docs/how.md, "Drawn numbers".
+
+A CTA *stands* before a draw when nothing else of it can go on.  From each state in which it stands it is given each
+number that it may get, and what it does until it stands again is a *segment*.  States are one if what decides what
+comes next is equal: registers that matter, shared memory that is read before it is written, phases of mbarriers up to
+their parity, and the last segments, as many as may hold something that not all threads know of (`Window`).  An engine
+then judges runs of one CTA in which each segment comes after each that it may follow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.launch.explore.arrays import put_back
+from wsemu.launch.explore.session import Ask, Looking
+from wsemu.launch.explore.sessions import make_session
+from wsemu.model.data import NamedTuple, dataclass, field
+from wsemu.model.effects import effects_of
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    ATOMICS,
+    FIRST_ARRAY,
+    NAMES,
+    SCOPES,
+    SEGMENT_SHIFT,
+    SHARED,
+    SIZE,
+)
+from wsemu.proof.threads import Knowledge, Shared, does
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from wsemu.launch.explore.session import Moved, Session
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import Event, RawFinding
+    from wsemu.proof.threads import Made, Place, Thread
+
+MOST_SEGMENTS, MOST_TOUCHES = 2_000, 1_000_000
+"""that are run for one unit of effort; bytes of arrays that they access, by units of the narrowest access"""
+MOST_DISTANCE = 4
+"""segments after which all threads know of what was done"""
+MOST_RUNS = 400
+"""of one CTA that an engine judges for one unit of effort"""
+_OFFSET = (1 << SEGMENT_SHIFT) - 1
+_PLAIN, _ATOMIC, _REDUCED = 1, 2, 4
+"""how a location was accessed"""
+_EVENTS = 1 << 20
+"""numbers for the events of a segment"""
+_OF_MBARRIERS = ("init", "inval", "arrive_on", "expect", "credit", "await", "phase")
+_BY_THREADS = ("arrive", "sync", "warp", "access", "init", "inval", "arrive_on", "expect", "await", "copy", "landed")
+"""kinds of events that threads make, of which others may have to know"""
+
+
+class _OtherwiseError(Exception):
+    """The launch is not such a one, or fails: other methods decide it."""
+
+
+class Window(Knowledge):
+    """The clocks of the threads of a CTA, which also know of each copy, whatever it accesses."""
+
+    def _copy(self, event: Event, number: int) -> Iterator[Any]:
+        name = NAMES[self.code[event.pc][0]]
+        for thread in self._threads(event, event.lanes):
+            self._copies(name, thread, event.pc)
+        yield from super()._copy(event, number)
+
+    issued: tuple[int, ...] = ()
+    """the columns of copies so far"""
+
+    def _copies(self, name: str, thread: Thread, pc: int) -> int:
+        column = super()._copies(name, thread, pc)
+        self.issued = (*self.issued, column)
+        return column
+
+
+@dataclass(slots=True)
+class State:
+    """Where a CTA stands, on one way there."""
+
+    cta: int
+    saved: Any
+    memory: Any
+    known: Window
+    ask: Ask
+    segments: tuple[bytes, ...]
+    """the last ones"""
+    floors: tuple[Any, ...]
+    """what each thread had done at the end of the last segments"""
+    last: dict[Thread, int]
+    """thread -> the segment of its last event"""
+    marks: Any
+    """thread -> the last interval in which it did something"""
+    numbers: tuple[int, ...]
+    """that it has drawn"""
+    way: tuple[int, ...] = ()
+    after: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
+    """(segment, the state behind it, or nothing) -> a number that leads there"""
+
+
+class Touch(NamedTuple):
+    """How a location of an array was accessed."""
+
+    owners: frozenset[int]
+    """the numbers that all accesses have in common"""
+    writes: bool
+    kinds: int
+
+    def conflicts(self) -> bool:
+        """Return whether CTAs with other numbers may access it, too, in an order that matters."""
+        return self.writes and not self.owners and self.kinds not in (_ATOMIC, _REDUCED)
+
+
+class Draws:
+    """One launch."""
+
+    def __init__(
+        self, bound: Bound, ordered: frozenset[int], logged: frozenset[int], initial: Sequence[Any],
+        begin: Callable[[Shared], Window], passes: Callable[[RawFinding], bool],
+    ) -> None:  # fmt: skip
+        """`passes` returns whether a finding is none of another order."""
+        self.bound, self.ordered, self.logged, self.initial = bound, ordered, logged, initial
+        self.begin, self.passes = begin, passes
+        self.code = bound.program.code.tolist()
+        self.effort = float(bound.settings.effort)
+        known = begin(Shared())
+        self.data, self.grain = known.data, known.grain
+        x, y, z = bound.configuration.block
+        self.threads = x * y * z
+        self.place: Place | None = None
+        """of the counter"""
+        self.size = self.base = self.step = 0
+        """of the counter: its bytes, its first value, and what a draw adds"""
+        self.kept = 1
+        """segments by which states are told apart"""
+        self.matters: set[int] = set()
+        """bytes of shared memory that are read before they are written"""
+        self.shared = Shared()
+        self.owners: dict[bytes, frozenset[int]] = {}
+        """state -> the last numbers that a CTA has drawn there, whichever way it came"""
+        self.most = 0
+        """numbers that may be drawn"""
+        self.uneven = self.grown = False
+        """whether a location may hold something else for other numbers; whether states are to be told apart by more"""
+        self.spent = self.accessed = 0
+
+    def proven(self) -> bool:
+        """Return whether each CTA is right, with all numbers that it can draw."""
+        if not self.ordered or not all(self._draws(pc) for pc in self.ordered):
+            return False
+        try:
+            while not self._explored():
+                self.grown = False
+            self._judge()
+        except _OtherwiseError:
+            return False
+        return True
+
+    def _draws(self, pc: int) -> bool:
+        what, type_ = ATOMICS[NAMES[self.code[pc][0]]]
+        return what == "add" and type_[0] == "b"
+
+    def _session(self, looking: Looking, logged: frozenset[int]) -> Session:
+        put_back(self.bound, self.initial)
+        return make_session(self.bound, self.ordered, logged, looking)
+
+    # -- all that a CTA may do ----------------------------------------------------------------------------------------
+    def _explored(self) -> bool:
+        """Run all segments; return whether nothing turned out to matter that was not known."""
+        self.touched: dict[int, Touch] = {}
+        self.held: dict[int, bytes] = {}
+        self.states: dict[bytes, State] = {}
+        self.uneven = False
+        session = self.session = self._session(Looking(tells=True), self.logged)
+        try:
+            session.tell_rounds(self.matters)
+            self.pending = deque[bytes]()
+            self._begin(session.start())
+            self.most = max(self.most, self._first_end() + session.ctas)
+            while self.pending:
+                state = self.states[key := self.pending.popleft()]
+                for number in range(len(state.numbers), self.most):
+                    self._go(key, state, number)
+            needed = self._needed()
+        finally:
+            session.close()
+        if any(touch.conflicts() for touch in self.touched.values()):
+            raise _OtherwiseError
+        self.grown |= self.shared.grown or needed > self.most
+        self.shared.grown, self.most = False, max(needed, self.most)
+        return not self.grown
+
+    def _needed(self) -> int:
+        """Return the numbers that may be drawn at most: no CTA draws twice that has drawn one behind which none goes
+        on, or more often than any does."""
+        ctas = self.session.ctas
+        further = [number for state in self.states.values() for (_, to), number in self.furthest.items() if to] or [-1]
+        bound = max(further) + 1 + ctas
+        depth = self._depth()
+        return bound if depth is None else min(bound, ctas * depth)
+
+    def _begin(self, moved: Sequence[Moved]) -> None:
+        session, found = self.session, dict[bytes, State]()
+        self.furthest: dict[tuple[bytes, bytes], int] = {}
+        for cta, one in enumerate(moved):
+            known = self.begin(self.shared)
+            state = State(
+                cta, None, None, known, Ask(cta, 0, 0, 0, (-1, 0)), (), (), {}, np.zeros(known.total, np.int32), ()
+            )
+            segment = self._take(state, one, frozenset({-1 - cta}))
+            if one.status == "done":
+                continue
+            state.ask = self._ask(cta)
+            self._is_counter(state.ask)
+            state.saved, state.memory = session.save(cta), session.save_memory()
+            state.segments = (segment,)
+            state.floors = (self._floor(state),)
+            found[self._enter(state)] = state
+
+    def _ask(self, cta: int) -> Ask:
+        asks = self.session.asks(cta)
+        if len(asks) != 1:
+            raise _OtherwiseError
+        return asks[0]
+
+    def _is_counter(self, ask: Ask) -> None:
+        """Learn where the counter is; all draws are of one, and add one amount."""
+        step = self.session.operand(ask)
+        if self.place is None:
+            self.place, self.step = ask.place, step
+            self.size = SIZE[ATOMICS[NAMES[self.code[ask.pc][0]]][1]]
+            number, offset = (ask.place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, ask.place[1] & _OFFSET
+            if ask.place[0] >= 0 or not 0 <= number < len(self.initial):
+                raise _OtherwiseError
+            self.base = int.from_bytes(bytes(self.initial[number][offset : offset + self.size]), "little")
+        size = SIZE[ATOMICS[NAMES[self.code[ask.pc][0]]][1]]
+        if (ask.place, step, size) != (self.place, self.step, self.size) or not 0 < step < 1 << 20:
+            raise _OtherwiseError
+
+    def _first_end(self) -> int:
+        """Return the number behind which a CTA ends that draws all of them."""
+        if not self.states:
+            raise _OtherwiseError
+        state = next(iter(self.states.values()))
+        session = self.session
+        session.load(state.cta, state.saved)
+        session.load_memory(state.memory)
+        for number in range(int(MOST_SEGMENTS * self.effort)):
+            self._is_counter(ask := self._ask(state.cta))
+            if self._give(ask, number).status == "done":
+                return number
+        raise _OtherwiseError
+
+    def _give(self, ask: Ask, number: int) -> Moved:
+        """Let a CTA draw a number."""
+        value = self.base + self.step * number
+        if value >= 1 << 8 * self.size - 1:
+            raise _OtherwiseError
+        self.session.write(ask.place, value, self.size)
+        moved = self.session.go(ask)
+        if moved.status not in ("stands", "done") or not all(map(self.passes, moved.findings)):
+            raise _OtherwiseError
+        return moved
+
+    def _go(self, key: bytes, state: State, number: int) -> None:
+        """Give a CTA a number where it stands."""
+        session, cta = self.session, state.cta
+        self.spent += 1
+        if self.spent > MOST_SEGMENTS * self.effort or self.accessed > MOST_TOUCHES * self.effort:
+            raise _OtherwiseError
+        session.load(cta, state.saved)
+        session.load_memory(state.memory)
+        moved = self._give(state.ask, number)
+        child = State(
+            cta, None, None, state.known.copy(), state.ask, state.segments, state.floors, dict(state.last),
+            state.marks.copy(), (*state.numbers, number), (*state.way, number),
+        )  # fmt: skip
+        segment = self._take(child, moved, self.owners[key] | {number})
+        if moved.status == "done":
+            state.after.setdefault((segment, b""), number)
+            return
+        child.ask = self._ask(cta)
+        self._is_counter(child.ask)
+        child.saved, child.memory = session.save(cta), session.save_memory()
+        child.segments = (*state.segments, segment)[-self.kept :]
+        child.floors = (*state.floors, self._floor(child))[-MOST_DISTANCE:]
+        to = self._enter(child, self.owners[key])
+        state.after.setdefault((segment, to), number)
+        self.furthest[segment, to] = max(number, self.furthest.get((segment, to), 0))
+
+    def _enter(self, state: State, before: frozenset[int] = frozenset()) -> bytes:
+        """Note a state that was reached; return its key."""
+        hashed = hashlib.blake2b(self.session.digest(state.cta), digest_size=16)
+        hashed.update(repr((state.ask[1:], state.segments)).encode())
+        key = hashed.digest()
+        own = frozenset({*before, -1 - state.cta, *state.numbers[-self.kept - 1 :]})
+        if not state.numbers:
+            own = frozenset({-1 - state.cta})
+        known = self.owners.get(key)
+        self.owners[key] = own if known is None else known & own
+        self.grown |= known is not None and not known <= own
+        if key not in self.states:
+            self.states[key] = state
+            self.pending.append(key)
+        return key
+
+    def _depth(self) -> int | None:
+        """Return how often a CTA draws at most; None if states come round."""
+        depths: dict[bytes, int | None] = {b"": 0}
+        stack = [*self.states]
+        while stack:
+            key = stack[-1]
+            if depths.get(key) is not None:
+                stack.pop()
+                continue
+            more = {to for _, to in self.states[key].after}
+            if key in depths and any(depths.get(to, 0) is None for to in more):
+                return None
+            depths[key] = None
+            missing = [to for to in more if depths.get(to) is None]
+            if any(to in depths for to in missing):
+                return None
+            if missing:
+                stack += missing
+            else:
+                depths[key] = 1 + max(depth for to in more if (depth := depths[to]) is not None)
+                stack.pop()
+        return max(depth for depth in depths.values() if depth is not None)
+
+    # -- what a segment does ------------------------------------------------------------------------------------------
+    def _take(self, state: State, moved: Moved, owners: frozenset[int]) -> bytes:
+        """Follow what a CTA did; return the segment that it is, whatever the number."""
+        if not all(map(self.passes, moved.findings)):
+            raise _OtherwiseError
+        made = [one._replace(event=one.event._replace(cta=0)) for one in moved.made]
+        position = len(state.numbers)
+        hashed = hashlib.blake2b(moved.status.encode(), digest_size=16)
+        fresh = set[int]()
+        for number, one in enumerate(made):
+            self._look(state, one, position)
+            for _ in state.known.apply(0, [one], number + position * _EVENTS):
+                raise _OtherwiseError
+            hashed.update(repr(self._shape(one)).encode())
+            self._note_shared(one, fresh)
+            self._note_arrays(one, owners)
+        if state.known.unclear or state.known.loose:
+            raise _OtherwiseError
+        return hashed.digest()
+
+    def _look(self, state: State, made: Made, position: int) -> None:
+        """Judge how long ago what a thread does not know of was done."""
+        event, known = made.event, state.known
+        if event.kind not in _BY_THREADS:
+            return
+        threads = [t for t in known._threads(event, event.lanes) if t < self.threads]
+        for thread in threads:
+            gap = position - state.last.get(thread, position)
+            state.last[thread] = position
+            if gap > MOST_DISTANCE and event.kind == "await":
+                raise _OtherwiseError
+            if event.kind == "await" and gap > self.kept:
+                self.kept, self.grown = gap, True
+        if event.kind in ("await", "landed"):
+            return
+        state.marks[threads] = event.interval
+        if not state.floors:
+            return
+        rows = known._wide(0, known.width)[threads]
+        known_of = [self._knows(rows, threads, floor) for floor in reversed(state.floors)]
+        distance = next((n for n, known_all in enumerate(known_of, 1) if known_all), len(known_of) + 1)
+        if distance > MOST_DISTANCE:
+            raise _OtherwiseError
+        if distance > self.kept:
+            self.kept, self.grown = distance, True
+
+    def _knows(self, rows: Any, threads: list[Thread], floor: Any) -> bool:
+        """Return whether threads know of all that was done up to then, each but for what it did itself."""
+        missing = rows[:, : len(floor)] < floor
+        missing[np.arange(len(threads)), threads] = False
+        return not missing.any()
+
+    def _floor(self, state: State) -> Any:
+        """Return what all threads and copies have done."""
+        floor = np.zeros(state.known.width, np.int32)
+        floor[: len(state.marks)] = state.marks
+        floor[list(state.known.issued)] = 1
+        return floor
+
+    def _shape(self, made: Made) -> object:
+        event = made.event
+        if event.kind == "access":
+            inside = tuple(at for at in made.addresses if (at[1] & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT == SHARED)
+            return event.warp, event.pc, event.lanes, inside
+        place, generation = event.place, event.generation
+        if event.kind == "copy":
+            place, generation = (at if at >> SEGMENT_SHIFT == SHARED else -1 for at in (place, generation))
+        elif event.kind == "atomic":
+            place = generation = 0
+        elif event.kind in _OF_MBARRIERS:
+            generation &= 1
+        elif event.kind in ("arrive", "sync", "complete"):
+            generation = 0
+        return event.kind, event.warp, event.pc, event.lanes, place, generation, event.amount
+
+    def _sides(self, made: Made) -> Iterator[tuple[int, int, bool, bool, int]]:
+        """Yield the ranges that an event accesses: start, bytes, whether it reads and writes, and how."""
+        event = made.event
+        if event.kind == "copy":
+            reduces = effects_of(NAMES[self.code[event.pc][0]]).moves.combines
+            yield event.generation, event.amount, True, False, _PLAIN
+            yield event.place, event.amount, False, True, _REDUCED if reduces else _PLAIN
+        elif event.kind == "access":
+            atomic, stores, size = does(self.code[event.pc], data=event.pc in self.data)
+            kind = _ATOMIC if atomic and not self.code[event.pc][7] & SCOPES else _PLAIN
+            for _, address in made.addresses:
+                yield address & ~ADDRESS_WRAPPED, size, atomic or not stores, atomic or stores, kind
+
+    def _note_shared(self, made: Made, fresh: set[int]) -> None:
+        """Note the bytes of shared memory that are read before they are written."""
+        for start, size, reads, writes, _ in self._sides(made):
+            if start >> SEGMENT_SHIFT != SHARED:
+                continue
+            there = range(start & _OFFSET, (start & _OFFSET) + size)
+            if reads and not fresh.issuperset(there) and not self.matters.issuperset(there):
+                self.matters.update(byte for byte in there if byte not in fresh)
+                self.grown = True
+            if writes:
+                fresh.update(there)
+
+    def _note_arrays(self, made: Made, owners: frozenset[int]) -> None:
+        """Note the locations of arrays that a segment accesses."""
+        if made.event.kind == "access" and made.event.pc in self.ordered:
+            return
+        grain = self.grain
+        for start, size, _, writes, kind in self._sides(made):
+            if start >> SEGMENT_SHIFT < FIRST_ARRAY:
+                continue
+            for at in range(start - start % grain, start + size, grain):
+                self.accessed += 1
+                if self.place is not None and self.place[1] - grain < at < self.place[1] + self.size:
+                    raise _OtherwiseError
+                known = self.touched.get(at)
+                if known is not None:
+                    self.touched[at] = Touch(known.owners & owners, known.writes or writes, known.kinds | kind)
+                else:
+                    self.touched[at] = Touch(owners, writes, kind)
+                if writes and kind == _PLAIN:
+                    number, offset = (at >> SEGMENT_SHIFT) - FIRST_ARRAY, at & _OFFSET
+                    value = self.bound.segments[number][0][offset : offset + grain].tobytes()
+                    self.uneven |= self.held.setdefault(at, value) != value
+
+    # -- judging ------------------------------------------------------------------------------------------------------
+    def _judge(self) -> None:
+        """Let an engine judge runs of one CTA that have all segments, each in all states."""
+        left = {(key, step) for key, state in self.states.items() for step in state.after}
+        ends, runs = self._ways_to_end(), 0
+        for key, state in self.states.items():
+            for step in state.after:
+                if (key, step) in left:
+                    runs += 1
+                    if runs > MOST_RUNS * self.effort:
+                        raise _OtherwiseError
+                    self._run(state.cta, (*state.way, *self._way_on(key, step, left, ends)))
+
+    def _ways_to_end(self) -> dict[bytes, tuple[bytes, bytes]]:
+        """Return by state the step that leads to the end in the fewest."""
+        found: dict[bytes, tuple[bytes, bytes]] = {}
+        ended = {b""}
+        while True:
+            more = {
+                key: step for key, state in self.states.items() if key not in found
+                for step in state.after if step[1] in ended
+            }  # fmt: skip
+            if not more:
+                return found
+            found |= more
+            ended |= more.keys()
+
+    def _way_on(
+        self, key: bytes, step: tuple[bytes, bytes], left: set[tuple[bytes, tuple[bytes, bytes]]],
+        ends: dict[bytes, tuple[bytes, bytes]],
+    ) -> Iterator[int]:  # fmt: skip
+        """Yield numbers from a state on, first those that make steps that are left."""
+        while True:
+            left.discard((key, step))
+            yield self.states[key].after[step]
+            key = step[1]
+            if not key:
+                return
+            if key not in ends:
+                raise _OtherwiseError
+            fresh = [step for step in self.states[key].after if step[1] and (key, step) in left]
+            step = fresh[0] if fresh else ends[key]
+            last = [step for step in self.states[key].after if not step[1] and (key, step) in left]
+            if not fresh and last:
+                step = last[0]
+
+    def _run(self, cta: int, numbers: tuple[int, ...]) -> None:
+        looking = Looking(races=True)
+        while True:
+            session = self.session = self._session(looking, frozenset())
+            try:
+                moved = session.start()[cta]
+                for number in numbers:
+                    asks = session.asks(cta)
+                    if moved.status != "stands" or len(asks) != 1:
+                        raise _OtherwiseError
+                    moved = self._give(asks[0], number)
+                suspects = session.suspects()
+            finally:
+                session.close()
+            if moved.status != "done" or not all(map(self.passes, moved.findings)):
+                raise _OtherwiseError
+            if not suspects or looking.suspects is not None:
+                return
+            looking = Looking(True, suspects)
