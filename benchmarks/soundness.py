@@ -71,7 +71,7 @@ from tests.properties.programs import FAMILIES, check_interpreted, smaller
 from tests.properties.same_value_programs import draw as draw_values
 from tests.properties.same_value_programs import judged_values
 from tests.properties.steered_programs import STEERED_FAMILIES, judged_steered, smaller_steered
-from tests.properties.strong_programs import STRONG_FAMILIES, counting, judged_strong, space_for
+from tests.properties.strong_programs import STRONG_FAMILIES, counting, drawing, judged_strong, space_for
 from tests.properties.undefined_programs import (
     UNDEFINED_FAMILIES,
     judged_undefined,
@@ -315,7 +315,7 @@ def work_strong(part: Part) -> Result:
         program = STRONG_FAMILIES[part.family](source)
         engine = "reference" if k % (2 * REFERENCE_LANES) == 1 else "vm"
         space, together = space_for(program, source), part.family == "together"
-        with counting() if k % COUNTED == 1 else nullcontext():
+        with counting() if k % COUNTED == 1 else drawing() if k % COUNTED == 2 else nullcontext():
             found = judged_strong(program, engine, space, together=together)
         result.found[found.can] += 1
         result.found[found.verdict or UNKNOWN] += 1
@@ -335,7 +335,8 @@ def work_steered(part: Part) -> Result:
     for k in range(part.programs):
         program = STEERED_FAMILIES[part.family](source)
         engines = part.engines(k)
-        found = judged_steered(program, engines)
+        with drawing() if k % COUNTED == 1 else nullcontext():
+            found = judged_steered(program, engines)
         can = "can fail" if found.outlook.faults else "is right"
         result.found[found.verdicts[0] if found.verdicts else UNKNOWN] += 1
         result.found.update([can, *(f"{verdict} and {can}" for verdict in found.verdicts[:1])])

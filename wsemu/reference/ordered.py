@@ -248,7 +248,10 @@ def _drop_kept_state(launch: Launch) -> tuple[Any, ...]:
 
 def _objects(cta: OrderedCta, *, rounds: bool) -> tuple[Any, ...]:
     """What decides how asynchronous operations of a CTA go on; `rounds`: of phases their parity alone."""
-    mbarriers = [(b.address, b.phase & 1 if rounds else b.phase, b.pending, b.expected, b.tx) for b in cta.mbarriers.live.values()]
+    mbarriers = [
+        (b.address, b.phase & 1 if rounds else b.phase, b.pending, b.expected, b.tx)
+        for b in cta.mbarriers.live.values()
+    ]
     return sorted(mbarriers), vars(cta.registers), [cta.copies, cta.bulk]
 
 

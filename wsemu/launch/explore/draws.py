@@ -166,7 +166,7 @@ class Draws:
 
     def _draws(self, pc: int) -> bool:
         what, type_ = ATOMICS[NAMES[self.code[pc][0]]]
-        return what == "add" and type_[0] == "b"
+        return what == "add" and type_[0] == "b" and not self.code[pc][7] & SCOPES
 
     def _session(self, looking: Looking, logged: frozenset[int]) -> Session:
         put_back(self.bound, self.initial)
@@ -202,8 +202,7 @@ class Draws:
         """Return the numbers that may be drawn at most: no CTA draws twice that has drawn one behind which none goes
         on, or more often than any does."""
         ctas = self.session.ctas
-        further = [number for state in self.states.values() for (_, to), number in self.furthest.items() if to] or [-1]
-        bound = max(further) + 1 + ctas
+        bound = max(self.furthest.values(), default=-1) + 1 + ctas
         depth = self._depth()
         return bound if depth is None else min(bound, ctas * depth)
 

@@ -18,7 +18,10 @@ from wsemu.proof import taint
 from wsemu.proof.threads import Shared
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wsemu.model.bound import Bound
+    from wsemu.model.outcome import RawFinding
 
 
 def decide_by_arrivals(
