@@ -1,14 +1,13 @@
-"""Launches whose CTAs draw numbers from one counter: each CTA by itself is right, whatever numbers it draws.
+"""Decide launches whose CTAs draw numbers from one counter: each CTA alone is right, whatever numbers it draws.
 
-No two draws of a counter return one number.  So if what a CTA does to arrays for one number conflicts with nothing that
-any CTA does for another one, CTAs know of each other by the numbers alone: the launch is right in all orders if each
-CTA is, with each sequence of numbers that it can get.  The theorem is in docs/how.md, "Drawn numbers".
+No two draws of a counter return one number.  If accesses to arrays for different numbers do not conflict, CTAs interact
+by the numbers alone.  The launch is right in all orders if each CTA is, with each sequence of numbers that it can get:
+docs/how.md, "Drawn numbers", has the theorem.
 
-A CTA *stands* before a draw when nothing else of it can go on.  From each state in which it stands it is given each
-number that it may get, and what it does until it stands again is a *segment*.  States are one if what decides what
-comes next is equal: registers that matter, shared memory that is read before it is written, phases of mbarriers up to
-their parity, and the last segments, as many as may hold something that not all threads know of (`Window`).  An engine
-then judges runs of one CTA in which each segment comes after each that it may follow.
+A CTA draws when nothing else of it can run.  In each such state it gets each possible number, and its operations until
+the next draw are a *segment*.  A state consists of registers that matter, shared memory that is read before it is
+written, parities of phases, and the last segments.  `Window` finds how many of these may contain something that some
+thread does not know.  An engine then judges runs of one CTA in which each segment follows each state.
 """
 
 from __future__ import annotations
@@ -45,27 +44,27 @@ if TYPE_CHECKING:
     from wsemu.proof.threads import Made, Place, Thread
 
 MOST_SEGMENTS, MOST_TOUCHES = 2_000, 1_000_000
-"""that are run for one unit of effort; bytes of arrays that they access, by units of the narrowest access"""
+"""Limits for one unit of effort: segments, and elements of arrays that they access."""
 MOST_DISTANCE = 4
-"""segments after which all threads know of what was done"""
+"""The limit of segments after which all threads know what was done."""
 MOST_RUNS = 400
-"""of one CTA that an engine judges for one unit of effort"""
+"""The limit of runs that an engine judges for one unit of effort."""
 _OFFSET = (1 << SEGMENT_SHIFT) - 1
 _PLAIN, _ATOMIC, _REDUCED = 1, 2, 4
-"""how a location was accessed"""
+"""Kinds of accesses, as bits."""
 _EVENTS = 1 << 20
-"""numbers for the events of a segment"""
-_OF_MBARRIERS = ("init", "inval", "arrive_on", "expect", "credit", "await", "phase")
+"""The first event of segment n has number n times this."""
+_OF_PHASES = ("init", "inval", "arrive_on", "expect", "credit", "await", "phase")
 _BY_THREADS = ("arrive", "sync", "warp", "access", "init", "inval", "arrive_on", "expect", "await", "copy", "landed")
-"""kinds of events that threads make, of which others may have to know"""
+"""Kinds of events that other threads may have to know."""
 
 
 class _OtherwiseError(Exception):
-    """The launch is not such a one, or fails: other methods decide it."""
+    """The launch does not satisfy the conditions, or fails: other methods decide it."""
 
 
 class Window(Knowledge):
-    """The clocks of the threads of a CTA, which also know of each copy, whatever it accesses."""
+    """Clocks of the threads of a CTA, with a column for each copy."""
 
     def _copy(self, event: Event, number: int) -> Iterator[Any]:
         name = NAMES[self.code[event.pc][0]]
@@ -74,7 +73,7 @@ class Window(Knowledge):
         yield from super()._copy(event, number)
 
     issued: tuple[int, ...] = ()
-    """the columns of copies so far"""
+    """Columns of all copies."""
 
     def _copies(self, name: str, thread: Thread, pc: int) -> int:
         column = super()._copies(name, thread, pc)
@@ -84,7 +83,7 @@ class Window(Knowledge):
 
 @dataclass(slots=True)
 class State:
-    """Where a CTA stands, on one way there."""
+    """A CTA before a draw, as one path reached it."""
 
     cta: int
     saved: Any
@@ -92,41 +91,40 @@ class State:
     known: Window
     ask: Ask
     segments: tuple[bytes, ...]
-    """the last ones"""
+    """The last segments."""
     floors: tuple[Any, ...]
-    """what each thread had done at the end of the last segments"""
+    """Clocks of all that was done up to the end of each of the last segments."""
     last: dict[Thread, int]
-    """thread -> the segment of its last event"""
+    """Thread -> the segment of its last event."""
     marks: Any
-    """thread -> the last interval in which it did something"""
+    """Thread -> the interval of its last event."""
     numbers: tuple[int, ...]
-    """that it has drawn"""
-    way: tuple[int, ...] = ()
+    """The numbers that it has drawn."""
     after: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
-    """(segment, the state behind it, or nothing) -> a number that leads there"""
+    """(segment, next state or nothing) -> a number that leads there."""
 
 
 class Touch(NamedTuple):
-    """How a location of an array was accessed."""
+    """The accesses to a location of an array."""
 
     owners: frozenset[int]
-    """the numbers that all accesses have in common"""
+    """The numbers that all accesses have in common."""
     writes: bool
     kinds: int
 
     def conflicts(self) -> bool:
-        """Return whether CTAs with other numbers may access it, too, in an order that matters."""
+        """Return whether CTAs with different numbers may access it in an order that matters."""
         return self.writes and not self.owners and self.kinds not in (_ATOMIC, _REDUCED)
 
 
 class Draws:
-    """One launch."""
+    """The drawn numbers of a launch."""
 
     def __init__(
         self, bound: Bound, ordered: frozenset[int], logged: frozenset[int], initial: Sequence[Any],
         begin: Callable[[Shared], Window], passes: Callable[[RawFinding], bool],
     ) -> None:  # fmt: skip
-        """`passes` returns whether a finding is none of another order."""
+        """`passes` returns whether a finding is harmless."""
         self.bound, self.ordered, self.logged, self.initial = bound, ordered, logged, initial
         self.begin, self.passes = begin, passes
         self.code = bound.program.code.tolist()
@@ -136,28 +134,28 @@ class Draws:
         x, y, z = bound.configuration.block
         self.threads = x * y * z
         self.place: Place | None = None
-        """of the counter"""
+        """The location of the counter."""
         self.size = self.base = self.step = 0
-        """of the counter: its bytes, its first value, and what a draw adds"""
+        """The bytes of the counter, its first value, and the amount that a draw adds."""
         self.kept = 1
-        """segments by which states are told apart"""
+        """The number of last segments that distinguish states."""
         self.matters: set[int] = set()
-        """bytes of shared memory that are read before they are written"""
+        """Bytes of shared memory that are read before they are written."""
         self.shared = Shared()
         self.owners: dict[bytes, frozenset[int]] = {}
-        """state -> the last numbers that a CTA has drawn there, whichever way it came"""
+        """State -> the last numbers that all paths there have drawn."""
         self.most = 0
-        """numbers that may be drawn"""
+        """The numbers below this may be drawn."""
         self.uneven = self.grown = False
-        """whether a location may hold something else for other numbers; whether states are to be told apart by more"""
+        """Contents of arrays depend on who draws which number; more distinguishes states than was known."""
         self.spent = self.accessed = 0
 
-    def proven(self) -> bool:
-        """Return whether each CTA is right, with all numbers that it can draw."""
+    def is_proven(self) -> bool:
+        """Return whether each CTA is right with all numbers that it can draw."""
         if not self.ordered or not all(self._draws(pc) for pc in self.ordered):
             return False
         try:
-            while not self._explored():
+            while not self._explore():
                 self.grown = False
             self._judge()
         except _OtherwiseError:
@@ -173,8 +171,8 @@ class Draws:
         return make_session(self.bound, self.ordered, logged, looking)
 
     # -- all that a CTA may do ----------------------------------------------------------------------------------------
-    def _explored(self) -> bool:
-        """Run all segments; return whether nothing turned out to matter that was not known."""
+    def _explore(self) -> bool:
+        """Run all segments; return whether nothing new distinguishes states."""
         self.touched: dict[int, Touch] = {}
         self.held: dict[int, bytes] = {}
         self.states: dict[bytes, State] = {}
@@ -189,7 +187,7 @@ class Draws:
                 state = self.states[key := self.pending.popleft()]
                 for number in range(len(state.numbers), self.most):
                     self._go(key, state, number)
-            needed = self._needed()
+            needed = self._find_bound()
         finally:
             session.close()
         if any(touch.conflicts() for touch in self.touched.values()):
@@ -198,12 +196,14 @@ class Draws:
         self.shared.grown, self.most = False, max(needed, self.most)
         return not self.grown
 
-    def _needed(self) -> int:
-        """Return the numbers that may be drawn at most: no CTA draws twice that has drawn one behind which none goes
-        on, or more often than any does."""
+    def _find_bound(self) -> int:
+        """Return a bound of the numbers.
+
+        A CTA draws at most one number after which no CTA draws again, and no more than the longest path has.
+        """
         ctas = self.session.ctas
         bound = max(self.furthest.values(), default=-1) + 1 + ctas
-        depth = self._depth()
+        depth = self._find_depth()
         return bound if depth is None else min(bound, ctas * depth)
 
     def _begin(self, moved: Sequence[Moved]) -> None:
@@ -231,7 +231,7 @@ class Draws:
         return asks[0]
 
     def _is_counter(self, ask: Ask) -> None:
-        """Learn where the counter is; all draws are of one, and add one amount."""
+        """Check that all draws add one amount to one counter."""
         step = self.session.operand(ask)
         if self.place is None:
             self.place, self.step = ask.place, step
@@ -245,7 +245,7 @@ class Draws:
             raise _OtherwiseError
 
     def _first_end(self) -> int:
-        """Return the number behind which a CTA ends that draws all of them."""
+        """Return the last number of a CTA that draws 0, 1, 2 and so on."""
         if not self.states:
             raise _OtherwiseError
         state = next(iter(self.states.values()))
@@ -270,7 +270,7 @@ class Draws:
         return moved
 
     def _go(self, key: bytes, state: State, number: int) -> None:
-        """Give a CTA a number where it stands."""
+        """Run the segment that a number leads to."""
         session, cta = self.session, state.cta
         self.spent += 1
         if self.spent > MOST_SEGMENTS * self.effort or self.accessed > MOST_TOUCHES * self.effort:
@@ -280,7 +280,7 @@ class Draws:
         moved = self._give(state.ask, number)
         child = State(
             cta, None, None, state.known.copy(), state.ask, state.segments, state.floors, dict(state.last),
-            state.marks.copy(), (*state.numbers, number), (*state.way, number),
+            state.marks.copy(), (*state.numbers, number),
         )  # fmt: skip
         segment = self._take(child, moved, self.owners[key] | {number})
         if moved.status == "done":
@@ -296,7 +296,7 @@ class Draws:
         self.furthest[segment, to] = max(number, self.furthest.get((segment, to), 0))
 
     def _enter(self, state: State, before: frozenset[int] = frozenset()) -> bytes:
-        """Note a state that was reached; return its key."""
+        """Record a state; return its key."""
         hashed = hashlib.blake2b(self.session.digest(state.cta), digest_size=16)
         hashed.update(repr((state.ask[1:], state.segments)).encode())
         key = hashed.digest()
@@ -311,8 +311,8 @@ class Draws:
             self.pending.append(key)
         return key
 
-    def _depth(self) -> int | None:
-        """Return how often a CTA draws at most; None if states come round."""
+    def _find_depth(self) -> int | None:
+        """Return the length of the longest path; None if there are cycles."""
         depths: dict[bytes, int | None] = {b"": 0}
         stack = [*self.states]
         while stack:
@@ -336,7 +336,7 @@ class Draws:
 
     # -- what a segment does ------------------------------------------------------------------------------------------
     def _take(self, state: State, moved: Moved, owners: frozenset[int]) -> bytes:
-        """Follow what a CTA did; return the segment that it is, whatever the number."""
+        """Check a segment; return its name, which does not depend on locations in arrays."""
         if not all(map(self.passes, moved.findings)):
             raise _OtherwiseError
         made = [one._replace(event=one.event._replace(cta=0)) for one in moved.made]
@@ -355,7 +355,7 @@ class Draws:
         return hashed.digest()
 
     def _look(self, state: State, made: Made, position: int) -> None:
-        """Judge how long ago what a thread does not know of was done."""
+        """Find the last segments that contain something that a thread does not know."""
         event, known = made.event, state.known
         if event.kind not in _BY_THREADS:
             return
@@ -381,13 +381,13 @@ class Draws:
             self.kept, self.grown = distance, True
 
     def _knows(self, rows: Any, threads: list[Thread], floor: Any) -> bool:
-        """Return whether threads know of all that was done up to then, each but for what it did itself."""
+        """Return whether threads know all that others did up to a floor."""
         missing = rows[:, : len(floor)] < floor
         missing[np.arange(len(threads)), threads] = False
         return not missing.any()
 
     def _floor(self, state: State) -> Any:
-        """Return what all threads and copies have done."""
+        """Return the clock of all that threads and copies have done."""
         floor = np.zeros(state.known.width, np.int32)
         floor[: len(state.marks)] = state.marks
         floor[list(state.known.issued)] = 1
@@ -403,14 +403,14 @@ class Draws:
             place, generation = (at if at >> SEGMENT_SHIFT == SHARED else -1 for at in (place, generation))
         elif event.kind == "atomic":
             place = generation = 0
-        elif event.kind in _OF_MBARRIERS:
+        elif event.kind in _OF_PHASES:
             generation &= 1
         elif event.kind in ("arrive", "sync", "complete"):
             generation = 0
         return event.kind, event.warp, event.pc, event.lanes, place, generation, event.amount
 
     def _sides(self, made: Made) -> Iterator[tuple[int, int, bool, bool, int]]:
-        """Yield the ranges that an event accesses: start, bytes, whether it reads and writes, and how."""
+        """Yield the ranges that an event accesses: start, bytes, whether it reads, whether it writes, kind."""
         event = made.event
         if event.kind == "copy":
             reduces = effects_of(NAMES[self.code[event.pc][0]]).moves.combines
@@ -423,7 +423,7 @@ class Draws:
                 yield address & ~ADDRESS_WRAPPED, size, atomic or not stores, atomic or stores, kind
 
     def _note_shared(self, made: Made, fresh: set[int]) -> None:
-        """Note the bytes of shared memory that are read before they are written."""
+        """Record the bytes of shared memory that are read before they are written."""
         for start, size, reads, writes, _ in self._sides(made):
             if start >> SEGMENT_SHIFT != SHARED:
                 continue
@@ -435,7 +435,7 @@ class Draws:
                 fresh.update(there)
 
     def _note_arrays(self, made: Made, owners: frozenset[int]) -> None:
-        """Note the locations of arrays that a segment accesses."""
+        """Record the locations of arrays that a segment accesses."""
         if made.event.kind == "access" and made.event.pc in self.ordered:
             return
         grain = self.grain
@@ -458,19 +458,19 @@ class Draws:
 
     # -- judging ------------------------------------------------------------------------------------------------------
     def _judge(self) -> None:
-        """Let an engine judge runs of one CTA that have all segments, each in all states."""
+        """Judge runs of one CTA that contain each segment after each state."""
         left = {(key, step) for key, state in self.states.items() for step in state.after}
-        ends, runs = self._ways_to_end(), 0
+        ends, runs = self._find_paths_to_end(), 0
         for key, state in self.states.items():
             for step in state.after:
                 if (key, step) in left:
                     runs += 1
                     if runs > MOST_RUNS * self.effort:
                         raise _OtherwiseError
-                    self._run(state.cta, (*state.way, *self._way_on(key, step, left, ends)))
+                    self._run(state.cta, (*state.numbers, *self._find_path(key, step, left, ends)))
 
-    def _ways_to_end(self) -> dict[bytes, tuple[bytes, bytes]]:
-        """Return by state the step that leads to the end in the fewest."""
+    def _find_paths_to_end(self) -> dict[bytes, tuple[bytes, bytes]]:
+        """Return for each state the first step of a shortest path to the end."""
         found: dict[bytes, tuple[bytes, bytes]] = {}
         ended = {b""}
         while True:
@@ -483,11 +483,11 @@ class Draws:
             found |= more
             ended |= more.keys()
 
-    def _way_on(
+    def _find_path(
         self, key: bytes, step: tuple[bytes, bytes], left: set[tuple[bytes, tuple[bytes, bytes]]],
         ends: dict[bytes, tuple[bytes, bytes]],
     ) -> Iterator[int]:  # fmt: skip
-        """Yield numbers from a state on, first those that make steps that are left."""
+        """Yield the numbers of a path to the end that starts with steps that are left."""
         while True:
             left.discard((key, step))
             yield self.states[key].after[step]

@@ -107,7 +107,7 @@ def decide_by_draws(case: Case, idle: Callable[[RawFinding], bool]) -> Decided |
 
     logged = frozenset(find_kinds(bound, ACCESSES))
     draws = Draws(bound, begin.keywords["ordered"], logged, copy_arrays(bound), alone, passes)
-    if not draws.proven():
+    if not draws.is_proven():
         return None
     notes = ("what is left in arrays may depend on the order of atomics",) if draws.uneven else ()
     return Decided(proven=True, notes=notes, how="whatever numbers each CTA draws")

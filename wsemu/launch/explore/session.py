@@ -130,8 +130,7 @@ class Session(Protocol):
         """Let something else stand at a place."""
 
     def tell_rounds(self, matters: Collection[int]) -> None:
-        """Let digests leave out how often CTAs have gone round: histories, and phases but for their parity; and all of
-        shared memory but these bytes."""
+        """Let digests omit histories, phases except their parity, and shared memory except these bytes."""
 
     def executed_instructions(self) -> int:
         """Warp instructions so far."""
@@ -582,7 +581,7 @@ class VmSession:
         hashed.update(machine.groups.tobytes() + self.histories[cta])
 
     def _open_groups(self, machine: Machine) -> list[list[int]]:
-        """What copies each thread has yet to wait for, counted from the first of them."""
+        """Return the copies that each thread has yet to wait for, counted from the first of them."""
         tables = [machine.groups[name].ravel() for name in ("first", "read", "last", "since")]
         used = np.flatnonzero((tables[0] != 0) | (tables[1] != 0))
         rows = np.stack([table[used] for table in tables], 1).tolist()

@@ -63,7 +63,7 @@ class SlowSession:
         self.histories = [b""] * self.ctas
         self.grown = False
         self.rounds: list[int] | None = None
-        """the bytes of shared memory by which states are told apart, if rounds are left out"""
+        """If digests omit rounds: the bytes of shared memory that they contain."""
         self.written = [bytes(array.written) if array.written is not None else None for array in self.run.arrays]
 
     def close(self) -> None:
