@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections import Counter
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 SHOWN_ALIKE = 3
 """lines that launches of one kernel with one shape and verdict get"""
+
+
+LONGEST_NAME = 60
+"""characters of a kernel's name in a line"""
 
 
 class Watched(Watch):
@@ -81,7 +86,7 @@ class Lines:
         if self._seen[key] > SHOWN_ALIKE:
             return
         shape = f"{_extent(report.grid)} x {_extent(report.block)}"
-        text = f"launch {self._number:,}: {clean(report.kernel)} {shape}: {report.verdict}"
+        text = f"launch {self._number:,}: {_shorten(report.kernel)} {shape}: {report.verdict}"
         self._launches.printer.text(f"{text} ({report.seconds * 1e3:.1f} ms)")
 
     def finish(self) -> None:
@@ -93,7 +98,7 @@ class Lines:
             for (kernel, verdict), why in self._unverified.items():
                 words = "; ".join(dict.fromkeys(why))
                 of = plural(self._of_kernel[kernel], "launch", "es")
-                self._launches.printer.text(f"{clean(kernel)}: {len(why):,} of {of} {verdict} ({words})")
+                self._launches.printer.text(f"{_shorten(kernel)}: {len(why):,} of {of} {verdict} ({words})")
 
 
 def run(command: Sequence[str], launches: Launches, save: str) -> int:
@@ -108,6 +113,7 @@ def run(command: Sequence[str], launches: Launches, save: str) -> int:
         return True
 
     check_program(Path(command[0]))
+    _show_sources(command)
     sys.stdout.flush()
     try:
         with adding_hook(observers, lines.observe), adding_hook(admitting, admit):
@@ -119,6 +125,14 @@ def run(command: Sequence[str], launches: Launches, save: str) -> int:
     return _exit_code(ended.code, launches)
 
 
+def _show_sources(command: Sequence[str]) -> None:
+    """Have reports show sources below the folders of the program and of the scripts that it is started with."""
+    files = [Path(word) for word in command if word.endswith(".py") or word == command[0]]
+    folders = dict.fromkeys(os.path.dirname(os.path.abspath(file)) for file in files if file.is_file())
+    known = os.environ.get("WSEMU_SOURCE_ROOTS", "")
+    os.environ["WSEMU_SOURCE_ROOTS"] = os.pathsep.join(filter(None, [known, *folders]))
+
+
 def _exit_code(code: int, launches: Launches) -> int:
     if code < 0:
         name = signal.Signals(-code).name if -code in {int(one) for one in signal.Signals} else f"signal {-code}"
@@ -128,6 +142,12 @@ def _exit_code(code: int, launches: Launches) -> int:
         return 0
     found = endings.handle_system_exit(SystemExit(code), launches)
     return FAILED if found in (0, USAGE, INCOMPLETE) and launches.verdicts and not launches.missing else found
+
+
+def _shorten(kernel: str) -> str:
+    """Return the name of a kernel for a line."""
+    name = clean(kernel)
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
 
 
 def _extent(extent: Sequence[int]) -> str:

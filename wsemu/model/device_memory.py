@@ -9,7 +9,9 @@ a segment: there each lane of an access is looked at, whether it is in an alloca
 from __future__ import annotations
 
 import bisect
+import mmap
 import operator
+import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -190,7 +192,7 @@ class DeviceMemory:
         _check_shareable(data)
         self._check_unshared(data, "add_arena")
         whole = data.reshape(-1).view(np.uint8)
-        covered, written = np.zeros(whole.size, np.uint8), np.zeros(whole.size, np.uint8)
+        covered, written = _sparse_zeros(whole.size), _sparse_zeros(whole.size)
         self._windows[address >> SEGMENT_SHIFT] = Window(whole, [], covered, written)
         self._cache = _Cache()
         return address
@@ -389,15 +391,18 @@ class DeviceMemory:
         part = slice(start, start + size)
         if part.stop > window.data.size:
             raise UsageError(f"{size:,} bytes at byte {start:,} of an arena, which has {window.data.size:,}")
-        over = [one for one in window.allocations if one.address < address + size and address < one.end]
-        for one in over:
+        known = window.allocations
+        first = last = bisect.bisect_left(known, address, key=lambda one: one.address)
+        first -= first > 0 and known[first - 1].end > address
+        while last < len(known) and known[last].address < address + size:
+            last += 1
+        for one in known[first:last]:
             if not one.freed:
                 raise UsageError(f"place: {size:,} bytes at {address:#x} overlap `{one.name}`: free it first")
         window.covered[part], window.written[part] = 1, written
         made = Allocation(address, size, name or f"{address:#x}", window.data[part], None)
         made.written, made.unwritten = (None, 0) if written else (window.written[part], size)
-        kept = [one for one in window.allocations if one not in over]
-        window.allocations = sorted([*kept, made], key=lambda one: one.address)
+        known[first:last] = [made]
         self._cache = _Cache()
         return address
 
@@ -457,6 +462,18 @@ class DeviceMemory:
         one, offset = near
         gone = " and is freed" if one.freed else ""
         return f"the address is byte {offset:,} of `{one.name}`, which has {one.bytes:,} bytes{gone}"
+
+
+_NO_RESERVE = 0x4000 if sys.platform == "linux" else 0
+"""MAP_NORESERVE, which mmap has by name since Python 3.13"""
+
+
+def _sparse_zeros(size: int) -> Bytes:
+    """Return zeros that take memory only where they are written."""
+    if not size or not hasattr(mmap, "MAP_PRIVATE"):
+        return np.zeros(size, np.uint8)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", _NO_RESERVE)
+    return np.frombuffer(mmap.mmap(-1, size, flags), np.uint8)
 
 
 def _host_bounds(array: npt.NDArray[Any]) -> tuple[int, int]:

@@ -50,6 +50,8 @@ class Kind(IntEnum):
     PINNED = 2
     REGISTERED = 3
     VARIABLE = 4
+    BLANK = 5
+    """managed, and nothing has written it yet"""
     ARENA = 99
 
 
@@ -65,6 +67,7 @@ class ActionKind(IntEnum):
     SYNC_ALL = 7
     NEW_STREAM = 8
     HOST_CALL = 9
+    HOST_WRITE = 10
     LAUNCH = 20
     ALLOCATE = 21
     FREE = 22
@@ -109,7 +112,8 @@ def read_launch(data: bytes) -> LaunchMessage:
 def read_action(data: bytes) -> Action:
     """Return the step of the host that a message describes."""
     kind, stream, event, to, from_, size, flags = ACTION.unpack_from(data)
-    is_copy, is_write = kind == ActionKind.COPY, kind in (ActionKind.COPY, ActionKind.FILL)
+    is_copy = kind == ActionKind.COPY
+    is_write = kind in (ActionKind.COPY, ActionKind.FILL, ActionKind.HOST_WRITE)
     writes, reads = ((to, size),) if is_write else (), ((from_, size),) if is_copy else ()
     return Action(ActionKind(kind), stream, event, writes, reads, bool(is_write and flags), flags)
 

@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wsemu.native import start
 from wsemu.native.build import find_libraries
 from wsemu.native.compiler import AUDIT, DRIVER
 from wsemu.native.messages import HEAD, MAX_MESSAGE, Operation
@@ -124,7 +125,9 @@ def environment(libraries: Path, server: Path, kept: Path) -> dict[str, str]:
     put_first("LD_PRELOAD", driver, ":")
     put_first("LD_AUDIT", str(libraries / AUDIT), ":")
     put_first("LD_LIBRARY_PATH", str(libraries), ":")
+    put_first("PYTHONPATH", str(Path(start.__file__).parent), ":")
     found |= {"WSEMU_SERVER": str(server), "WSEMU_KEPT_PTX": str(kept), "TRITON_LIBCUDA_PATH": str(libraries)}
+    found.setdefault("TRITON_CACHE_DIR", str(kept / "triton"))
     found |= {"CUPY_CACHE_DIR": str(kept / "cupy"), "CUTE_DSL_KEEP": "ptx", "CUTE_DSL_DUMP_DIR": str(kept)}
     return found
 

@@ -36,16 +36,26 @@ static void *replacement(const char *name) {
     return known ? symbol_of(name) : NULL;
 }
 
+/* Whether a function has room for a jump: in its own bytes, or with the padding up to the next multiple of 16. */
+static bool has_room(const unsigned char *code, size_t bytes) {
+    if (bytes >= JUMP) return true;
+    if (!bytes || (size_t)code % 16) return false;
+    for (size_t n = bytes; n < JUMP; n++)
+        if (!memchr("\x90\xcc\x66\x2e\x0f\x1f\x84\x80\x40\x44", code[n], 10) && code[n]) return false;
+    return true;
+}
+
 static void patch_symbols(const char *file, const Elf64_Ehdr *head, const Elf64_Shdr *sections, const Elf64_Shdr *table, size_t base) {
     const Elf64_Sym *symbols = (const void *)(file + table->sh_offset);
     const char *names = file + sections[table->sh_link].sh_offset;
     (void)head;
     for (size_t n = 0; n < table->sh_size / sizeof *symbols; n++) {
         const char *name = names + symbols[n].st_name;
-        if (ELF64_ST_TYPE(symbols[n].st_info) != STT_FUNC || !symbols[n].st_shndx || symbols[n].st_size < JUMP) continue;
+        if (ELF64_ST_TYPE(symbols[n].st_info) != STT_FUNC || !symbols[n].st_shndx) continue;
         if (name[0] != 'c' && name[0] != '_') continue;
         void *to = replacement(name);
-        if (to) redirect((void *)(base + symbols[n].st_value), to);
+        void *from = (void *)(base + symbols[n].st_value);
+        if (to && has_room(from, symbols[n].st_size)) redirect(from, to);
     }
 }
 

@@ -143,6 +143,7 @@ static void flush_pending(void) {
 }
 
 void send_message(int op, const void *head, size_t head_bytes, const void *body, size_t body_bytes) {
+    if (forked) return; /* the connection is that of the parent */
     uint32_t start[2] = {(uint32_t)op, (uint32_t)(head_bytes + body_bytes)};
     size_t all = sizeof start + head_bytes;
     if (pending_used + all > pending_room) {
@@ -165,7 +166,7 @@ Result ask_server(int op, const void *head, size_t head_bytes, const void *body,
     uint32_t start[2] = {UNKNOWN, 0};
     send_message(op, head, head_bytes, body, body_bytes);
     flush_pending();
-    read_all(start, sizeof start);
+    if (!forked) read_all(start, sizeof start);
     reply->status = gone ? UNKNOWN : (int32_t)start[0];
     reply->length = gone ? 0 : start[1];
     reply->data = calloc(1, (size_t)reply->length + 1);
@@ -262,6 +263,8 @@ Allocation *find_registered(const void *host) {
     return NULL;
 }
 
+bool is_shared(Address address) { return address >> SHIFT >= FIRST && address >> SHIFT < LOW_END; }
+
 void *host_memory(Address address, uint64_t bytes) {
     Allocation *one = find_allocation(address);
     if (!one || bytes > one->bytes - (address - one->address)) return NULL;
@@ -333,6 +336,50 @@ static Result enter(Address address, uint64_t bytes, uint64_t offset, int kind, 
     return SUCCESS;
 }
 
+/* Freed places of the arena by their bytes, those of one size in one list. */
+typedef struct Places { uint64_t bytes; Address *list; size_t count, room; } Places;
+static Places *places;
+static size_t place_sizes, place_room;
+
+static Places *places_of(uint64_t bytes) {
+    size_t low = 0, high = place_sizes;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (places[middle].bytes < bytes) low = middle + 1; else high = middle;
+    }
+    if (low < place_sizes && places[low].bytes == bytes) return &places[low];
+    if (place_sizes == place_room) {
+        place_room = place_room ? 2 * place_room : 64;
+        places = realloc(places, place_room * sizeof *places);
+    }
+    memmove(places + low + 1, places + low, (place_sizes++ - low) * sizeof *places);
+    places[low] = (Places){bytes, NULL, 0, 0};
+    return &places[low];
+}
+
+static Address take_place(uint64_t bytes) {
+    Places *of = places_of(bytes);
+    return of->count ? of->list[--of->count] : 0;
+}
+
+enum { PUNCHED = 1 << 16 };
+/* bytes from which on the pages of a freed place are given back */
+
+static void give_place(Address address, uint64_t bytes) {
+    if (bytes >= PUNCHED) {
+        uint64_t first = round_up(address, PAGE), last = (address + bytes) / PAGE * PAGE;
+        Window *window = &windows[arena_window];
+        uint64_t offset = window->offset + (first - ((Address)arena_window << SHIFT));
+        if (last > first) fallocate(shared_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)(last - first));
+    }
+    Places *of = places_of(bytes);
+    if (of->count == of->room) {
+        of->room = of->room ? 2 * of->room : 8;
+        of->list = realloc(of->list, of->room * sizeof *of->list);
+    }
+    of->list[of->count++] = address;
+}
+
 /* Host-visible memory beyond the low windows: one arena, mapped where its addresses are. */
 static Result allocate_in_arena(Address *address, uint64_t bytes, int kind) {
     uint64_t size = round_up(bytes, ROOM) + ROOM;
@@ -349,11 +396,14 @@ static Result allocate_in_arena(Address *address, uint64_t bytes, int kind) {
         send_message(OP_ALLOCATE, words, sizeof words, NULL, 0);
     }
     Window *window = &windows[arena_window];
-    Address base = (Address)arena_window << SHIFT, at = 0;
-    if (arena_top + size <= ARENA_BYTES) {
+    Address base = (Address)arena_window << SHIFT, at = take_place(size);
+    if (at) {
+        /* a place that was freed */
+    } else if (arena_top + size <= ARENA_BYTES) {
         at = base + arena_top;
         arena_top += size;
     } else {
+        for (size_t n = 0; n < place_sizes; n++) places[n].count = 0; /* what is free is found among allocations */
         Address end = base;
         for (uint32_t n = 0; n <= window->count && !at; n++) {
             Address next = n < window->count ? window->list[n]->address : base + ARENA_BYTES;
@@ -371,7 +421,7 @@ enum { KEPT_LOW = 20 };
 
 Result allocate_memory(Address *address, uint64_t bytes, int kind) {
     if (bytes > total_memory - in_use || bytes >> SHIFT) return OUT_OF_MEMORY;
-    bool visible = kind == MANAGED || kind == PINNED;
+    bool visible = kind == MANAGED || kind == PINNED || kind == BLANK;
     unsigned number = !visible ? take_window(false) : next_window < LOW_END - 1 - KEPT_LOW ? take_window(true) : 0;
     if (!number) return visible ? allocate_in_arena(address, bytes, kind) : OUT_OF_MEMORY;
     uint64_t size = round_up(bytes, PAGE), offset = take_extent(size);
@@ -412,6 +462,8 @@ Result free_memory(Address address, int kind) {
         if (one->kind != DEVICE) munmap((void *)address, size);
         give_extent(one->offset, size);
         keep_window((unsigned)(address >> SHIFT));
+    } else {
+        give_place(address, round_up(one->bytes, ROOM) + ROOM);
     }
     free(one);
     return SUCCESS;

@@ -26,7 +26,7 @@ enum {
 
 /* -- memory -- */
 
-enum { DEVICE, MANAGED, PINNED, REGISTERED, VARIABLE };
+enum { DEVICE, MANAGED, PINNED, REGISTERED, VARIABLE, BLANK }; /* BLANK: managed, and nothing has written it yet */
 
 typedef struct Allocation {
     Address address;
@@ -40,6 +40,7 @@ typedef struct Allocation {
 Result allocate_memory(Address *address, uint64_t bytes, int kind);
 Result free_memory(Address address, int kind);
 Allocation *find_allocation(Address address);
+bool is_shared(Address address); /* whether host-visible allocations have such addresses */
 void *host_memory(Address address, uint64_t bytes); /* where the program can access bytes; NULL if they are not one allocation's */
 Result register_memory(void *host, uint64_t bytes);
 Result unregister_memory(void *host);
@@ -52,7 +53,7 @@ enum {
     OP_HELLO = 1, OP_ALLOCATE, OP_FREE, OP_MODULE, OP_BIND, OP_UNLOAD, OP_LAUNCH, OP_MAP, OP_KERNEL, OP_OCCUPANCY,
     OP_ACTION, OP_SURFACE
 };
-enum { COPY = 1, FILL, RECORD, WAIT, SYNC_STREAM, SYNC_EVENT, SYNC_ALL, NEW_STREAM, HOST_CALL };
+enum { COPY = 1, FILL, RECORD, WAIT, SYNC_STREAM, SYNC_EVENT, SYNC_ALL, NEW_STREAM, HOST_CALL, HOST_WRITE };
 
 typedef struct Reply {
     int32_t status;

@@ -1,0 +1,215 @@
+"""Python packages that launch through the driver: the programs of the documentation, and what torch does on "cuda".
+
+They need the packages in `$WSEMU_CLIENTS`, a Python, or in this one; a test whose packages are not there is skipped.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wsemu.native.compiler import find_compiler, find_platform_problem
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "docs" / "programs" / "clients"
+PYTHON = os.environ.get("WSEMU_CLIENTS", sys.executable)
+pytestmark = pytest.mark.skipif(
+    bool(find_platform_problem()) or find_compiler() is None, reason="needs Linux on x86-64 and a C compiler"
+)
+
+
+@functools.cache
+def has(package):
+    """Return whether the Python of the clients has a package."""
+    code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({package!r}) is None)"
+    return subprocess.run([PYTHON, "-c", code], check=False, capture_output=True).returncode == 0
+
+
+def run(program, *packages, options=()):
+    for package in packages:
+        if not has(package):
+            pytest.skip(f"needs {package}")
+    command = [sys.executable, "-m", "wsemu", "run", *options, "--", PYTHON, "-W", "ignore", str(program)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, cwd=PROGRAMS)
+
+
+@pytest.mark.parametrize(
+    ("program", "page", "packages"),
+    [
+        ("softmax", "triton", ("torch", "triton")),
+        ("total", "cupy", ("cupy",)),
+        ("core_add", "cuda_core", ("cuda", "numpy")),
+        ("cute_add", "cute", ("cutlass", "torch")),
+    ],
+)
+def test_a_program_of_the_documentation_is_verified(program, page, packages):
+    done = run(PROGRAMS / f"{program}.py", *packages)
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = done.stdout.splitlines()[-1]
+    assert summary in (ROOT / "docs" / f"{page}.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("program", "page", "packages"),
+    [
+        ("histogram", "triton", ("torch", "triton")),
+        ("total_broken", "cupy", ("cupy",)),
+        ("core_add_broken", "cuda_core", ("cuda", "numpy")),
+        ("cute_add_broken", "cute", ("cutlass", "torch")),
+    ],
+)
+def test_a_broken_program_of_the_documentation_is_reported_as_it_says(program, page, packages):
+    done = run(PROGRAMS / f"{program}.py", *packages)
+    assert done.returncode == 1, done.stdout + done.stderr
+    shown = re.findall(r"(?m)^error\[([\w-]+)\]", (ROOT / "docs" / f"{page}.md").read_text())
+    assert shown
+    assert all(f"error[{code}]" in done.stdout for code in shown)
+
+
+def check_torch(tmp_path, text):
+    """Run a program of torch, with a Triton kernel that makes one launch."""
+    file = tmp_path / "program.py"
+    file.write_text(KERNEL + text)
+    return run(file, "torch", "triton")
+
+
+KERNEL = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def double(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) * 2)
+
+x, out = torch.randn(64, device="cuda"), torch.empty(64, device="cuda")
+double[(1,)](x, out, BLOCK=64)
+assert torch.equal(out, 2 * x) and out.is_cuda and str(out.device) == "cuda:0"
+"""
+
+
+def test_torch_trains_on_the_device(tmp_path):
+    done = check_torch(
+        tmp_path,
+        """
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2)).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
+data, labels = torch.randn(64, 8, device="cuda"), torch.randint(0, 2, (64,), device="cuda")
+losses = []
+for _ in range(20):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(data), labels)
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+assert losses[-1] < losses[0]
+assert {str(p.grad.device) for p in model.parameters()} == {"cuda:0"}
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        made = torch.empty_like(value)
+        double[(1,)](value, made, BLOCK=64)
+        return made
+
+    @staticmethod
+    def backward(ctx, gradient):
+        assert gradient.is_cuda
+        made = torch.empty(64, device="cuda")
+        double[(1,)](gradient.contiguous(), made, BLOCK=64)
+        return made
+
+value = torch.ones(64, device="cuda", requires_grad=True)
+Doubled.apply(value).sum().backward()
+assert torch.equal(value.grad, torch.full((64,), 2.0, device="cuda"))
+""",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 launches: 3 verified" in done.stdout
+
+
+def test_torch_moves_and_mixes_as_on_a_gpu(tmp_path):
+    done = check_torch(
+        tmp_path,
+        """
+import io
+def raises(kind, call):
+    try:
+        call()
+    except kind as error:
+        return str(error)
+    raise AssertionError("nothing was raised")
+
+assert "two devices" in raises(RuntimeError, lambda: x + torch.ones(64))
+assert "cuda:0 device type tensor" in raises(TypeError, x.numpy)
+assert not x.cpu().is_cuda and x.cpu().numpy().shape == (64,)
+for made in (torch.zeros(3, device="cuda"), torch.tensor([1, 2]).cuda(), torch.ones(2).to("cuda:0"), x[:3], x.T,
+             torch.full((2,), 3.0, device=0), torch.arange(4, device="cuda") + 1, torch.empty(0, device="cuda"),
+             torch.stack([x, x]), x.to(torch.float16), torch.cat([x, out])):
+    assert made.is_cuda, made
+with torch.device("cuda"):
+    assert torch.zeros(3).is_cuda
+assert torch.randn(2, device="cuda", generator=torch.Generator(device="cuda").manual_seed(1)).is_cuda
+buffer = io.BytesIO()
+torch.save({"x": x}, buffer)
+buffer.seek(0)
+assert torch.load(buffer, map_location="cuda")["x"].is_cuda
+buffer.seek(0)
+assert not torch.load(buffer, map_location="cpu")["x"].is_cuda
+import threading
+found = []
+thread = threading.Thread(target=lambda: found.append(torch.ones(2, device="cuda").is_cuda))
+thread.start(); thread.join()
+assert found == [True]
+for _ in range(300):
+    kept = [torch.ones(100, device="cuda") for _ in range(3)]
+stream = torch.cuda.Stream()
+with torch.cuda.stream(stream):
+    double[(1,)](x, out, BLOCK=64)
+torch.cuda.current_stream().wait_stream(stream)
+torch.cuda.synchronize()
+""",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 launches: 2 verified" in done.stdout
+
+
+def test_memory_of_torch_empty_is_unwritten_until_something_writes_it(tmp_path):
+    done = check_torch(
+        tmp_path,
+        """
+filled = torch.empty(64, device="cuda")
+filled.copy_(x)
+double[(1,)](filled, out, BLOCK=64)
+view = torch.empty(2, 64, device="cuda")
+view[0] = 1
+double[(1,)](view[0], out, BLOCK=64)
+double[(1,)](torch.empty(64, device="cuda"), out, BLOCK=64)
+""",
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "double: 1 of 4 launches failed (uninitialized-read)" in done.stdout
+
+
+def test_autotuning_takes_one_configuration(tmp_path):
+    done = check_torch(
+        tmp_path,
+        """
+@triton.autotune(configs=[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 32})], key=[])
+@triton.jit
+def tuned(x, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) * 2)
+
+tuned[lambda meta: (64 // meta["BLOCK"],)](x, out)
+assert tuned.best_config.kwargs["BLOCK"] == 64
+assert triton.testing.do_bench(lambda: double[(1,)](x, out, BLOCK=64)) == 1.0
+""",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 launches: 3 verified" in done.stdout

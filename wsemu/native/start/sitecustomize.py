@@ -1,0 +1,77 @@
+"""Prepare packages of the program's own Python, as each is imported, for the driver of wsemu.
+
+Nothing of wsemu is imported: that Python may have none.  A `sitecustomize` that this one hides runs as well.
+"""
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _prepare_torch(module):
+    if module.version.cuda is None and getattr(module.version, "hip", None) is None:
+        import wsemu_torch
+
+        wsemu_torch.install(module)
+
+
+def _prepare_bindings(module):
+    import wsemu_clients
+
+    wsemu_clients.redirect_runtime(module)
+
+
+def _prepare_autotuner(module):
+    import wsemu_clients
+
+    wsemu_clients.tune_with_first_configuration(module)
+
+
+def _prepare_benchmarks(module):
+    import wsemu_clients
+
+    wsemu_clients.run_benchmarks_once(module)
+
+
+_PREPARATIONS = {
+    "torch": _prepare_torch,
+    "cuda.bindings._internal.runtime": _prepare_bindings,
+    "cuda.bindings._internal.runtime_ptds": _prepare_bindings,
+    "triton.runtime.autotuner": _prepare_autotuner,
+    "triton.testing": _prepare_benchmarks,
+}
+
+
+class _Finder:
+    """A finder in `sys.meta_path` that prepares modules after they have run."""
+
+    def find_spec(self, name, path=None, target=None):
+        prepare = _PREPARATIONS.get(name)
+        if prepare is None:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+
+            def run_and_prepare(module):
+                run(module)
+                prepare(module)
+
+            spec.loader.exec_module = run_and_prepare
+        return spec
+
+
+def _run_hidden():
+    """Run the `sitecustomize` that Python would have found without this one."""
+    places = [place for place in sys.path if os.path.abspath(place) != _HERE]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", places)
+    if spec is not None and spec.loader is not None:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+if os.environ.get("WSEMU_SERVER"):
+    sys.meta_path.insert(0, _Finder())
+_run_hidden()

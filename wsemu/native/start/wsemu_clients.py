@@ -1,0 +1,44 @@
+"""Preparations of packages that launch through the driver: cuda.bindings and Triton."""
+
+import ctypes
+import os
+
+AUTOTUNE = "WSEMU_AUTOTUNE"
+"""variable of the environment; `all`: autotuning runs every configuration"""
+
+
+def redirect_runtime(module):
+    """Redirect the runtime that is linked into cuda.bindings: only Cython's table has the entries of its functions."""
+    redirect = ctypes.CDLL("libcuda.so.1").wsemu_redirect
+    redirect.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+    name_of = ctypes.pythonapi.PyCapsule_GetName
+    name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    for name, capsule in module.__pyx_capi__.items():
+        plain = name.lstrip("_")
+        if plain.startswith("cuda"):
+            redirect(pointer_of(capsule, name_of(capsule)), plain.encode())
+
+
+def tune_with_first_configuration(module):
+    """Have autotuning take the first configuration that a kernel admits: times of an emulator say nothing."""
+    tuner = module.Autotuner
+    prune = tuner.prune_configs
+
+    def prune_to_first(self, kwargs):
+        configurations = prune(self, kwargs)
+        return configurations if os.environ.get(AUTOTUNE) == "all" else list(configurations)[:1]
+
+    tuner.prune_configs = prune_to_first
+
+
+def run_benchmarks_once(module):
+    """Have benchmarks run their function once, and report a millisecond."""
+
+    def bench(fn, *_, quantiles=None, return_mode="mean", **__):
+        fn()
+        count = len(quantiles) if quantiles else 0
+        return [1.0] * count if count > 1 or return_mode == "all" else 1.0
+
+    module.do_bench = module.do_bench_cudagraph = bench

@@ -1,0 +1,488 @@
+"""One CUDA device for a torch that has none: its tensors are CPU tensors, in memory that the emulator shares.
+
+The address of a tensor's memory decides its device.  While torch makes a tensor for "cuda", its allocator takes memory
+from the driver; operators run on the CPU, and kernels of other packages get the same addresses.
+"""
+
+import contextlib
+import ctypes
+import functools
+import threading
+import time
+
+FIRST, LAST = 16 << 40, 84 << 40
+"""addresses of memory that host and device share"""
+HOST, WRITTEN, UNWRITTEN = 0, 1, 2
+"""where memory of new tensors lies: with the host, or with the device, and whether it counts as written"""
+_EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
+_VIEWS = {
+    "__get__", "__getitem__", "__len__", "as_strided", "contiguous", "cuda", "data_ptr", "detach", "dim",
+    "element_size", "expand", "expand_as", "flatten", "get_device", "is_contiguous", "is_floating_point", "narrow",
+    "ndimension", "numel", "permute", "reshape", "select", "size", "split", "squeeze", "storage_offset", "stride",
+    "t", "to", "transpose", "unbind", "unflatten", "unsqueeze", "untyped_storage", "view", "view_as", *_EMPTY,
+}  # fmt: skip
+"""functions that neither read nor write elements, as far as they return the same memory"""
+_TRUE = ("is_available", "is_initialized", "is_bf16_supported")
+_NOTHING = (
+    "set_device", "init", "_lazy_init", "empty_cache", "ipc_collect", "reset_peak_memory_stats",
+    "reset_max_memory_allocated",
+)  # fmt: skip
+_ZERO = ("current_device", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved")
+"""functions of `torch.cuda`, by what they return"""
+_MIXED = {"copy_", "to", "__get__", "__set__", "cpu", "cuda", "backward", "set_"}
+"""functions that take tensors of several devices"""
+_NO_ARRAY = (
+    "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+)
+_TWO_DEVICES = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
+
+
+class Driver:
+    """The driver of wsemu, which torch itself does not know."""
+
+    def __init__(self):
+        self.library = library = ctypes.CDLL("libcuda.so.1")
+        library.wsemu_mark_tensor.argtypes = [ctypes.c_void_p]
+        self.place = library.wsemu_place_tensors
+        self.mark = library.wsemu_mark_tensor
+
+    def start(self):
+        """Make the device's context current, as torch does."""
+        context = ctypes.c_void_p()
+        self.check(self.library.cuInit(0))
+        self.check(self.library.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+        self.check(self.library.cuCtxSetCurrent(context))
+
+    def check(self, code):
+        """Raise torch's exception for an error of CUDA."""
+        if code:
+            text = ctypes.c_char_p()
+            self.library.cuGetErrorString(code, ctypes.byref(text))
+            raise RuntimeError(f"CUDA error: {(text.value or b'unknown error').decode()}")
+
+    def attribute(self, number):
+        """Return an attribute of the device."""
+        value = ctypes.c_int()
+        self.check(self.library.cuDeviceGetAttribute(ctypes.byref(value), number, 0))
+        return value.value
+
+    def new(self, create, *words):
+        """Return a new handle."""
+        handle = ctypes.c_void_p()
+        self.check(getattr(self.library, create)(ctypes.byref(handle), *words))
+        return handle
+
+    @contextlib.contextmanager
+    def placing(self, where):
+        """Place memory of new tensors there."""
+        before = self.place(where)
+        try:
+            yield
+        finally:
+            self.place(before)
+
+
+class Devices:
+    """Which device a tensor is on."""
+
+    def __init__(self, torch):
+        self.torch = torch
+        self.cpu, self.cuda = torch.device("cpu"), torch.device("cuda", 0)
+
+    def address(self, tensor):
+        """Return the address of a tensor's memory; 0 if it has none."""
+        try:
+            with self.torch._C.DisableTorchFunction():
+                return tensor.untyped_storage().data_ptr() if tensor.layout is self.torch.strided else 0
+        except Exception:  # a tensor without memory, such as that of a trace
+            return 0
+
+    def is_on_device(self, tensor):
+        """Return whether a tensor is on the CUDA device."""
+        address = self.address(tensor)
+        return FIRST <= address < LAST or (not address and getattr(tensor, "_wsemu_on_device", False))
+
+    def type_of(self, value):
+        """Return the type of a device that a value names; None if it names none."""
+        if isinstance(value, self.torch.device):
+            return value.type
+        if isinstance(value, str) and value.split(":")[0] in ("cuda", "cpu"):
+            return value.split(":")[0]
+        return None
+
+    def tensors(self, values):
+        """Yield the tensors among values and in lists of them."""
+        for value in values:
+            if isinstance(value, self.torch.Tensor):
+                yield value
+            elif isinstance(value, (list, tuple)):
+                yield from self.tensors(value)
+
+
+def install(torch):
+    """Give torch a CUDA device."""
+    driver, devices = Driver(), Devices(torch)
+    driver.library.wsemu_hook_torch()
+    driver.start()
+    mode = _mode(torch, driver, devices)
+    _replace_attributes(torch, driver, devices)
+    _replace_cuda(torch, driver, devices)
+    _enter_in_autograd(torch, driver, devices, mode)
+    _enter_in_threads(mode)
+    mode().__enter__()
+
+
+def _enter_in_autograd(torch, driver, devices, mode):
+    """Enter the mode in autograd's engine, which runs Python code of the program inside of a function of torch."""
+    run = torch.autograd._engine_run_backward
+
+    def run_with_mode(outputs, *args, **kwargs):
+        on_device = any(devices.is_on_device(tensor) for tensor in devices.tensors([outputs]))
+        entered = mode() if not torch._C._len_torch_function_stack() else contextlib.nullcontext()
+        with entered, driver.placing(WRITTEN if on_device else HOST):
+            return run(outputs, *args, **kwargs)
+
+    torch.autograd._engine_run_backward = run_with_mode
+
+
+def _enter_in_threads(mode):
+    """Enter the mode in threads as well: it holds for one alone."""
+    run = threading.Thread._bootstrap_inner
+
+    def run_with_mode(self):
+        with mode():
+            run(self)
+
+    threading.Thread._bootstrap_inner = run_with_mode
+
+
+# -- functions of torch ------------------------------------------------------------------------------------------------
+def _mode(torch, driver, devices):
+    """Return the class of the mode in which torch's functions know the device."""
+    from torch.overrides import TorchFunctionMode
+
+    class DeviceMode(TorchFunctionMode):
+        """Runs functions for "cuda" on the CPU, with results in memory of the device."""
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            kwargs = dict(kwargs or {})
+            name = getattr(func, "__name__", "")
+            if func is torch.device or name in ("device", "DeviceContext"):
+                return func(*args, **kwargs)
+            if name == "__get__":
+                return func(*args, **kwargs)
+            if name in ("backward", "grad"):
+                found = devices.tensors((*args, *kwargs.values()))
+                with driver.placing(WRITTEN if any(map(devices.is_on_device, found)) else HOST):
+                    return func(*args, **kwargs)
+            wanted = self._wanted(args, kwargs)
+            args = tuple(devices.cpu if devices.type_of(value) == "cuda" else value for value in args)
+            kwargs = {key: devices.cpu if devices.type_of(v) == "cuda" else v for key, v in kwargs.items()}
+            first = args[0] if args and isinstance(args[0], torch.Tensor) else None
+            if first is not None and name in ("cuda", "cpu", "to"):
+                return self._move(name, func, wanted, args, kwargs)
+            return self._call(name, func, wanted, args, kwargs)
+
+        def _wanted(self, args, kwargs):
+            device = kwargs.get("device")
+            if isinstance(device, int) and not isinstance(device, bool):
+                kwargs["device"] = devices.cpu
+                return "cuda"
+            return next((t for v in (*args, *kwargs.values()) if (t := devices.type_of(v)) is not None), None)
+
+        def _move(self, name, func, wanted, args, kwargs):
+            tensor, before = args[0], devices.is_on_device(args[0])
+            if name == "cuda":
+                wanted, func, args, kwargs = "cuda", torch.Tensor.to, (tensor, devices.cpu), {}
+            elif name == "cpu":
+                wanted, func, args, kwargs = "cpu", torch.Tensor.to, (tensor, devices.cpu), {}
+            elif wanted is None and len(args) > 1 and isinstance(args[1], torch.Tensor):
+                wanted = "cuda" if devices.is_on_device(args[1]) else "cpu"
+            after = before if wanted is None else wanted == "cuda"
+            kwargs.pop("non_blocking", None)
+            if before != after or kwargs.get("copy"):
+                self._mark([tensor])
+            with driver.placing(WRITTEN if after else HOST):
+                out = func(*args, **kwargs)
+                if devices.is_on_device(out) != after:
+                    out = torch.Tensor.clone(out)
+            return _declare(out, after)
+
+        def _call(self, name, func, wanted, args, kwargs):
+            found = [*devices.tensors((*args, *kwargs.values()))]
+            on_device = [tensor for tensor in found if devices.is_on_device(tensor)]
+            result = wanted == "cuda" or (wanted is None and bool(on_device))
+            if on_device and name not in _MIXED and not name.startswith("_"):
+                self._check_devices(found)
+            if name == "numpy" and on_device:
+                raise TypeError(_NO_ARRAY)
+            if kwargs.pop("pin_memory", False):
+                wanted = wanted or "cpu"
+            if name not in _VIEWS:
+                self._mark(on_device)
+            with driver.placing((UNWRITTEN if name in _EMPTY else WRITTEN) if result else HOST):
+                out = func(*args, **kwargs)
+                if result and isinstance(out, torch.Tensor) and not name.startswith("_"):
+                    out = self._placed(out)
+            return out
+
+        def _check_devices(self, found):
+            """Refuse tensors of the CPU beside others, apart from numbers."""
+            if any(tensor.dim() and not devices.is_on_device(tensor) for tensor in found):
+                raise RuntimeError(_TWO_DEVICES)
+
+        def _placed(self, out):
+            """Return a result in memory of the device."""
+            if devices.is_on_device(out) or out.layout is not torch.strided:
+                return out
+            if not out.numel():
+                return _declare(out, True)
+            return torch.Tensor.clone(out)
+
+        def _mark(self, tensors):
+            """Count memory as written that torch may have written."""
+            for tensor in tensors:
+                driver.mark(devices.address(tensor))
+
+    return DeviceMode
+
+
+def _declare(tensor, on_device):
+    """Note the device of a tensor without elements."""
+    if not tensor.numel():
+        with contextlib.suppress(AttributeError, RuntimeError):
+            tensor._wsemu_on_device = on_device
+    return tensor
+
+
+def _replace_attributes(torch, driver, devices):
+    """Replace attributes of tensors that depend on the device; also where the mode is off, as in autograd's engine."""
+    of_device = torch.Tensor.device.__get__
+    tensor = torch.Tensor
+    tensor.device = property(lambda self: devices.cuda if devices.is_on_device(self) else of_device(self))
+    tensor.is_cuda = property(devices.is_on_device)
+    tensor.is_cpu = property(lambda self: not devices.is_on_device(self))
+    tensor.get_device = lambda self: 0 if devices.is_on_device(self) else -1
+    pack, place = tensor.__dlpack__, tensor.__dlpack_device__
+
+    def pack_for_device(self, **options):
+        capsule = pack(self.detach() if self.requires_grad else self)
+        if devices.is_on_device(self):
+            driver.mark(devices.address(self))
+            _set_device_of_capsule(capsule)
+        return capsule
+
+    tensor.__dlpack__ = pack_for_device
+    tensor.__dlpack_device__ = lambda self: (2, 0) if devices.is_on_device(self) else place(self)
+    tensor.__cuda_array_interface__ = property(functools.partial(_array_interface, devices))
+
+
+def _set_device_of_capsule(capsule):
+    """Write the CUDA device into the tensor of a DLPack capsule: its second field."""
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    place = ctypes.cast(pointer_of(capsule, b"dltensor") + 8, ctypes.POINTER(ctypes.c_int32))
+    place[0], place[1] = 2, 0
+
+
+def _array_interface(devices, tensor):
+    if not devices.is_on_device(tensor):
+        raise AttributeError(f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {tensor.type()}")
+    import numpy
+
+    with devices.torch._C.DisableTorchFunction():
+        typestr = numpy.dtype(str(tensor.dtype).removeprefix("torch.")).str
+        strides = None if tensor.is_contiguous() else tuple(n * tensor.element_size() for n in tensor.stride())
+        data = (tensor.data_ptr() if tensor.numel() else 0, False)
+        return {"typestr": typestr, "shape": tuple(tensor.shape), "strides": strides, "data": data, "version": 2}
+
+
+# -- torch.cuda --------------------------------------------------------------------------------------------------------
+class Properties:
+    """What `torch.cuda.get_device_properties` returns."""
+
+    def __init__(self, driver):
+        number = driver.attribute
+        self.name = "wsemu"
+        self.major, self.minor = number(75), number(76)
+        self.total_memory = 16 << 30
+        self.multi_processor_count = number(16)
+        self.warp_size = number(10)
+        self.max_threads_per_multi_processor = number(39)
+        self.max_threads_per_block = number(1)
+        self.regs_per_multiprocessor = number(82)
+        self.shared_memory_per_block = number(8)
+        self.shared_memory_per_block_optin = number(97)
+        self.shared_memory_per_multiprocessor = number(81)
+        self.L2_cache_size = number(38)
+        self.is_integrated = self.is_multi_gpu_board = 0
+        self.gcnArchName = ""
+        self.uuid = "00000000-0000-0000-0000-000000000000"
+
+
+def _replace_cuda(torch, driver, devices):
+    """Replace the functions of `torch.cuda`."""
+    library, cuda, generator = driver.library, torch.cuda, torch.default_generator
+    current = threading.local()
+
+    class Stream:
+        """A stream of the driver."""
+
+        device = devices.cuda
+
+        def __init__(self, device=None, priority=0, stream_ptr=None, **_):
+            self._handle = ctypes.c_void_p(stream_ptr) if stream_ptr is not None else driver.new("cuStreamCreate", 1)
+            self.cuda_stream = self._handle.value or 0
+
+        def synchronize(self):
+            driver.check(library.cuStreamSynchronize(self._handle))
+
+        def query(self):
+            return True
+
+        def wait_event(self, event):
+            driver.check(library.cuStreamWaitEvent(self._handle, event._handle, 0))
+
+        def wait_stream(self, stream):
+            self.wait_event(stream.record_event())
+
+        def record_event(self, event=None):
+            event = event or Event()
+            event.record(self)
+            return event
+
+        def __eq__(self, other):
+            return isinstance(other, Stream) and other.cuda_stream == self.cuda_stream
+
+        def __hash__(self):
+            return hash(self.cuda_stream)
+
+        def __enter__(self):
+            self._before = cuda.current_stream()
+            current.stream = self
+            return self
+
+        def __exit__(self, *_):
+            current.stream = self._before
+
+    class Event:
+        """An event of the driver."""
+
+        def __init__(self, *_, **__):
+            self._handle = driver.new("cuEventCreate", 0)
+            self.cuda_event = self._handle.value
+            self._time = 0.0
+
+        def record(self, stream=None):
+            stream = stream or cuda.current_stream()
+            driver.check(library.cuEventRecord(self._handle, stream._handle))
+            self._time = time.perf_counter()
+
+        def wait(self, stream=None):
+            (stream or cuda.current_stream()).wait_event(self)
+
+        def synchronize(self):
+            driver.check(library.cuEventSynchronize(self._handle))
+
+        def query(self):
+            return True
+
+        def elapsed_time(self, other):
+            return (other._time - self._time) * 1e3
+
+    class InDevice:
+        """`torch.cuda.device(0)`."""
+
+        def __init__(self, device=None):
+            self.idx = 0
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+    default = Stream(stream_ptr=0)
+
+    def set_stream(stream):
+        current.stream = stream
+
+    def synchronize(device=None):
+        driver.check(library.cuCtxSynchronize())
+
+    properties = Properties(driver)
+
+    def give(value):
+        """Return a new function that returns a value: torch's compiler tells functions apart by identity."""
+        return lambda *_, **__: value
+
+    replaced = {
+        "get_device_capability": give((properties.major, properties.minor)), "get_device_properties": give(properties),
+        "get_device_name": give(properties.name), "synchronize": synchronize, "set_stream": set_stream,
+        "mem_get_info": give((properties.total_memory, properties.total_memory)), "get_arch_list": give([]),
+        "current_stream": lambda device=None: getattr(current, "stream", default), "default_stream": give(default),
+        "stream": lambda stream: stream or default, "Stream": Stream, "Event": Event, "device": InDevice,
+        "device_of": type("device_of", (InDevice,), {}), "is_current_stream_capturing": give(False),
+        "ExternalStream": lambda pointer, device=None: Stream(stream_ptr=pointer),
+        "manual_seed": lambda seed: generator.manual_seed(int(seed)),
+        "manual_seed_all": lambda seed: generator.manual_seed(int(seed)),
+        "seed": lambda: generator.seed(), "seed_all": lambda: generator.seed(),
+        "get_rng_state": lambda device=None: torch.get_rng_state(),
+        "set_rng_state": lambda state, device=None: torch.set_rng_state(state),
+    }  # fmt: skip
+    for name in _TRUE:
+        replaced[name] = give(True)
+    for name in _NOTHING:
+        replaced[name] = give(None)
+    for name in _ZERO:
+        replaced[name] = give(0)
+    replaced["device_count"] = give(1)
+    for name, value in replaced.items():
+        setattr(cuda, name, value)
+    torch._C._cuda_getCurrentRawStream = lambda device: cuda.current_stream().cuda_stream
+    torch._C._cuda_getDeviceCount = lambda: 1
+    torch.version.cuda = "13.0"
+    _replace_generator(torch, devices)
+    _replace_autocast(torch)
+    _register_storages(torch, driver)
+
+
+def _replace_generator(torch, devices):
+    """Have generators of random numbers for "cuda" that are those of the CPU."""
+    of_cpu = torch.Generator
+
+    class Generator(of_cpu):
+        """A generator for either device."""
+
+        def __new__(cls, device="cpu"):
+            return of_cpu.__new__(cls, devices.cpu)
+
+    torch.Generator = Generator
+
+
+def _replace_autocast(torch):
+    """Have `autocast("cuda")` choose types for operators of the CPU."""
+    autocast = torch.amp.autocast_mode.autocast
+    begin = autocast.__init__
+
+    def begin_on_cpu(self, device_type, dtype=None, *more, **options):
+        if device_type == "cuda":
+            device_type, dtype = "cpu", dtype or torch.float16
+        begin(self, device_type, dtype, *more, **options)
+
+    autocast.__init__ = begin_on_cpu
+
+
+def _register_storages(torch, driver):
+    """Have `torch.save` and `torch.load` know storages of the device."""
+
+    def tag(storage):
+        return "cuda:0" if FIRST <= storage.data_ptr() < LAST else None
+
+    def place(storage, location):
+        if not str(location).startswith("cuda"):
+            return None
+        with driver.placing(WRITTEN):
+            return storage.clone()
+
+    torch.serialization.register_package(5, tag, place)
