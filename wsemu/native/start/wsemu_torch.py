@@ -13,7 +13,7 @@ import time
 FIRST, LAST = 16 << 40, 84 << 40
 """addresses of memory that host and device share"""
 HOST, WRITTEN, UNWRITTEN = 0, 1, 2
-"""where memory of new tensors lies: with the host, or with the device, and whether it counts as written"""
+"""memory of new tensors: that of the host, or of the device, which counts as written or not"""
 _EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
 _VIEWS = {
     "__get__", "__getitem__", "__len__", "as_strided", "contiguous", "cuda", "data_ptr", "detach", "dim",
@@ -74,7 +74,7 @@ class Driver:
 
     @contextlib.contextmanager
     def placing(self, where):
-        """Place memory of new tensors there."""
+        """Allocate memory of new tensors from it."""
         before = self.place(where)
         try:
             yield
@@ -83,7 +83,7 @@ class Driver:
 
 
 class Devices:
-    """Which device a tensor is on."""
+    """Decides which device a tensor is on."""
 
     def __init__(self, torch):
         self.torch = torch
@@ -102,7 +102,7 @@ class Devices:
         address = self.address(tensor)
         return FIRST <= address < LAST or (not address and getattr(tensor, "_wsemu_on_device", False))
 
-    def type_of(self, value):
+    def device_type(self, value):
         """Return the type of a device that a value names; None if it names none."""
         if isinstance(value, self.torch.device):
             return value.type
@@ -175,20 +175,20 @@ def _mode(torch, driver, devices):
                 found = devices.tensors((*args, *kwargs.values()))
                 with driver.placing(WRITTEN if any(map(devices.is_on_device, found)) else HOST):
                     return func(*args, **kwargs)
-            wanted = self._wanted(args, kwargs)
-            args = tuple(devices.cpu if devices.type_of(value) == "cuda" else value for value in args)
-            kwargs = {key: devices.cpu if devices.type_of(v) == "cuda" else v for key, v in kwargs.items()}
+            wanted = self._find_device(args, kwargs)
+            args = tuple(devices.cpu if devices.device_type(value) == "cuda" else value for value in args)
+            kwargs = {key: devices.cpu if devices.device_type(v) == "cuda" else v for key, v in kwargs.items()}
             first = args[0] if args and isinstance(args[0], torch.Tensor) else None
             if first is not None and name in ("cuda", "cpu", "to"):
                 return self._move(name, func, wanted, args, kwargs)
             return self._call(name, func, wanted, args, kwargs)
 
-        def _wanted(self, args, kwargs):
+        def _find_device(self, args, kwargs):
             device = kwargs.get("device")
             if isinstance(device, int) and not isinstance(device, bool):
                 kwargs["device"] = devices.cpu
                 return "cuda"
-            return next((t for v in (*args, *kwargs.values()) if (t := devices.type_of(v)) is not None), None)
+            return next((t for v in (*args, *kwargs.values()) if (t := devices.device_type(v)) is not None), None)
 
         def _move(self, name, func, wanted, args, kwargs):
             tensor, before = args[0], devices.is_on_device(args[0])
@@ -223,7 +223,7 @@ def _mode(torch, driver, devices):
             with driver.placing((UNWRITTEN if name in _EMPTY else WRITTEN) if result else HOST):
                 out = func(*args, **kwargs)
                 if result and isinstance(out, torch.Tensor) and not name.startswith("_"):
-                    out = self._placed(out)
+                    out = self._put_on_device(out)
             return out
 
         def _check_devices(self, found):
@@ -231,7 +231,7 @@ def _mode(torch, driver, devices):
             if any(tensor.dim() and not devices.is_on_device(tensor) for tensor in found):
                 raise RuntimeError(_TWO_DEVICES)
 
-        def _placed(self, out):
+        def _put_on_device(self, out):
             """Return a result in memory of the device."""
             if devices.is_on_device(out) or out.layout is not torch.strided:
                 return out
@@ -299,7 +299,7 @@ def _array_interface(devices, tensor):
 
 # -- torch.cuda --------------------------------------------------------------------------------------------------------
 class Properties:
-    """What `torch.cuda.get_device_properties` returns."""
+    """The result of `torch.cuda.get_device_properties`."""
 
     def __init__(self, driver):
         number = driver.attribute
@@ -413,7 +413,7 @@ def _replace_cuda(torch, driver, devices):
     properties = Properties(driver)
 
     def give(value):
-        """Return a new function that returns a value: torch's compiler tells functions apart by identity."""
+        """Return a new function that returns a value: torch's compiler distinguishes functions by identity."""
         return lambda *_, **__: value
 
     replaced = {
@@ -479,10 +479,10 @@ def _register_storages(torch, driver):
     def tag(storage):
         return "cuda:0" if FIRST <= storage.data_ptr() < LAST else None
 
-    def place(storage, location):
+    def copy_to_device(storage, location):
         if not str(location).startswith("cuda"):
             return None
         with driver.placing(WRITTEN):
             return storage.clone()
 
-    torch.serialization.register_package(5, tag, place)
+    torch.serialization.register_package(5, tag, copy_to_device)
