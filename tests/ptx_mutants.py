@@ -46,6 +46,8 @@ SECONDS, MEMORY = 120, 8 << 30
 """that a mutant may take"""
 FOLLOWED = frozenset(("undefined-register", "undefined-copy", "undefined-shuffle", "uninitialized-read"))
 """codes of undefined values, of which each engine names the use that it comes to first"""
+_FOLLOWED_NOTES = ("`--effort` follows more", "shuffle from a lane that takes no part")
+"""parts of notes on them"""
 PAIRED = frozenset(("same-value-store",))
 """codes of which each engine names other pairs of the same accesses"""
 NUMBERS = (
@@ -304,13 +306,21 @@ def _compared(field: str, value: Any, stopped: bool) -> Any:
     goes, and names the use that it comes to first.  Of a launch that was stopped these are the codes of errors: each
     engine stops in the midst of other warps' turns, with other counts."""
     if field == "notes":
-        return [note for note in value if "`--effort` follows more" not in note]
+        return [note for note in value if not any(text in note for text in _FOLLOWED_NOTES)]
     if field != "findings":
         return value
     codes = {finding["code"] for finding in value}
     if stopped:
         return {finding["code"] for finding in value if finding["severity"] == "error"} - FOLLOWED
-    return [finding for finding in value if finding["code"] not in FOLLOWED | PAIRED], codes & PAIRED
+    others = [finding for finding in value if finding["code"] not in FOLLOWED | PAIRED]
+    return [_without_followed(finding) for finding in others], codes & PAIRED
+
+
+def _without_followed(finding: dict[str, Any]) -> dict[str, Any]:
+    """Return a finding without what the uses of undefined values, which each engine chooses, add to it: a note of a
+    race, and the loads that a schedule shows."""
+    notes = [note for note in finding["notes"] if not note.startswith("nothing had been stored there")]
+    return finding | {"notes": notes, "schedule": [], "schedule_steps": 0, "steps": []}
 
 
 def _is_cut_short(report: dict[str, Any]) -> bool:

@@ -146,7 +146,7 @@ def _follow_compiled(
         return None
     reached: dict[Source, Reach] = {}
     for source in list(made.gates)[:MOST_NAMED]:
-        alone = shown if len(made.gates) == 1 else _run_shadow(bound, made, made.for_source(source), initial)
+        alone = shown if len(made.gates) == 1 else _run_alone(bound, made, source, initial)
         if alone.reach is not None:
             if not alone.sure:
                 return None
@@ -162,7 +162,7 @@ def _copies_in_memory(bound: Bound, made: Shadowed, initial: Callable[[], list[A
     sizes = "dynamic_bytes" in bound.program.specials or bound.group != (1, 1, 1)
     if sizes or len(loads) > MOST_NAMED or (loads and not made.exact):
         return None
-    alone = {source: _run_shadow(bound, made, made.for_source(source), initial).reach for source in loads}
+    alone = {source: _run_alone(bound, made, source, initial).reach for source in loads}
     return {source: reach.pc for source, reach in alone.items() if reach is not None and reach.sink == "store"}
 
 
@@ -241,6 +241,14 @@ def _run_shadow(bound: Bound, made: Shadowed, program: Program, initial: Callabl
     lanes = next((raw.lanes for raw in outcome.findings if raw.pc == outcome.fault_pc), 1)
     lane = (lanes & -lanes).bit_length() - 1
     return _Shown(Reach(sink.kind, sink.pc, outcome.cta, outcome.fault_warp, lane), sink.sure)
+
+
+def _run_alone(bound: Bound, made: Shadowed, source: Source, initial: Callable[[], list[Any]]) -> _Shown:
+    """Run the program that follows the values of one source; it runs once, and no block is compiled for that."""
+    from wsemu.machine.tier.hot import run_once
+
+    with run_once():
+        return _run_shadow(bound, made, made.for_source(source), initial)
 
 
 def _follow_slowly(

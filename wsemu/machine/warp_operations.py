@@ -167,7 +167,14 @@ def combine_values(op, x, y):
 
 
 @compiled
-def reduce(registers, i, mask):
+def reduce(registers, i, mask, others):
+    """Combine the values of the lanes of `mask`; `others`, which take no part, keep their own."""
+    while others:
+        lane = lowest_bit(others)
+        others &= others - 1
+        store_u32(registers + i.d + 4 * lane, load_u32(registers + i.a + 4 * lane))
+    if mask == 0:
+        return
     total = load_u32(registers + i.a + 4 * lowest_bit(mask))
     rest = mask & (mask - 1)
     while rest:
@@ -246,7 +253,7 @@ def exchange(m, warp, w, pc, mask, members):
     elif i.op <= BALLOT:
         vote(registers, i, mask, there)
     elif i.op <= MAX:
-        reduce(registers, i, there)
+        reduce(registers, i, there, mask & ~there)
     elif i.op == ELECT:
         rest = mask
         while rest:

@@ -117,7 +117,9 @@ def reduction(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int
     if run.launch.undefined is not None:
         run.launch.undefined.reduction(run, mode, fields, there)
     values = [run.read(fields[3], "b32", lane) for lane in list_lanes(there)]
-    if not values:  # a mask that names no lane of its own: `barrier-divergence` was reported
+    for lane in list_lanes(lanes & ~there):  # a lane that takes no part, which is reported already, keeps its own value
+        run.write(fields[2], "b32", lane, run.read(fields[3], "b32", lane))
+    if not values:
         return
     if type_[0] == "s":
         total = {"min": min, "max": max}[mode](to_signed(value, 32) for value in values)
