@@ -1,4 +1,4 @@
-"""Warp-wide operations by lanes that their own member mask leaves out: an error, and the same values on both engines."""
+"""Warp-wide operations by lanes that their member mask leaves out: an error, and the same values on both engines."""
 
 from __future__ import annotations
 
