@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from wsemu.model.texture import Surface as Surface
     from wsemu.model.texture import Texture as Texture
     from wsemu.model.version import __version__ as __version__
+    from wsemu.timing.prediction import Prediction as Prediction
+    from wsemu.timing.time import time as time
 
 _HOME = {
     "__version__": "wsemu.model.version",
@@ -51,6 +53,7 @@ _HOME = {
     "DeviceMemory": "wsemu.model.device_memory",
     "Finding": "wsemu.model.finding",
     "KernelError": "wsemu.model.errors",
+    "Prediction": "wsemu.timing.prediction",
     "Report": "wsemu.launch.result",
     "Sequence": "wsemu.launch.sequence",
     "Surface": "wsemu.model.texture",
@@ -72,6 +75,7 @@ _HOME = {
     "save_launch": "wsemu.app.launch_file",
     "strategies": "wsemu.strategies",
     "sweep": "wsemu.campaign.sweep",
+    "time": "wsemu.timing.time",
     "trace": "wsemu.launch.tracing",
 }
 """public name -> the module that defines it (or is it)"""
@@ -82,6 +86,7 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "crosscheck",
     "sweep",
     "trace",
+    "time",
     "replay",
     "load_ptx",
     "check_like",
@@ -92,6 +97,7 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "Texture",
     "TransferCase",
     "Report",
+    "Prediction",
     "Finding",
     "CheckFailed",
     "Sequence",

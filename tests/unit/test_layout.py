@@ -181,12 +181,12 @@ def test_the_picture_is_that_of_the_imports():
 
 def test_public_names():
     assert sorted(wsemu.__all__) == sorted([
-        "CheckFailed", "DeviceMemory", "Finding", "KernelError", "Report", "Sequence", "SweepFailed",
+        "CheckFailed", "DeviceMemory", "Finding", "KernelError", "Prediction", "Report", "Sequence", "SweepFailed",
         "UnsupportedError",
         "UsageError", "__version__", "check", "sweep",
         "Surface", "TensorMap", "Texture", "TransferCase", "check_transfer", "crosscheck", "cuda", "load_ptx", "ptx",
         "replay",
-        "strategies", "trace", "check_like", "save_launch", "record_launch",
+        "strategies", "time", "trace", "check_like", "save_launch", "record_launch",
     ])  # fmt: skip
     for name in wsemu.__all__:
         assert getattr(wsemu, name) is not None

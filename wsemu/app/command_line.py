@@ -276,6 +276,50 @@ def trace(
     raise typer.Exit(trace_program.run(file, arguments or [], given, wanted, _launch(context)))
 
 
+@command(
+    "time",
+    cls=ProgramCommand,
+    context_settings=_PROGRAM,
+    epilog="Exit codes: 0 predicted, 1 an error was found, 2 wrong usage, 3 a time is not predicted.",
+)
+def time(
+    context: typer.Context,
+    file: File,
+    arguments: Arguments = None,
+    device: Annotated[str, typer.Option(metavar="GPU", help="The GPU.")] = "H200",
+    registers: Annotated[
+        int, typer.Option(min=0, max=255, help="Registers of a thread, as ptxas reports them.  [default: unknown]")
+    ] = 0,
+    cta: Annotated[
+        int | None, typer.Option(min=0, help="The CTA whose instructions are followed.  [default: 1]")
+    ] = None,
+    launch: Annotated[int | None, typer.Option(min=1, help="Predict only this launch, from 1.  [default: all]")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Predict only: run and check no launch.")] = False,
+    kernel: KernelOption = None,
+    arch: Arch = None,
+    budget: Budget = None,
+    entry: Entry = None,
+    grid: Grid = None,
+    block: Block = None,
+    arg: Arg = None,
+    dynamic_shared: DynamicShared = None,
+    cluster: Cluster = None,
+    set: Set = None,  # noqa: A002
+    link: Link = None,
+    source_root: SourceRoot = None,
+    out: Out = None,
+    like: Like = None,
+) -> None:
+    """Run FILE and predict how long each launch takes on a GPU, what bounds it, and where its warps wait."""
+    from wsemu.app import time_program
+
+    options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget}
+    given = {name: value for name, value in options.items() if value not in (None, [])}
+    wanted = time_program.Wanted(device, registers, cta, launch, as_json=json, runs=not no_run)
+    raise typer.Exit(time_program.run(file, arguments or [], given, wanted, _launch(context)))
+
+
 @command("debug", cls=ProgramCommand, context_settings=_PROGRAM, epilog=_EXIT_CODES)
 def debug(
     context: typer.Context,

@@ -19,6 +19,7 @@ COMMANDS = {
     "crosscheck": "Run FILE on the emulator, then on a GPU, and compare.",
     "replay": "Execute the schedule of a finding step by step.",
     "trace": "Draw what the warps of a CTA did, step by step.",
+    "time": "Predict how long launches take on a GPU, and what bounds them.",
     "debug": "Step through the kernels of FILE.",
     "lean": "Report redundant barriers, fences and atomics.",
     "fuzz": "Run many examples of a Hypothesis test.",

@@ -83,11 +83,17 @@ ENTRIES = {
     "section_entry": Made("tier.sections", "enter_section_event"),
 }
 """name -> what it is made of; all but `run` are fields of the machine"""
-PARTS = ENTRIES | {family: Made("arithmetic.operations", "family", family) for family in FAMILIES}
+OF_TIME = {
+    "logged_entry": Made("steps", "run_warp_logged"),
+    "multiprocessor": Made("multiprocessor.model", "run", loops=True),
+}
+"""parts that only predicted times need: `warp_entry` with a log of each instruction, and the model of a
+multiprocessor"""
+PARTS = ENTRIES | {family: Made("arithmetic.operations", "family", family) for family in FAMILIES} | OF_TIME
 OF_WIDTH = (
     "run", "warp_entry", "collective_entry", "exchange_entry", "matrix_entry", "group_entry", "shadow_entry",
     "conflict_entry", "lanes_entry", "known_entry", "async_entry", "copy_entry", "tensor_entry", "cluster_entry",
-    "tensor_memory_entry", "planned_entry", "joined_entry",
+    "tensor_memory_entry", "planned_entry", "joined_entry", "logged_entry",
 )  # fmt: skip
 """those that look at clocks or cells: groups of many warps have others; these are CTAs that are alive together, which
 have no blocks"""

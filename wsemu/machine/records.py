@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def _viewer(dtype: np.dtype[Any]) -> Any:
+def viewer(dtype: np.dtype[Any]) -> Any:
     """`at(address, i)`: the i-th record of `dtype` at a host address, fields readable and writable."""
 
     def at(b: Builder, address: Value, i: Value) -> Record:
@@ -58,20 +58,20 @@ def _viewer(dtype: np.dtype[Any]) -> Any:
     return emitted(at)
 
 
-variable_at = _viewer(VARIABLE)
-machine_at, warp_at, barrier_at = _viewer(MACHINE), _viewer(WARP), _viewer(BARRIER)
-segment_at, entry_at, instruction_at = _viewer(SEGMENT), _viewer(ENTRY), _viewer(INSTRUCTION)
-flow_at, access_at, raw_at = _viewer(FLOW), _viewer(ACCESS), _viewer(RAW)
-event_at, memo_at, pattern_at = _viewer(EVENT), _viewer(MEMO), _viewer(PATTERN)
-lane_access_at, slot_at = _viewer(LANE_ACCESS), _viewer(SLOT)
-claim_at, cta_at = _viewer(CLAIM), _viewer(CTA)
-acquired_at = _viewer(ACQUIRED)
-shape_at, weighed_at = _viewer(SHAPE), _viewer(WEIGHED)
-plan_at, plan_due_at, permit_at = _viewer(PLAN), _viewer(PLAN_DUE), _viewer(PERMIT)
-sections_at, section_at, foreseen_at, noted_at = (_viewer(one) for one in (SECTIONS, SECTION, FORESEEN, NOTED))
-period_at, change_at = _viewer(PERIOD), _viewer(CHANGE)
-tensor_cta_at, tensor_access_at, product_at = (_viewer(one) for one in (TENSOR_CTA, TENSOR_ACCESS, PRODUCT))
-mbarrier_at, agent_at, groups_at = _viewer(MBARRIER), _viewer(AGENT), _viewer(GROUPS)
+variable_at = viewer(VARIABLE)
+machine_at, warp_at, barrier_at = viewer(MACHINE), viewer(WARP), viewer(BARRIER)
+segment_at, entry_at, instruction_at = viewer(SEGMENT), viewer(ENTRY), viewer(INSTRUCTION)
+flow_at, access_at, raw_at = viewer(FLOW), viewer(ACCESS), viewer(RAW)
+event_at, memo_at, pattern_at = viewer(EVENT), viewer(MEMO), viewer(PATTERN)
+lane_access_at, slot_at = viewer(LANE_ACCESS), viewer(SLOT)
+claim_at, cta_at = viewer(CLAIM), viewer(CTA)
+acquired_at = viewer(ACQUIRED)
+shape_at, weighed_at = viewer(SHAPE), viewer(WEIGHED)
+plan_at, plan_due_at, permit_at = viewer(PLAN), viewer(PLAN_DUE), viewer(PERMIT)
+sections_at, section_at, foreseen_at, noted_at = (viewer(one) for one in (SECTIONS, SECTION, FORESEEN, NOTED))
+period_at, change_at = viewer(PERIOD), viewer(CHANGE)
+tensor_cta_at, tensor_access_at, product_at = (viewer(one) for one in (TENSOR_CTA, TENSOR_ACCESS, PRODUCT))
+mbarrier_at, agent_at, groups_at = viewer(MBARRIER), viewer(AGENT), viewer(GROUPS)
 
 
 @emitted

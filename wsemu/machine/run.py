@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.machine import slices
+from wsemu.machine import build, slices
 from wsemu.machine import state as layout
 from wsemu.machine.counts import merge_outcomes
 from wsemu.machine.image import (
@@ -24,6 +24,7 @@ from wsemu.machine.readout import event_of
 from wsemu.machine.state import (
     address_of,
 )
+from wsemu.machine.steps import STEP
 from wsemu.machine.tables import MAX_EVENTS, Rooms, Watch
 from wsemu.machine.tier import hot
 from wsemu.machine.vm import Machine
@@ -42,7 +43,7 @@ from wsemu.machine.workers import (
 )
 from wsemu.model.arch import DEFAULT
 from wsemu.model.control_flow import CTA_COST
-from wsemu.model.data import replace
+from wsemu.model.data import NamedTuple, replace
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.isa import (
     FIRST_ARRAY,
@@ -270,8 +271,7 @@ class Launch:
             if wanted == layout.GROW_WINDOW:
                 self._disable_windows()
             else:
-                most = min(1 << 24, INTERVALS.values[machine.width] >> 3)
-                self.rooms = self.rooms.more(wanted, most)
+                self._grow(machine)
             for machine in machines:
                 if machine.planes:
                     machine.planes.close()
@@ -316,6 +316,11 @@ class Launch:
             for leave in leaving:
                 leave()
         return merged, not astray
+
+    def _grow(self, machine: Machine) -> None:
+        """Enlarge the table that was full in a machine."""
+        most = min(1 << 24, INTERVALS.values[machine.width] >> 3)
+        self.rooms = self.rooms.more(int(machine.state[0]["wanted"]), most)
 
     def _go_alone(self) -> None:
         """From now on one machine runs all CTAs in order, without windows."""
@@ -417,6 +422,58 @@ class Launch:
         if cta is not None and self.grouping.members > 1:
             made = [event for event in made if event.cta == cta]
         return Trace(made, count <= MAX_EVENTS, addresses=addresses[: int(state["trace_used"])].copy())
+
+    def steps(self, accesses: frozenset[int], cta: int, room: int) -> Steps:
+        """Return the instructions that the warps of one CTA's group execute, unchecked and on copies of the arrays;
+        `accesses` are the instructions whose addresses are logged, `room` is the length of the log."""
+        while True:
+            machine = self._machine(self._as_copies(), Watch(races=False, initialised=False, read_only=False))
+            found = self._log_steps(machine, accesses, cta, room)
+            if found.status != layout.GROW:
+                return found
+            self._grow(machine)
+
+    def _log_steps(self, machine: Machine, accesses: frozenset[int], cta: int, room: int) -> Steps:
+        """Run `steps` on a machine, up to its end or until a table is full."""
+        build.compiled(("logged_entry",), machine.width)
+        logged = np.zeros(len(machine.image.code) + 1, np.uint8)
+        logged[list(accesses)] = 1
+        most = 4 * room
+        events, addresses = np.empty(most, layout.EVENT), np.empty(LANES * most, np.int64)
+        steps = np.empty((room, STEP // 8), np.int64)
+        state = machine.state[0]
+        state["trace"], state["trace_room"], state["trace_pcs"] = address_of(events), most, address_of(logged)
+        state["trace_addresses"] = address_of(addresses)
+        state["steps"], state["steps_room"] = address_of(steps), room
+        state["warp_entry"] = build.address("logged_entry", machine.width)
+        hot.drop(machine)
+        group = self.grouping.of(cta)[0]
+        status = machine.run(group, group + 1, self.budget)
+        total, count = int(state["steps_count"]), min(int(state["trace_count"]), most)
+        found = events[:count].view(np.int64).reshape(-1, events.itemsize // 8)
+        return Steps(steps[: min(total, room)], total, found, addresses[: int(state["trace_used"])], status)
+
+    def _as_copies(self) -> list[tuple[Bytes, bool]]:
+        """The arrays; written ones are copies."""
+        stored = self.watch.stored
+        return [
+            (data.copy() if writable and (stored is None or n in stored) else data, writable)
+            for n, (data, writable) in enumerate(self.segments, FIRST_ARRAY)
+        ]
+
+
+class Steps(NamedTuple):
+    """Log of the instructions that the warps of a group executed."""
+
+    steps: npt.NDArray[np.int64]
+    """rows of warp << 32 | instruction, its lanes, the number of events before it"""
+    total: int
+    """number of executed instructions, with those beyond the log"""
+    events: npt.NDArray[np.int64]
+    """rows of `state.EVENT`, in the order of the run"""
+    addresses: npt.NDArray[np.int64]
+    """addresses of the logged accesses, lane by lane"""
+    status: int
 
 
 def run(

@@ -14,7 +14,7 @@ import numpy as np
 
 from wsemu.machine.arithmetic.operations import alu
 from wsemu.machine.divergence import behind, diverge, go_past, go_past_some, meets, park, pop, push, sort_parked, unpark
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, emitted
 from wsemu.machine.memory.bounds import careful_lane, extent_of, track_initialised
 from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, weigh
 from wsemu.machine.memory.lane_access import (
@@ -776,6 +776,11 @@ def run_block(m, warp, w, pc, mask):
     return call(m.block_entry, m.address, w)
 
 
+@emitted
+def log_step(b, m, w, pc, lanes):
+    """Do nothing: `steps.py` compiles `run_warp` with a function of this name that logs each instruction."""
+
+
 def run_warp(address, w):
     """Run one warp until it waits or ends (YIELDED) or the machine must stop."""
     m = machine_at(address, 0)
@@ -796,6 +801,7 @@ def run_warp(address, w):
         x = mask
         if i.guard:
             x = mask & (load_u32(registers + (i.guard >> 1)) ^ -(i.guard & 1))
+        log_step(m, w, pc, x)
         if op < N_ALU:
             alu(families, op, registers, i.d, i.a, i.b, i.c, i.imm, x)
             pc += 1

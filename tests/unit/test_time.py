@@ -1,0 +1,198 @@
+"""Predicted times: the streams of warps, and what the model of a multiprocessor makes of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.commands import wsemu as command
+from wsemu.launch.running import bind_launch
+from wsemu.model import settings
+from wsemu.model.launch_shape import configure
+from wsemu.timing.stream import follow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wsemu.timing.prediction import Prediction
+
+TILE, TILES, CTAS = 4096, 24, 264
+HEAD = ".version 8.3\n.target sm_90a\n.address_size 64\n"
+
+
+def ring(stages: int) -> str:
+    """A ring of bulk copies: one thread fills stages, eight warps add one to their tiles."""
+    full, empty = TILE * stages, TILE * stages + 8 * stages
+    lines = [
+        ".extern .shared .align 128 .b8 m[];\n.visible .entry ring(.param .u64 x, .param .u64 y) {",
+        ".reg .b64 %d<9>;\n.reg .b32 %r<9>;\n.reg .f32 %f<9>;\n.reg .pred %p<9>;",
+        "mov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\nmov.u32 %r3, m;",
+        f"ld.param.u64 %d1, [x];\nld.param.u64 %d2, [y];\nmul.wide.u32 %d3, %r2, {TILES * TILE};",
+        "add.s64 %d1, %d1, %d3;\nadd.s64 %d2, %d2, %d3;\nsetp.ne.b32 %p1, %r1, 0;\n@%p1 bra START;",
+    ]
+    for s in range(stages):
+        lines.append(
+            f"mbarrier.init.shared.b64 [m+{full + 8 * s}], 1;\nmbarrier.init.shared.b64 [m+{empty + 8 * s}], 8;"
+        )
+    lines += [
+        "fence.mbarrier_init.release.cluster;\nSTART:\nbar.sync 0;\nsetp.ge.u32 %p2, %r1, 256;\n@%p2 bra COPY;",
+        "shl.b32 %r4, %r1, 4;\nadd.s32 %r5, %r3, %r4;\nmul.wide.u32 %d4, %r1, 16;\nadd.s64 %d4, %d2, %d4;",
+        "and.b32 %r6, %r1, 31;\nsetp.eq.b32 %p3, %r6, 0;",
+    ]
+    for t in range(TILES):
+        s = t % stages
+        lines += [
+            _wait(f"F{t}", full + 8 * s, t // stages % 2),
+            f"ld.shared.v4.f32 {{%f1, %f2, %f3, %f4}}, [%r5+{s * TILE}];\nbar.warp.sync -1;",
+            f"@%p3 mbarrier.arrive.shared::cta.b64 _, [m+{empty + 8 * s}];",
+            *(f"add.f32 %f{k}, %f{k}, 0f3F800000;" for k in range(1, 5)),
+            f"st.global.v4.f32 [%d4+{t * TILE}], {{%f1, %f2, %f3, %f4}};",
+        ]
+    lines.append("bra END;\nCOPY:\nsetp.ne.b32 %p4, %r1, 256;\n@%p4 bra END;")
+    for t in range(TILES):
+        s = t % stages
+        lines += [
+            _wait(f"E{t}", empty + 8 * s, (t // stages + 1) % 2),
+            f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [m+{full + 8 * s}], {TILE};",
+            f"add.s64 %d5, %d1, {t * TILE};\nadd.s32 %r7, %r3, {s * TILE};\nadd.s32 %r8, %r3, {full + 8 * s};",
+            f"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r7], [%d5], {TILE}, [%r8];",
+        ]
+    return HEAD + "\n".join(lines) + "\nEND:\nret;\n}\n"
+
+
+def _wait(label: str, place: int, parity: int) -> str:
+    return f"{label}:\nmbarrier.try_wait.parity.shared::cta.b64 %p5, [m+{place}], {parity};\n@!%p5 bra {label};"
+
+
+@pytest.fixture(scope="module")
+def rings(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """Stages -> the PTX of their ring."""
+    folder = tmp_path_factory.mktemp("rings")
+    made = {}
+    for stages in (1, 2, 4):
+        made[stages] = folder / f"ring{stages}.ptx"
+        made[stages].write_text(ring(stages), encoding="utf-8")
+    return made
+
+
+def arrays() -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros(CTAS * TILES * TILE // 4, np.float32), np.zeros(CTAS * TILES * TILE // 4, np.float32)
+
+
+def predicted(path: Path, stages: int, ctas: int = CTAS, **options: int) -> Prediction:
+    kernel = wsemu.load_ptx(path)["ring"]
+    return wsemu.time(kernel, ctas, 288, arrays(), dynamic_shared=stages * (TILE + 16), **options)
+
+
+def test_a_ring_of_the_tests_is_right(rings: dict[int, Path]) -> None:
+    x, y = np.zeros(2 * TILES * TILE // 4, np.float32), np.zeros(2 * TILES * TILE // 4, np.float32)
+    report = wsemu.check(wsemu.load_ptx(rings[2])["ring"], 2, 288, (x, y), dynamic_shared=2 * (TILE + 16))
+    assert report.verdict == "verified"
+    assert (y == 1).all()
+
+
+def test_a_stream_has_all_that_the_warps_execute(rings: dict[int, Path]) -> None:
+    kernel = wsemu.load_ptx(rings[2])["ring"]
+    configuration = configure(1, 288, dynamic_shared=2 * (TILE + 16))
+    bound, _ = bind_launch(kernel, configuration, kernel.fit(arrays()), settings.current())
+    stream = follow(bound, 0)
+    report = wsemu.check(kernel, 1, 288, arrays(), dynamic_shared=2 * (TILE + 16))
+    assert stream.is_whole
+    assert stream.executed == report.counters.warp_instructions
+    assert (stream.step_of >= 0).all()
+
+
+def test_a_prediction_is_the_same_each_time_and_leaves_arrays_as_they_are(rings: dict[int, Path]) -> None:
+    kernel, (x, y) = wsemu.load_ptx(rings[2])["ring"], arrays()
+    one, other = (wsemu.time(kernel, CTAS, 288, (x, y), dynamic_shared=2 * (TILE + 16)) for _ in range(2))
+    assert one == other
+    assert not y.any()
+
+
+def test_more_stages_hide_more(rings: dict[int, Path]) -> None:
+    found = {stages: predicted(path, stages, resident=1) for stages, path in rings.items()}
+    assert found[1].microseconds > 1.3 * found[2].microseconds > 1.3 * found[4].microseconds
+    assert found[1].bound_by == "latency: mbarrier"
+    assert found[1].hidden is not None
+    assert found[4].hidden is not None
+    assert found[1].hidden < found[4].hidden
+
+
+def test_roles_are_those_of_warps_that_do_the_same(rings: dict[int, Path]) -> None:
+    found = predicted(rings[2], 2)
+    assert [8] in [role.warps for role in found.roles]
+    assert sum(role.share for role in found.roles) == pytest.approx(1, abs=0.01)
+
+
+def test_occupancy_is_limited_by_what_there_is_least_of(rings: dict[int, Path]) -> None:
+    few = predicted(rings[2], 2, CTAS * 4, registers=128)
+    assert (few.occupancy.ctas, few.occupancy.limited_by) == (1, "registers")
+    many = predicted(rings[2], 2, CTAS * 4)
+    assert (many.occupancy.ctas, many.occupancy.limited_by) == (7, "threads")
+
+
+def test_more_waves_take_longer(rings: dict[int, Path]) -> None:
+    one, four = (predicted(rings[2], 2, 132 * waves, registers=128) for waves in (1, 4))
+    assert 3 < four.cycles / one.cycles < 5
+
+
+SPINS = (
+    HEAD
+    + """.visible .entry work(.param .u64 x) {
+.reg .f32 %f<9>;\n.reg .b32 %r<9>;\n.reg .b64 %d<9>;\n.reg .pred %p1;
+mov.u32 %r1, %tid.x;\nmov.f32 %f1, 0f3F800000;\nmov.f32 %f2, %f1;\nmov.f32 %f3, %f1;\nmov.f32 %f4, %f1;
+mov.u32 %r2, 0;
+LOOP:
+"""
+    + "".join(f"fma.rn.f32 %f{k}, %f{k}, %f{k}, %f{k};\n" for k in (1, 2, 3, 4) * 8)
+    + """add.s32 %r2, %r2, 1;
+setp.lt.u32 %p1, %r2, 40;\n@%p1 bra LOOP;
+add.f32 %f1, %f1, %f2;\nadd.f32 %f1, %f1, %f3;\nadd.f32 %f1, %f1, %f4;
+ld.param.u64 %d1, [x];\nmul.wide.u32 %d2, %r1, 4;\nadd.s64 %d1, %d1, %d2;\nst.global.f32 [%d1], %f1;
+ret;
+}
+"""
+)
+
+
+def test_arithmetic_bounds_what_computes(tmp_path: Path) -> None:
+    (tmp_path / "work.ptx").write_text(SPINS, encoding="utf-8")
+    found = wsemu.time(wsemu.load_ptx(tmp_path / "work.ptx")["work"], 132, 512, (np.zeros(512, np.float32),))
+    assert found.bound_by in ("fma pipe", "issue")
+    assert found.use["fma pipe"] > 0.8
+    cycles = 40 * 32 * 16 / 4
+    assert cycles < found.cycles < 1.25 * cycles + 1500
+
+
+def test_the_command_prints_text_and_json(rings: dict[int, Path]) -> None:
+    size = CTAS * TILES * TILE // 4
+    words = (
+        "time", rings[2], "--grid", CTAS, "--block", 288, "--arg", f"f32[{size}]", "--arg", f"f32[{size}]",
+        "--dynamic-shared", 2 * (TILE + 16), "--no-run",
+    )  # fmt: skip
+    text = command(*words)
+    assert text.returncode == 0, text.stderr
+    for part in ("bound by", "occupancy", "rings and pipelines are within 15% in 9 of 10 launches", "not modeled"):
+        assert part in text.stdout
+    (found,) = json.loads(command(*words, "--json").stdout)
+    assert found["kernel"] == "ring"
+    assert found["low"] < found["microseconds"] < found["high"]
+    assert set(found) == set(wsemu.Prediction.model_fields)
+
+
+def test_an_unknown_gpu_is_refused(rings: dict[int, Path]) -> None:
+    done = command("time", rings[2], "--grid", 1, "--block", 288, "--device", "H201")
+    assert done.returncode == 2
+    assert "unknown device 'H201': use one of H200" in done.stdout + done.stderr
+
+
+def test_what_cannot_be_predicted_says_so(rings: dict[int, Path]) -> None:
+    kernel = wsemu.load_ptx(rings[2])["ring"]
+    with pytest.raises(wsemu.UsageError, match="no CTA 7: the grid has 2"):
+        wsemu.time(kernel, 2, 288, arrays(), dynamic_shared=2 * (TILE + 16), cta=7)
+    with pytest.raises(wsemu.UsageError, match="give 0 to 255"):
+        wsemu.time(kernel, 2, 288, arrays(), dynamic_shared=2 * (TILE + 16), registers=300)

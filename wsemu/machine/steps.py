@@ -1,0 +1,34 @@
+"""Log each instruction that a warp executes, with its lanes, to predict times.
+
+`run_warp_logged` is `scheduler.run_warp`, compiled once more with this `log_step`. A machine whose `warp_entry` has its
+address logs steps. Other launches run the other code, and lose nothing.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.scalars import store_i64
+from wsemu.machine.scheduler import run_warp
+
+STEP = 24
+"""bytes: warp << 32 | instruction; its lanes; how many events the trace has had before"""
+
+
+@compiled
+def log_step(m, w, pc, lanes):
+    """Log an instruction, while there is room: after that only count, and end the trace."""
+    n = m.steps_count
+    m.steps_count = n + 1
+    if n < m.steps_room:
+        place = m.steps + STEP * n
+        store_i64(place, w << 32 | pc)
+        store_i64(place + 8, lanes)
+        store_i64(place + 16, m.trace_count)
+    elif n == m.steps_room:
+        m.trace = 0
+
+
+run_warp_logged = FunctionType(run_warp.__code__, {**run_warp.__globals__, "log_step": log_step}, run_warp.__name__)
+run_warp_logged.__module__ = run_warp.__module__

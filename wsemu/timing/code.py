@@ -1,0 +1,192 @@
+"""Machine-like code: the instructions of a program as an assembler makes them.
+
+Moves are renamed away, constants become offsets of accesses, sums that lead only to shared memory have 32 bits, short
+forward branches are predicates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.machine.multiprocessor.layout import KINDS, PIPES
+from wsemu.model.data import NamedTuple
+from wsemu.model.isa import NAMES, OPERATIONS, ROW
+from wsemu.model.matrix import VECTORS
+from wsemu.model.wait_reasons import REASONS
+from wsemu.model.work import (
+    NOTHING,
+    Work,
+    find_rows,
+    find_work,
+    is_double,
+    is_jump,
+    is_sum,
+    is_wide_sum,
+    keeps_offsets,
+    leads_to_addresses,
+    product_columns,
+    takes_registers,
+)
+from wsemu.timing import constants
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from wsemu.model.program import Program
+    from wsemu.timing.constants import Device
+
+NO_PIPE = PIPES - 1
+SHORT_BRANCH = 8
+"""instructions that a branch jumps over, up to which they are predicated"""
+FAR = 400
+"""instructions among which the uses of a result are looked for"""
+DEEP = 40
+KIND = {name: number for number, name in enumerate(KINDS)}
+REASON = {name: number for number, name in enumerate(REASONS)}
+_OF_MEMORY = ("load", "store", "atomic")
+
+
+class Instruction(NamedTuple):
+    """One instruction as the model takes it; registers are small numbers."""
+
+    name: str
+    kind: str
+    cost: float
+    """issue slots of an execution, in cycles"""
+    pipe: int
+    hold: float
+    """cycles for which the pipe is busy"""
+    latency: float
+    reason: int
+    sources: tuple[int, ...]
+    results: tuple[int, ...]
+    product: tuple[float, float] = (0.0, 0.0)
+    """cycles of a product on the tensor cores, and the latency of its result"""
+
+
+class Code:
+    """A program as an assembler would have it."""
+
+    def __init__(self, program: Program, device: Device, of_shared: Collection[int]) -> None:
+        """`of_shared`: instructions whose accesses go to shared memory alone."""
+        self.rows: list[list[int]] = program.code.tolist()
+        self.names = [NAMES[row[0]] for row in self.rows]
+        self.work = [find_work(name) for name in self.names]
+        self._constants = {constant.row for constant in program.constants}
+        self._of_shared = of_shared
+        self._numbers: dict[tuple[str, int], int] = {}
+        self._narrows: dict[int, bool] = {}
+        self._fold()
+        self._narrow()
+        self.instructions = [self._instruction(pc, device) for pc in range(len(self.rows))]
+
+    @property
+    def registers(self) -> int:
+        """Return the number of registers."""
+        return len(self._numbers)
+
+    # -- registers
+
+    def _register(self, space: str, field: int) -> int:
+        return self._numbers.setdefault((space, field), len(self._numbers))
+
+    def _sources(self, pc: int) -> list[int]:
+        """The registers that an instruction reads; of vectors the first ones."""
+        row, name = self.rows[pc], self.names[pc]
+        operation = OPERATIONS[name]
+        found = []
+        if not name.startswith("wgmma."):
+            for field, type_ in zip(row[3:7], operation.operands, strict=False):
+                if type_:
+                    found.append(self._register("p" if type_ == "p" else "r", field))
+        if operation.kind == "store":
+            found += [self._register("r", one) for one in find_rows(name, row[2], ROW)][:3]
+        if row[1]:
+            found.append(self._register("p", row[1] >> 1))
+        return found[:4]
+
+    def _results(self, pc: int) -> list[int]:
+        row, name = self.rows[pc], self.names[pc]
+        operation = OPERATIONS[name]
+        if operation.kind == "load":
+            return [self._register("r", one) for one in find_rows(name, row[2], ROW)][:4]
+        if operation.kind == "store" or not operation.result or name.startswith("wgmma."):
+            return []
+        if name in VECTORS:
+            return [self._register("r", row[2] + k * ROW) for k in range(4)]
+        return [self._register("p" if operation.result == "p" else "r", row[2])]
+
+    # -- what is left of it in machine code
+
+    def _fold(self) -> None:
+        """Keep sums of addresses and constants as offsets of the accesses."""
+        folded: dict[int, bool] = {}
+        for pc, row in enumerate(self.rows):
+            name = self.names[pc]
+            result, a, b = row[2:5]
+            fold = False
+            if is_sum(name) and not row[1]:
+                fold = (b in self._constants and result != a) or (a in self._constants and result != b)
+                if not fold and result not in (a, b):
+                    fold = folded.get(a, False) or folded.get(b, False)
+            elif keeps_offsets(name) and not row[1]:
+                fold = folded.get(a, False)
+            kind = OPERATIONS[name].kind
+            if kind == "alu":
+                folded[result] = fold
+            elif kind == "load":
+                folded[result] = False
+            if fold or (is_jump(name) and 0 < row[6] - pc <= SHORT_BRANCH):
+                self.work[pc] = NOTHING
+
+    def _narrow(self) -> None:
+        """Halve sums of 64 bits that lead to shared memory alone."""
+        for pc, name in enumerate(self.names):
+            if self.work[pc].slots > 1 and is_wide_sum(name) and self._leads_to_shared(pc, 0):
+                self.work[pc] = Work("plain", 1, "alu", 1)
+
+    def _leads_to_shared(self, pc: int, depth: int) -> bool:
+        if pc in self._narrows:
+            return self._narrows[pc]
+        self._narrows[pc] = False
+        result, used = self.rows[pc][2], False
+        for user in range(pc + 1, min(len(self.rows), pc + FAR) if depth <= DEEP else 0):
+            row, name = self.rows[user], self.names[user]
+            operation = OPERATIONS[name]
+            if operation.kind in ("load", "store"):
+                stored = operation.kind == "store" and result in find_rows(name, row[2], ROW)
+                if stored or (row[3] == result and user not in self._of_shared):
+                    return False
+                used = used or row[3] == result
+            elif result in self._read_rows(row, operation.operands):
+                if not leads_to_addresses(name) or not self._leads_to_shared(user, depth + 1):
+                    return False
+                used = True
+            overwrites = operation.result not in ("", "p") and row[2] == result and operation.kind != "store"
+            if overwrites and not row[1]:
+                break
+        self._narrows[pc] = used
+        return used
+
+    @staticmethod
+    def _read_rows(row: list[int], types: Sequence[str]) -> list[int]:
+        return [field for field, type_ in zip(row[3:7], types, strict=False) if type_ and type_ != "p"]
+
+    # -- items
+
+    def _instruction(self, pc: int, device: Device) -> Instruction:
+        work, name = self.work[pc], self.names[pc]
+        pipe = constants.PIPES.index(work.pipe) if work.pipe else NO_PIPE
+        hold = device.pipes[pipe] * work.times if work.pipe else 0.0
+        cost = work.slots * device.issue
+        latency = device.latencies[pipe] + cost - 1 if work.pipe else cost
+        reason = REASON["short_scoreboard" if work.pipe in ("special", "shuffle", "convert") else "wait"]
+        product = (0.0, 0.0)
+        if work.kind == "matrix":
+            product = (device.mma_f64, device.mma_f64_latency) if is_double(name) else (device.mma, device.mma_latency)
+            reason = REASON["wait"]
+        elif work.kind == "product":
+            least, beyond = device.wgmma_registers if takes_registers(name) else device.wgmma_shared
+            product = max(product_columns(self.rows[pc][7]) / 2, least), beyond
+        sources, results = tuple(self._sources(pc)), tuple(self._results(pc))
+        return Instruction(name, work.kind, cost, pipe, hold, latency, reason, sources, results, product)

@@ -1,0 +1,122 @@
+"""The stream of a CTA: what each of its warps executed, in order, with what it did to memory and to barriers.
+
+`follow` takes one CTA through the VM (`machine.run.Launch.steps`); the result is arrays, one element for each executed
+instruction of a warp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wsemu.launch.binding import stored_segments
+from wsemu.machine import state as layout
+from wsemu.machine.run import Launch
+from wsemu.machine.tables import Watch
+from wsemu.model.data import NamedTuple
+from wsemu.model.errors import UnsupportedError, UsageError
+from wsemu.model.isa import NAMES, OPERATIONS
+from wsemu.model.work import APART
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from wsemu.model.bound import Bound
+
+    Numbers = npt.NDArray[np.int64]
+
+ROOM = 1 << 16
+"""executed instructions of a CTA's warps of which the model is made: what follows is taken to be like them"""
+MOST = 1 << 26
+"""largest number of instructions that a CTA may execute"""
+KIND, _, WARP, _, PC, PLACE, GENERATION, LANES, ADDRESSES, AMOUNT = range(10)
+"""columns of the array of events"""
+_MEMORY = ("load", "store", "atomic")
+EVENT = {name: number for number, name in enumerate(layout.EVENT_KINDS)}
+
+
+class Stream(NamedTuple):
+    """Executed instructions of the warps of a CTA, in the order of the run."""
+
+    bound: Bound
+    cta: int
+    warps: int
+    warp: Numbers
+    pc: Numbers
+    lanes: Numbers
+    events: Numbers
+    """rows of the VM's log of events"""
+    step_of: Numbers
+    """index of the step of each event, -1: none"""
+    addresses: Numbers
+    executed: int
+    """instructions, with those after the last one here"""
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether it has all that the CTA executed."""
+        return self.executed == len(self.pc)
+
+
+def follow(bound: Bound, cta: int, room: int = ROOM) -> Stream:
+    """Run one CTA, and return its stream; UnsupportedError for what the model does not know."""
+    program, configuration = bound.program, bound.configuration
+    names = [NAMES[row[0]] for row in program.code.tolist()]
+    _refuse(bound, names)
+    watch = Watch(
+        races=False, recycling=False, initialised=False, read_only=False, stored=stored_segments(program, bound.arrays)
+    )
+    launch = Launch(
+        program, configuration.grid, configuration.block, bound.rows, bound.segments,
+        dynamic_shared=configuration.dynamic_shared, budget=MOST, workers=1, watch=watch, arch=configuration.arch,
+    )  # fmt: skip
+    accesses = frozenset(pc for pc, name in enumerate(names) if OPERATIONS[name].kind in _MEMORY)
+    found = launch.steps(accesses, cta, room)
+    if found.status != layout.DONE:
+        raise UsageError(_why_not(bound, cta, found.status, found.total))
+    warp, pc = found.steps[:, 0] >> 32, found.steps[:, 0] & 0xFFFFFFFF
+    return Stream(
+        bound, cta, -(-configuration.threads // 32), warp, pc, found.steps[:, 1], found.events,
+        _assign_steps(found.steps, found.events), found.addresses, found.total,
+    )  # fmt: skip
+
+
+def _refuse(bound: Bound, names: list[str]) -> None:
+    program, configuration = bound.program, bound.configuration
+    if bound.group != (1, 1, 1) or program.cooperative:
+        what = "cooperative launches" if program.cooperative else "clusters"
+        raise UnsupportedError(f"times of {what} are not predicted: `{program.name}` runs several CTAs at once")
+    if program.traps:
+        raise UnsupportedError(program.traps[0])
+    together = [name for name in names if name.startswith(APART)]
+    if together:
+        raise UnsupportedError(f"the time of `{together[0]}` is not predicted: it is of several CTAs together")
+    if configuration.ctas < 1:
+        raise UsageError(f"`{program.name}` has no CTA: there is nothing to predict")
+
+
+def _why_not(bound: Bound, cta: int, status: int, total: int) -> str:
+    name = bound.program.name
+    if status == layout.BUDGET:
+        return (
+            f"CTA {cta} of `{name}` executes more than {MOST:,} warp instructions: give a smaller launch, "
+            "in which it waits for no other CTA"
+        )
+    return f"CTA {cta} of `{name}` does not run to its end ({total:,} warp instructions): check the launch first"
+
+
+def _assign_steps(steps: Numbers, events: Numbers) -> Numbers:
+    """The step that each event belongs to: the last one of its warp and instruction before it."""
+    count = len(steps)
+    if not count or not len(events):
+        return np.zeros(len(events), np.int64)
+    before = np.searchsorted(steps[:, 2], np.arange(len(events)), side="right") - 1
+    keys, number = np.unique(steps[:, 0], return_inverse=True)
+    places = np.sort(number * count + np.arange(count))
+    wanted = events[:, WARP] << 32 | events[:, PC]
+    which = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    found = np.searchsorted(places, which * count + before, side="right") - 1
+    step = places[np.maximum(found, 0)]
+    is_right = (found >= 0) & (step // count == which) & (keys[which] == wanted)
+    return np.where(is_right, step % count, -1)

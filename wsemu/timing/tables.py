@@ -1,0 +1,334 @@
+"""The tables of the model: stretches of a stream as items, chunks of each warp, values of each execution."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wsemu.machine.multiprocessor import layout as tables
+from wsemu.machine.multiprocessor.layout import TICK
+from wsemu.model.data import NamedTuple
+from wsemu.timing import schedule, traffic
+from wsemu.timing.code import KIND, NO_PIPE, REASON
+from wsemu.timing.stream import AMOUNT, EVENT, GENERATION, PLACE
+from wsemu.timing.stream import KIND as EVENT_KIND
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from wsemu.timing.code import Code, Instruction
+    from wsemu.timing.stream import Stream
+    from wsemu.timing.traffic import Served, Traffic
+
+    Numbers = npt.NDArray[np.int64]
+
+LINES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024])
+"""memory lines of an access, of which the slowest counts: a row of the tails for each"""
+DRAWS = 256
+_OF_SPACE: dict[int, dict[str, str]] = {
+    traffic.IN_SHARED: {"load": "shared", "store": "shared_store", "atomic": "shared_atomic"},
+    traffic.IN_GLOBAL: {"load": "load", "store": "store", "atomic": "atomic"},
+    traffic.IN_LOCAL: {"load": "shared", "store": "shared_store", "atomic": "shared_atomic"},
+    traffic.INACTIVE: {"load": "plain", "store": "plain", "atomic": "plain"},
+}
+_EVENTS = {
+    EVENT["arrive_on"]: "arrive",
+    EVENT["expect"]: "expect",
+    EVENT["await"]: "await",
+    EVENT["credit"]: "bulk_load",
+}
+_SLOTS = {"bulk_load": 3.0, "await": 2.0}
+"""issue slots of the first effect of an asynchronous operation"""
+_MEETINGS = (EVENT["arrive"], EVENT["sync"])
+_REASON_OF = {
+    "shared": "short_scoreboard", "shared_atomic": "short_scoreboard", "load": "long_scoreboard",
+    "atomic": "long_scoreboard",
+}  # fmt: skip
+_AS_ITEM = {"shared_store": "shared", "events": "plain"}
+SHIFT = 3
+
+
+class Tables(NamedTuple):
+    """Tables of one CTA that the model runs."""
+
+    items: npt.NDArray[np.void]
+    stretches: npt.NDArray[np.void]
+    chunks: npt.NDArray[np.void]
+    streams: Numbers
+    """first chunk of each warp"""
+    values: npt.NDArray[np.void]
+    counts: Numbers
+    """arrivals that a phase of each barrier object needs"""
+    places: tuple[int, ...]
+    """addresses of these objects, in the order of `counts`"""
+    registers: int
+    executed: int
+    """number of items that all warps issue"""
+
+
+class _Builder:
+    """Builds the tables; equal stretches are built once."""
+
+    def __init__(self, stream: Stream, code: Code, found: Traffic, served: Served) -> None:
+        self.stream, self.code, self.found, self.served = stream, code, found, served
+        self.items: list[tuple[object, ...]] = []
+        self.stretches: list[tuple[int, int]] = []
+        self.known: dict[object, int] = {}
+        self.lengths: list[int] = []
+        self.values: list[tuple[int, int, int, int]] = [(0, 0, 0, 0)]
+        self.chunks: list[tuple[int, int]] = []
+        self.registers = code.registers
+        self.events = self._events_of_steps()
+        self.places = sorted(
+            {place for events in self.events.values() for kind, place, _, _ in events if kind == EVENT["init"]}
+        )
+        self.number = {place: n for n, place in enumerate(self.places)}
+        self.counts = {
+            place: amount
+            for events in self.events.values()
+            for kind, place, _, amount in events
+            if kind == EVENT["init"]
+        }
+        self.needs = self._needs()
+        self.tails = _tail_rows(served.beyond_l1)
+
+    def _events_of_steps(self) -> dict[int, list[tuple[int, int, int, int]]]:
+        """Return for each step the kind, address, generation and amount of its effects on barriers."""
+        events = self.stream.events
+        wanted = (*_MEETINGS, EVENT["init"], EVENT["copy"], *_EVENTS)
+        chosen = np.flatnonzero(np.isin(events[:, EVENT_KIND], wanted) & (self.stream.step_of >= 0))
+        found: defaultdict[int, list[tuple[int, int, int, int]]] = defaultdict(list)
+        columns = events[chosen][:, [EVENT_KIND, PLACE, GENERATION, AMOUNT]].tolist()
+        for step, (kind, place, generation, amount) in zip(self.stream.step_of[chosen].tolist(), columns, strict=True):
+            found[step].append((kind, place & 0xFF if kind in _MEETINGS else place, generation, amount))
+        return found
+
+    def _needs(self) -> dict[tuple[int, int], int]:
+        """Return the arrivals of each generation of a named barrier; a generation cut by the stream's end has those of
+        the others."""
+        count: defaultdict[tuple[int, int], int] = defaultdict(int)
+        for events in self.events.values():
+            for kind, place, generation, _ in events:
+                if kind in _MEETINGS:
+                    count[place, generation] += 1
+        most: defaultdict[int, int] = defaultdict(int)
+        last: defaultdict[int, int] = defaultdict(int)
+        for (place, generation), number in count.items():
+            most[place] = max(most[place], number)
+            last[place] = max(last[place], generation)
+        if self.stream.is_whole:
+            return dict(count)
+        return {key: most[key[0]] if key[1] >= last[key[0]] - 1 else number for key, number in count.items()}
+
+    # -- a warp
+
+    def warp(self, steps: Numbers) -> None:
+        """Add the chunks of a warp, whose steps these are."""
+        pc = self.stream.pc[steps]
+        alone = self.alone[pc]
+        turns = np.zeros(len(pc), bool)
+        turns[1:] = pc[1:] <= pc[:-1]
+        cut, back = 0, 0
+        for at in np.flatnonzero(alone | turns).tolist():
+            if alone[at]:
+                self._close(steps[cut:at])
+                self._single(int(steps[at]))
+                cut, back = at + 1, 0
+            elif at > cut:
+                back += 1
+                if back >= schedule.TURNS or at - cut > schedule.LONGEST // schedule.TURNS:
+                    self._close(steps[cut:at])
+                    cut, back = at, 0
+        self._close(steps[cut:])
+
+    @property
+    def alone(self) -> npt.NDArray[np.bool_]:
+        return np.array([one.kind in schedule.ALONE for one in self.code.instructions])
+
+    def _close(self, steps: Numbers) -> None:
+        for at in range(0, len(steps), schedule.LONGEST):
+            self._stretch(steps[at : at + schedule.LONGEST])
+
+    def _stretch(self, steps: Numbers) -> None:
+        key = (self.stream.pc[steps] << SHIFT | self.found.space[steps]).tobytes()
+        number = self.known.get(key)
+        if number is None:
+            number = self.known[key] = self._make(steps)
+        if self.lengths[number] == 0:
+            return
+        self.chunks.append((number, len(self.values)))
+        for step in steps[self.valued[self.stream.pc[steps]]].tolist():
+            self.values.append(self._value(step))
+
+    valued: npt.NDArray[np.bool_]
+
+    def _value(self, step: int) -> tuple[int, int, int, int]:
+        return (
+            int(self.served.beyond_l1[step]), int(self.found.y[step]), int(self.served.of_dram[step]),
+            int(self.tails[step]),
+        )  # fmt: skip
+
+    def _kind(self, step: int) -> str:
+        one = self.code.instructions[int(self.stream.pc[step])]
+        if one.kind in ("load", "store", "atomic"):
+            return _OF_SPACE[int(self.found.space[step])][one.kind]
+        return one.kind
+
+    def _make(self, steps: Numbers) -> int:
+        pcs = self.stream.pc[steps].tolist()
+        own = [self.code.instructions[pc] for pc in pcs]
+        kinds = [self._kind(step) for step in steps.tolist()]
+        value, values = 0, []
+        for pc in pcs:
+            values.append(value if self.valued[pc] else -1)
+            value += bool(self.valued[pc])
+        made = []
+        for placed in schedule.arrange(own, kinds, self.code.registers):
+            one, kind = own[placed.at], kinds[placed.at]
+            if kind == "none" and not placed.results:
+                continue
+            self.registers = max(self.registers, *(register + 1 for register in placed.results), 0)
+            made.append(_item(one, kind, placed.sources, placed.results, values[placed.at], pcs[placed.at]))
+        return self._enter(made)
+
+    def _enter(self, made: Sequence[tuple[object, ...]]) -> int:
+        self.stretches.append((len(self.items), len(made)))
+        self.lengths.append(len(made))
+        self.items += made
+        return len(self.stretches) - 1
+
+    # -- synchronization
+
+    def _single(self, step: int) -> None:
+        """A synchronization, or what else nothing is moved over: an item for each of its effects."""
+        pc = int(self.stream.pc[step])
+        one = self.code.instructions[pc]
+        kinds, values = self._effects(step, one)
+        key = pc, tuple(kinds)
+        number = self.known.get(key)
+        if number is None:
+            number = self.known[key] = self._enter([
+                _item(one, kind, one.sources if n == 0 else (), one.results if n == 0 else (), n, pc,
+                      cost=_SLOTS.get(kind, one.cost) if n == 0 else 0.0)
+                for n, kind in enumerate(kinds)
+            ])  # fmt: skip
+        self.chunks.append((number, len(self.values)))
+        self.values += values
+
+    def _effects(self, step: int, one: Instruction) -> tuple[list[str], list[tuple[int, int, int, int]]]:
+        """The kinds and values of the items of a step."""
+        events = self.events.get(step, ())
+        nothing = (["plain"], [(0, 0, 0, 0)])
+        if one.kind in ("bar_sync", "bar_arrive"):
+            met = [(place, self.needs[place, generation]) for kind, place, generation, _ in events if kind in _MEETINGS]
+            return ([one.kind], [(*met[0], 0, 0)]) if met else nothing
+        if one.kind in ("group_wait", "product_wait"):
+            return [one.kind], [(self.code.rows[int(self.stream.pc[step])][6], 0, 0, 0)]
+        if one.kind == "product":
+            cycles, latency = (int(part * TICK) for part in one.product)
+            return [one.kind], [(cycles, latency, 0, 0)]
+        if one.kind == "bulk_store":
+            size = sum(amount for kind, _, _, amount in events if kind == EVENT["copy"])
+            sectors = size // traffic.SECTOR
+            return [one.kind], [(0, size, round(sectors * (1 - self.served.hits)), 0)]
+        if one.kind in ("events", "arrive_copies"):
+            return self._list_effects(step, one, events) or nothing
+        if one.kind in ("atomic", "load", "store"):
+            return [self._kind(step)], [self._value(step)]
+        return [one.kind], [(0, 0, 0, 0)]
+
+    def _list_effects(
+        self, step: int, one: Instruction, events: Sequence[tuple[int, int, int, int]]
+    ) -> tuple[list[str], list[tuple[int, int, int, int]]] | None:
+        kinds, values = [], []
+        left = int(self.served.of_dram[step])
+        bytes_ = sum(amount for kind, place, _, amount in events if kind == EVENT["credit"] and place in self.number)
+        for kind, place, generation, amount in events:
+            if kind not in _EVENTS or place not in self.number:
+                continue
+            name = _EVENTS[kind]
+            if name == "arrive" and one.kind == "arrive_copies":
+                name = "arrive_copies"
+            x, y, z, tail = self.number[place], amount, 0, 0
+            if name == "await":
+                y = generation
+            if name == "bulk_load":
+                z = round(left * amount / bytes_) if bytes_ else 0
+                tail = int(np.searchsorted(LINES, max(1, amount // traffic.LINE)))
+                tail = min(tail, len(LINES) - 1)
+            kinds.append(name)
+            values.append((x, y, z, tail))
+        return (kinds, values) if kinds else None
+
+
+def _item(
+    one: Instruction,
+    kind: str,
+    sources: Sequence[int],
+    results: Sequence[int],
+    value: int,
+    pc: int,
+    cost: float | None = None,
+) -> tuple[object, ...]:
+    slots = one.cost if cost is None else cost
+    reason = REASON[_REASON_OF[kind]] if kind in _REASON_OF else one.reason
+    return (
+        KIND[_AS_ITEM.get(kind, kind)], round(slots * TICK), one.pipe, round(one.hold * TICK),
+        round(one.latency * TICK), reason, _pad(sources), _pad(results), value, pc,
+    )  # fmt: skip
+
+
+def _pad(registers: Sequence[int]) -> tuple[int, ...]:
+    return (*registers, -1, -1, -1, -1)[:4]
+
+
+def _tail_rows(sectors: Numbers) -> Numbers:
+    rows: Numbers = np.minimum(np.searchsorted(LINES, np.maximum(1, sectors // 4)), len(LINES) - 1)
+    return rows
+
+
+def tails() -> Numbers:
+    """Return how late the slowest of several lines is: a row for each of LINES, in ticks of scale 1."""
+    drawn = (np.arange(DRAWS) + 0.5) / DRAWS * 0.998 + 0.001
+    rows = [-np.log(1 - drawn ** (1 / lines)) for lines in LINES]
+    made: Numbers = np.rint(np.array(rows) * TICK).astype(np.int64)
+    return made
+
+
+def tabulate(stream: Stream, code: Code, found: Traffic, served: Served) -> Tables:
+    """Return the tables of a stream."""
+    builder = _Builder(stream, code, found, served)
+    memory = ("load", "store", "atomic", "cp_async", "matrix")
+    builder.valued = np.array([one.kind in memory for one in code.instructions])
+    for pc, one in enumerate(code.instructions):  # what a product takes is the same each time
+        if one.kind == "matrix":
+            builder.found.y[stream.pc == pc] = round(one.product[1] * TICK)
+            builder.served.beyond_l1[stream.pc == pc] = round(one.product[0] * TICK)
+        if one.kind == "shared":  # moves of matrices between registers and shared memory
+            builder.found.y[stream.pc == pc] = 4
+    order = np.argsort(stream.warp, kind="stable")
+    bounds = np.searchsorted(stream.warp[order], np.arange(stream.warps + 1))
+    streams = [0]
+    for warp in range(stream.warps):
+        builder.warp(order[bounds[warp] : bounds[warp + 1]])
+        streams.append(len(builder.chunks))
+    lengths = np.array(builder.lengths, np.int64)
+    chunks = np.array(builder.chunks, tables.CHUNK)
+    return Tables(
+        np.array(builder.items, tables.ITEM),
+        np.array(builder.stretches, tables.STRETCH),
+        chunks,
+        np.array(streams, np.int64),
+        np.array([*builder.values, (0, 0, 0, 0)], tables.VALUE),
+        np.array([builder.counts[place] for place in builder.places], np.int64),
+        tuple(builder.places),
+        builder.registers,
+        int(lengths[chunks["stretch"]].sum()),
+    )
+
+
+assert NO_PIPE == tables.PIPES - 1

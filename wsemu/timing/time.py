@@ -1,0 +1,107 @@
+"""`wsemu.time`: the predicted time of a launch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wsemu.launch.arguments import prepared
+from wsemu.launch.code import Code
+from wsemu.launch.running import bind_launch
+from wsemu.launch.second_way import open_to
+from wsemu.model import settings
+from wsemu.model.errors import UnsupportedError, UsageError, check_int
+from wsemu.model.launch_shape import configure
+from wsemu.timing.constants import device_named
+from wsemu.timing.describe import WITHOUT_PTX, describe
+from wsemu.timing.predict import predict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wsemu.launch.kernel import Launchable
+    from wsemu.model.bound import Bound
+    from wsemu.model.device_memory import DeviceMemory
+    from wsemu.model.launch_shape import LaunchConfiguration, Size
+    from wsemu.timing.describe import Kind
+    from wsemu.timing.predict import Predicted
+    from wsemu.timing.prediction import Prediction
+
+
+def time(
+    kernel: Launchable | Callable[..., object],
+    grid: Size,
+    block: Size,
+    args: Sequence[Any] = (),
+    *,
+    device: str = "H200",
+    dynamic_shared: int = 0,
+    registers: int = 0,
+    cta: int | None = None,
+    resident: int | None = None,
+    memory: DeviceMemory | None = None,
+) -> Prediction:
+    """Predict how long `kernel[grid, block](*args)` takes on a GPU, what bounds it, and where its warps wait.
+
+    One CTA runs on the emulator, without checks and on copies of the arrays; its instructions run on a model of a
+    multiprocessor. `device` names the GPU. `registers` are those of a thread, as ptxas reports them (0: unknown). `cta`
+    is the linear index of the CTA (default: the second one). `resident` is the number of CTAs that a multiprocessor has
+    at once, if fewer than fit.
+
+    A Python kernel is predicted from Numba-CUDA's PTX, where Numba-CUDA is installed.
+    """
+    configuration = configure(grid, block, 0, dynamic_shared, None)
+    how: dict[str, Any] = {"device": device, "registers": registers, "cta": cta, "resident": resident}
+    return predict_launch(kernel, configuration, args, memory=memory, **how)
+
+
+def predict_launch(
+    kernel: Any,
+    configuration: LaunchConfiguration,
+    args: Sequence[Any],
+    *,
+    device: str = "H200",
+    registers: int = 0,
+    cta: int | None = None,
+    resident: int | None = None,
+    memory: DeviceMemory | None = None,
+) -> Prediction:
+    """Predict the time of a launch of this configuration, as `time` does."""
+    chosen = device_named(device)
+    bound, kind, notes = bound_for_time(kernel, configuration, args, memory)
+    return describe(predict_bound(bound, device, registers, cta, resident), chosen, kind, notes)
+
+
+def predict_bound(
+    bound: Bound, device: str, registers: int = 0, cta: int | None = None, resident: int | None = None, spans: int = 0
+) -> Predicted:
+    """Return the model's result for a launch that is bound; UsageError for numbers that cannot be."""
+    ctas = bound.configuration.ctas
+    if cta is not None and not 0 <= check_int(cta, "cta") < ctas:
+        raise UsageError(f"no CTA {cta}: the grid has {ctas:,}")
+    if not 0 <= check_int(registers, "registers") <= 255:
+        raise UsageError(f"registers={registers}: give 0 to 255 of a thread")
+    if resident is not None and check_int(resident, "resident") < 1:
+        raise UsageError(f"resident={resident}: give 1 or more CTAs of a multiprocessor")
+    return predict(bound, device_named(device), registers=registers, cta=cta, resident=resident, spans=spans)
+
+
+def bound_for_time(
+    kernel: Any, configuration: LaunchConfiguration, args: Sequence[Any], memory: DeviceMemory | None = None
+) -> tuple[Bound, Kind | None, list[str]]:
+    """Return a launch as its time is predicted: from PTX if there is some, else with how rough that is, and notes."""
+    kind: Kind | None = None
+    notes: list[str] = []
+    if not isinstance(kernel, Code):
+        why = UnsupportedError("its time is predicted")
+        way = open_to(kernel, prepared(kernel, args), why) if memory is None else None
+        if way is not None:
+            kernel, args = way.kernel, way.arguments
+        else:
+            kind = WITHOUT_PTX
+            notes.append(
+                f"predicted from wsemu's own code of the kernel: {why.remedy or 'Numba-CUDA is not installed'}"
+            )
+    args = prepared(kernel, args)
+    if memory is not None and isinstance(kernel, Code):
+        args = kernel.with_pointers(args, memory)
+    return bind_launch(kernel, configuration, args, settings.current(), memory=memory)[0], kind, notes
