@@ -17,7 +17,7 @@ FLOORS = (
     ("doors",),
     ("app", "campaign", "host"),
     ("native",),
-    ("report", "launch"),
+    ("report", "timing", "launch"),
     ("checkers", "", "repair"),
     ("evidence", "between", "backends"),
     ("frontend", "machine", "reference"),

@@ -307,6 +307,7 @@ def time(
     cluster: Cluster = None,
     set: Set = None,  # noqa: A002
     link: Link = None,
+    nvcc: Nvcc = None,
     source_root: SourceRoot = None,
     out: Out = None,
     like: Like = None,

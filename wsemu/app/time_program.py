@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app import program
-from wsemu.app.chosen import configured
+from wsemu.app.chosen import resolve_settings
 from wsemu.app.exit_codes import INCOMPLETE, USAGE
 from wsemu.app.targets import find_targets
 from wsemu.launch.check import not_run
-from wsemu.launch.hooks import around, hooked, observers
+from wsemu.launch.hooks import around, adding_hook, observers
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError
 from wsemu.report.terminal import Printer
@@ -97,12 +97,12 @@ def run(
     try:
         device_named(wanted.device)
         targets = find_targets(file, arguments, launch)
-        _, settings = configured(file, given)
+        _, settings = resolve_settings(file, given)
     except UsageError as error:
         printer.error(error)
         return USAGE
     clock, code = _Clock(wanted, printer), 0
-    with hooked(around, clock):
+    with adding_hook(around, clock):
         for target in targets:
             ended = program.run(target.file, target.arguments, settings, printer=printer, as_ptx=target.is_ptx)
             code = max(code, ended if wanted.runs or ended != INCOMPLETE else 0)

@@ -435,7 +435,7 @@ class Launch:
 
     def _log_steps(self, machine: Machine, accesses: frozenset[int], cta: int, room: int) -> Steps:
         """Run `steps` on a machine, up to its end or until a table is full."""
-        build.compiled(("logged_entry",), machine.width)
+        build.load_parts(("logged_entry",), machine.width)
         logged = np.zeros(len(machine.image.code) + 1, np.uint8)
         logged[list(accesses)] = 1
         most = 4 * room

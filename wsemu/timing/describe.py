@@ -66,7 +66,7 @@ def describe(found: Predicted, device: Device, kind: Kind | None = None, notes: 
     use = _use(found, device)
     roles = _roles(found)
     warps = -(-configuration.threads // LANES)
-    return Prediction.made(
+    return Prediction.build(
         kernel=stream.bound.program.name,
         grid=configuration.grid,
         block=configuration.block,
@@ -78,7 +78,7 @@ def describe(found: Predicted, device: Device, kind: Kind | None = None, notes: 
         cycles=found.cycles,
         bound_by=_find_bound(found, use),
         use=use,
-        occupancy=Occupancy.made(
+        occupancy=Occupancy.build(
             ctas=found.resident,
             warps=found.resident * warps,
             most_warps=ARCHS[device.arch].multiprocessor.threads // LANES,
@@ -199,7 +199,7 @@ def _roles(found: Predicted) -> list[Waits]:
     for _, warps in roles:
         rows = [cta * stream.warps + warp for cta in range(found.resident) for warp in warps]
         waits = stalls[rows].sum(axis=0)
-        made.append(Waits.made(reasons=_parts(waits), share=round(float(waits.sum()) / all_, 3), warps=sorted(warps)))
+        made.append(Waits.build(reasons=_parts(waits), share=round(float(waits.sum()) / all_, 3), warps=sorted(warps)))
     return sorted(made, key=lambda role: role.warps)
 
 
@@ -214,7 +214,7 @@ def _lines(found: Predicted) -> list[Waits]:
     total = max(1.0, float(found.run.by_pc.sum()))
     most = sorted(by_line.items(), key=lambda item: -float(item[1].sum()))[:MOST_LINES]
     return [
-        Waits.made(
+        Waits.build(
             reasons=_parts(waits), share=round(float(waits.sum()) / total, 3), file=file, line=line,
             text=linecache.getline(file, line).strip(),
         )

@@ -8,7 +8,7 @@ import numpy as np
 
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import NAMES
-from wsemu.model.residency import held
+from wsemu.model.residency import ctas_per_multiprocessor
 from wsemu.model.work import find_work
 from wsemu.timing import simulate
 from wsemu.timing.code import Code
@@ -80,7 +80,7 @@ def predict(
         code = _code(bound, stream, device, of_shared)
     registers = registers or program.registers
     shared = -(-program.shared_bytes // 16) * 16 + configuration.dynamic_shared
-    fits, limited_by = held(device.arch, configuration.threads, shared, registers)
+    fits, limited_by = ctas_per_multiprocessor(device.arch, configuration.threads, shared, registers)
     ctas = -(-grid // device.multiprocessors)
     here = max(1, min(resident or fits, ctas))
     active = min(device.multiprocessors, grid)

@@ -67,7 +67,7 @@ class Run(NamedTuple):
 
 @functools.cache
 def _entry() -> Callable[[int], int]:
-    build.compiled(("multiprocessor",))
+    build.load_parts(("multiprocessor",))
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(build.address("multiprocessor"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wsemu.launch.arguments import prepared
+from wsemu.launch.arguments import prepare_arguments
 from wsemu.launch.code import Code
 from wsemu.launch.running import bind_launch
 from wsemu.launch.second_way import open_to
@@ -93,7 +93,7 @@ def bound_for_time(
     notes: list[str] = []
     if not isinstance(kernel, Code):
         why = UnsupportedError("its time is predicted")
-        way = open_to(kernel, prepared(kernel, args), why) if memory is None else None
+        way = open_to(kernel, prepare_arguments(kernel, args), why) if memory is None else None
         if way is not None:
             kernel, args = way.kernel, way.arguments
         else:
@@ -101,7 +101,7 @@ def bound_for_time(
             notes.append(
                 f"predicted from wsemu's own code of the kernel: {why.remedy or 'Numba-CUDA is not installed'}"
             )
-    args = prepared(kernel, args)
+    args = prepare_arguments(kernel, args)
     if memory is not None and isinstance(kernel, Code):
         args = kernel.with_pointers(args, memory)
     return bind_launch(kernel, configuration, args, settings.current(), memory=memory)[0], kind, notes
