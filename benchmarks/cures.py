@@ -1,6 +1,6 @@
 """How often is an edit found that cures a broken program, and how large is it?
 
-    python benchmarks/cures.py [--seconds N] [--mutants N] [--mutants-alone] [--bless]
+    python benchmarks/cures.py [--seconds N] [--mutants N] [--mutants-alone] [--cuda [PART]] [--bless]
 
 Takes every program of `tests/fail` and `examples/broken`, and mutants of the programs of `tests/pass`
 (wsemu.repair.mutants): of those that wsemu finds something in, so many, evenly spread.  Each is checked as `wsemu
@@ -11,6 +11,9 @@ Prints each program, and for each set how many have a cure, in how many it is no
 lines, and how many are verified with it: that has to be all of them.  Exit code 1 if one is not, or if cures are found
 for less than 80%, or small ones for less than 60%.  `--bless` writes the cures of the programs, without those of
 mutants, to tests/data/cures.json, which a test applies.
+
+`--cuda` takes the mutants of CUDA C++ programs alone (benchmarks/cures_cuda.py; nvcc compiles them), or those whose name
+contains PART.  A NumPy model, which `wsemu` does not see, judges what each computes with its cure, for three sizes.
 """
 
 from __future__ import annotations
@@ -159,7 +162,12 @@ def main() -> int:
     parser.add_argument("--mutants", type=int, default=100, help="how many")
     parser.add_argument("--mutants-alone", action="store_true", help="leave out the programs")
     parser.add_argument("--bless", action="store_true", help="write the cures that tests apply")
+    parser.add_argument("--cuda", nargs="?", const="", metavar="PART", help="the mutants of CUDA C++ programs alone")
     given = parser.parse_args()
+    if given.cuda is not None:
+        from benchmarks import cures_cuda
+
+        return int(cures_cuda.print_sum(cures_cuda.run_mutants(given.seconds, given.cuda)) > 0)
     bad = 0
     programs = [] if given.mutants_alone else [*of_tests()]
     results = [done for p in programs if (done := tried(p, given.seconds)) is not None]

@@ -1,4 +1,4 @@
-"""CUDA C++ programs with one mistake each, and what they should compute: the C++ set of `benchmarks/cures.py`.
+"""CUDA C++ programs with one mistake each, and what they should compute: `benchmarks/cures.py --cuda` runs them.
 
 The kernels are in benchmarks/cures_cuda: rings of mbarriers with TMA, bulk copies and `wgmma` in the style of CUTLASS,
 `cuda::barrier`, a cluster of two CTAs, cp.async, named barriers, and atomics with fences.  nvcc compiles each mutant.
@@ -8,7 +8,9 @@ What a kernel should compute is a function of NumPy, which `wsemu` does not see.
 from __future__ import annotations
 
 import re
+import statistics
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).with_name("cures_cuda")
 BUDGET = 400_000
 """warp instructions of a launch: a mutant may not end"""
+RIGHT, MEDIAN = 0.85, 2.0
+"""part of the mutants whose first cure computes what the model does; CPU seconds of a search"""
 SIZES = (-1, 0, 1)
 """tiles more than those of the launch that has the mistake, with which a cure is tried"""
 
@@ -211,3 +215,39 @@ def judged(mutant: Mutant, folder: Path, seconds: float) -> Judged | None:
     done = [launched(cured, kernel, kernel.tiles + more) for more in SIZES]
     verified = all(r is not None and r.verdict == "verified" for r, _ in done)
     return Judged(mutant, codes, cure, verified, all(right for _, right in done), took, tried)
+
+
+def run_mutants(seconds: float, only: str = "") -> list[Judged]:
+    """Search for cures of all mutants, or of those whose name contains a text, and print each."""
+    results: list[Judged] = []
+    with tempfile.TemporaryDirectory() as name:
+        for mutant in read_mutants():
+            done = judged(mutant, Path(name), seconds) if only in mutant.name else None
+            if done is not None:
+                results.append(done)
+                print_result(done)
+            elif only in mutant.name:
+                print(f"quiet             {mutant.name}", flush=True)
+    return results
+
+
+def print_result(result: Judged) -> None:
+    """Print a mutant, and its cure."""
+    state = (
+        "none" if result.cure is None else "UNVERIFIED" if not result.verified else "right" if result.right else "WRONG"
+    )
+    print(
+        f"{state:10}{result.tried:4} {result.seconds:5.1f} s  {result.mutant.name[:110]}  {', '.join(result.codes[:2])}"
+    )
+    if result.cure is not None:
+        print(f"{'':23}{result.cure.says[:130]}", flush=True)
+
+
+def print_sum(results: list[Judged]) -> int:
+    """Print the sum of the results; return the number of goals that they miss."""
+    cured = [r for r in results if r.cure is not None]
+    right, verified = sum(r.right for r in cured), sum(r.verified for r in cured)
+    median = statistics.median(r.seconds for r in results)
+    print(f"C++ mutants: {len(results)}, cured {len(cured)}, right {right} ({right / len(results):.0%}), verified as "
+          f"applied {verified} of {len(cured)}, median {median:.1f} s, slowest {max(r.seconds for r in results):.1f} s")  # fmt: skip
+    return (right < RIGHT * len(results)) + (verified < len(cured)) + (right < len(cured)) + (median > MEDIAN)

@@ -26,7 +26,7 @@ from wsemu.machine.tier import hot
 from wsemu.model.codes import CODES
 from wsemu.model.data import NamedTuple, dataclass, field, replace
 from wsemu.model.errors import UsageError, WsemuError
-from wsemu.model.isa import FIRST_ARRAY, NAMES, NO_STORE, OPERATIONS
+from wsemu.model.isa import FIRST_ARRAY, NAMES, NO_STORE, OPERATIONS, memory_shape
 from wsemu.model.launch_shape import configure
 from wsemu.model.own import is_own
 from wsemu.repair.text import Text
@@ -102,6 +102,8 @@ class Launched:
     """the CTAs that are run in place of all"""
     transferred: tuple[int, ...] = ()
     """bytes that copies transfer for each expect-tx operation of the launch as it is"""
+    overlaps: bool = False
+    """whether stores of different sizes to the same bytes race"""
 
     @classmethod
     def of(
@@ -193,6 +195,29 @@ class Launched:
                 now[:] = data
             for array in self.captured:
                 array.blank = False
+
+    @contextlib.contextmanager
+    def other_contents(self) -> Iterator[None]:
+        """Launch with other contents of the arrays, inside `again`: random floating-point numbers, and the integers of
+        each array in another order."""
+        before, known = self.before, self._known
+        random = np.random.default_rng(1)
+        pairs = zip(self.bound.segments, before, strict=True)
+        self.before = [data if data is None or data is now else data.copy() for (now, _), data in pairs]
+        self._known = {}
+        for array in self.bound.arrays:
+            data = self.before[array.segment - FIRST_ARRAY]
+            if data is None or data is before[array.segment - FIRST_ARRAY] or 0 in array.shape:
+                continue
+            values = np.ndarray(array.shape, array.dtype, data.data, array.offset, array.strides)
+            if array.dtype.kind in "iu":
+                values[...] = random.permutation(values.reshape(-1)).reshape(values.shape)
+            elif array.dtype.kind in "fc":
+                values[...] = random.uniform(0.25, 1.0, values.shape)
+        try:
+            yield
+        finally:
+            self.before, self._known = before, known
 
     def keep_arrays(self) -> Launched:
         """The launch with all of its arrays to be as they were before it, those that it only loads from as they are."""
@@ -373,6 +398,8 @@ class Launched:
             self.amiss = amiss
         if self.checking and isinstance(kernel, Code) and bound.program.asynchronous:
             self.transferred = _bytes_per_expectation(run[1](frozenset()))
+        if self.checking:
+            self.overlaps = self.overlaps or _has_overlapping_stores(bound.program, run[0])
         steered = orders is not None and orders.influences_control()
         if 0 < self.amiss <= amiss and not (self.suppressed or self.checking or steered):
             return None
@@ -401,6 +428,21 @@ def _amiss(program: Program, outcome: Outcome) -> int:
         if raw.code in CODES and CODES[raw.code].severity == "error"
     }
     return len(spans) + (outcome.status != "done")
+
+
+def _has_overlapping_stores(program: Program, outcome: Outcome) -> bool:
+    """Return whether stores of elements of different sizes race."""
+    return any(
+        len({size for pc in (raw.pc, raw.other_pc) if pc >= 0 and (size := _size_of_store(program, pc))}) > 1
+        for raw in outcome.findings
+        if raw.code in ("race", "intra-warp-race")
+    )
+
+
+def _size_of_store(program: Program, pc: int) -> int:
+    """Return the size of the elements that a store writes, in bytes; 0 for other instructions."""
+    name = NAMES[int(program.code[pc, 0])]
+    return memory_shape(name)[1] if OPERATIONS[name].kind == "store" else 0
 
 
 def _bytes_per_expectation(trace: Trace) -> tuple[int, ...]:

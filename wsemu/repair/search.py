@@ -22,6 +22,7 @@ from wsemu.model.codes import CODES
 from wsemu.model.cure import Change, Cure, Edit, Trials, lines_of
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.repair import conditions, constants, host, shapes, synchronisation, values
+from wsemu.repair.questions import Questions, count_changed, error_codes
 from wsemu.repair.scene import Candidate, Scene
 from wsemu.repair.text import Text
 
@@ -174,6 +175,12 @@ class Launched(Protocol):
     def attempt_sizes(self, text: str) -> Sequence[Attempted | None]:
         """Launch the kernel of other PTX with each small number that is passed to it one less."""
 
+    overlaps: bool
+    """whether stores of different sizes to the same bytes race"""
+
+    def other_contents(self) -> AbstractContextManager[None]:
+        """Launch with other contents of the arrays, inside `again`."""
+
     def again(self) -> AbstractContextManager[None]:
         """Launches may be made inside."""
 
@@ -254,6 +261,8 @@ class Search:
     """edits that would be cures, and break one of these"""
     wrong: int = 0
     """accesses with errors of the launch as it is"""
+    questions: Questions | None = None
+    """those that each edit is asked with which the launch is verified"""
 
     def over(self) -> bool:
         """Whether time or edits are used up."""
@@ -426,6 +435,8 @@ class Search:
 
     def why(self, cures: Sequence[Cure]) -> str:
         """Why there is no cure, or not a better one."""
+        if not cures and not self.breaking and self.questions is not None and self.questions.answered:
+            return self.questions.text()
         if cures or not self.breaking:
             return self.stopped
         edits = f"{self.breaking} would be" if self.breaking > 1 else "one would be"
@@ -434,6 +445,12 @@ class Search:
     def check_earlier_launches(self, tried: Tried, texts: dict[str, tuple[Any, str]], code: str = "") -> Tried | None:
         """A cure, with how many of the launches that were verified before do something else with it; None where it
         breaks one of them."""
+        kinds = [c.edit.kind for c in tried.edits]
+        again = self.launched
+        if self.questions is not None and self.questions.reject(
+            kinds, lambda: again.attempt_code(code) if code else again.attempt(texts, lambda _: None)
+        ):
+            return None
         done = [launched.as_it_was(texts, code) for launched, _ in self.passed]
         if any(now is None or now.report.verdict != "verified" for now in done):
             self.breaking += 1
@@ -448,7 +465,7 @@ class Search:
         kinds = {c.edit.kind for c in tried.edits}
         lost = _count_lost(self.before, self.stored, tried.attempted.results) if kinds & _KEEPS else 0
         least = max((_PARTS.get(kind, 4) for kind in kinds), default=4)
-        return lost if lost * least > _count_changed(self.before, self.stored) else 0  # what goes wrong is no loss
+        return lost if lost * least > count_changed(self.before, self.stored) else 0  # what goes wrong is no loss
 
     def less(self, tried: Tried) -> str:
         """The accesses of which an edit leaves out the most, in words; nothing where all that were right are made.
@@ -497,7 +514,7 @@ class Search:
         no result; nor may one keep it from most of what it stores, or from every store."""
         if self.stores and not attempted.stores:
             return False
-        if _count_changed(self.before, attempted.results) < self.changed // 2:
+        if 2 * count_changed(self.before, attempted.results) < self.changed:
             return False
         if self.report.verdict != "verified" or digest(attempted.results) == self.results:
             return True
@@ -592,16 +609,11 @@ def repeats(run: Search, seconds: float) -> str:
     run.results, run.stored, run.before = digest(same.results), same.results, run.launched.arrays_before()
     run.accesses, run.wrong = same.accesses, sum(finding.count for finding in same.report.errors)
     codes = {*_codes(run.report)}
+    run.questions = Questions(run.launched, error_codes(run.report))
     if not _CUT_SHORT & codes:
         run.stores = 0 if "out-of-bounds" in codes else same.stores  # what goes outside should not be stored
-        run.changed = _count_changed(run.before, same.results)
+        run.changed = count_changed(run.before, same.results)
     return LONG if _OFTEN * (clock() - started) > seconds else ""
-
-
-def _count_changed(before: Results, after: Results) -> int:
-    """Elements that differ; of an array of another size all."""
-    pairs = zip((a for _, a in before), (b for _, b in after), strict=False)
-    return sum(int(np.count_nonzero(a != b)) if a.shape == b.shape else b.size for a, b in pairs)
 
 
 def _count_lost(before: Results, one: Results, other: Results) -> int:

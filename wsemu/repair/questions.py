@@ -1,0 +1,86 @@
+"""Questions about an edit with which a launch is verified: does the kernel still do its work?
+
+A launch without races may leave out stores, copy elements onto themselves, or be quiet for the given data alone.  Each
+question compares launches of the kernel as it is with launches of the edited kernel.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.model.codes import CODES
+from wsemu.model.data import dataclass, field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from wsemu.repair.search import Attempted, Launched, Results
+
+ORDERS = frozenset(("insert", "move", "delete", "pair", "split", "unguard", "call", "argument", "return"))
+"""kinds of edits that change when accesses happen, and not which accesses"""
+_ALIKE = 2
+"""of the elements that the kernel as it is changes with other contents, an edit must change one of so many"""
+
+
+@dataclass()
+class Questions:
+    """The questions of a search, and the answers for the kernel as it is."""
+
+    launched: Launched
+    codes: frozenset[str] = frozenset()
+    """codes of the errors of the kernel as it is"""
+    answered: dict[str, int] = field(default_factory=dict)
+    """reason -> number of edits that it rejected"""
+    _other: list[tuple[Results, Attempted | None]] = field(default_factory=list)
+
+    def reject(self, kinds: Iterable[str], attempt: Callable[[], Attempted | None]) -> bool:
+        """Return whether an edit of these kinds is no fix; `attempt` launches the edited kernel."""
+        reason = self._find_reason({*kinds}, attempt)
+        if reason:
+            self.answered[reason] = self.answered.get(reason, 0) + 1
+        return bool(reason)
+
+    def _find_reason(self, kinds: set[str], attempt: Callable[[], Attempted | None]) -> str:
+        if kinds & ORDERS and self.launched.overlaps:
+            return "only order stores of different sizes to the same bytes"
+        if kinds <= ORDERS or "launch" in kinds or self.launched.only:
+            return ""
+        with self.launched.other_contents():
+            before, base = self._base()
+            if base is None:
+                return ""
+            done = attempt()
+        if done is None or done.report.verdict != "verified":
+            return "fail for other contents of the arrays"
+        if _ALIKE * count_changed(before, done.results) < count_changed(before, base.results):
+            return "leave the arrays as they were for other contents"
+        return ""
+
+    def _base(self) -> tuple[Results, Attempted | None]:
+        """Launch the kernel as it is with other contents; None if they cause other errors."""
+        if not self._other:
+            before = self.launched.arrays_before()
+            done = self.launched.rerun_unchanged()
+            alike = done is not None and error_codes(done.report) <= self.codes
+            self._other.append((before, done if alike else None))
+        return self._other[0]
+
+    def text(self) -> str:
+        """Return the reason that rejected the most edits, in words; empty if no edit was rejected."""
+        if not self.answered:
+            return ""
+        reason, count = max(self.answered.items(), key=lambda item: item[1])
+        return f"edits that remove the errors {reason} ({count} tried)"
+
+
+def error_codes(report: Any) -> frozenset[str]:
+    """Return the codes of the errors of a report."""
+    return frozenset(f.code for f in report.findings if CODES[f.code].severity == "error")
+
+
+def count_changed(before: Results, after: Results) -> int:
+    """Return how many elements differ; all of an array of another size."""
+    pairs = zip((a for _, a in before), (b for _, b in after), strict=False)
+    return sum(int(np.count_nonzero(a != b)) if a.shape == b.shape else b.size for a, b in pairs)
