@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from wsemu.checkers import causes
@@ -91,12 +92,22 @@ class Report(Record):
     def helped(self, budget: float | None = None) -> Report:
         """Return this report as it is shown: with `trials`, and its findings in the order of their causes.
 
-        Edits of the kernel are tried once, for `budget` seconds (default: the setting).
+        Edits of the kernel are tried once, for `budget` seconds (default: the setting).  Without a budget, a verified
+        launch and one that Hypothesis shrinks get no search.
         """
         if self.trials is not None or not self.findings:
             return self
         if self._whole is not None:
             return self._whole.helped(budget)._errors_alone()
+        if budget is not None or not (self.verdict == "verified" or _is_shrinking()):
+            found = self._search(budget)
+        else:
+            found = self._trials or Trials(groups=causes.group_by_edge(self.findings))
+        trials, findings = found.sort_by_group(self.findings)
+        return self.model_copy(update={"trials": trials, "findings": findings})
+
+    def _search(self, budget: float | None) -> Trials:
+        """Try edits of the kernel, once or with each budget."""
         launched = self._launched
         seconds = budget if budget is not None or launched is None else launched.settings.fix_budget
         if self._trials is None or budget is not None:
@@ -106,8 +117,7 @@ class Report(Record):
                 from wsemu.repair.trials import try_edits
 
                 self._trials = try_edits(self, launched, seconds)
-        trials, findings = self._trials.sort_by_group(self.findings)
-        return self.model_copy(update={"trials": trials, "findings": findings})
+        return self._trials
 
     def unhelped(self) -> Report:
         """Return this report as it is shown if the search for edits was interrupted: without any."""
@@ -139,7 +149,8 @@ class Report(Record):
         if expected is not None and self._launched is not None:
             self._launched.expect(expected)
             self._trials = None
-        self.helped(budget)
+        if self.trials is None and self.findings and self._whole is None:
+            self._search(budget)
         return [] if self._trials is None else [*self._trials.cures]
 
     def is_cured_by(self, cure: Cure) -> bool:
@@ -224,6 +235,13 @@ class Report(Record):
     def __str__(self) -> str:
         counts = ((len(self.errors), "error"), (len(self.warnings), "warning"))
         return ", ".join([f"{self.kernel}: {self.verdict}", *(f"{n} {what}{'s' * (n != 1)}" for n, what in counts)])
+
+
+def _is_shrinking() -> bool:
+    """Return whether Hypothesis runs an example that it will not show."""
+    control: Any = sys.modules.get("hypothesis.control")
+    context = control._current_build_context.value if control else None
+    return context is not None and not getattr(context, "is_final", True)
 
 
 class CheckFailed(WsemuError):

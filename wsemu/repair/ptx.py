@@ -237,7 +237,7 @@ def _where(place: Place, report: Any) -> str:
 
 def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trials:
     """Try edits of a kernel's PTX; `seconds` is the time for it."""
-    run = Search(launched, report, clock() + seconds)
+    run = Search(launched, report, seconds, clock() + seconds)
 
     def try_edits() -> None:
         enough = float("inf")

@@ -233,6 +233,8 @@ class Search:
     launched: Launched
     report: Any
     """of the launch as it is"""
+    seconds: float
+    """CPU seconds for the search"""
     until: float
     """`clock` at the end of the budget"""
     texts: dict[str, Text] = field(default_factory=dict)
@@ -269,7 +271,7 @@ class Search:
         if self.tried >= MOST_TRIED:
             self.stopped = f"{MOST_TRIED} edits were tried"
         elif clock() > self.until:
-            self.stopped = "the time for it is used up (`--fix-budget`)"
+            self.stopped = f"{self.seconds:g} s were not enough (`--fix-budget` sets the time)"
         return bool(self.stopped)
 
     def run(self) -> None:
@@ -555,7 +557,7 @@ def clock() -> float:
 
 def search(report: Any, launched: Launched, seconds: float) -> Trials:
     """Try edits of the kernel of a report; `seconds` is the time for it."""
-    run = Search(launched, report, clock() + seconds)
+    run = Search(launched, report, seconds, clock() + seconds)
     for file, (source, lines) in launched.sources().items():
         try:
             run.texts[file], run.lines[file] = Text(file, source), lines
