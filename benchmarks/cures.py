@@ -12,8 +12,9 @@ lines, and how many are verified with it: that has to be all of them.  Exit code
 for less than 80%, or small ones for less than 60%.  `--bless` writes the cures of the programs, without those of
 mutants, to tests/data/cures.json, which a test applies.
 
-`--cuda` takes the mutants of CUDA C++ programs alone (benchmarks/cures_cuda.py; nvcc compiles them), or those whose name
-contains PART.  A NumPy model, which `wsemu` does not see, judges what each computes with its cure, for three sizes.
+`--cuda` takes the mutants of CUDA C++ programs alone (benchmarks/cures_cuda.py; nvcc compiles them), or those whose
+name contains PART.  A NumPy model, which `wsemu` does not see, judges the results of each with its cure, for three
+sizes.
 """
 
 from __future__ import annotations

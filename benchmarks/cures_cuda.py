@@ -248,6 +248,7 @@ def print_sum(results: list[Judged]) -> int:
     cured = [r for r in results if r.cure is not None]
     right, verified = sum(r.right for r in cured), sum(r.verified for r in cured)
     median = statistics.median(r.seconds for r in results)
+    slowest = max(r.seconds for r in results)
     print(f"C++ mutants: {len(results)}, cured {len(cured)}, right {right} ({right / len(results):.0%}), verified as "
-          f"applied {verified} of {len(cured)}, median {median:.1f} s, slowest {max(r.seconds for r in results):.1f} s")  # fmt: skip
+          f"applied {verified} of {len(cured)}, median {median:.1f} s, slowest {slowest:.1f} s")  # fmt: skip
     return (right < RIGHT * len(results)) + (verified < len(cured)) + (right < len(cured)) + (median > MEDIAN)

@@ -90,6 +90,22 @@ def test_an_order_of_stores_to_overlapping_parts_is_no_fix(tmp_path: Path):
 
 
 @cuda.jit
+def result_into_the_source(x, y):
+    i = cuda.grid(1)
+    if 0 < i < x.size - 1:
+        x[i] = (x[i - 1] + x[i + 1]) / 2
+
+
+def test_an_edit_may_store_to_an_array_that_the_kernel_does_not_use():
+    """The search leaves that array as it was."""
+    x, y = np.arange(64.0), np.zeros(64)
+    report = wsemu.check(result_into_the_source, 2, 32, (x, y))
+    fix = report.cures(budget=PLENTY)[0]
+    assert (fix.says.partition(" in line")[0], fix.caution) == ("write `y` in place of `x`", "")
+    assert not y.any()
+
+
+@cuda.jit
 def strided(x, y):
     tile = cuda.shared.array((32, 32), np.float32)
     t = cuda.threadIdx.x

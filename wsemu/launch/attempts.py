@@ -69,6 +69,8 @@ class Attempted(NamedTuple):
     accesses: Accesses
     result_of_use: Any = None
     """what was made of the report while its source was there"""
+    elsewhere: int = 0
+    """changed elements of arrays that the kernel as it is does not use"""
 
 
 @dataclass(slots=True, eq=False)
@@ -103,7 +105,7 @@ class Launched:
     transferred: tuple[int, ...] = ()
     """bytes that copies transfer for each expect-tx operation of the launch as it is"""
     overlaps: bool = False
-    """whether stores of different sizes to the same bytes race"""
+    """true if stores of different sizes to the same bytes race"""
 
     @classmethod
     def of(
@@ -391,8 +393,32 @@ class Launched:
         launch = (kernel, configuration, arguments, chosen, self.uninitialized)
         bound, notes = bind_launch(*launch, made)
         only = tuple(cta for cta in self.only if cta < configuration.ctas)
+        unused = self._copy_unused(bound)
+        try:
+            return self._run_bound(kernel, bound, notes, only, started, look, unused)
+        finally:
+            for values, before in unused:
+                values[...] = before
+
+    def _copy_unused(self, bound: Bound) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+        """Return the arrays that an edited kernel may store to and the kernel as it is does not use, with copies."""
+        known = {now.ctypes.data for now, _ in self.bound.segments}
+        values = [
+            np.ndarray(array.shape, array.dtype, data.data, array.offset, array.strides)
+            for array in bound.arrays
+            for data, writable in (bound.segments[array.segment - FIRST_ARRAY],)
+            if writable and 0 not in array.shape and data.ctypes.data not in known
+        ]
+        return [(array, array.copy()) for array in values]
+
+    def _run_bound(
+        self, kernel: Any, bound: Bound, notes: Any, only: tuple[int, ...], started: float,
+        look: Callable[[Report], Any], unused: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]],
+    ) -> Attempted | None:  # fmt: skip
+        """Run a bound launch; return None if it has as many errors."""
         with hot.run_once():
             run, orders = (ran(bound, 1, only=only), None) if only else ran_with_orders(bound, 1, tried=True)
+        elsewhere = sum(int(np.count_nonzero(values != before)) for values, before in unused)
         amiss = _amiss(bound.program, run[0])
         if only and self.checking:
             self.amiss = amiss
@@ -405,7 +431,8 @@ class Launched:
             return None
         with hot.run_once():
             done = judge_run(kernel, bound, notes, run, started, orders=orders, tried=True)
-        return Attempted(done.report, self._results(bound), _stores(done), _accesses(done), look(done.report))
+        results = self._results(bound)
+        return Attempted(done.report, results, _stores(done), _accesses(done), look(done.report), elsewhere)
 
     def _results(self, bound: Bound) -> tuple[tuple[str, npt.NDArray[Any]], ...]:
         """Copies of the arrays that can have been stored to."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ORDERS = frozenset(("insert", "move", "delete", "pair", "split", "unguard", "call", "argument", "return"))
 """kinds of edits that change when accesses happen, and not which accesses"""
 _ALIKE = 2
-"""of the elements that the kernel as it is changes with other contents, an edit must change one of so many"""
+"""an edit must change at least one of this number of elements that the kernel as it is changes"""
 
 
 @dataclass()
@@ -36,7 +36,7 @@ class Questions:
     _other: list[tuple[Results, Attempted | None]] = field(default_factory=list)
 
     def reject(self, kinds: Iterable[str], attempt: Callable[[], Attempted | None]) -> bool:
-        """Return whether an edit of these kinds is no fix; `attempt` launches the edited kernel."""
+        """Return whether an edit of these kinds fails as a fix; `attempt` launches the edited kernel."""
         reason = self._find_reason({*kinds}, attempt)
         if reason:
             self.answered[reason] = self.answered.get(reason, 0) + 1
@@ -54,7 +54,7 @@ class Questions:
             done = attempt()
         if done is None or done.report.verdict != "verified":
             return "fail for other contents of the arrays"
-        if _ALIKE * count_changed(before, done.results) < count_changed(before, base.results):
+        if _ALIKE * (count_changed(before, done.results) + done.elsewhere) < count_changed(before, base.results):
             return "leave the arrays as they were for other contents"
         return ""
 

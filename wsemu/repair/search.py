@@ -133,6 +133,10 @@ class Attempted(Protocol):
         """Those that lie inside of their arrays, without those that poll."""
 
     @property
+    def elsewhere(self) -> int:
+        """Changed elements of arrays that the kernel as it is does not use."""
+
+    @property
     def result_of_use(self) -> Any:
         """What was made of the report while its source was there."""
 
@@ -176,7 +180,7 @@ class Launched(Protocol):
         """Launch the kernel of other PTX with each small number that is passed to it one less."""
 
     overlaps: bool
-    """whether stores of different sizes to the same bytes race"""
+    """true if stores of different sizes to the same bytes race"""
 
     def other_contents(self) -> AbstractContextManager[None]:
         """Launch with other contents of the arrays, inside `again`."""
@@ -264,7 +268,7 @@ class Search:
     wrong: int = 0
     """accesses with errors of the launch as it is"""
     questions: Questions | None = None
-    """those that each edit is asked with which the launch is verified"""
+    """the questions about each edit with which the launch is verified"""
 
     def over(self) -> bool:
         """Whether time or edits are used up."""
@@ -477,6 +481,8 @@ class Search:
         """
         kinds, now = {c.edit.kind for c in tried.edits}, tried.attempted.accesses
         fewer = {key: was - now.get(key, 0) for key, was in self.accesses.items() if now.get(key, 0) < was}
+        if _total_stores(now) >= _total_stores(self.accesses):  # those to another array are as many
+            fewer = {key: count for key, count in fewer.items() if key[1] != "stores"}
         stores = [n for (_, what), n in fewer.items() if what != "loads"]
         of_threads = stores and not kinds & _OF_LOOPS and max(stores) <= self.wrong
         if not fewer or of_threads or "atomic" in kinds:
@@ -516,7 +522,7 @@ class Search:
         no result; nor may one keep it from most of what it stores, or from every store."""
         if self.stores and not attempted.stores:
             return False
-        if 2 * count_changed(self.before, attempted.results) < self.changed:
+        if 2 * (count_changed(self.before, attempted.results) + attempted.elsewhere) < self.changed:
             return False
         if self.report.verdict != "verified" or digest(attempted.results) == self.results:
             return True
@@ -642,6 +648,11 @@ def is_cure(now: Any, before: Any) -> bool:
     if before.verdict != "verified":
         return True
     return len(now.findings) < len(before.findings) and not new_warnings(now, before)
+
+
+def _total_stores(accesses: Accesses) -> int:
+    """Return the stores to all arrays."""
+    return sum(count for (_, what), count in accesses.items() if what == "stores")
 
 
 def _rests_anew(now: Any, before: Any) -> bool:
