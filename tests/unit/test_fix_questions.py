@@ -63,6 +63,13 @@ def checkerboard(a):
     half(a, 1)
 
 
+def reason(report: wsemu.Report) -> str:
+    """Return why a search found no fix."""
+    trials = report.helped().trials
+    assert trials is not None
+    return trials.stopped
+
+
 def checked_board() -> wsemu.Report:
     a = np.zeros(128, np.float32)
     a[65] = 3
@@ -74,7 +81,7 @@ def test_a_store_of_an_element_to_itself_is_no_fix():
     report = checked_board()
     assert [finding.code for finding in report.errors] == ["race"]
     assert report.cures(budget=PLENTY) == []
-    stopped = report.helped().trials.stopped
+    stopped = reason(report)
     assert "edits that remove the errors" in stopped
     assert "other contents of the arrays" in stopped
 
@@ -86,7 +93,7 @@ def test_an_order_of_stores_to_overlapping_parts_is_no_fix(tmp_path: Path):
     report = wsemu.check(wsemu.load_ptx(file)["parts"], 1, 64, (x, y))
     assert {finding.code for finding in report.errors} == {"race"}
     assert report.cures(budget=PLENTY) == []
-    assert "stores of different sizes to the same bytes" in report.helped().trials.stopped
+    assert "stores of different sizes to the same bytes" in reason(report)
 
 
 @cuda.jit
@@ -117,9 +124,14 @@ def strided(x, y):
 
 
 def test_a_verified_launch_gets_a_search_only_on_request(monkeypatch):
-    searches = []
+    searches: list[object] = []
     real = trials.try_edits
-    monkeypatch.setattr(trials, "try_edits", lambda *given: searches.append(given) or real(*given))
+
+    def counted(*given):
+        searches.append(given)
+        return real(*given)
+
+    monkeypatch.setattr(trials, "try_edits", counted)
     x = np.ones((32, 32), np.float32)
     report = wsemu.check(strided, 1, 32, (x, np.zeros_like(x)))
     assert (report.verdict, bool(report.warnings)) == ("verified", True)

@@ -415,7 +415,7 @@ class Launched:
         self, kernel: Any, bound: Bound, notes: Any, only: tuple[int, ...], started: float,
         look: Callable[[Report], Any], unused: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]],
     ) -> Attempted | None:  # fmt: skip
-        """Run a bound launch; return None if it has as many errors."""
+        """Run a bound launch; return None unless it has fewer errors."""
         with hot.run_once():
             run, orders = (ran(bound, 1, only=only), None) if only else ran_with_orders(bound, 1, tried=True)
         elsewhere = sum(int(np.count_nonzero(values != before)) for values, before in unused)
