@@ -21,7 +21,7 @@ from wsemu.checkers.deadlock import warps_text
 from wsemu.evidence.places import CALLS, Places, lanes_text
 from wsemu.evidence.readings import culprit
 from wsemu.model.finding import Finding, Site
-from wsemu.model.isa import NAMES
+from wsemu.model.isa import LANES, NAMES
 from wsemu.model.outcome import Detail
 from wsemu.model.remedy import Cures
 
@@ -51,7 +51,7 @@ CURES = {
     "count-mismatch": Cures(230, "argument constant compare call"),
     "oversubscribed": Cures(240, "argument constant compare call guard delete bound"),
     "all-arrive": Cures(350, "call argument constant compare bound move insert"),
-    "barrier-divergence": Cures(180, "split unguard return move insert call argument compare delete"),
+    "barrier-divergence": Cures(145, "split unguard return move insert call argument compare delete"),
     "invalid-barrier": Cures(80, "argument constant call"),
     "dangling-arrive": Cures(464, "guard bound delete insert argument constant compare move unguard call"),
 }
@@ -258,21 +258,30 @@ def _convergence_help(raw: RawFinding, places: Places) -> str:
     return f"move the operation out of the branch, or compute the mask with `ballot_sync` before it{trips}"
 
 
+def _mask_help(members: int, left_out: int, lanes: int) -> str:
+    """What a mask should be that leaves out lanes: of groups that execute it side by side, each names itself."""
+    size = members.bit_length() - (members & -members).bit_length() + 1 if members else 0
+    groups = [members << shift & 0xFFFFFFFF for shift in range(size, LANES, size)] if size else []
+    if members and sum(groups) == left_out:
+        each = "its own lanes" if len(groups) > 1 else f"0x{left_out:08x}"
+        return f"in {lanes_text(left_out)} let the mask name {each}; or name all that execute it, 0x{lanes:08x}"
+    return f"name the lanes that execute it in the mask, 0x{lanes:08x}; or let the named lanes alone come to it"
+
+
 def _divergence(raw: RawFinding, places: Places) -> Finding:
     d = raw.detail
     if "members" in d and d["barrier"] < 0:
         members, absent = d["members"], d["members"] & d["alive"] & ~raw.lanes
-        named = (
-            f"mask 0x{members:08x} names {lanes_text(absent)}, not there"
-            if absent
-            else f"mask 0x{members:08x} leaves out executing lanes"
+        left_out = raw.lanes & ~members
+        named = f"mask 0x{members:08x} " + (
+            f"names {lanes_text(absent)}, not there" if absent else f"leaves out {lanes_text(left_out)}"
         )
         return _finding(
             raw, places, "warp-wide operation whose member mask does not match the lanes that execute it",
             f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}: {named}", [],
             ["the hardware waits for the named lanes or gives undefined values"],
             _convergence_help(raw, places) if absent else
-            f"name the lanes that execute it in the mask, 0x{raw.lanes:08X}; or let the named lanes alone come to it",
+            _mask_help(members, left_out, raw.lanes),
         )  # fmt: skip
     executed = f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}"
     if raw.other_pc >= 0 and not places.program.code[[raw.pc, raw.other_pc], 7].any():

@@ -246,7 +246,7 @@ def _outside_dimension(raw: RawFinding, places: Places) -> Finding:
     message = f"index {value} lies outside {places.array_name(raw.pc)}"
     help_ = _guard(raw, places, axis, shape)
     if _is_dynamic(raw, places) and value >= 0:
-        help_ = f"{_LARGER}; or {help_}"
+        help_ = f"{_larger(places, raw.pc)}; or {help_}"
     return _finding(raw, places, message, _left_out(raw, places), help_, text)
 
 
@@ -322,8 +322,10 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
         name = near if near and not places.program.array_of[raw.pc] else name
         note = f"{where}; {note}"
     if _is_dynamic(raw, places) and (given := _dynamic_bytes(raw, places)) is not None:
-        gives = f"the launch gives {words.amount(given)} of dynamic shared memory"
-        note, help_ = f"{gives}: {note}", f"{_LARGER}; or check the index"
+        gives = f"this launch has {words.amount(given)} of dynamic shared memory"
+        note, help_ = f"{gives}: {note}", f"{_larger(places, raw.pc)}; or check the index"
+        if not given:
+            name, note, help_ = f"{name}: {gives}", _left_out(raw, places), _larger(places, raw.pc)
     return _finding(raw, places, f"{verb} of {size} bytes outside {name}", note, help_)
 
 
@@ -382,7 +384,10 @@ def _outside_local(raw: RawFinding, places: Places) -> Finding:
     return _finding(raw, places, f"{verb} of {size} bytes outside {what}{frame}", f"{place}; {left_out}", help_)
 
 
-_LARGER = "launch with more bytes of dynamic shared memory"
+def _larger(places: Places, pc: int) -> str:
+    """How a launch gets more dynamic shared memory."""
+    how = "`--dynamic-shared BYTES`, the third number of `<<<grid, block, bytes>>>`"
+    return f"launch with more bytes of dynamic shared memory{f': {how}' if places.source(pc).has_addresses else ''}"
 
 
 def _is_dynamic(raw: RawFinding, places: Places) -> bool:

@@ -22,6 +22,9 @@ MOST = 64
 _BYTES = re.compile(r"bytes (too many|missing)")
 """in the message of a deadlock: what is counted too often, or too seldom, is a cause, not what follows from it"""
 _OBJECT = re.compile(r"`(\w+\[[^`]*\])`|(barrier \d+)")
+_MASK = re.compile(r"mask 0x[0-9a-f]{8} ")
+_OF_WARPS = ("barrier-divergence", "undefined-shuffle")
+"""codes that follow from one wrong mask of an operation of lanes together"""
 _OF_PHASES = frozenset(
     "phase-alias phase-unobserved deadlock dangling-phase tx-mismatch uncovered-expectation over-arrival all-arrive "
     "barrier-recycling dangling-arrive count-mismatch oversubscribed".split()
@@ -66,6 +69,10 @@ def _marks(finding: Finding) -> list[Any]:
     ends = frozenset((site.file, site.line) for site in finding.places if site.warp is not None)
     severity = finding.severity
     marks: list[Any] = [(severity, ends)] if ends else []
+    if finding.code in _OF_WARPS:
+        named = next((found for site in finding.sites if (found := _MASK.search(site.text))), None)
+        marks = [(severity, "mask", named[0])] if named else []
+        marks += [(severity, "lanes together", site.file, site.line) for site in finding.places if site.primary]
     if finding.code in _OF_PHASES:
         named = _OBJECT.search(finding.message)
         marks += [named[0]] if named else []

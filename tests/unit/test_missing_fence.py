@@ -97,7 +97,7 @@ def test_orders_are_tried_too_where_one_checker_is_asked_for(name: str) -> None:
 def test_the_finding_names_the_line_behind_which_the_fence_belongs() -> None:
     atomic = waits.__code__.co_firstlineno + 8
     (finding,) = report(waits).findings
-    assert (finding.help or "").startswith(f"a `cuda.threadfence()` is missing behind line {atomic},"), finding.help
+    assert (finding.help or "").startswith(f"a `cuda.threadfence()` is missing after line {atomic},"), finding.help
     (finding,) = report(waits, parts={"LOAD": cuda.ldca}).findings
     assert f"line {atomic}" in (finding.help or "")
     assert "cuda.threadfence()" in (finding.help or "")
@@ -114,7 +114,7 @@ def test_whoever_comes_last_of_many_is_warned() -> None:
     found = report(last_reads, 20)
     assert found.verdict == "verified"
     assert [finding.code for finding in found.findings] == ["missing-fence"]
-    assert (found.findings[0].help or "").startswith("a `cuda.threadfence()` is missing behind line")
+    assert (found.findings[0].help or "").startswith("a `cuda.threadfence()` is missing after line")
 
 
 GUIDE = """

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from wsemu.model.isa import FRESH, NAMES, NO_STORE, OPERATIONS, READ
+from wsemu.model.isa import FRESH, LANES, NAMES, NO_STORE, OPERATIONS, READ
 from wsemu.proof.threads import Excused, Imagined, Knowledge
 
 if TYPE_CHECKING:
@@ -68,8 +68,10 @@ class Lenient(Knowledge):
 
 
 def _name(race: Race) -> object:
+    """Return what distinguishes a race of one order: CTAs that are alike may have exchanged the numbers of threads."""
     earlier, later = race.earlier, race.later
-    return earlier.thread, earlier.mark, earlier.pc, later.thread, later.number, race.address
+    lanes = earlier.thread % LANES, later.thread % LANES
+    return *lanes, earlier.number, earlier.pc, later.number, race.address
 
 
 def missing(
@@ -77,13 +79,14 @@ def missing(
 ) -> tuple[int, int] | None:
     """The strong read behind which a fence would order a race, and the strong write before which one would, -1 where
     that takes none: a fence alone if that is enough.  None where no two such fences are."""
-    accesses = [one.event for one in made if one.event.kind == "access" and one.event.pc in set(strong)]
-    reads, writes = (
-        [-1, *sorted({e.pc for e in accesses if e.cta == made[entry.number].event.cta})]
-        for entry in (race.later, race.earlier)
-    )
+    at = set(strong)
+    accesses = [(n, one.event) for n, one in enumerate(made) if one.event.kind == "access" and one.event.pc in at]
+    owners = made[race.later.number].event.cta, made[race.earlier.number].event.cta
+    seen = [e.pc for n, e in accesses if e.cta == owners[0] and n < race.later.number]
+    given = [e.pc for n, e in accesses if e.cta == owners[1] and n > race.earlier.number]
+    reads, writes = [-1, *dict.fromkeys(reversed(seen))], [-1, *dict.fromkeys(given)]  # the nearest to the race first
     pairs = [(behind, before) for behind in reads for before in writes if behind >= 0 or before >= 0]
-    for behind, before in sorted(pairs, key=lambda pair: (min(pair) >= 0, pair)):
+    for behind, before in sorted(pairs, key=lambda pair: min(pair) >= 0):
         if not _races(begin, Imagined((behind,), (before,)), race, made):
             return behind, before
     return None

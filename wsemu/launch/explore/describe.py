@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 from wsemu.checkers import registry
 from wsemu.evidence.places import Places
 from wsemu.evidence.readings import format_steps
+from wsemu.evidence.source_view import CUDA
 from wsemu.launch.explore.decided import Decided
 from wsemu.launch.explore.nodes import Result
 from wsemu.launch.explore.samples import DEPTH
@@ -23,7 +25,7 @@ from wsemu.proof.phase_edges import phases_ordered_by_atomics
 from wsemu.proof.threads import Excused, Knowledge, Made, Race, Shared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from wsemu.model.bound import Bound
 
@@ -71,7 +73,7 @@ def describe_missing_fence(places: Places, pc: int, ask: Ask, address: int) -> F
         message=f"`{places.element(address, pc)}` is read behind an atomic that tells of it, and a fence is missing",
         sites=[places.site(pc, f"{who} reads it"), places.site(ask.pc, f"{who} is told here", primary=False)],
         notes=[_FOUND],
-        help=f"a `cuda.threadfence()` is missing behind line {places.line(ask.pc)}, where an atomic tells of it",
+        help=f"a `cuda.threadfence()` is missing after line {places.line(ask.pc)}, where an atomic sees it",
     )
 
 
@@ -168,8 +170,9 @@ class Description:
         if found is None:
             return ""
         behind, before = found
-        where = [f"behind line {self.places.line(behind)}, where an atomic tells of (1)"] if behind >= 0 else []
-        where += [f"before line {self.places.line(before)}, where an atomic tells others of (1)"] if before >= 0 else []
+        sees = "that" if before >= 0 else "(1)"
+        where = [f"before line {self.places.line(before)}, where an atomic publishes (1)"] if before >= 0 else []
+        where += [f"after line {self.places.line(behind)}, where an atomic sees {sees}"] if behind >= 0 else []
         return f"a `cuda.threadfence()` is missing {', and one '.join(where)}"
 
     def _result_notes(self) -> tuple[str, ...]:
@@ -286,23 +289,31 @@ class Description:
     def _race(self, race: Race) -> Decided:
         raw = self._raw(race, self.result.reached.made)
         told = self._explain_finding(raw)
-        if raw.code == "race" and not race.earlier.agent and not race.later.agent:
-            alone = not self.bound.settings.lockstep and not self._races_as_warps()
-            help_ = _ALONE if alone else self._fences(race, self.result.reached.made)
-            told = told.model_copy(update={"help": help_ or told.help})
         if not race.earlier.agent and not race.later.agent:
+            is_alone = raw.code == "race" and not self.bound.settings.lockstep and not self._races_as_warps()
+            help_ = _ALONE if is_alone else self._fences(race, self.result.reached.made)
+            told = told.model_copy(update={"help": help_ or told.help})
             steps = self._steps(*self._accesses(race))
-            shown = {"schedule": format_steps(steps), "schedule_steps": len(steps)}
+            shown = {"schedule": format_steps(self._place_accesses(race, steps)), "schedule_steps": len(steps)}
             told = told.model_copy(update={"steps": steps, **shown})
         return Decided(findings=(told, *self._excused_warnings()))
 
     def _accesses(self, race: Race) -> Iterator[Step]:
-        """Yield the two accesses of a race as the last steps of its schedule."""
+        """Yield the two accesses of a race, the last steps of a schedule that is replayed."""
         made, places = self.result.reached.made, self.places
         for entry, mark in ((race.earlier, "(1)"), (race.later, "(2)")):
             event = made[entry.number].event
             what = places.access_text(event.pc, race.address)
             yield places.step(event.pc, event.cta, event.warp, places.verb(event.pc), what=what, mark=mark)
+
+    def _place_accesses(self, race: Race, steps: Sequence[Step]) -> list[Step]:
+        """Return the steps with the first access of a race where this order has it: before what tells of it."""
+        *atomics, first, second = steps
+        positions = [n for n, one in enumerate(self.result.reached.made) if one.event.kind == "atomic"]
+        if len(positions) == len(atomics):
+            atomics.insert(bisect_left(positions, race.earlier.number), first)
+            return [*atomics, second]
+        return [*steps]
 
     def _races_as_warps(self) -> bool:
         """Whether the order races even if a fence or an atomic of one lane counts for its whole warp."""
@@ -417,10 +428,20 @@ class Description:
             message=f"{places.who(asks[0].cta, asks[0].warp)} waits for ever for `{element}` to change",
             sites=sites,
             notes=[*notes, *self._order()],
-            help="let some warp write there, in every order, before it waits itself",
+            help=self._help_to_end(asks[0]),
             holds_in="some schedules" if self.result.reached.asks else "every schedule",
             steps=self._steps(*(self._step(ask, mark="waits") for ask in asks)),
         )
+
+    def _help_to_end(self, ask: Ask) -> str:
+        """Return the help for a loop that never ends: a NaN that a thread compares with itself, or a missing store."""
+        value = self._read_value(ask)
+        if value is None or value == value or self.code[ask.pc][7] & NO_STORE:
+            return "let some warp write there, in every order, before it waits itself"
+        compare = "`__float_as_int(assumed) != __float_as_int(old)`"
+        if not self.places.span(ask.pc).file.endswith(CUDA):
+            compare = "the values as integers of the same bits"
+        return f"a nan differs from itself, so a loop that compares floats never ends: compare their bits, {compare}"
 
     def _barrier_deadlock(self) -> Finding:
         """All that have not ended wait at barriers, or for phases of mbarriers."""
@@ -465,13 +486,18 @@ class Description:
         return "all others have ended"
 
     def _value(self, ask: Ask) -> str:
-        """`, which is 3,`: what stands where a lane waits; nothing where that is no element of one array."""
+        """`, which is 3,`: the element that a lane waits for; nothing where that is no element of one array."""
+        value = self._read_value(ask)
+        return "" if value is None else f", which is {value},"
+
+    def _read_value(self, ask: Ask) -> Any:
+        """Return the element that a lane waits for; None where that is no element of one array."""
         segment, offset = divmod(ask.place[1], 1 << SEGMENT_SHIFT)
         arrays = [a for a in self.bound.arrays if a.segment == segment and ask.place[0] < 0]
         if len(arrays) != 1 or (offset - arrays[0].offset) % (itemsize := arrays[0].dtype.itemsize):
-            return ""
+            return None
         data = self.bound.segments[segment - FIRST_ARRAY][0][offset : offset + itemsize]
-        return f", which is {data.view(arrays[0].dtype)[0]}," if len(data) == itemsize else ""
+        return data.view(arrays[0].dtype)[0] if len(data) == itemsize else None
 
     def _names(self, warps: Iterable[tuple[int, int]]) -> str:
         told = [self.places.who(*warp) for warp in sorted(warps)]
