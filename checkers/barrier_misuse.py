@@ -259,12 +259,12 @@ def _convergence_help(raw: RawFinding, places: Places) -> str:
 
 
 def _mask_help(members: int, left_out: int, lanes: int) -> str:
-    """What a mask should be that leaves out lanes: of groups that execute it side by side, each names itself."""
+    """Return the help for a mask that leaves out lanes: groups that execute side by side each name their own."""
     size = members.bit_length() - (members & -members).bit_length() + 1 if members else 0
     groups = [members << shift & 0xFFFFFFFF for shift in range(size, LANES, size)] if size else []
     if members and sum(groups) == left_out:
-        each = "its own lanes" if len(groups) > 1 else f"0x{left_out:08x}"
-        return f"in {lanes_text(left_out)} let the mask name {each}; or name all that execute it, 0x{lanes:08x}"
+        each = "their own group" if len(groups) > 1 else f"0x{left_out:08x}"
+        return f"{lanes_text(left_out)} should name {each} in the mask; or name all that execute it, 0x{lanes:08x}"
     return f"name the lanes that execute it in the mask, 0x{lanes:08x}; or let the named lanes alone come to it"
 
 

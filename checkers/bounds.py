@@ -19,6 +19,7 @@ Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled test
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from wsemu.model.isa import (
     IN_SHARED,
     LANES,
     LOCAL,
+    NAMES,
     SEGMENT_SHIFT,
     SHARED,
 )
@@ -88,7 +90,7 @@ def _explain_outside(raw: RawFinding, places: Places) -> Finding:
         return _explain_heap(raw, places, of_heap[0])
     if raw.code == "misaligned":
         return _explain_misaligned(raw, places)
-    if detail.get("elsewhere"):
+    if detail.get("elsewhere") and not _is_far_index(raw, places):
         return _elsewhere(raw, places)
     if detail.get("gap"):
         return _explain_gap(raw, places)
@@ -292,6 +294,35 @@ def _or_else(raw: RawFinding, places: Places) -> str:
     return ""
 
 
+_IN_64_BITS = (
+    "if the array is that large, compute the index in 64 bits: `(long long)` or `size_t` before the multiplication; "
+    "else check the numbers that it is computed from"
+)
+_PRODUCT = re.compile(r"(mul|mad|shl)\.b32")
+_FAR = 1 << 36
+"""bytes that an index of 32 bits and an element of 16 bytes reach"""
+
+
+def _is_far_index(raw: RawFinding, places: Places) -> bool:
+    """Return whether an address of other memory comes from the array that the access names, by a large index."""
+    within = places.within(raw.detail["address"], raw.pc)
+    return within is not None and places.forbidden(raw.pc) != ANYWHERE and abs(within[0]) < _FAR
+
+
+def _wrapped_index(raw: RawFinding, places: Places) -> str:
+    """Return that an index has overflowed an `int`: it is below or beyond the numbers that arrays have, and the kernel
+    multiplies in 32 bits.  Nothing if it has not."""
+    within, size = places.within(raw.detail["address"], raw.pc), raw.detail["size"]
+    if within is None or within[0] % size:
+        return ""
+    index, names = within[0] // size, {NAMES[code] for code in places.program.code[:, 0].tolist()}
+    if not any(map(_PRODUCT.fullmatch, names)) or not (-(1 << 31) <= index < -(1 << 29) or 1 << 31 <= index < 1 << 32):
+        return ""
+    if index > 0:
+        return f"the index is {index:,}, and an `int` holds at most {(1 << 31) - 1:,}"
+    return f"the index has wrapped in 32 bits: it is {index:,}, for {index + (1 << 32):,}"
+
+
 _TOO_EARLY = "free the memory after its last use, and drop the pointers to it"
 _BEYOND = "guard the access, such as with `if (i < n)`, or check the address against the array's end"
 
@@ -308,7 +339,7 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
         message = f"{verb} of `{places.element(raw.detail['address'], raw.pc)}` in the shared memory of {rank}"
         help_ = "`.shared` is the CTA's own memory: write `.shared::cluster`, or give a generic address"
         return _finding(raw, places, message, _left_out(raw, places), help_)
-    if raw.detail["segment"] == LOCAL:
+    if raw.detail["segment"] == LOCAL and not _is_far_index(raw, places):
         return _outside_local(raw, places)
     within = places.within(raw.detail["address"], raw.pc)
     before = within is not None and within[0] < 0
@@ -319,8 +350,12 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
     name, note = places.array_name(raw.pc), _left_out(raw, places)
     if not parts or not python:  # a pointer: the source has no extent to compare with
         near, where = places.beyond(raw.detail["address"])
+        if raw.detail.get("elsewhere") and within is not None:  # where another memory has its addresses
+            near, where = name, f"the address is byte {within[0]:,} of {name}, which has {within[1]:,}"
         name = near if near and not places.program.array_of[raw.pc] else name
         note = f"{where}; {note}"
+        if wrapped := _wrapped_index(raw, places):
+            note, help_ = f"{wrapped}; {note}", _IN_64_BITS
     if _is_dynamic(raw, places) and (given := _dynamic_bytes(raw, places)) is not None:
         gives = f"this launch has {words.amount(given)} of dynamic shared memory"
         note, help_ = f"{gives}: {note}", f"{_larger(places, raw.pc)}; or check the index"
@@ -385,7 +420,7 @@ def _outside_local(raw: RawFinding, places: Places) -> Finding:
 
 
 def _larger(places: Places, pc: int) -> str:
-    """How a launch gets more dynamic shared memory."""
+    """Return advice to launch with more dynamic shared memory."""
     how = "`--dynamic-shared BYTES`, the third number of `<<<grid, block, bytes>>>`"
     return f"launch with more bytes of dynamic shared memory{f': {how}' if places.source(pc).has_addresses else ''}"
 

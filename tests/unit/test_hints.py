@@ -272,8 +272,8 @@ def test_dynamic_shared_memory_that_is_too_small_in_ptx():
     kernel = wsemu.load_ptx(SMALL)["k"]
     report = wsemu.check(kernel, 1, 64, (np.zeros(1, np.uint32),), dynamic_shared=128)
     (finding,) = report.errors
-    assert finding.help == "launch with more bytes of dynamic shared memory; or check the index"
-    assert finding.notes[0].startswith("the launch gives 128 bytes of dynamic shared memory: the address is byte 128")
+    assert (finding.help or "").startswith("launch with more bytes of dynamic shared memory: `--dynamic-shared BYTES`")
+    assert finding.notes[0].startswith("this launch has 128 bytes of dynamic shared memory: the address is byte 128")
 
 
 @cuda.jit

@@ -6,6 +6,7 @@ hold a barrier that is missing for others.
 
 from __future__ import annotations
 
+import linecache
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -81,7 +82,9 @@ def unreached_note(unreached: Unreached) -> str:
         copies = ""
         if place.of > 1:
             copies = f", {place.instructions:,} of {place.of:,} copies"
-        named.append(f"`{place.operation}` ({short(place.file)}:{place.line}{copies})")
+        is_all = "__syncthreads" in linecache.getline(place.file, place.line)
+        operation = "__syncthreads()" if is_all else place.operation
+        named.append(f"`{operation}` ({short(place.file)}:{place.line}{copies})")
     told = sum(place.instructions for place in unreached.places[:_MAX_NAMED])
     more = f" and {unreached.instructions - told:,} more" if told < unreached.instructions else ""
     verb = "was" if unreached.instructions == 1 else "were"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,10 @@ def reword_for_cuda(report: Report, files: Iterable[str]) -> Report:
 def _finding(finding: Finding) -> Finding:
     if finding.sites and finding.sites[0].file.endswith(".py"):  # compiled by Numba
         return finding
-    changes: dict[str, Any] = {"message": text(finding.message), "help": finding.help and text(finding.help)}
+    message = text(finding.message)
+    if any("__syncthreads" in linecache.getline(site.file, site.line) for site in finding.places):
+        message = re.sub(r"^(aligned )?barrier 0\b", "`__syncthreads()` (barrier 0)", message)
+    changes: dict[str, Any] = {"message": message, "help": finding.help and text(finding.help)}
     changes["notes"] = [*map(text, finding.notes)]
     return finding.model_copy(update=changes)
 

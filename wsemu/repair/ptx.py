@@ -295,7 +295,7 @@ def _describe_cures(run: Search, best: list[Tried], expected: dict[str, Any], te
                 diff=[],
                 patch=_patch(text, tried.source),
                 proof=tried.attempted.report.proof,
-                findings=[*range(len(run.report.findings))],
+                findings=_cured_findings(run.report, tried.attempted.report),
                 drops=tried.drops or tried.attempted.stores < max(first.stores, run.stores),
                 less=tried.less,
                 results=number,
@@ -304,6 +304,12 @@ def _describe_cures(run: Search, best: list[Tried], expected: dict[str, Any], te
             )
         )
     return found
+
+
+def _cured_findings(report: Any, after: Any) -> list[int]:
+    """Return the numbers of the findings that a cure removes: the errors, and the warnings whose code is gone."""
+    left = {f.code for f in after.findings}
+    return [n for n, f in enumerate(report.findings) if f.code not in left or f.severity == "error"]
 
 
 def _patch(text: Text, source: str) -> list[str]:

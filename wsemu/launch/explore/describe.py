@@ -491,7 +491,7 @@ class Description:
         return "" if value is None else f", which is {value},"
 
     def _read_value(self, ask: Ask) -> Any:
-        """Return the element that a lane waits for; None where that is no element of one array."""
+        """Return the element that a lane waits for; None outside of arrays."""
         segment, offset = divmod(ask.place[1], 1 << SEGMENT_SHIFT)
         arrays = [a for a in self.bound.arrays if a.segment == segment and ask.place[0] < 0]
         if len(arrays) != 1 or (offset - arrays[0].offset) % (itemsize := arrays[0].dtype.itemsize):

@@ -1,0 +1,70 @@
+"""What findings of CUDA C++ say: the cause in the source's terms, and a help that mends it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import wsemu
+from wsemu.checkers.causes import group_by_edge
+
+if TYPE_CHECKING:
+    from wsemu.launch.result import Report
+
+WORDS = wsemu.load_ptx(Path(__file__).parents[1] / "data" / "words" / "words.ptx")
+
+
+def checked(name: str, grid: int, block: int, *arguments: Any) -> Report:
+    return wsemu.check(WORDS[name], grid, block, arguments)
+
+
+def test_one_mask_is_one_cause():
+    report = checked("quarters", 1, 32, np.ones(32, np.float32), np.zeros(32, np.float32))
+    assert {finding.code for finding in report.errors} == {"barrier-divergence", "undefined-shuffle"}
+    (group,) = group_by_edge(report.errors)
+    first = report.errors[group[0]]
+    assert first.code == "barrier-divergence"
+    assert first.sites[0].text.endswith("mask 0x000000ff leaves out lanes 8-31")
+    assert first.help == "lanes 8-31 should name their own group in the mask; or name all that execute it, 0xffffffff"
+
+
+def test_a_lock_between_lanes_lacks_fences():
+    report = checked("spin_lock", 2, 2, np.zeros(1, np.int32), np.zeros(1, np.int32))
+    (finding,) = report.errors
+    assert finding.code == "intra-warp-race"
+    assert finding.help == (
+        "a `__threadfence()` is missing before line 16, where an atomic publishes (1), and one after line 14, where an "
+        "atomic sees that"
+    )
+    shown = [line.split()[-1] if line.endswith(")") else line.rsplit(":", 1)[-1].strip() for line in finding.schedule]
+    assert shown.index("(1)") < len(shown) - 3, finding.schedule  # before the lock is released and taken again
+    assert shown[-1] == "(2)"
+
+
+def test_a_nan_that_is_compared_with_itself():
+    (finding,) = checked("largest", 1, 1, np.full(1, np.nan, np.float32), np.float32(2)).errors
+    assert (finding.help or "").startswith("a nan differs from itself")
+    found = checked("largest", 1, 1, np.ones(1, np.float32), np.float32(2))
+    assert found.verdict == "verified"
+
+
+def test_an_index_that_wraps():
+    (finding,) = checked("row_major", 1, 32, np.zeros(64, np.float32), 50_000, 1).errors
+    assert finding.message == "store of 4 bytes outside `x`"
+    assert finding.notes[0].startswith("the index has wrapped in 32 bits: it is -1,794,967,296, for 2,500,000,000; ")
+    assert "`size_t` before the multiplication" in (finding.help or "")
+    (near,) = checked("row_major", 1, 32, np.zeros(64, np.float32), 9, 1).errors
+    assert "32 bits" not in near.notes[0]
+
+
+def test_forgotten_dynamic_shared_memory():
+    finding = checked("pooled", 1, 32, np.ones(32, np.float32)).errors[0]
+    assert finding.message == "store of 4 bytes outside `pool`: this launch has 0 bytes of dynamic shared memory"
+    assert "`--dynamic-shared BYTES`" in (finding.help or "")
+
+
+def test_a_barrier_is_called_as_in_the_source():
+    messages = [finding.message for finding in checked("halves", 1, 64, np.ones(64, np.float32)).errors]
+    assert "`__syncthreads()` (barrier 0) reached by a part of a warp" in messages
