@@ -10,7 +10,7 @@ from wsemu.app.chosen import resolve_settings
 from wsemu.app.exit_codes import INCOMPLETE, USAGE
 from wsemu.app.targets import find_targets
 from wsemu.launch.check import not_run
-from wsemu.launch.hooks import around, adding_hook, observers
+from wsemu.launch.hooks import adding_hook, around, observers
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError
 from wsemu.report.terminal import Printer

@@ -423,11 +423,12 @@ class Launch:
             made = [event for event in made if event.cta == cta]
         return Trace(made, count <= MAX_EVENTS, addresses=addresses[: int(state["trace_used"])].copy())
 
-    def steps(self, accesses: frozenset[int], cta: int, room: int) -> Steps:
-        """Return the instructions that the warps of one CTA's group execute, unchecked and on copies of the arrays;
-        `accesses` are the instructions whose addresses are logged, `room` is the length of the log."""
+    def steps(self, accesses: frozenset[int], cta: int, room: int, *, in_place: bool = False) -> Steps:
+        """Return the instructions that the warps of one CTA's group execute, unchecked, on copies of the
+        arrays or `in_place`; `accesses` are the instructions whose addresses are logged, `room` is the length of the log."""
         while True:
-            machine = self._machine(self._as_copies(), Watch(races=False, initialised=False, read_only=False))
+            segments = self.segments if in_place else self._as_copies()
+            machine = self._machine(segments, Watch(races=False, initialised=False, read_only=False))
             found = self._log_steps(machine, accesses, cta, room)
             if found.status != layout.GROW:
                 return found

@@ -67,12 +67,13 @@ def predict(
     room: int = ROOM,
     resident: int | None = None,
     spans: int = 0,
+    in_place: bool = False,
 ) -> Predicted:
     """Return the predicted time of a launch; `registers` of a thread, 0: unknown; `resident`: other CTAs at once than
-    fit; `spans`: how many waits are listed."""
+    fit; `spans`: number of waits that are listed; `in_place`: the CTA writes the arrays themselves."""
     program, configuration = bound.program, bound.configuration
     grid = configuration.ctas
-    stream = follow(bound, min(1, grid - 1) if cta is None else cta, room)
+    stream = follow(bound, min(1, grid - 1) if cta is None else cta, room, in_place=in_place)
     code = _code(bound, stream, device)
     found = measure(stream, device)
     of_shared = _only_shared(stream, found)

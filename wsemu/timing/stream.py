@@ -59,8 +59,8 @@ class Stream(NamedTuple):
         return self.executed == len(self.pc)
 
 
-def follow(bound: Bound, cta: int, room: int = ROOM) -> Stream:
-    """Run one CTA, and return its stream; UnsupportedError for what the model does not know."""
+def follow(bound: Bound, cta: int, room: int = ROOM, *, in_place: bool = False) -> Stream:
+    """Run one CTA, on copies of the arrays or `in_place`, and return its stream; UnsupportedError if that is not modeled."""
     program, configuration = bound.program, bound.configuration
     names = [NAMES[row[0]] for row in program.code.tolist()]
     _refuse(bound, names)
@@ -72,7 +72,7 @@ def follow(bound: Bound, cta: int, room: int = ROOM) -> Stream:
         dynamic_shared=configuration.dynamic_shared, budget=MOST, workers=1, watch=watch, arch=configuration.arch,
     )  # fmt: skip
     accesses = frozenset(pc for pc, name in enumerate(names) if OPERATIONS[name].kind in _MEMORY)
-    found = launch.steps(accesses, cta, room)
+    found = launch.steps(accesses, cta, room, in_place=in_place)
     if found.status != layout.DONE:
         raise UsageError(_why_not(bound, cta, found.status, found.total))
     warp, pc = found.steps[:, 0] >> 32, found.steps[:, 0] & 0xFFFFFFFF
