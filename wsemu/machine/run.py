@@ -424,8 +424,10 @@ class Launch:
         return Trace(made, count <= MAX_EVENTS, addresses=addresses[: int(state["trace_used"])].copy())
 
     def steps(self, accesses: frozenset[int], cta: int, room: int, *, in_place: bool = False) -> Steps:
-        """Return the instructions that the warps of one CTA's group execute, unchecked, on copies of the
-        arrays or `in_place`; `accesses` are the instructions whose addresses are logged, `room` is the length of the log."""
+        """Return the instructions that the warps of one CTA's group execute, unchecked.
+
+        `accesses` are the instructions whose addresses are logged, `room` is the length of the log; the arrays are
+        copies, unless it runs `in_place`."""
         while True:
             segments = self.segments if in_place else self._as_copies()
             machine = self._machine(segments, Watch(races=False, initialised=False, read_only=False))

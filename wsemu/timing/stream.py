@@ -60,7 +60,7 @@ class Stream(NamedTuple):
 
 
 def follow(bound: Bound, cta: int, room: int = ROOM, *, in_place: bool = False) -> Stream:
-    """Run one CTA, on copies of the arrays or `in_place`, and return its stream; UnsupportedError if that is not modeled."""
+    """Run one CTA, on copies of the arrays or `in_place`, and return its stream."""
     program, configuration = bound.program, bound.configuration
     names = [NAMES[row[0]] for row in program.code.tolist()]
     _refuse(bound, names)
