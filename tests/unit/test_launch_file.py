@@ -169,7 +169,7 @@ def test_what_is_wrong_with_a_file_is_said(folder: Path, more: dict[str, Any], s
 def test_the_schema_describes_each_field() -> None:
     schema = LaunchFile.model_json_schema()
     names = {"$schema", "ptx", "entry", "grid", "block", "dynamic_shared", "cluster", "args", "set", "link"}
-    names |= {"memory", "variables", "nvcc"}
+    names |= {"memory", "variables", "nvcc", "expect"}
     assert set(schema["properties"]) == names
     assert all("description" in field for field in schema["properties"].values())
 

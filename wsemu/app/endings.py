@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERNAL, USAGE
 from wsemu.launch.result import CheckFailed
 from wsemu.model import remembered
-from wsemu.model.errors import KernelError, UnsupportedError, WsemuError
+from wsemu.model.errors import KernelError, ResultError, UnsupportedError, WsemuError
 from wsemu.model.own import is_own
 from wsemu.model.program import Span
 from wsemu.report.diagnostic import plural
@@ -57,6 +57,9 @@ def handle_refusal(error: WsemuError, launches: Launches, target: Target) -> int
     """A launch that could not be checked, or a check in the program that failed."""
     if isinstance(error, CheckFailed):
         launches.printer.text(f"the program stopped at a failed check of `{error.report.kernel}`", "error")
+        return FAILED
+    if isinstance(error, ResultError):
+        launches.printer.text(f"error: {error}", "error")
         return FAILED
     launches.printer.error(error if isinstance(error, KernelError) and error.span else _locate_error(error, target))
     if launches.count("failed"):

@@ -23,11 +23,21 @@ import numpy as np
 from pydantic import ValidationError
 
 from wsemu.app import saved_memory
+from wsemu.app.expected_results import Expected, find_position
 from wsemu.app.handles import format_handle
 from wsemu.app.program_file import KERNELS, Target
-from wsemu.app.ptx_launch import REPEATED, TYPES, Options, parse_arguments, setting
+from wsemu.app.ptx_launch import (
+    REPEATED,
+    TYPES,
+    Options,
+    arguments_in_order,
+    check_expected,
+    parse_arguments,
+    parse_expected,
+    setting,
+)
 from wsemu.launch.check import check
-from wsemu.launch.ptx.launch_form import MAX_LAUNCH_FILE, LaunchForm
+from wsemu.launch.ptx.launch_form import MAX_LAUNCH_FILE, ExpectForm, LaunchForm
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.errors import UsageError
 from wsemu.model.own_files import find_below, read_regular
@@ -36,12 +46,15 @@ from wsemu.model.texture import Surface
 from wsemu.model.wrong_value import error_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
+    from wsemu.launch.ptx.module import PtxKernel
     from wsemu.launch.result import Report
 
+_UNIONS = ("tuple[str, ...]", "dict[str,str]", "ExpectForm", "str")
+"""names of alternatives in the locations of Pydantic's errors"""
 MAX_FILES = 10_000
 """launch files of a folder"""
 
@@ -57,7 +70,8 @@ class LaunchFile(LaunchForm):
         except (UnicodeDecodeError, RecursionError) as error:
             raise UsageError(f"`{path}` cannot be read: {error}") from None
         except ValidationError as error:
-            wrong = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")  # a slip of the pen first
+            found = [one | {"loc": tuple(part for part in one["loc"] if part not in _UNIONS)} for one in error.errors()]
+            wrong = sorted(found, key=lambda one: (one["type"] != "extra_forbidden", -len(one["loc"])))  # typos first
             keys = [field.alias or name for name, field in cls.model_fields.items()]
             raise UsageError(f"`{path}`{error_text(wrong[0], keys[1:])}") from None
 
@@ -81,12 +95,13 @@ class LaunchFile(LaunchForm):
         """The options of the launch; those that are given go before those of the file."""
         own: dict[str, Any] = {
             "entry": self.entry, "grid": ",".join(map(str, self.grid)), "block": ",".join(map(str, self.block)),
-            "dynamic_shared": str(self.dynamic_shared), "arg": self.args, "cluster": ",".join(map(str, self.cluster)),
+            "dynamic_shared": str(self.dynamic_shared), "arg": self.texts, "cluster": ",".join(map(str, self.cluster)),
             "set": tuple(f"{name}={text}" for name, text in self.set.items()),
             "link": () if "link" in given else tuple(map(str, linked_files(path, self))),
             "nvcc": (flags,) if (flags := checked_flags(path, self)) else (),
         }  # fmt: skip
-        own |= {"memory": str(path)} if self.memory else {}
+        if self.memory or self.expect or isinstance(self.args, dict):
+            own["launch_file"] = str(path)
         if "nvcc" in given:
             given = {**given, "nvcc": (*own["nvcc"], *given["nvcc"])}
         folders = {f"{name}_folder": str(path.parent) for name in ("arg", "set") if name not in given}
@@ -133,9 +148,17 @@ def launches(path: Path) -> list[Target]:
     return [Target(ptx_file(file, launch), launch.options(file, {}).words(), True) for file, launch in read]
 
 
-def check_like(file: str | Path, ptx: str | Path | None = None, **options: Any) -> Report:
+def check_like(
+    file: str | Path,
+    ptx: str | Path | None = None,
+    *,
+    expected: Callable[..., Mapping[str, npt.ArrayLike]] | None = None,
+    **options: Any,
+) -> Report:
     """Check the launch that a file describes, of the kernel in `ptx` if the file does not name it; `options` are those
-    of `wsemu.check`.  Raise UsageError for an invalid file."""
+    of `wsemu.check`.  `expected` computes results with NumPy: a function of the arguments that returns arrays by the
+    names of their parameters.  Raise UsageError for an invalid file, and ResultError if the launch does not fail, and
+    its results differ from these or from `expect` in the file."""
     path = Path(file)
     launch = LaunchFile.read(path)
     files, entries = (Path(ptx) if ptx else ptx_file(path, launch), *linked_files(path, launch)), (launch.entry,)
@@ -145,11 +168,28 @@ def check_like(file: str | Path, ptx: str | Path | None = None, **options: Any) 
     kernel = module[launch.entry] if launch.entry else module.only()
     if not (block := launch.block or kernel.block):
         raise UsageError(f'`{path}` says no block, nor does `{kernel.__name__}`: add `"block": [256]`')
-    arguments = parse_arguments(launch.args, path.parent)
+    arguments = parse_arguments(arguments_in_order(launch, launch.texts, kernel), path.parent)
+    results = parse_expected(launch, kernel, path.parent)
     given: dict[str, Any] = {"dynamic_shared": launch.dynamic_shared, "cluster": launch.cluster or None, **options}
     if launch.memory:
         given.setdefault("memory", saved_memory.restore(path, launch, module))
-    return check(kernel, launch.grid, block, arguments, **given)
+    if expected is not None:
+        results += _computed_results(kernel, arguments, expected)
+    report = check(kernel, launch.grid, block, arguments, **given)
+    if report.verdict != "failed":
+        check_expected(results, arguments)
+    return report
+
+
+def _computed_results(kernel: PtxKernel, arguments: Sequence[Any], expected: Any) -> list[Expected]:
+    """Return the results that a function computes from copies of the arguments."""
+    names = kernel.names(())
+    wanted = expected(*(value.copy() if isinstance(value, np.ndarray) else value for value in arguments))
+    numbers = {name: find_position(name, names, "`expected`") for name in wanted}
+    return [
+        Expected(names[number], number, ExpectForm(value=""), np.asarray(wanted[name]))
+        for name, number in numbers.items()
+    ]
 
 
 # -- recording ---------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ i32:7  f64:-1.5  u64:0xff         a number of this type
 f32[64,64]:zeros                  an array: zeros, ones, arange, a number, empty (not yet written), random,
 f32[64,64]:random:5               random with a seed, or the contents of a file
 f32[64,64]:x.npy
+bf16[64]:random  e4m3[64]:x.npy   numbers of a format that NumPy lacks, rounded; a file of integers has their bits
 x.npy                             an array as it is in the file
 {i32:7, f32[8]:zeros}             a structure by value, of such fields; an array is a pointer in it
 bytes:0700000000000000            a structure by its bytes, in hexadecimal
@@ -31,7 +32,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.app.array_file import read_array
-from wsemu.launch.ptx.launch_form import MAX_LAUNCH_FILE, LaunchForm
+from wsemu.app.expected_results import Expected, find_position, order_arguments
+from wsemu.app.small_floats import FORMATS, encode
+from wsemu.launch.ptx.launch_form import MAX_LAUNCH_FILE, ExpectForm, LaunchForm
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
@@ -90,8 +93,8 @@ class Options:
     """the folder below which the files of `arg` are located, as a launch file names them; nothing: anywhere"""
     set_folder: str = ""
     """the folder below which the files of `set` are located"""
-    memory: str = ""
-    """the launch file with the memory that the launch runs in"""
+    launch_file: str = ""
+    """the launch file with names of arguments, expected results, and the memory that the launch runs in"""
 
     def words(self) -> list[str]:
         """As on a command line."""
@@ -155,10 +158,13 @@ def run(file: Path, words: Sequence[str]) -> None:
     _check_out(options.out)
     grid, threads = _extent(options.grid, "grid"), _extent(block, "block")
     dynamic = _bytes(options.dynamic_shared)
-    arguments = parse_arguments(options.arg, Path(options.arg_folder) if options.arg_folder else None)
-    if options.memory:
-        _launch_in_memory(options, module, kernel, grid, threads, dynamic, arguments)
+    folder = Path(options.arg_folder) if options.arg_folder else None
+    form = _read_form(options)
+    arguments = parse_arguments(arguments_in_order(form, options.arg, kernel), folder)
+    if form is not None and form.memory:
+        _launch_in_memory(options, form, module, kernel, grid, threads, dynamic, arguments)
         return
+    expected = parse_expected(form, kernel, folder)
     if options.cluster:
         launch = kernel[grid, threads, 0, dynamic, _extent(options.cluster, "cluster")]
     else:
@@ -166,10 +172,49 @@ def run(file: Path, words: Sequence[str]) -> None:
     launch(*arguments)
     if options.out:
         _save(Path(options.out), kernel, arguments)
+    check_expected(expected, arguments)
+
+
+def _read_form(options: Options) -> LaunchForm | None:
+    if not options.launch_file:
+        return None
+    return LaunchForm.model_validate_json(read_regular(options.launch_file, MAX_LAUNCH_FILE))
+
+
+def arguments_in_order(form: LaunchForm | None, given: Sequence[str], kernel: PtxKernel) -> Sequence[str]:
+    """Return the texts of the arguments: those that are given, unless the launch file has them by name."""
+    if form is None or not isinstance(form.args, dict) or tuple(given) != form.texts:
+        return given
+    return order_arguments(form.args, kernel.names(()), "`args`")
+
+
+def parse_expected(form: LaunchForm | None, kernel: PtxKernel, folder: Path | None) -> list[Expected]:
+    """Return the results that a launch file expects."""
+    found = []
+    for key, given in (form.expect if form is not None else {}).items():
+        asked = ExpectForm(value=given) if isinstance(given, str) else given
+        names = kernel.names(())
+        number = find_position(key, names, "`expect`")
+        array = argument(asked.value, number, Arrays(folder))
+        if not isinstance(array, np.ndarray):
+            raise UsageError(f"`expect` of `{key}` needs an array: write `f32[64]:out.npy`")
+        found.append(Expected(names[number], number, asked, array))
+    return found
+
+
+def check_expected(expected: Sequence[Expected], arguments: Sequence[Any]) -> None:
+    """Raise ResultError for the first argument whose contents differ."""
+    for one in expected:
+        value = arguments[one.number]
+        array = value.array if isinstance(value, _OF_ARRAYS) else value
+        if not isinstance(array, np.ndarray):
+            raise UsageError(f"`expect` names `{one.name}`, which holds no elements")
+        one.check(array)
 
 
 def _launch_in_memory(
     options: Options,
+    form: LaunchForm,
     module: PtxModule,
     kernel: PtxKernel,
     grid: tuple[int, ...],
@@ -182,9 +227,9 @@ def _launch_in_memory(
     from wsemu.launch.check import launch
     from wsemu.model.launch_shape import configure
 
-    path = Path(options.memory)
+    path = Path(options.launch_file)
     cluster = _extent(options.cluster, "cluster") if options.cluster else None
-    memory = restore(path, LaunchForm.model_validate_json(read_regular(path, MAX_LAUNCH_FILE)), module)
+    memory = restore(path, form, module)
     launch(kernel, configure(grid, block, 0, dynamic, cluster), kernel.fit(arguments), memory)
 
 
@@ -280,15 +325,17 @@ def _argument(text: str, number: int, made: Arrays, way: str) -> Any:
             return _load_array(text, text, made)
         raise UsageError(f"`--arg {text}` is not understood: {_GRAMMAR}")
     dtype = _dtype(match["type"], text)
+    if match["type"] in FORMATS:
+        return _small_floats(match, text, number, made)
     if match["shape"] is None:
         return _scalar(dtype, match["value"], text)
     return _array(dtype, _shape(match["shape"], dtype, text), match["value"] or "zeros", text, number, made)
 
 
 def _dtype(name: str, text: str) -> np.dtype[Any]:
-    known = {**TYPES, **{numpy: numpy for numpy in TYPES.values()}}
+    known = {**TYPES, **{numpy: numpy for numpy in TYPES.values()}, **{name: f.bits for name, f in FORMATS.items()}}
     if name not in known:
-        raise UsageError(f"`--arg {text}` has the type `{name}`: the types are {', '.join(TYPES)}")
+        raise UsageError(f"`--arg {text}` has the type `{name}`: the types are {', '.join((*TYPES, *FORMATS))}")
     return np.dtype(known[name])
 
 
@@ -347,6 +394,23 @@ def _array(
         fills = "zeros, ones, arange, random, random:SEED, empty, a number, or FILE.npy"
         raise UsageError(f"`--arg {text}`: no fill `{fill}`; the fills are {fills}") from None
     return np.full(shape, value, dtype)
+
+
+def _small_floats(match: re.Match[str], text: str, number: int, made: Arrays) -> Any:
+    """Return the bits of a number, or of an array, of a format that NumPy lacks; a file has numbers, or bits."""
+    name, fill = match["type"], (match["value"] or "zeros").strip()
+    float32 = np.dtype(np.float32)
+    if match["shape"] is None:
+        return encode(name, np.asarray(_scalar(float32, fill, text)))[()]
+    shape = _shape(match["shape"], float32, text)
+    if fill == "empty":
+        return _array(np.dtype(FORMATS[name].bits), shape, fill, text, number, made)
+    if fill.endswith(".npy"):
+        array = _load_array(fill, text, made)
+        if array.dtype.kind != "f":
+            return _matching(array, np.dtype(FORMATS[name].bits), shape, text)
+        return encode(name, _matching(array, array.dtype, shape, text))
+    return encode(name, _array(float32, shape, fill, text, number, made))
 
 
 def _random(dtype: np.dtype[Any], shape: tuple[int, ...], seed: int) -> npt.NDArray[Any]:
@@ -451,6 +515,8 @@ def _tensor_map(text: str, number: int, made: Arrays, way: str) -> TensorMap:
         name, value = _option(part, (*_LISTS, *_WORDS), text, example)
         options[name] = _extents(value, text) if name in _LISTS else None if value == "none" else value
     array = argument(first, number, made, way)
+    if first.strip().startswith("bf16"):
+        options.setdefault("type", "bf16")
     if not isinstance(array, np.ndarray) or "box" not in options:
         raise UsageError(f"`--arg {text}`: a tensor map has an array and a box: {example}")
     return TensorMap(array, options.pop("box"), **options)

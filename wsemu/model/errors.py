@@ -41,6 +41,12 @@ class UsageError(WsemuError, ValueError):
     __module__ = "wsemu"  # where users know it from
 
 
+class ResultError(WsemuError, AssertionError):
+    """A launch left other results than a launch file expects (exit code 1)."""
+
+    __module__ = "wsemu"
+
+
 class CompileError(UsageError):
     """A compiler rejects CUDA C++ (exit code 2); `output` is what it prints."""
 

@@ -20,6 +20,16 @@ class MemoryForm(BaseModel):
     written: str = Field("", description="The `.npy` file with a 1 for each byte that is written; nothing: all are.")
 
 
+class ExpectForm(BaseModel):
+    """The contents that an array has after the launch."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    value: str = Field(description="An array, as `--arg` takes it.")
+    rtol: float = Field(default=1e-5, description="Difference that is accepted, as a part of the expected value.", ge=0)
+    atol: float = Field(default=0, description="Difference that is accepted besides.", ge=0)
+
+
 class LaunchForm(BaseModel):
     """A launch of a kernel in PTX."""
 
@@ -34,7 +44,12 @@ class LaunchForm(BaseModel):
     )
     dynamic_shared: int = Field(0, ge=0, description="Bytes of dynamic shared memory of a CTA.")
     cluster: tuple[int, ...] = Field((), description="CTAs of a cluster; nothing: as the kernel asks.", max_length=3)
-    args: tuple[str, ...] = Field((), description="An argument for each parameter, as `--arg` takes them.")
+    args: tuple[str, ...] | dict[str, str] = Field(
+        (), description="An argument for each parameter, as `--arg` takes them: in order, or by the parameters' names."
+    )
+    expect: dict[str, str | ExpectForm] = Field(
+        {}, description="Arrays after the launch, by names or positions of their parameters."
+    )
     set: dict[str, str] = Field({}, description="Values of `__device__` and `__constant__` variables, as `--arg` has.")
     nvcc: str = Field(
         "", description="Flags of `nvcc` that define macros, name folders of headers, or choose a language."
@@ -42,3 +57,8 @@ class LaunchForm(BaseModel):
     link: tuple[str, ...] = Field((), description="More PTX files, beside this one, that the first is linked with.")
     memory: tuple[MemoryForm, ...] = Field((), description="The memory that the launch runs in, by addresses.")
     variables: dict[str, int] = Field({}, description="Addresses in `memory` of variables, by their names in PTX.")
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The arguments in the order in which the file has them."""
+        return tuple(self.args.values()) if isinstance(self.args, dict) else self.args
