@@ -126,12 +126,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addini(f"wsemu_{name}", text, type=kind, default=None)
     group.addoption("--wsemu-numba", action=argparse.BooleanOptionalAction, default=None, help=_NUMBA)
     parser.addini("wsemu_numba", _NUMBA, type="bool", default=False)
+    group.addoption("--wsemu-cuda", action="store_true", help=_CUDA)
     group.addoption("--wsemu-mutate", action="store_true", help=_MUTATE)
     for name, text in _MUTATE_OPTIONS.items():
         group.addoption(f"--wsemu-mutate-{name}", action="append", metavar=name.upper(), default=[], help=text)
 
 
 _NUMBA = "run tests with wsemu in place of Numba-CUDA: `from numba import cuda` imports `wsemu.cuda`"
+_CUDA = "run the whole session on wsemu's CUDA driver: Triton, torch on `cuda`, CuPy, CuTe DSL, and extensions"
 _MUTATE = (
     "then change the kernels in one place at a time, and report the mutants that no test detects: exit code 1 if any"
 )
@@ -141,7 +143,9 @@ _TAKEN = pytest.StashKey["ExitStack"]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Take the place of Numba-CUDA, before a conftest imports it."""
+    """Run the session on the driver, or take the place of Numba-CUDA, before a conftest imports it."""
+    if early_config.known_args_namespace.wsemu_cuda and not os.environ.get(_SERVER):
+        _run_on_driver(early_config)
     wanted = early_config.known_args_namespace.wsemu_numba
     if wanted is None:
         wanted = early_config.getini("wsemu_numba") or os.environ.get("WSEMU_NUMBA") == "1"
@@ -152,6 +156,58 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     stack = early_config.stash[_TAKEN] = ExitStack()
     stack.enter_context(takeover.numba_cuda())
     stack.enter_context(takeover.propagating_to_subprocesses())
+
+
+_SERVER = "WSEMU_SERVER"
+"""variable of the environment of programs on the driver"""
+
+
+def _run_on_driver(config: pytest.Config) -> None:
+    """Run this session in a process on wsemu's CUDA driver, and end with its exit code."""
+    from wsemu.launch.hooks import adding_hook, observers
+    from wsemu.model.errors import UsageError
+    from wsemu.model.settings import using
+    from wsemu.native.server import run_program
+    from wsemu.native.session import Watch
+
+    known = vars(config.known_args_namespace)
+    given = {name: value for name in OPTIONS if (value := known.get(f"wsemu_{name}")) is not None}
+    given = {name: _NUMBERS[name](value) if name in _NUMBERS else value for name, value in given.items()}
+    chosen = _resolve_settings(config, given)
+    command = [sys.executable, "-m", "pytest", *map(str, config.invocation_params.args)]
+    sys.stdout.flush()
+    try:
+        with using(chosen.settings) if chosen else nullcontext(), adding_hook(observers, lambda _: None):
+            ended = run_program(command, Watch())
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+    raise SystemExit(ended.code if ended.code >= 0 else 128 - ended.code)
+
+
+def _take_reports() -> list[tuple[str, str, str]]:
+    """Return (verdict, kernel, report) of launches on the driver since the last time, but for verified ones."""
+    import ctypes
+    import json
+
+    take = ctypes.CDLL("libcuda.so.1").wsemu_take_reports
+    take.restype, take.argtypes = ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t)
+    text = ctypes.create_string_buffer(1 << 20)
+    size = take(text, len(text))
+    found = json.loads(text.raw[:size]) if 0 < size <= len(text) else []
+    return [(verdict, kernel, report) for verdict, kernel, report in found]
+
+
+def _fail_unverified() -> None:
+    """Fail a test whose launches on the driver failed; warn of incomplete ones."""
+    import warnings
+
+    found = _take_reports()
+    for verdict, kernel, _ in found:
+        if verdict != "failed":
+            warnings.warn(f"a launch of `{kernel}` is {verdict}", stacklevel=2)
+    failed = [report for verdict, _, report in found if verdict == "failed"]
+    if failed:
+        pytest.fail("\n".join(failed), pytrace=False)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -277,7 +333,10 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     with _using_settings(item):
-        return (yield)
+        done = yield
+    if item.config.getoption("wsemu_cuda") and os.environ.get(_SERVER):
+        _fail_unverified()
+    return done
 
 
 @pytest.hookimpl(wrapper=True)

@@ -252,3 +252,50 @@ def test_what_runs_as_it_is(tmp_path):
     assert kind("numba.py", b"import cupy\nfrom numba import cuda\n") is None
     assert kind("plain.py", b"from wsemu import cuda\n") is None
     assert kind("kernel.ptx", b".version 8.0\n") is None
+
+
+SESSION = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+words = [ctypes.c_void_p() for _ in range(3)]
+context, module, add = words
+assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+assert not cuda.cuCtxSetCurrent(context) and not cuda.cuModuleLoad(ctypes.byref(module), {ptx!r})
+assert not cuda.cuModuleGetFunction(ctypes.byref(add), module, b"add")
+
+def launch(is_written):
+    x = ctypes.c_uint64()
+    assert not cuda.cuMemAlloc_v2(ctypes.byref(x), ctypes.c_size_t(128))
+    if is_written:
+        assert not cuda.cuMemsetD32_v2(x, 5, ctypes.c_size_t(32))
+    arguments = (ctypes.c_void_p * 1)(ctypes.addressof(x))
+    assert not cuda.cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, None, arguments, None)
+
+def test_right():
+    launch(True)
+
+def test_wrong():
+    launch(False)
+
+def test_right_afterwards():
+    launch(True)
+"""
+
+
+@needs_driver
+def test_a_session_of_pytest_on_the_driver_fails_the_tests_whose_launches_fail(tmp_path):
+    file = tmp_path / "test_session.py"
+    file.write_text(SESSION.replace("{ptx!r}", repr(str(PTX).encode())))
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--wsemu-cuda", "-q", str(file)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    assert "error[uninitialized-read]" in done.stdout
+    assert done.returncode == 1
+
+
+def test_doctor_names_the_driver_and_its_clients():
+    from wsemu.app.doctor import examine
+
+    names = [item.name for item in examine()]
+    assert "CUDA driver" in names
+    assert "zstandard" in names or find_platform_problem()

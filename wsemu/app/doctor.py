@@ -26,6 +26,13 @@ WANTED = {
     "hypothesis": "`wsemu.strategies` and `wsemu fuzz` need it: pip install hypothesis",
     "pytest": "the pytest plugin needs it",
 }
+UNPACKERS = dict.fromkeys(("zstandard", "lz4"), "PTX in programs of `nvcc` is compressed: pip install 'wsemu[run]'")
+CLIENTS = {
+    "torch": "docs/triton.md", "triton": "docs/triton.md", "cupy-cuda13x": "docs/cupy.md",
+    "cupy-cuda12x": "docs/cupy.md", "cuda-core": "docs/cuda_core.md", "cuda-bindings": "docs/cuda_core.md",
+    "nvidia-cutlass-dsl": "docs/cute.md",
+}  # fmt: skip
+"""packages that launch through the driver, and the page of each"""
 PATIENCE = 20.0
 """seconds that the GPU's driver has to answer"""
 
@@ -44,6 +51,7 @@ def examine(program: Path | None = None) -> Iterator[Item]:
     yield Item("good", "Python", f"{platform.python_version()} ({sys.implementation.name}), {sys.executable}")
     yield Item("good", "system", f"{platform.platform()}, {os.cpu_count()} processors")
     yield from _packages()
+    yield from _clients()
     for look in (_vm, _cache, _blocks, _nvcc, _gpu, lambda: _configuration(program), _terminal):
         yield _run_probe(look)
 
@@ -64,6 +72,40 @@ def _packages() -> Iterator[Item]:
         except importlib.metadata.PackageNotFoundError:
             state: State = "bad" if name in NEEDED else "note"
             yield Item(state, name, "not installed" + (f": {WANTED[name]}" if name in WANTED else ""))
+
+
+def _clients() -> Iterator[Item]:
+    """Yield what `wsemu run` needs for CUDA programs, and the packages here that it runs."""
+    from wsemu.native.build import is_built
+    from wsemu.native.compiler import find_compiler, find_platform_problem
+
+    compiler, problem = find_compiler(), find_platform_problem()
+    if problem:
+        yield Item("note", "CUDA driver", problem)
+        return
+    if is_built():
+        yield Item("good", "CUDA driver", "compiled, for `wsemu run ./app`")
+    elif compiler:
+        yield Item("good", "CUDA driver", f"compiled by {compiler} at the first `wsemu run ./app`")
+    else:
+        yield Item("note", "CUDA driver", "needs a C compiler (`apt install gcc`), or a wheel of wsemu for Linux")
+    for name, purpose in UNPACKERS.items():
+        version = _version(name)
+        yield Item("good", name, version) if version else Item("note", name, f"not installed: {purpose}")
+    versions = {name: _version(name) for name in CLIENTS}
+    for name, version in versions.items():
+        if version:
+            yield Item("good", name, f"{version}, which `wsemu run file.py` runs ({CLIENTS[name]})")
+    if absent := [name for name, version in versions.items() if not version]:
+        yield Item("good", "clients", f"not here: {', '.join(absent)}")
+
+
+def _version(package: str) -> str:
+    """Return the version of a package; nothing if it is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def _nvcc() -> Item:

@@ -40,6 +40,7 @@ class Operation(IntEnum):
     KERNEL = 9
     OCCUPANCY = 10
     ACTION = 11
+    REPORTS = 13
 
 
 class Kind(IntEnum):

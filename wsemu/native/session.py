@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import struct
@@ -36,6 +37,7 @@ from wsemu.native.messages import (
     read_launch,
 )
 from wsemu.native.modules import LoadedModule
+from wsemu.report.terminal import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,6 +56,10 @@ STICKY = {
 """findings, and reasons why a launch is incomplete, after which a GPU would return this error from every later call"""
 TRAP = 719
 """error after a `trap`, whose finding has the code of assertions"""
+
+
+MAX_KEPT_REPORTS = 20
+"""number of reports that are kept for a program that may take them"""
 
 
 class Pending(NamedTuple):
@@ -87,6 +93,8 @@ class Session:
         self.modules: dict[int, LoadedModule] = {}
         self.watch = watch
         self.process = 0
+        self._unverified: list[Report] = []
+        """reports that the program has not taken yet"""
         self._kept = kept
         self._bytes: np.ndarray[Any, np.dtype[np.uint8]] = np.empty(0, np.uint8)
         self._arch = arch_of(settings.current().arch)
@@ -97,6 +105,7 @@ class Session:
             Operation.MAP: self._encode_map,
             Operation.KERNEL: self._inspect,
             Operation.OCCUPANCY: self._occupancy,
+            Operation.REPORTS: self._take_reports,
         }
         self._notes: dict[int, Callable[[bytes], None]] = {
             Operation.ALLOCATE: self._allocate,
@@ -235,9 +244,16 @@ class Session:
             self.watch.note_refusal(kernel.__name__, error)
             return _reply(_launch_error(error))
         self.watch.note_action(Action(ActionKind.LAUNCH, message.stream))
+        self._unverified += [report for report in reports if report.verdict != "verified"]
+        del self._unverified[:-MAX_KEPT_REPORTS]
         if missing:
             return _reply(NOT_SUPPORTED)
         return _reply(-max((_sticky(report) for report in reports), default=0), "".join(printed).encode())
+
+    def _take_reports(self, _: bytes) -> bytes:
+        """Return the verdicts and texts of launches that were not verified, since the last time."""
+        taken, self._unverified = self._unverified, []
+        return _reply(0, json.dumps([(one.verdict, one.kernel, render(one)) for one in taken]).encode())
 
 
 def _reply(status: int, data: bytes = b"") -> bytes:

@@ -374,3 +374,16 @@ Result run_graph(Graph *graph, const void *stream) {
     }
     return SUCCESS;
 }
+
+/* Return the bytes of a text about launches since the last call that were not verified, and as many of it as have room. */
+EXPORT size_t wsemu_take_reports(char *text, size_t room) {
+    if (!is_connected()) return 0;
+    Reply reply;
+    lock();
+    ask_server(OP_REPORTS, NULL, 0, NULL, 0, &reply);
+    unlock();
+    size_t length = reply.length;
+    memcpy(text, reply.data, length < room ? length : room);
+    free(reply.data);
+    return length;
+}

@@ -233,6 +233,8 @@ Result connect_server(void) {
     return gone ? UNKNOWN : SUCCESS;
 }
 
+bool is_connected(void) { return connection >= 0 && !forked && !gone; }
+
 /* -- memory -- */
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }

@@ -51,7 +51,7 @@ uint64_t used_memory(void);
 
 enum {
     OP_HELLO = 1, OP_ALLOCATE, OP_FREE, OP_MODULE, OP_BIND, OP_UNLOAD, OP_LAUNCH, OP_MAP, OP_KERNEL, OP_OCCUPANCY,
-    OP_ACTION, OP_SURFACE
+    OP_ACTION, OP_SURFACE, OP_REPORTS
 };
 enum { COPY = 1, FILL, RECORD, WAIT, SYNC_STREAM, SYNC_EVENT, SYNC_ALL, NEW_STREAM, HOST_CALL, HOST_WRITE };
 
@@ -64,6 +64,7 @@ typedef struct Reply {
 void lock(void);
 void unlock(void);
 Result connect_server(void);
+bool is_connected(void);
 void send_message(int op, const void *head, size_t head_bytes, const void *body, size_t body_bytes);
 Result ask_server(int op, const void *head, size_t head_bytes, const void *body, size_t body_bytes, Reply *reply);
 void send_action(int kind, const void *stream, const void *event, Address to, Address from, uint64_t bytes, unsigned flags);
