@@ -13,6 +13,7 @@ import numpy as np
 from wsemu.launch import hooks
 from wsemu.launch.binding import Packed
 from wsemu.launch.check import launch
+from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
 from wsemu.model import tensor_map as maps
 from wsemu.model.arch import arch_of
@@ -37,7 +38,6 @@ from wsemu.native.messages import (
     read_launch,
 )
 from wsemu.native.modules import LoadedModule
-from wsemu.report.terminal import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -253,7 +253,7 @@ class Session:
     def _take_reports(self, _: bytes) -> bytes:
         """Return the verdicts and texts of launches that were not verified, since the last time."""
         taken, self._unverified = self._unverified, []
-        return _reply(0, json.dumps([(one.verdict, one.kernel, render(one)) for one in taken]).encode())
+        return _reply(0, json.dumps([(one.verdict, one.kernel, str(CheckFailed(one))) for one in taken]).encode())
 
 
 def _reply(status: int, data: bytes = b"") -> bytes:
