@@ -44,8 +44,6 @@ class UsageError(WsemuError, ValueError):
 class ResultError(WsemuError, AssertionError):
     """A launch left other results than a launch file expects (exit code 1)."""
 
-    __module__ = "wsemu"
-
 
 class CompileError(UsageError):
     """A compiler rejects CUDA C++ (exit code 2); `output` is what it prints."""
