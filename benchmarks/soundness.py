@@ -1,7 +1,7 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
-            undefined|lag|values|inits|variants|all] [--programs 100000] [--seed 0] [--workers N] [--warps N]
+            undefined|lag|values|inits|slots|variants|all] [--programs 100000] [--seed 0] [--workers N] [--warps N]
             [--seconds S]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
@@ -26,7 +26,8 @@ every eighth there. With `--kind undefined` threads have undefined registers, sh
 (undefined_programs.py), and all choices of their bits are enumerated; every eighth there. With `--kind lag` the
 warps of programs of mbarriers have two lanes, which are taken together, or apart (lag_programs.py); with `--kind
 values` threads store values that are known (same_value_programs.py), with `--kind inits` lanes initialize one mbarrier,
-together or one by one (init_programs.py); every eighth there.
+together or one by one (init_programs.py); every eighth there. With `--kind slots` threads compute locations from
+numbers that they draw (slot_programs.py), and all assignments of numbers are enumerated; every eighth there.
 With `--kind variants` programs of barriers are changed such that nothing else can happen
 (variant_programs.py): warps get other numbers, barriers of all warps are added, loops unrolled, CTAs change places; the
 verdict and the codes must stay. `--kind all` takes every kind in turn; with `--seconds` no more begin after that.
@@ -70,6 +71,7 @@ from tests.properties.phase_programs import PHASE_FAMILIES, check_program, judge
 from tests.properties.programs import FAMILIES, check_interpreted, smaller
 from tests.properties.same_value_programs import draw as draw_values
 from tests.properties.same_value_programs import judged_values
+from tests.properties.slot_programs import draw_slots, judge_slots
 from tests.properties.steered_programs import STEERED_FAMILIES, judged_steered, smaller_steered
 from tests.properties.strong_programs import STRONG_FAMILIES, counting, drawing, judged_strong, space_for
 from tests.properties.undefined_programs import (
@@ -90,6 +92,7 @@ SMALL_CHUNKS = {
     "barriers": 50,
     "steered": 25,
     "atomics": 50,
+    "slots": 50,
     "lanes": 50,
     "heap": 50,
     "vectors": 50,
@@ -119,6 +122,7 @@ SHARES = {
     "undefined": {"trees": 1, "graphs": 1},
     "values": {"values": 1},
     "inits": {"inits": 1},
+    "slots": {"slots": 1},
     "lag": {f"lag {family}": 1 for family in LAG_FAMILIES},
 }
 """kind -> family -> its weight"""
@@ -206,6 +210,8 @@ def work(part: Part) -> Result:
         return work_values(part)
     if part.family == "inits":
         return work_inits(part)
+    if part.family == "slots":
+        return work_slots(part)
     if part.family.startswith("lag "):
         return work_lag(part)
     if part.family in STRONG_FAMILIES:
@@ -301,6 +307,21 @@ def work_inits(part: Part) -> Result:
         found = judged_inits(draw_init(source), engines)
         result.found["failed" if found.fails else "verified"] += 1
         result.found["same-value-init"] += found.same and not found.fails
+        result.checks.update(engines)
+        if found.complaints:
+            result.complaints.append(f"{part.family}: {found}")
+    return result
+
+
+def work_slots(part: Part) -> Result:
+    """Compare verdicts on programs that compute locations from drawn numbers with all assignments of these."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        engines = part.engines(k)
+        found = judge_slots(draw_slots(source), engines)
+        result.found["can fail" if found.fails else "is right"] += 1
+        result.found[found.verdicts[0]] += 1
         result.checks.update(engines)
         if found.complaints:
             result.complaints.append(f"{part.family}: {found}")

@@ -8,6 +8,7 @@ from wsemu.launch.explore.arrays import copy_arrays, put_back
 from wsemu.launch.explore.sessions import make_session
 from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, NAMES, SEGMENT_SHIFT, SHARED, access_shape
 from wsemu.proof import slots
+from wsemu.proof.slot_functions import SlotFunctions, Touched, Use, shows_one_owner
 from wsemu.proof.slots import Counts, Put
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from wsemu.proof.taint import Analysis
     from wsemu.proof.threads import Made
 
+MOST_ACCESSES = 1 << 16
+"""Warp instructions of accesses that are followed."""
 MOST_WARPS, MOST_ADDS = 4_096, 20_000
 """of a launch that is made in two orders"""
 
@@ -42,16 +45,107 @@ class Given:
         known = known_rows(self.bound)
         found = slots.plan(self.bound.program, self.analysis, known)
         before = self.initial()
-        if found is None or any(data is None for data in before):
+        if any(data is None for data in before):
             return False
+        if found is None:
+            return self._are_functions(before, known)
         if not found.near:
             return self._holds_in_two_orders(found, before)
         code = self.bound.program.code
         operands = {pc: known[row] for pc in found.counters if (row := int(code[pc, 4])) in known}
         trace = self.trace(slots.accesses(self.bound.program))
-        return slots.proves_slots(
+        proven = slots.proves_slots(
             self.bound.program, found, trace, self._initial_value_reader(before), self._inside, operands
         )
+        return proven or self._are_functions(before, known)
+
+    # -- functions of numbers -----------------------------------------------------------------------------------------
+    def _are_functions(self, before: list[Any], known: dict[int, int]) -> bool:
+        """Return whether each thread's accesses are a function of the number that it draws."""
+        program = self.bound.program
+        parameters = {parameter.row for parameter in program.parameters} | {row for row, *_ in program.constants}
+        executions = self.places.outcome.executions
+        uniform = frozenset({*known, *self.bound.rows, *parameters})
+        if sum(executions[pc] for pc in slots.accesses(program)) > MOST_ACCESSES:
+            return False
+        of_ctas = frozenset(row for name, row in program.specials.items() if name.startswith("ctaid."))
+        for rows in dict.fromkeys((uniform, uniform | of_ctas)):
+            use = SlotFunctions(program, self.analysis, executions, rows).find_use()
+            if use is None:
+                continue
+            operands = {pc: known[row] for pc in use.draws if (row := int(program.code[pc, 4])) in known}
+            touched = shows_one_owner(program, use, self.trace(slots.accesses(program)), operands)
+            shared = touched is not None and all(own >= 0 for own, _ in touched.counters)
+            if touched is not None and (shared or rows == uniform):
+                return not use.lonely or self._rotates(use, touched, before, operands)
+        return False
+
+    def _rotates(self, use: Use, touched: Touched, before: list[Any], operands: dict[int, int]) -> bool:
+        """Give each thread numbers that lead to all accesses that only some numbers lead to, by runs in which each draw
+        returns the number of the draw some draws later."""
+        if len(touched.counters) != 1:
+            return False
+        total = touched.draws
+        classes: dict[frozenset[int], set[int]] = {}
+        for draw, path in touched.paths.items():
+            classes.setdefault(frozenset(path), set()).add(draw)
+        shifts = _cover(total, [numbers for path, numbers in classes.items() if path])
+        if shifts is None:
+            return False
+        kept = copy_arrays(self.bound)
+        put_back(self.bound, before)
+        session = make_session(self.bound, use.draws, slots.accesses(self.bound.program))
+        try:
+            first: list[int] = []
+            for shift in (0, *shifts):
+                if not self._runs_rotated(session, use, touched, operands, first, shift):
+                    return False
+            return touched.have_one_owner()
+        finally:
+            put_back(self.bound, kept)
+            session.close()
+
+    def _runs_rotated(
+        self, session: Session, use: Use, touched: Touched, operands: dict[int, int], numbers: list[int], shift: int
+    ) -> bool:
+        """Run all CTAs; each draw returns the number that the first run records for the draw `shift` draws later."""
+        code, given = self.bound.program.code, 0
+        moved = session.start()
+        touched.last.clear()
+        for cta in range(session.ctas):
+            now = moved[cta]
+            self._record(use, touched, operands, now)
+            while now.status == "stands" and (asks := session.asks(cta)):
+                size = access_shape(NAMES[int(code[asks[0].pc, 0])])[1]
+                if not shift:
+                    number, offset = (asks[0].place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, asks[0].place[1] & _OFFSET
+                    if asks[0].place[0] >= 0:
+                        return False
+                    data = self.bound.segments[number][0][offset : offset + size]
+                    numbers.append(int.from_bytes(data.tobytes(), "little"))
+                else:
+                    session.write(asks[0].place, numbers[(given + shift) % len(numbers)], size)
+                given += 1
+                now = session.go(asks[0])
+                if not self._record(use, touched, operands, now):
+                    return False
+            if now.status != "done" or now.findings:
+                return False
+        return True
+
+    def _record(self, use: Use, touched: Touched, operands: dict[int, int], moved: Moved) -> bool:
+        code = self.bound.program.code
+        for one in moved.made:
+            pc = one.event.pc
+            if one.event.kind != "access" or (pc not in use.draws and pc not in use.lonely):
+                continue
+            for lane, address in one.addresses:
+                address &= ~ADDRESS_WRAPPED
+                thread = one.event.cta, one.event.warp, lane
+                location = _own(one.event.cta, address), address
+                if not touched.takes(use, NAMES[int(code[pc, 0])], pc, thread, location, operands.get(pc)):
+                    return False
+        return True
 
     # -- results that other lanes use ---------------------------------------------------------------------------------
     def _holds_in_two_orders(self, found: Plan, before: list[Any]) -> bool:
@@ -125,6 +219,20 @@ def known_rows(bound: Bound) -> dict[int, int]:
             if f"{name}.{axis}" in program.specials:
                 rows[program.specials[f"{name}.{axis}"]] = number
     return {row: int(value) for row, value in rows.items()}
+
+
+def _cover(total: int, classes: list[set[int]]) -> list[int] | None:
+    """Return rotations by which each of `total` draws gets a number of each class; None if they are too many."""
+    shifts: list[int] = []
+    for numbers in classes:
+        left = {*range(total)} - {(number - shift) % total for number in numbers for shift in (0, *shifts)}
+        while left:
+            if len(shifts) * total > MOST_ADDS:
+                return None
+            shift = (min(numbers) - min(left)) % total
+            shifts.append(shift)
+            left -= {(number - shift) % total for number in numbers}
+    return None if len(shifts) * total > MOST_ADDS else shifts
 
 
 class _Way:
