@@ -34,6 +34,7 @@ _COLUMN, _COUNT = "the first one", "how many"
 DETAIL = {
     "tmem-race": Detail(_TWO),
     "tmem-read-unfinished": Detail(_TWO),
+    "tcgen05-fence": Detail(_TWO),
     "tmem-unallocated": Detail({
         "column": _COLUMN, "columns": _COUNT, "owned": "32 columns a bit that the CTA has", "rank": "of the CTA",
     }),
@@ -61,13 +62,15 @@ CODES = tuple(DETAIL)
 CURES = {
     "tmem-race": Cures(405, ptx=("tcgen05.wait::st.sync.aligned;", "tcgen05.wait::ld.sync.aligned;", "bar.sync 0;")),
     "tmem-read-unfinished": Cures(404, ptx=("tcgen05.wait::ld.sync.aligned;",)),
+    "tcgen05-fence": Cures(455, ptx=("tcgen05.fence::after_thread_sync;", "tcgen05.fence::before_thread_sync;")),
     "tmem-address-unpublished": Cures(395, ptx=("bar.sync 0;",)),
     "tmem-uninitialized": Cures(451),
     "tmem-leak": Cures(441),
     **{
         code: Cures(61 + n + n // 9)
         for n, code in enumerate(CODES)
-        if code.removeprefix("tmem-") not in ("race", "read-unfinished", "address-unpublished", "uninitialized", "leak")
+        if code.removeprefix("tmem-")
+        not in ("tcgen05-fence", "race", "read-unfinished", "address-unpublished", "uninitialized", "leak")
     },
 }
 _ACCESSES = (
@@ -135,6 +138,19 @@ def _explain_unfinished(raw: RawFinding, places: Places) -> Finding:
         "read", f"by {words.who(raw, places)}",
         ["only `tcgen05.wait::ld` completes a load; later instructions of its warp, arrivals included, do not"],
         _missing_order(raw, places), f"loaded by {words.other(raw, places)}",
+    )  # fmt: skip
+
+
+def _explain_fence(raw: RawFinding, places: Places) -> Finding:
+    d = raw.detail
+    earlier, later = _ACCESSES[d["other_what"]], _ACCESSES[d["what"]]
+    where = f"column {d['column']} of tensor memory, lanes {d['lane']} to {d['lane'] + 15}"
+    return words.finding(
+        raw, places, f"only relaxed operations order {earlier} before {later}, without `tcgen05.fence`",
+        f"by {words.who(raw, places)}",
+        [f"the first words in common: {where}", "the fence is no machine instruction: it binds the compiler alone"],
+        "`tcgen05.fence::before_thread_sync` before the relaxed arrival, and `tcgen05.fence::after_thread_sync` after "
+        "the relaxed wait", f"by {words.other(raw, places)}",
     )  # fmt: skip
 
 
@@ -287,6 +303,7 @@ def _explain_descriptor(raw: RawFinding, places: Places) -> Finding:
 _EXPLAINED: dict[str, Callable[[RawFinding, Places], Finding]] = {
     "tmem-race": _explain_race,
     "tmem-read-unfinished": _explain_unfinished,
+    "tcgen05-fence": _explain_fence,
     "tmem-unallocated": _explain_unallocated,
     "tmem-bounds": _explain_bounds,
     "tmem-uninitialized": _explain_uninitialized,

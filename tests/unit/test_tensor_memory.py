@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import wsemu
+from tests.unit.pair_programs import PAIR
 from tests.unit.tensor_programs import ISSUE, descriptor, dump, fill, instruction, program, with_descriptors
 
 if TYPE_CHECKING:
+    from wsemu.launch.result import Report
     from wsemu.model.settings import Engine
 
 A, B = descriptor(0, 128, 256), descriptor(4096, 128, 256)
@@ -193,7 +195,6 @@ def test_an_edit_is_found_by_both_engines(old: str, new: str, codes: set[str]):
 @pytest.mark.parametrize(
     "instruction",
     ["tcgen05.shift.cta_group::1.down [%r11];",
-     "tcgen05.mma.cta_group::2.kind::f16 [%r11], %rd6, %rd7, %r15, %p5;",
      "tcgen05.mma.cta_group::1.kind::f16 [%r11], %rd6, %rd7, %r15, %p5, 3;",
      "tcgen05.mma.ws.cta_group::1.kind::f16 [%r11], %rd6, %rd7, %r15, %p5, %rd8;"],
 )  # fmt: skip
@@ -220,3 +221,78 @@ def test_columns_of_several_ctas_on_a_multiprocessor(
     report = wsemu.check(wsemu.load_ptx(text)["k"], grid, 128, arguments, engine=engine, cluster=cluster)
     assert report.verdict == verdict, report.notes
     assert ("tensor memory" in report.reasons) == (verdict == "incomplete")
+
+
+# -- pairs of CTAs -----------------------------------------------------------------------------------------------------
+
+MEETING = "  barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n"
+PAIR_COMMIT = "commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r4], %h1;"
+ONE_COMMIT = "commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [%r4];"
+
+
+def check_pair(text: str, engine: Engine) -> tuple[Report, Any, Any]:
+    source = random_bytes("f16", 16384)
+    result = np.zeros((256, 16), np.float32)
+    arguments = source.copy(), result
+    return wsemu.check(wsemu.load_ptx(text)["k"], 2, 128, arguments, engine=engine, cluster=2), source, result
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_pair_multiplies_the_halves_of_both_ctas(engine: Engine):
+    report, source, result = check_pair(PAIR, engine)
+    assert report.verdict == "verified"
+
+    def rows(cta: int, start: int, count: int) -> Any:
+        core = source.view(np.float16)[8192 * cta // 2 + start // 2 :][: count * 16].reshape(count // 8, 2, 8, 8)
+        return core.transpose(0, 2, 1, 3).reshape(count, 16).astype(np.float64)
+
+    a = np.concatenate([rows(cta, 0, 128) for cta in (0, 1)])
+    b = np.concatenate([rows(cta, 4096, 8) for cta in (0, 1)])
+    assert np.allclose(result, a @ b.T, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(
+    ("old", "new", "number", "codes"),
+    [
+        (MEETING, "", 0, {"dsmem-before-start"}),
+        (MEETING, "  bar.sync 0;\n", 1, {"race", "tmem-race"}),
+        ("@!%p7 bra WAIT;\n  tcgen05", "@!%p2 bra WAIT;\n  setp.eq.u32 %p3, %r30, 0;\n  @%p3 tcgen05", 0,
+         {"phase-alias", "deadlock"}),
+        (PAIR_COMMIT, ONE_COMMIT, 0, {"deadlock"}),
+        ("  fence.proxy.async.shared::cta;\n", "", 0, {"proxy"}),
+        ("relinquish_alloc_permit.cta_group::2", "relinquish_alloc_permit.cta_group::1", 0, {"tmem-cta-group-mixed"}),
+        ("  tcgen05.wait::ld.sync.aligned;\n", "", 0, {"tmem-read-unfinished"}),
+        ("  @!%p4 bra WAIT;\n", "", 0, {"tmem-race", "tmem-uninitialized", "dsmem-after-exit"}),
+        ("  @!%p1 bra END;\n", "  setp.eq.u32 %p3, %r30, 0;\n  and.pred %p1, %p1, %p3;\n  @!%p1 bra END;\n", 0,
+         {"tmem-leak"}),
+    ],
+)  # fmt: skip
+def test_an_edit_of_a_pair_is_found(old: str, new: str, number: int, codes: set[str], engine: Engine):
+    parts = PAIR.split(old)
+    assert len(parts) > number + 1
+    report, _, _ = check_pair(old.join(parts[: number + 1]) + new + old.join(parts[number + 1 :]), engine)
+    assert {finding.code for finding in report.findings if finding.severity == "error"} == codes
+
+
+def test_a_pair_needs_a_cluster():
+    with pytest.raises(wsemu.UsageError, match="even number of CTAs"):
+        wsemu.check(wsemu.load_ptx(PAIR)["k"], 2, 128, (np.zeros(16384, np.uint8), np.zeros((256, 16), np.float32)))
+
+
+# -- fences ------------------------------------------------------------------------------------------------------------
+
+WAIT = "mbarrier.try_wait.parity.shared::cta.b64"
+RELAXED = "mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64"
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_relaxed_wait_needs_a_fence(strict: bool, engine: Engine):
+    arguments = random_bytes("f16", 8192), NOTHING.copy(), np.zeros((128, 8), np.uint32)
+    relaxed = RUN.replace(WAIT, RELAXED)
+    report = wsemu.check(wsemu.load_ptx(relaxed)["k"], 1, 128, arguments, engine=engine, strict=strict)
+    assert (report.verdict == "failed") == strict
+    assert {finding.code for finding in report.findings} >= {"tcgen05-fence"}
+    fenced = relaxed.replace("  tcgen05.ld", "  tcgen05.fence::after_thread_sync;\n  tcgen05.ld")
+    assert wsemu.check(wsemu.load_ptx(fenced)["k"], 1, 128, arguments, engine=engine, strict=True).verdict == "verified"

@@ -105,6 +105,7 @@ def _bind_program(
         notes = (*notes, *more)
     _check_shared(program, configuration)
     _check_cooperative(program, configuration)
+    _check_pairs(program, configuration)
     needed = together(program, configuration, chosen.sms)
     if needed is not None and not needed.fits:
         raise UsageError(
@@ -217,6 +218,16 @@ def _check_cooperative(program: Program, configuration: LaunchConfiguration) -> 
             f"`{program.name}` meets in the grid and in clusters: cooperative launches in clusters are not modelled",
             program.spans[program.span_of[meets]],
             "launch it without clusters, or let it meet in these alone",
+        )
+
+
+def _check_pairs(program: Program, configuration: LaunchConfiguration) -> None:
+    """Raise UsageError for operations of pairs of CTAs in a launch without pairs."""
+    x, y, z = configuration.cluster
+    if program.has_pairs and x * y * z % 2:
+        raise UsageError(
+            f"`{program.name}` has `tcgen05` operations of `cta_group::2`, and its clusters have {x * y * z} CTAs: "
+            "launch it in clusters of an even number of CTAs"
         )
 
 

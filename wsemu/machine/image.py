@@ -37,6 +37,7 @@ from wsemu.model.isa import (
 from wsemu.model.program import Program
 from wsemu.model.read_only import loads_read_only
 from wsemu.model.sums import rounds_once
+from wsemu.model.tensor_memory import FENCE
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -83,6 +84,7 @@ _REDUCTIONS = COMBINES - _TILES
 OF_WARPGROUPS = frozenset(range(FIRST_GROUP_OPERATION, N_OPERATIONS))
 
 
+TENSOR_FENCE = OPCODE[FENCE]
 TENSOR_MEMORY = find_opcodes(lambda row: row.family.called == "`tcgen05`")
 
 

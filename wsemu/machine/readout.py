@@ -378,6 +378,7 @@ _DETAIL = {
     "wgmma-divergence": ("what",),
     "tmem-race": ("column", "lane", "other_what", "what", "missing"),
     "tmem-read-unfinished": ("column", "lane", "other_what", "what", "missing"),
+    "tcgen05-fence": ("column", "lane", "other_what", "what", "missing"),
     "tmem-unallocated": ("column", "columns", "owned", "rank"),
     "tmem-bounds": ("column", "columns"),
     "tmem-uninitialized": ("column", "lane"),

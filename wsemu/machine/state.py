@@ -675,6 +675,7 @@ MACHINE = record(
     tensor_accesses=1,  # host address of TENSOR_ACCESS[tensor_room]
     tensor_count=1,
     tensor_room=1,
+    tensor_fences=1,  # 1: rows have what `tcgen05.fence` publishes and orders
     group_kinds=1,  # GROUPS of each thread
     maps=1,  # host address of ACQUIRED[map_room]: see agents/map_fences.py
     map_count=1,

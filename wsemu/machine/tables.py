@@ -16,6 +16,7 @@ from wsemu.machine.image import (
     MAP_ACQUIRE,
     MAP_RELEASE,
     OF_WARPGROUPS,
+    TENSOR_FENCE,
     TENSOR_MEMORY,
     ProgramKey,
     Rows,
@@ -219,7 +220,11 @@ class Tables:
         self.width = width_of(groups, self.cta_warps)
         self.state = layout.table(1, layout.MACHINE)
         shared_bytes = -(-program.shared_bytes // 16) * 16 + dynamic
-        self.window = 0 if groups.members == 1 else window(shared_bytes, asynchronous=program.asynchronous)
+        self.window = (
+            0
+            if groups.members == 1
+            else window(shared_bytes, asynchronous=program.asynchronous, pairs=program.has_pairs)
+        )
         self._lay_out_registers(rows, block, dynamic)
         local_bytes = program.local_bytes * LANES
         # one block for all small tables: arrays of two threads must not share cache lines
@@ -351,6 +356,8 @@ class Tables:
                 self.rooms.bits,
                 4 if self.image.opcodes & ASYNCHRONOUS_PROXY else 2,
             )
+            if TENSOR_FENCE in self.image.opcodes:
+                sets, state["tensor_fences"] = 6, 1
         size = LANES * (vectors + sets * bits)
         rows = LANES * count + (layout.CTA_ROWS + 2) * members + 2
         if not self.image.opcodes.isdisjoint(OF_WARPGROUPS):

@@ -158,6 +158,10 @@ _CODES = {
     "tmem-read-unfinished": Code(
         "error", "tensor memory is overwritten while a load from it may be in flight", "tensor-memory", proves=True
     ),
+    "tcgen05-fence": Code(
+        "warning", "relaxed operations order two accesses to tensor memory, without `tcgen05.fence`", "tensor-memory",
+        proves=True, strict=True,
+    ),
     "tmem-unallocated": Code("error", "an access to columns that the CTA has not allocated", "tensor-memory"),
     "tmem-bounds": Code("error", "an access beyond the last column of tensor memory", "tensor-memory"),
     "tmem-uninitialized": Code("error", "a load of tensor memory that nothing has written", "tensor-memory"),

@@ -586,6 +586,8 @@ WAITS = ("mbarrier.wait", "mbarrier.wait.parity")
 MULTICASTS = ("bulk.multicast", "tensor.multicast")
 TENSOR_RANK = 7
 """bits of the aux of a tensor copy that say how many coordinates it has"""
+PAIR_TILE = 64
+"""another bit: of a load whose mbarrier may lie in the peer of the CTA that the tile goes to (`cta_group::2`)"""
 OWN_TILE = 128
 """another bit: of a load that says that its tile and its mbarrier lie in the CTA's own shared memory"""
 TENSOR_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")

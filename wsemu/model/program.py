@@ -8,6 +8,7 @@ import numpy as np
 
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import FIELDS, N_CONTROL, NAMES, OPCODE
+from wsemu.model.tensor_memory import ALLOC, COMMIT, COPY, MULTIPLY, PAIR
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -19,6 +20,7 @@ UNDEFINED = "undefined: "
 SYSTEM = "%reserved_smem_"
 """how the names of shared arrays begin that the system keeps to itself"""
 _OF_GRID = frozenset((OPCODE["grid.arrive"], OPCODE["grid.wait"]))
+_OF_PAIRS = (ALLOC, COPY, MULTIPLY, COMMIT)
 _WITH_TIMES = frozenset((OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]))
 """what else than operations of kind `async` wants to know what came before in time"""
 
@@ -203,6 +205,15 @@ class Program:
         if "opcodes" not in self.derived:
             self.derived["opcodes"] = frozenset(self.code[:, 0].tolist())
         found: frozenset[int] = self.derived["opcodes"]
+        return found
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether its `tcgen05` operations name `cta_group::2`."""
+        if "has_pairs" not in self.derived:
+            rows = np.isin(self.code[:, 0], [OPCODE[name] for name in _OF_PAIRS])
+            self.derived["has_pairs"] = bool((self.code[rows, 7] & PAIR).any())
+        found: bool = self.derived["has_pairs"]
         return found
 
     @property

@@ -175,7 +175,9 @@ class Launch:
         self.dynamic_offset = -(-program.shared_bytes // 16) * 16
         self.shared_bytes = self.dynamic_offset + dynamic_shared
         self.window = (
-            window(self.shared_bytes, asynchronous=program.asynchronous) if groups.members > 1 else SEGMENT_SHIFT
+            window(self.shared_bytes, asynchronous=program.asynchronous, pairs=program.has_pairs)
+            if groups.members > 1
+            else SEGMENT_SHIFT
         )
         """log2 of the bytes from one CTA's shared memory to the next one's in a group"""
         self.budget = budget

@@ -21,7 +21,6 @@ _BY_MODIFIER = {
     **dict.fromkeys(("im2col", "im2col::w", "im2col::w::128"), "copy the pixels by tiled maps"),
     "tile::gather4": "copy each row by a tensor copy of its own",
     "tile::scatter4": "store each row by a tensor copy of its own",
-    **dict.fromkeys(("cta_group::1", "cta_group::2"), "let each CTA copy for itself"),
     **dict.fromkeys(("sp", "sp::ordered_metadata"), "multiply by the dense matrix"),
 }
 """of instructions that have it"""

@@ -1,7 +1,7 @@
 """Copies of tiles that tensor maps describe (PTX ISA 9.7.9.27): `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`,
 `cp.async.bulk.prefetch.tensor`, of tile mode.
 
-Other modes (im2col, gather4, scatter4) and pairs of CTAs are not modelled.
+Other modes (im2col, gather4, scatter4) are not modelled.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.ptx.forms import UnhandledForm, pick_flags
 from wsemu.frontend.ptx.memory import full_address
 from wsemu.frontend.ptx.syntax import Number, Vector
-from wsemu.model.isa import OWN_TILE, TENSOR_REDUCTIONS
+from wsemu.model.isa import OWN_TILE, PAIR_TILE, TENSOR_REDUCTIONS
 
 if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Register
@@ -27,6 +27,7 @@ _STORE = ("global", "shared::cta")
 _HINT, _TILE, _GROUP = frozenset({"L2::cache_hint"}), frozenset({"tile"}), frozenset({"bulk_group"})
 _CREDITS = frozenset({"mbarrier::complete_tx::bytes"})
 _WHATS = frozenset(TENSOR_REDUCTIONS)
+_CTA_GROUPS = frozenset({"cta_group::1", "cta_group::2"})
 
 
 _MULTICAST = frozenset({"multicast::cluster"})
@@ -77,8 +78,9 @@ def lower_tensor_load(flags: Flags) -> Lower:
         return _lower_tensor_store(rank, others)
     if spaces not in _LOADS:
         raise UnhandledForm
-    _, credits_, many, hint = pick_flags(others, _TILE, _CREDITS, _MULTICAST, _HINT)
+    _, credits_, many, group, hint = pick_flags(others, _TILE, _CREDITS, _MULTICAST, _CTA_GROUPS, _HINT)
     own = OWN_TILE * (spaces[0] == "shared::cta")
+    pair = PAIR_TILE * (group == "cta_group::2")
     if not credits_ or (many and own):
         raise UnhandledForm
 
@@ -91,7 +93,7 @@ def lower_tensor_load(flags: Flags) -> Lower:
         e.effect(
             operation,
             (inside, place, full_address(e, bar, "shared"), *coordinates, *ctas),
-            auxiliary=rank | own,
+            auxiliary=rank | own | pair,
         )
 
     return lower

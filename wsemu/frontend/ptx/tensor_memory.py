@@ -1,7 +1,7 @@
 """tcgen05: tensor memory, and matrix operations on it (PTX ISA 9.7.16).
 
 Not modelled: `shift`, `ashift`, `alloc.exclusive`, reductions of `ld`, sparse operands, scale-input-d, zero-column
-masks, pairs of CTAs, and everything of sm_107.
+masks, and everything of sm_107.
 """
 
 from __future__ import annotations
@@ -62,8 +62,6 @@ def _alloc(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
     group, *rest = flags
     space = rest[2:-1]
     if tuple(rest[:2]) != _WHOLE or rest[-1] != "b32" or space not in ([], ["shared::cta"]):
-        raise UnhandledForm
-    if _GROUPS[group]:
         raise UnhandledForm
     to, columns = operands
     where = full_address(e, to, "shared" if space else "")
@@ -162,8 +160,6 @@ def _copy(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
         at = rest.index("b8x16")
         packed = rest[at + 1]
         rest = [*rest[:at], *rest[at + 2 :]]
-    if _GROUPS[group]:
-        raise UnhandledForm
     to, source = operands
     auxiliary = _CP[tuple(rest)] | _GROUPS[group] | DECOMPRESSIONS.index(packed) << DECOMPRESS_SHIFT
     e.effect("tcgen05.cp", (_place(e, to), e.read(source, "b64")), auxiliary=auxiliary)
@@ -219,9 +215,9 @@ def _multiply(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
     )  # fmt: skip
     if bool(scaled) != (number >= SCALED) or (vector and not scaled) or (weights and scaled):
         raise UnhandledForm
-    if _GROUPS[group]:
+    if weights and _GROUPS[group]:
         raise UnhandledForm
-    auxiliary = number | WEIGHTS * weights
+    auxiliary = _GROUPS[group] | number | WEIGHTS * weights
     auxiliary |= _collector_auxiliary(collected[0], ("b0", "b1", "b2", "b3") if weights else ("a",))
     if scaled:
         auxiliary |= _factor_count(KINDS[number], vector) << VECTOR_SHIFT
@@ -230,7 +226,7 @@ def _multiply(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
     factors, more = (more[:2], more[2:]) if scaled else ([], more)
     masks: list[Register] = []
     if more and isinstance(more[0], Vector):
-        masks = list(read_all(e, more[0], 4, "b32"))
+        masks = list(read_all(e, more[0], 8 if _GROUPS[group] else 4, "b32"))
         auxiliary |= MASKED
         more = more[1:]
     uses, *last = more

@@ -24,7 +24,7 @@ from wsemu.machine.sync.mbarrier import (
 )
 from wsemu.machine.sync.peers import leaves, reach
 from wsemu.machine.sync.phases import judge_fenced
-from wsemu.model.isa import OFFSET_MASK, OPCODE, OWN_TILE, SEGMENT_SHIFT, SHARED, TENSOR_RANK
+from wsemu.model.isa import OFFSET_MASK, OPCODE, OWN_TILE, PAIR_TILE, SEGMENT_SHIFT, SHARED, TENSOR_RANK
 
 BULK_LOAD, BULK_SEND, BULK_SEND_REDUCE, BULK_MULTICAST = (
     OPCODE[f"bulk.{name}"] for name in ("load", "send", "send_reduce", "multicast")
@@ -46,6 +46,12 @@ def credit_goal(m, registers, i, lane):
 
 
 @compiled
+def is_pair_tile(i):
+    """Return whether the mbarrier of a tensor copy may lie in the peer of the CTA that the copy goes to."""
+    return i.op in (TENSOR_LOAD, TENSOR_MULTICAST) and (i.aux >> UNUSED_SHIFT) & PAIR_TILE != 0
+
+
+@compiled
 def together(m, w, pc, registers, i, at, lanes):
     """Whether the mbarriers that lanes name lie in the CTAs that their copies go to; the first one that does not is
     reported."""
@@ -55,7 +61,7 @@ def together(m, w, pc, registers, i, at, lanes):
         rest &= rest - 1
         word_, goal = word_of(registers, at, np.int64(0), lane), credit_goal(m, registers, i, lane)
         member = word_ >> (m.window - 3)
-        if goal < 0 or goal == member:
+        if goal < 0 or goal == member or (is_pair_tile(i) and goal ^ 1 == member):
             continue
         alike = np.int64(1) << lane
         others = rest
@@ -104,10 +110,15 @@ def copy_goals(m, registers, i, lane):
 
 
 @compiled
-def multicast_rank(m, i, goal):
-    """Rank of the CTA that a copy goes to, which is that of a multicast; -1 for others."""
+def multicast_rank(m, registers, i, bars, lane, goal):
+    """Rank of the CTA whose mbarrier a multicast credits, which is that it goes to, or of a pair the one of the parity
+    that the mbarrier names; -1 for other copies."""
     many = i.op in (BULK_MULTICAST, TENSOR_MULTICAST)
-    return np.int64(goal) if many and m.clusters else np.int64(-1)
+    if not many or m.clusters == 0:
+        return np.int64(-1)
+    if is_pair_tile(i):
+        return np.int64(goal & ~1) | ((word_of(registers, bars, np.int64(0), lane) >> (m.window - 3)) & 1)
+    return np.int64(goal)
 
 
 @compiled
@@ -119,7 +130,7 @@ def credits_live(m, w, pc, registers, i, bars, lanes):
         lanes &= lanes - 1
         goals = copy_goals(m, registers, i, lane)
         while goals and good:
-            member = multicast_rank(m, i, lowest_bit(goals))
+            member = multicast_rank(m, registers, i, bars, lane, lowest_bit(goals))
             goals &= goals - 1
             good = find_credited(m, w, pc, registers, bars, lane, member) >= 0
     return good
@@ -150,7 +161,7 @@ def load_parts(m, w, pc, registers, i, bars, entry, lanes):
                 reach(m, w, pc, (to & OFFSET_MASK) >> m.window, bit, number, True)
             if i.op in (BULK_SEND, BULK_SEND_REDUCE) and m.clocks:
                 leaves(m, w, number)
-            at = find_credited(m, w, pc, registers, bars, lane, multicast_rank(m, i, goal))
+            at = find_credited(m, w, pc, registers, bars, lane, multicast_rank(m, registers, i, bars, lane, goal))
             if m.init_fences and m.clocks and at >= 0:
                 judge_fenced(m, mbarrier_at(m.mbarriers, at), w, pc, lane)
             if not credit(m, w, pc, at, lane, m.credited, number):

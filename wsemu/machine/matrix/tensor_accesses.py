@@ -13,10 +13,17 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.records import record_finding, tensor_access_at, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit
 from wsemu.machine.state import COLUMNS_TOUCHED, DONE, GROW, GROW_AGENTS
-from wsemu.machine.sync.lane_clocks import agent_known, heads, lane_knows
+from wsemu.machine.sync.lane_clocks import (
+    agent_known,
+    fenced_bits,
+    has_agent_bit,
+    heads,
+    lane_knows,
+    time_bits,
+)
 from wsemu.model.codes import CODE_NUMBERS
 
-RACE, UNFINISHED = CODE_NUMBERS["tmem-race"], CODE_NUMBERS["tmem-read-unfinished"]
+RACE, UNFINISHED, UNFENCED = (CODE_NUMBERS[name] for name in ("tmem-race", "tmem-read-unfinished", "tcgen05-fence"))
 READS_OPERAND, ADDS, COPIES_IN, COPIES_ROWS, LOADS, STORES, ALLOCATES, RELEASES, USES = range(9)
 """classes of accesses: an mma reads A, scale factors or metadata; it reads and writes D; a cp writes, of shape 4x256b;
 a ld reads, a st writes; an alloc and a dealloc, which enclose all uses; a use of columns that are released"""
@@ -95,9 +102,28 @@ def unknown_lanes(m, w, lanes, number):
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
-        if not agent_known(m, w, lane, number):
+        if not agent_known(m, w, lane, number) and not is_fenced(m, w, lane, number):
             unknown |= 1 << lane
     return unknown
+
+
+@compiled
+def is_fenced(m, w, lane, number):
+    """Return whether a `tcgen05.fence` has ordered an operation before later ones of a lane."""
+    return m.tensor_fences != 0 and has_agent_bit(m, w, lane, number, fenced_bits(m))
+
+
+@compiled
+def lacks_fence(m, w, lanes, x):
+    """Return whether an access x has ended before in time, and only relaxed operations have shown that."""
+    if x.what > STORES:
+        return False
+    rest = unknown_lanes(m, w, lanes, x.number)
+    while rest:
+        if not has_agent_bit(m, w, lowest_bit(rest), x.number, time_bits(m)):
+            return False
+        rest &= rest - 1
+    return True
 
 
 @compiled
@@ -158,10 +184,11 @@ def precedes(x, y, bands, low):
 def tell(m, w, lanes, pc, x, what, bands, low):
     """Report an access that this one may not come after."""
     missing = missing_wait(m, w, lowest_bit(unknown_lanes(m, w, lanes, x.number)), x)
+    code = UNFENCED if lacks_fence(m, w, lanes, x) else UNFINISHED if missing == OF_LOAD else RACE
     record_finding(
         m.report_entry,
         m.address,
-        (UNFINISHED if missing == OF_LOAD else RACE, pc, w, lanes, x.pc, x.warp),
+        (code, pc, w, lanes, x.pc, x.warp),
         (max(low, x.low), 16 * lowest_bit(x.bands & bands), x.what, what, missing),
     )
 

@@ -56,7 +56,8 @@ from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, store
 from wsemu.machine.state import ARRIVES, DONE, ENDS, STARTS
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.machine.sync.events import ARRIVALS, log, report_failure
-from wsemu.machine.sync.lane_clocks import give_times, heads, refresh
+from wsemu.machine.sync.lane_clocks import give_times, heads, order_tensor_accesses, published_bits, refresh
+from wsemu.machine.sync.lane_clocks import set_bit as set_agent_bit
 from wsemu.machine.sync.mbarrier import (
     complete_if_met,
     enough,
@@ -141,6 +142,8 @@ def tensor_memory_operation(address, w, pc, mask):
         return free(m, w, pc, registers, i, mask)
     if op == RELINQUISH:
         return relinquish(m, w, pc, i, mask)
+    if m.clocks and m.tensor_fences:
+        order_tensor_accesses(m, w, mask, i.aux)
     return DONE
 
 
@@ -148,6 +151,8 @@ def tensor_memory_operation(address, w, pc, mask):
 def start(m):
     """Nothing is allocated."""
     m.tensor_count = 0
+    if m.tensor_fences:
+        m.relying = 1  # rows are joined with all their sets
     for member in range(m.members):
         cta = tensor_cta_at(m.tensor_ctas, member)
         cta.owned = 0
@@ -445,6 +450,8 @@ def copy(m, warp, w, pc, i, lane):
         base = access_cell(number, BULK + w, lane, pc)
         enter_group(m, w, lane, KIND, number)
     log(m, COPIED, w, pc, shared_place(m, first, (descriptor & 0x3FFF) << 4), -1, 1 << lane, 4 * rows * columns)
+    if pair:
+        reach(m, w, pc, m.member ^ 1, 1 << lane, number, True)
     for q in range(1 + pair):
         copy_rows(m, w, pc, lane, number, base, first + q, to, descriptor, shape, how, pair)
     return DONE
@@ -536,6 +543,8 @@ def arrive(m, w, pc, lane, b):
         number = g.first
         while number:
             set_bit(m, b.given[0], number)
+            if m.tensor_fences and number >= m.agent_low:
+                set_agent_bit(b.given[0] + published_bits(m), number - m.agent_low)
             number = agent_at(m.agents, number - m.base - 1).next
         while g.first and g.first < m.agent_low and g.first != g.last:
             g.first = agent_at(m.agents, g.first - m.base - 1).next

@@ -18,6 +18,7 @@ from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, popcount, stor
 from wsemu.machine.state import DONE, STANDS
 from wsemu.machine.sync.events import report_failure
 from wsemu.machine.sync.lane_clocks import agent_known, heads
+from wsemu.machine.sync.peers import reach
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, OFFSET_MASK, SHARED, WRITE
 from wsemu.model.tensor_memory import COLUMNS, GRANULE, PAIR
@@ -173,6 +174,8 @@ def allocate(m, w, pc, registers, i, mask, again):
         m.serial += 1
         gather_lanes(m, warp, w, pc, mask)
         judge_group(m, w, pc, i, mask)
+        if i.aux & PAIR:
+            reach(m, w, pc, m.member ^ 1, mask, 0, False)
         if not judge_request(m, w, pc, i, mask, columns):
             return report_failure(m, w, pc)
         if not may_allocate(m, w, registers, i, mask):

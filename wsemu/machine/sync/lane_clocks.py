@@ -127,6 +127,18 @@ def relied_bits(m, space):
 
 
 @compiled
+def published_bits(m):
+    """Return the offset of operations on tensor memory whose end a `before_thread_sync` or a release has published."""
+    return 256 * (m.row_vectors + m.agent_bits * 4)
+
+
+@compiled
+def fenced_bits(m):
+    """Return the offset of operations on tensor memory that an `after_thread_sync` has ordered before later ones."""
+    return 256 * (m.row_vectors + m.agent_bits * 5)
+
+
+@compiled
 def time_of(m, w):
     """Now, told apart from other asynchronous operations of the interval."""
     return load_i64(warp_at(m.warps, w).clock + 8 * w) << 32 | m.operations
@@ -376,7 +388,55 @@ def join_lanes(m, to, w, lanes):
     while rest:
         join_rows(m, to, row(m, LANES * w + lowest_bit(rest)))
         rest &= rest - 1
+    if m.tensor_fences:
+        publish_known(m, to)
     stamp(m, to, w, lanes)
+
+
+@compiled
+def publish_known(m, to):
+    """Publish the operations on tensor memory that a row knows."""
+    for u in range(m.agent_bits):
+        join_bits(to + published_bits(m) + 256 * u, to + bits_of(m) + 256 * u)
+        join_bits(to + published_bits(m) + 256 * u, to + fenced_bits(m) + 256 * u)
+
+
+@compiled
+def give_published(m, to, w, lanes):
+    """Give a row the operations on tensor memory that some lanes have published, and nothing else."""
+    rest = heads(m, w, lanes)
+    while rest:
+        own = row(m, LANES * w + lowest_bit(rest))
+        rest &= rest - 1
+        for u in range(m.agent_bits):
+            join_bits(to + published_bits(m) + 256 * u, own + published_bits(m) + 256 * u)
+
+
+@compiled
+def take_published(m, w, lanes, other):
+    """Give some lanes of a warp the operations on tensor memory that a row has as published, and nothing else."""
+    separate(m, w, lanes)
+    rest = heads(m, w, lanes)
+    while rest:
+        own = row(m, LANES * w + lowest_bit(rest))
+        rest &= rest - 1
+        for u in range(m.agent_bits):
+            join_bits(own + published_bits(m) + 256 * u, other + published_bits(m) + 256 * u)
+
+
+@compiled
+def order_tensor_accesses(m, w, lanes, after):
+    """Execute a `tcgen05.fence`: order what was published before later operations, or publish what is known."""
+    separate(m, w, lanes)
+    rest = heads(m, w, lanes)
+    while rest:
+        own = row(m, LANES * w + lowest_bit(rest))
+        rest &= rest - 1
+        if after == 0:
+            publish_known(m, own)
+            continue
+        for u in range(m.agent_bits):
+            join_bits(own + fenced_bits(m) + 256 * u, own + published_bits(m) + 256 * u)
 
 
 @compiled
@@ -488,6 +548,17 @@ def agent_known(m, w, lane, number):
     if number >= m.agent_next:
         return False
     return (load_i64(lane_row(m, w, lane) + bits_of(m) + 8 * (at >> 6)) >> (at & 63)) & 1 != 0
+
+
+@compiled
+def has_agent_bit(m, w, lane, number, offset):
+    """Return whether a set of asynchronous operations, at an offset in the row of a lane, has one of them."""
+    at = number - m.agent_low
+    if at < 0:
+        return True
+    if number >= m.agent_next:
+        return False
+    return (load_i64(lane_row(m, w, lane) + offset + 8 * (at >> 6)) >> (at & 63)) & 1 != 0
 
 
 @compiled

@@ -59,11 +59,13 @@ from wsemu.machine.sync.events import (
 )
 from wsemu.machine.sync.lane_clocks import (
     converge,
+    give_published,
     give_times,
     join_lanes,
     learn,
     learn_times,
     row,
+    take_published,
     time_of,
 )
 from wsemu.machine.sync.peers import reach, reach_phase, see_phase
@@ -528,6 +530,8 @@ def note_arrivals(m, b, w, pc, i, lanes):
     if m.clocks:
         if i.aux & RELAXED or narrow:
             give_times(m, b.given[0], w, lanes)
+            if m.tensor_fences and i.aux & RELAXED:
+                give_published(m, b.given[0], w, lanes)
             if far:
                 reach_phase(m, w, pc, b.word >> (m.window - 3), lanes)
         else:
@@ -826,6 +830,8 @@ def end_wait(m, w, pc, registers, i, mask, true):
             note_use(m, b, w, pc, group)
             if i.aux & WAIT_RELAXED:
                 learn_times(m, w, group, b.given[1])
+                if m.tensor_fences:
+                    take_published(m, w, group, b.given[1])
             else:
                 learn(m, w, group, b.given[1])
             if m.converged:

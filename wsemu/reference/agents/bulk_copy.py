@@ -49,7 +49,9 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     run.cta.order.tick((run.cta.number, run.warp.number))
 
 
-def check_mbarriers(run: WarpRun, name: str, to: int, row: int, lanes: int, *, own: bool = False) -> None:
+def check_mbarriers(
+    run: WarpRun, name: str, to: int, row: int, lanes: int, *, own: bool = False, pair: bool = False
+) -> None:
     """Stop where lanes name no mbarrier that their copies may credit: one in the CTA that they go to, whose address
     stands in row `to`, or in the CTA at hand if the copy says so (`own`); a multicast of bytes takes its offset alone
     (PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor", "st.async")."""
@@ -58,10 +60,10 @@ def check_mbarriers(run: WarpRun, name: str, to: int, row: int, lanes: int, *, o
     elif lanes:
         found = mbarrier.check(run, row, lanes)
         if name != "bulk.multicast":
-            _together(run, found, to, lanes, own=own)
+            _together(run, found, to, lanes, own=own, pair=pair)
 
 
-def _together(run: WarpRun, named: dict[int, int], to: int, lanes: int, *, own: bool) -> None:
+def _together(run: WarpRun, named: dict[int, int], to: int, lanes: int, *, own: bool, pair: bool) -> None:
     """Stop where the mbarrier that a lane names lies in another CTA than its copy goes to; `named`: address of an
     mbarrier -> lanes."""
     here = run.launch.grouping.of(run.cta.number)[1]
@@ -72,7 +74,8 @@ def _together(run: WarpRun, named: dict[int, int], to: int, lanes: int, *, own: 
         if own or place >> SEGMENT_SHIFT == SHARED:
             goals[lane] = here if own else peers.member_rank(run, place & OFFSET_MASK)
     for lane, goal in goals.items():
-        if peers.member_rank(run, bars[lane] & OFFSET_MASK) != goal:
+        rank = peers.member_rank(run, bars[lane] & OFFSET_MASK)
+        if rank != goal and not (pair and rank ^ 1 == goal):
             alike = sum(1 << other for other in goals if (bars[other], goals[other]) == (bars[lane], goal))
             mbarrier.elsewhere(run, alike, bars[lane], goal)
 
@@ -86,11 +89,15 @@ def ranks(run: WarpRun, name: str, masks: int, lane: int, row: int) -> list[int]
     return [peers.remote_address(run, to, rank) for rank in range(16) if mask >> rank & 1]
 
 
-def find_live(run: WarpRun, name: str, row: int, lane: int, to: int) -> mbarrier.Mbarrier:
-    """The mbarrier that a lane names; of a multicast the one at that place in the CTA that the copy goes to (T11)."""
+def find_live(run: WarpRun, name: str, row: int, lane: int, to: int, *, pair: bool = False) -> mbarrier.Mbarrier:
+    """The mbarrier that a lane names; of a multicast the one at that place in the CTA that the copy goes to (T11), or
+    of a pair in the one of its pair that has the parity of the named one (PTX ISA, "cp.async.bulk.tensor")."""
     address = run.read(row, "b64", lane)
     if name.endswith(".multicast") and run.launch.clusters:
-        address = peers.remote_address(run, address, peers.member_rank(run, to & OFFSET_MASK))
+        rank = peers.member_rank(run, to & OFFSET_MASK)
+        if pair:
+            rank = rank & ~1 | peers.member_rank(run, address & OFFSET_MASK) & 1
+        address = peers.remote_address(run, address, rank)
     return mbarrier.live(run, address, 1 << lane)
 
 

@@ -14,6 +14,7 @@ from wsemu.model.isa import (
     ATOMIC,
     OFFSET_MASK,
     OWN_TILE,
+    PAIR_TILE,
     READ,
     ROW,
     SEGMENT_SHIFT,
@@ -113,14 +114,14 @@ class Tile(NamedTuple):
 
 def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """The tile of the map at `b` to shared `a`; the mbarrier at `c` is credited with all its bytes (T23)."""
-    own = bool(fields[7] & OWN_TILE)
-    bulk_copy.check_mbarriers(run, name, fields[3], fields[5], lanes, own=own)
+    own, pair = bool(fields[7] & OWN_TILE), bool(fields[7] & PAIR_TILE)
+    bulk_copy.check_mbarriers(run, name, fields[3], fields[5], lanes, own=own, pair=pair)
     goals: dict[int, list[int]] = {}
     for lane in list_lanes(lanes):
         masks = fields[2] + (fields[7] & TENSOR_RANK) * ROW
         goals[lane] = bulk_copy.ranks(run, name, masks, lane, fields[3])
         for to in goals[lane]:
-            bulk_copy.find_live(run, name, fields[5], lane, to)
+            bulk_copy.find_live(run, name, fields[5], lane, to, pair=pair)
     copies = _Copies(run)
     for lane, tile in _tiles(run, fields, lanes, stores=False).items():
         for to in goals[lane]:
@@ -128,9 +129,8 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
             agent = copies.load(lane, moved)
             if to >> SEGMENT_SHIFT == SHARED:
                 peers.reach(run, peers.member_rank(run, to & OFFSET_MASK), 1 << lane, agent)
-            mbarrier.credit(
-                run, bulk_copy.find_live(run, name, fields[5], lane, to), lane, agent, tile.fields.tile_bytes
-            )
+            credited = bulk_copy.find_live(run, name, fields[5], lane, to, pair=pair)
+            mbarrier.credit(run, credited, lane, agent, tile.fields.tile_bytes)
     copies.tell()
     run.cta.order.tick((run.cta.number, run.warp.number))
 

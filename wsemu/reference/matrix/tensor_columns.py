@@ -15,12 +15,14 @@ from wsemu.model.outcome import RawFinding
 from wsemu.model.tensor_memory import COLUMNS, GRANULE
 from wsemu.reference.memory.thread_shadow import ThreadWatch
 from wsemu.reference.state import list_lanes
+from wsemu.reference.sync import peers
 from wsemu.reference.sync.thread_clocks import HAS_WRITTEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from wsemu.reference.run import Cta
+    from wsemu.reference.sync.thread_clocks import Clocks
     from wsemu.reference.warp import WarpRun
 
 Word = tuple[int, int]
@@ -179,17 +181,20 @@ class TensorMemory:
             if now.what in _AFTER.get(x.what, ()):
                 return None
         order, actor = run.cta.order, (run.cta.number, run.warp.number)
-        unknown = [
-            lane for lane in list_lanes(lanes) if not order.clocks(actor, lane).all.includes_agent(x.agent, HAS_WRITTEN)
-        ]  # fmt: skip
+        clocks = [order.clocks(actor, lane) for lane in list_lanes(lanes)]
+        unknown = [one for one in clocks if not one.orders_tensor(x.agent)]
         if not unknown:
             return None
-        known = x.warp == order.number(actor) or order.clocks(actor, unknown[0]).all.includes_lane(
-            x.warp, x.lane, x.time
-        )
-        if x.what == LOAD and known:
-            return "tmem-read-unfinished", NO_WAIT_FOR_LOADS
-        return "tmem-race", NO_WAIT_FOR_STORES if x.what == STORE and known else 0
+        if x.what <= STORE and all(one.came.includes_agent(x.agent, HAS_WRITTEN) for one in unknown):
+            return "tcgen05-fence", self._missing_wait(x, order.number(actor), unknown[0])
+        missing = self._missing_wait(x, order.number(actor), unknown[0])
+        return "tmem-read-unfinished" if missing == NO_WAIT_FOR_LOADS else "tmem-race", missing
+
+    def _missing_wait(self, x: Access, warp: int, clocks: Clocks) -> int:
+        """Return the missing wait of an earlier ld or st whose issue, and not its end, has been observed."""
+        if x.what not in (LOAD, STORE) or not (x.warp == warp or clocks.all.includes_lane(x.warp, x.lane, x.time)):
+            return 0
+        return NO_WAIT_FOR_LOADS if x.what == LOAD else NO_WAIT_FOR_STORES
 
     def forget(self, column: int, count: int) -> None:
         """Words of columns that are free, or new, hold nothing."""
@@ -203,3 +208,10 @@ def _after(before: History, now: Access) -> History:
         return History(now)
     same = [x for x in before.reads if (x.warp, x.lane, x.what, x.group) != (now.warp, now.lane, now.what, now.group)]
     return History(before.write, (*same, now))
+
+
+def reach_peer(run: WarpRun, lanes: int, agent: int, members: Sequence[Cta]) -> None:
+    """Enter the access of a pair's operation to the peer, which must run until it is over (PTX ISA, "CTA Pair")."""
+    for member in members:
+        if member is not run.cta:
+            peers.reach(run, run.launch.grouping.of(member.number)[1], lanes, agent, told=agent >= 0)

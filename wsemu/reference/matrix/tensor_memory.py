@@ -40,6 +40,7 @@ from wsemu.reference.matrix.tensor_columns import (
     Access,
     Allocation,
     TensorMemory,
+    reach_peer,
 )
 from wsemu.reference.matrix.tensor_operands import Source, locate_all, read_shared
 from wsemu.reference.matrix.tensor_product import issue_product
@@ -98,6 +99,7 @@ def allocate(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
     gather_lanes(run, lanes)
     check_group(run, fields, lanes)
     memory, columns = cta_columns(run.cta), run.read(fields[4], "b32", list_lanes(lanes)[0])
+    reach_peer(run, lanes, -1, participating_ctas(run, fields))
     if not GRANULE <= columns <= COLUMNS or columns.bit_count() != 1:
         run.cta.finding("tmem-columns", run.group.pc, run.warp.number, lanes, columns=columns, frees=0)
         raise StopError("fault", run.group.pc, run.warp.number)
@@ -340,7 +342,13 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """It makes no instruction: it keeps a compiler from moving others."""
+    """PTX ISA, "tcgen05.fence": order operations of other threads across a relaxed synchronization."""
+    for lane in list_lanes(lanes):
+        clocks = run.cta.order.clocks((run.cta.number, run.warp.number), lane)
+        if fields[7] & OF_STORES:
+            clocks.fenced_tensor |= clocks.published_tensor
+        else:
+            clocks.publish_tensor()
 
 
 # -- cp, mma, commit ---------------------------------------------------------------------------------------------------
@@ -406,6 +414,7 @@ def _copy(run: WarpRun, fields: list[int], lane: int) -> None:
     )  # fmt: skip
     access = make_access(run, lane, agent, COPY_ROWS if shape == 1 else COPY, group)
     lowest = to >> 16 & 127 if shape == 1 else 0
+    reach_peer(run, 1 << lane, agent, members)
     for member in members:
         memory = cta_columns(member)
         words = [(lowest + at, column + c) for row in range(rows) for at in _goals(shape, row) for c in range(width)]

@@ -27,7 +27,7 @@ from wsemu.model.tensor_memory import (
     WEIGHTS,
 )
 from wsemu.reference.arithmetic import to_signed
-from wsemu.reference.matrix.tensor_columns import OPERAND, SUM, Access, TensorMemory
+from wsemu.reference.matrix.tensor_columns import OPERAND, SUM, Access, TensorMemory, reach_peer
 from wsemu.reference.matrix.tensor_operands import (
     LANE,
     RESERVED,
@@ -317,6 +317,7 @@ def issue_product(run: WarpRun, fields: list[int], lane: int, members: list[Cta]
     first = run.launch.shared_address(members[0].number) + (product.b & 0x3FFF) * 16
     amount = 32 * (product.rows + product.n)
     run.launch.watch.happen("copy", run.cta.number, run.warp.number, run.group.pc, first, -1, 1 << lane, amount)
+    reach_peer(run, 1 << lane, agent, members)
     for memory in memories:
         _touch(product, memory, agent)
     good_columns: set[int] = set()

@@ -395,6 +395,8 @@ def _register_arrivals(run: WarpRun, fields: list[int], mbarrier: Mbarrier, lane
         mbarrier.open.far = at.marks()[0]
     if flags & RELAXED or (far and flags & NARROW):
         _tell_time(run, at, mbarrier)
+        for clocks in at.clocks.values() if flags & RELAXED else ():
+            mbarrier.open.given.published_tensor |= clocks.published_tensor
     else:
         cta.order.give((cta.number, run.warp.number), lanes, mbarrier.open.given)
 
@@ -521,6 +523,7 @@ def arrive_when_over(run: WarpRun, address: int, lane: int, agents: int) -> None
     phases.register(at, mbarrier, [arrival], arrives=True)
     clocks = cta.order.clocks((cta.number, run.warp.number), lane)
     mbarrier.open.given.complete(agents | 3 << 2 * arrival.agent, clocks)
+    mbarrier.open.given.published_tensor |= agents
     happen(run, "arrive_on", mbarrier, bit, 1)
     mbarrier.pending -= 1
     _complete(run, mbarrier, at)

@@ -91,13 +91,17 @@ class Known:
 class Clocks:
     """What is known to have happened, what of it holds for the asynchronous proxy, and what came before in time."""
 
-    __slots__ = ("all", "came", "elsewhere", "released", "shared")
+    __slots__ = ("all", "came", "elsewhere", "fenced_tensor", "published_tensor", "released", "shared")
 
     def __init__(self, lanes: int) -> None:
         self.all, self.came = Known(lanes), Known(lanes)
         self.shared, self.elsewhere = Known(lanes), Known(lanes)
         self.released: dict[int, Known] = {}
         """to the tensormap proxy of all CTAs (ALL_CTAS); by a thread of a CTA to that of its own one"""
+        self.published_tensor = 0
+        """epochs of operations on tensor memory whose end a release or `before_thread_sync` has published"""
+        self.fenced_tensor = 0
+        """epochs that `after_thread_sync` has ordered before later operations on tensor memory"""
 
     def join(self, other: Clocks) -> None:
         """Know what the other knows as well."""
@@ -107,6 +111,16 @@ class Clocks:
         self.elsewhere.join(other.elsewhere)
         for goal, known in other.released.items():
             self.release(goal, known)
+        self.published_tensor |= other.published_tensor
+        self.fenced_tensor |= other.fenced_tensor
+
+    def orders_tensor(self, agent: int) -> bool:
+        """Return whether an operation on tensor memory has ended before later ones of this thread."""
+        return bool((self.all.agents | self.fenced_tensor) >> (2 * agent + HAS_WRITTEN) & 1)
+
+    def publish_tensor(self) -> None:
+        """Publish the known operations on tensor memory (PTX ISA, "tcgen05.fence": before_thread_sync)."""
+        self.published_tensor |= self.all.agents | self.fenced_tensor
 
     def release(self, goal: int, known: Known) -> None:
         """Something is known to have been released to the tensormap proxy, of a CTA or of all."""
@@ -265,6 +279,7 @@ class ThreadOrder:
         """Let `to` know what some lanes of a warp know and have done."""
         for lane in list_lanes(lanes & ALL_LANES):
             to.join(self.clocks(actor, lane))
+        to.publish_tensor()
 
     def take(self, actor: Actor, lanes: int, given: Clocks) -> None:
         """Some lanes of a warp know what was given."""
@@ -277,6 +292,7 @@ class ThreadOrder:
         group, first = self._of(actor[0]), self.number(actor) * LANES
         for lane in list_lanes(self._together(actor, lanes)):
             group.clocks[first + lane].came.join(given.came)
+            group.clocks[first + lane].published_tensor |= given.published_tensor
 
     def converge(self, actor: Actor, lanes: int) -> None:
         """Let each of some lanes of a warp come after all that any of them did until now, in time alone."""
