@@ -148,7 +148,7 @@ def _explain_fence(raw: RawFinding, places: Places) -> Finding:
     return words.finding(
         raw, places, f"only relaxed operations order {earlier} before {later}, without `tcgen05.fence`",
         f"by {words.who(raw, places)}",
-        [f"the first words in common: {where}", "the fence is no machine instruction: it binds the compiler alone"],
+        [f"the first words in common: {where}", "the fence emits no machine instruction: it binds the compiler alone"],
         "`tcgen05.fence::before_thread_sync` before the relaxed arrival, and `tcgen05.fence::after_thread_sync` after "
         "the relaxed wait", f"by {words.other(raw, places)}",
     )  # fmt: skip

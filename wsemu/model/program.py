@@ -209,7 +209,7 @@ class Program:
 
     @property
     def has_pairs(self) -> bool:
-        """Whether its `tcgen05` operations name `cta_group::2`."""
+        """Return whether its `tcgen05` operations name `cta_group::2`."""
         if "has_pairs" not in self.derived:
             rows = np.isin(self.code[:, 0], [OPCODE[name] for name in _OF_PAIRS])
             self.derived["has_pairs"] = bool((self.code[rows, 7] & PAIR).any())

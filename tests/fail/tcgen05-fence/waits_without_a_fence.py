@@ -1,6 +1,6 @@
 """Tcgen05 fence: a relaxed wait orders no operation on tensor memory without `tcgen05.fence`.
 
-Hardware: The fence is no machine instruction: a compiler may move the load before the wait.
+Hardware: The fence emits no machine instruction: a compiler may move the load before the wait.
 """
 
 from pathlib import Path

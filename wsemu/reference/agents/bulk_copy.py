@@ -90,8 +90,8 @@ def ranks(run: WarpRun, name: str, masks: int, lane: int, row: int) -> list[int]
 
 
 def find_live(run: WarpRun, name: str, row: int, lane: int, to: int, *, pair: bool = False) -> mbarrier.Mbarrier:
-    """The mbarrier that a lane names; of a multicast the one at that place in the CTA that the copy goes to (T11), or
-    of a pair in the one of its pair that has the parity of the named one (PTX ISA, "cp.async.bulk.tensor")."""
+    """Return the mbarrier that a lane names; of a multicast the one at that offset in the CTA that the copy goes to
+    (T11).  A copy of a pair credits the CTA of the goal's pair that has the parity of the named one."""
     address = run.read(row, "b64", lane)
     if name.endswith(".multicast") and run.launch.clusters:
         rank = peers.member_rank(run, to & OFFSET_MASK)
