@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu.checkers.registry import cures_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from wsemu.model.finding import Finding
 
@@ -22,6 +22,7 @@ MOST = 64
 _BYTES = re.compile(r"bytes (too many|missing)")
 """in the message of a deadlock: what is counted too often, or too seldom, is a cause, not what follows from it"""
 _OBJECT = re.compile(r"`(\w+\[[^`]*\])`|(barrier \d+)")
+_RACES = ("race", "intra-warp-race")
 _MASK = re.compile(r"mask 0x[0-9a-f]{8} ")
 _OF_WARPS = ("barrier-divergence", "undefined-shuffle")
 """codes that follow from one wrong mask of an operation of lanes together"""
@@ -52,14 +53,38 @@ def group_by_edge(findings: Sequence[Finding]) -> list[list[int]]:
             n = owner[n]
         return n
 
+    def unite(n: int, other: int) -> None:
+        one, other = sorted((root(n), root(other)))
+        owner[other] = one
+
     for n, finding in enumerate(findings[:MOST]):
         for mark in _marks(finding):
-            one, other = sorted((root(known.setdefault(mark, n)), root(n)))
-            owner[other] = one
+            unite(known.setdefault(mark, n), n)
+    for first, n in _crossed_edges(findings[:MOST]):
+        unite(first, n)
     found: dict[int, list[int]] = {}
     for n in range(len(findings)):
         found.setdefault(root(n), []).append(n)
     return sort_by_cause(findings, found.values())
+
+
+def _crossed_edges(findings: Sequence[Finding]) -> Iterator[tuple[int, int]]:
+    """Yield pairs of races that one barrier between two lines orders: copies of a statement, as of a loop that was
+    unrolled by hand, race each with its own reader."""
+    gaps: dict[Any, tuple[int, int, int]] = {}
+    for n, finding in enumerate(findings):
+        ends = [site for site in finding.places if site.warp is not None]
+        if finding.code not in _RACES or len({site.file for site in ends}) != 1 or len(ends) != 2:
+            continue
+        low, high = sorted(site.line for site in ends)
+        array = finding.message.rpartition("`")[0].rpartition("`")[2].partition("[")[0]
+        hazard = finding.message.partition(" hazard")[0]
+        key = finding.code, finding.severity, hazard, array, ends[0].file, ends[0].line < ends[1].line
+        first, begin, end = gaps.get(key, (n, low, high))
+        begin, end = max(begin, low), min(end, high)
+        if begin < end:
+            yield first, n
+            gaps[key] = first, begin, end
 
 
 def _marks(finding: Finding) -> list[Any]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from wsemu.model.cure import lines_of
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.program import Span
+from wsemu.model.toolkit import is_toolkit_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,8 +31,6 @@ _LITERAL = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)$")
 _TERM = re.compile(r"([\w$%.]+?)(?:\s*\+\s*(-?\d+))?$")
 _PASSES = ("mov", "cvta", "cvt", "and", "mapa", "selp", "prmt", "shfl")
 """operations whose first operand is where their result points to"""
-_TOOLKIT = ("/cuda", "/nvvm/", "/targets/x86_64-linux/include/")
-"""parts of the paths of headers that no user edits"""
 _OF_HELPER = 3
 """lines of a function that is edited where it is called"""
 _DEEPEST = 12
@@ -160,7 +159,7 @@ def _find_shown(
     not shown."""
     for depth, (number, line, column) in enumerate(chain):
         file, last = files.get(number, ""), depth == len(chain) - 1
-        if file and (last or (chain[depth + 1 :] not in helpers and not any(part in file for part in _TOOLKIT))):
+        if file and (last or (chain[depth + 1 :] not in helpers and not is_toolkit_header(file))):
             return file, line, column
     return None
 

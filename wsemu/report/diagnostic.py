@@ -185,7 +185,12 @@ def summary_lines(report: Report, width: int) -> Iterator[Line]:
         launch = BETWEEN
     head = f"{launch}  {report.verdict}"
     first, *rest = wrap_text(head + _outcome(report), width, "  ")
-    yield [(launch, "strong"), ("  ", ""), (report.verdict, style), (first[len(head) :], "")]
+    if first.startswith(head):
+        yield [(launch, "strong"), ("  ", ""), (report.verdict, style), (first[len(head) :], "")]
+    else:  # the launch has a line of its own
+        first, *rest = wrap_text(f"  {report.verdict}{_outcome(report)}", width, "  ")
+        yield [(launch, "strong")]
+        yield [("  ", ""), (report.verdict, style), (first[len(report.verdict) + 2 :], "")]
     figures = [] if report.kernel == BETWEEN else [f"  {', '.join(_figures(report))}"]
     for line in [*rest, *figures]:
         yield [(line, "")]

@@ -28,6 +28,7 @@ from wsemu.frontend.ptx.syntax import (
 )
 from wsemu.model.errors import KernelError
 from wsemu.model.input_limits import INPUT_LIMITS
+from wsemu.model.toolkit import is_toolkit_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 _REGISTERS, _CHAIN, _BYTES = (
     INPUT_LIMITS[name].most for name in ("ptx-registers", "ptx-inlined-at", "ptx-variables-bytes")
 )
-_TOOLKIT = ("/cuda", "/nvvm/", "/targets/x86_64-linux/include/")
-"""parts of the paths of headers that nobody wants to see: what was inlined from there is shown where it was called"""
 _WRAPPED = frozenset(
     ("bar", "barrier", "mbarrier", "cp", "setmaxnreg", "elect", "wgmma", "ldmatrix", "stmatrix", "tcgen05")
 )
@@ -296,9 +295,9 @@ def _span(e: Emitter, place: tuple[int, int, int], inlined: bool) -> int | None:
     found = e.places.get(key)
     if found is None:
         path, hidden = e.module.paths.get(number), e.module.hidden.get(number)
-        if hidden is not None and not any(part in hidden for part in _TOOLKIT):
+        if hidden is not None and not is_toolkit_header(hidden):
             e.graph.hidden_sources[hidden] = None
-        if path is None or (inlined and any(part in path for part in _TOOLKIT)):
+        if path is None or (inlined and is_toolkit_header(path)):
             return None
         found = e.places[key] = e.span_number(loc_span(path, line, column))
     return found

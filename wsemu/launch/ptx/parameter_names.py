@@ -27,7 +27,7 @@ def parameter_names(module: Module, entry: Entry) -> tuple[str, ...]:
     plain = tuple(p.name.removeprefix(entry.name).lstrip("_") or p.name for p in entry.parameters)
     base = re.split(r"[<(]", demangle(entry.name).name)[0].rpartition("::")[2]
     found = {
-        names
+        tuple(name or number for name, number in zip(names, plain, strict=True))
         for path in module.paths.values()
         if path is not None
         for names in _declared_parameters(_kernels(path), base)
@@ -38,16 +38,24 @@ def parameter_names(module: Module, entry: Entry) -> tuple[str, ...]:
 
 def rename_arrays(program: Program, names: dict[str, str]) -> None:
     """Give the arrays of a program the names that people know them by: `names` for the parameters; of variables the
-    last part of their C++ name, `tile`, unless that would name two arrays."""
+    last part of their C++ name, `tile`; of two with the same part the function too, `load<float>::tile`."""
     variables = [*program.shared, *program.locals]
     own = dict.fromkeys([*(array.name for array in variables), *(array.name for array in program.constant_arrays)])
     short = {name: demangle(name).name.rpartition("::")[2] for name in own}
     count = Counter([*short.values(), *names.values()])
-    known = {**{name: text if count[text] == 1 else name for name, text in short.items()}, **names}
+    whole = {name: _qualify(name) for name in own}
+    known = {name: text if count[text] == 1 else whole[name] for name, text in short.items()}
+    counts = Counter(known.values())
+    known = {**{name: text if counts[text] == 1 else name for name, text in known.items()}, **names}
     program.array_of = [name if name is None else known.get(name, name) for name in program.array_of]
     program.shared = [array._replace(name=known[array.name]) for array in program.shared]
     program.locals = [array._replace(name=known[array.name]) for array in program.locals]
     program.constant_arrays = [array._replace(name=known[array.name]) for array in program.constant_arrays]
+
+
+def _qualify(name: str) -> str:
+    """Return the C++ name of a variable with its function and namespaces, without parameters."""
+    return re.sub(r"\([^()]*\)", "", demangle(name).name)
 
 
 @functools.lru_cache(maxsize=32)
@@ -74,9 +82,10 @@ def _parameters(text: str, at: int) -> Iterator[str]:
     for place in range(at, len(text)):
         character = text[place]
         if character in ",)" and depth == 0:
-            found = _NAME.search(text[start:place].strip())
-            if found:
-                yield found[1]
+            declared = text[start:place].strip()
+            found = _NAME.search(declared)
+            if declared:  # a type alone has no name
+                yield found[1] if found and found.start() else ""
             start = place + 1
             if character == ")":
                 return
