@@ -168,6 +168,11 @@ class Conflict:
         """The element of (2) as the source names it."""
         return self.places.access_text(self.second.access.pc, self.second.access.address)
 
+    def name_side(self, side: Side) -> str:
+        """The element of a side; if its instruction has no name for it, such as `wgmma`, the name that (2) has."""
+        text = self.places.access_text(side.access.pc, side.access.address)
+        return self.text if text.startswith("byte ") and side.access.address == self.second.access.address else text
+
     def exchange_sides(self) -> Conflict:
         """The same two, (2) first."""
         return replace(self, first=self.second, second=self.first)
@@ -269,7 +274,7 @@ def _side(
 def step(found: Conflict, witness: Witness, number: int) -> Step:
     """Access (1) or (2) as a step of a schedule."""
     side = found.second if number == 2 else found.first
-    what = found.places.access_text(side.access.pc, side.access.address)
+    what = found.name_side(side)
     own = found.places.verb(side.access.pc) == "async"  # zeros are stored by no copy, and have a name of their own
     verb = found.places.operation(side.access.pc) if own else VERBS[side.kind]
     return witness.step(side.access, side.position, verb, what=what, when=side.iteration, mark=f"({number})")

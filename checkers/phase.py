@@ -65,7 +65,8 @@ def _two(raw: RawFinding, places: Places) -> tuple[str, str]:
     """Who executes (1) and (2); of one warp it is another lane."""
     one, two = words.other(raw, places), places.who(raw.cta, raw.warp)
     if words.operation(places, raw.other_pc) in (*BRINGS, "cp.async.arrive"):
-        return f"the {words.noun(places, raw.other_pc)} of {one}", two
+        noun = words.noun(places, raw.other_pc)
+        return f"its own {noun}" if one == two else f"the {noun} of {one}", two
     return ("another lane", f"a lane of {two}") if one == two else (one, two)
 
 

@@ -356,10 +356,7 @@ def _as_run(found: Conflict, witness: Witness, warps: set[int]) -> list[Step]:
     one, two = found.first, found.second
     if one.position is None or two.position is None:
         return []
-    names = {
-        n: found.places.access_text(side.access.pc, side.access.address)
-        for n, side in ((one.position, one), (two.position, two))
-    }
+    names = {n: found.name_side(side) for n, side in ((one.position, one), (two.position, two))}
     return witness.as_run(one.position, two.position, names, lambda event: event.warp in warps)
 
 

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 
 import wsemu
 from wsemu.checkers.causes import group_by_edge
+from wsemu.model.toolkit import is_toolkit_header
+from wsemu.report.terminal import summary
 
 if TYPE_CHECKING:
     from wsemu.launch.result import Report
@@ -68,3 +71,39 @@ def test_forgotten_dynamic_shared_memory():
 def test_a_barrier_is_called_as_in_the_source():
     messages = [finding.message for finding in checked("halves", 1, 64, np.ones(64, np.float32)).errors]
     assert "`__syncthreads()` (barrier 0) reached by a part of a warp" in messages
+
+
+def test_names_of_variables_and_fields_and_copies_of_a_statement():
+    x = np.ones(64, np.float32), np.int32(64)
+    report = checked("unrolled", 1, 64, x, 1)
+    named = {finding.message.split("`")[1] for finding in report.errors if finding.code == "race"}
+    assert {name.split("[")[0] for name in named} == {"buffer<float>::tile", "x"}
+    groups = group_by_edge(report.errors)
+    arrays = [{report.errors[n].message.split("`")[1].split("[")[0] for n in group} for group in groups]
+    assert arrays == [{"buffer<float>::tile"}, {"x"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "is_header"),
+    [
+        ("/usr/local/cuda-13.0/bin/../targets/x86_64-linux/include/sm_30_intrinsics.hpp", True),
+        ("/usr/local/cuda/include/cuda_fp16.hpp", True),
+        ("/venv/lib/python3.12/site-packages/nvidia/cu13/include/cooperative_groups.h", True),
+        ("/opt/conda/include/cuda/std/barrier", True),
+        ("/usr/include/cuda_bf16.hpp", True),
+        ("/home/me/cuda/kernels.cu", False),
+        ("/home/me/project/cuda/include/ring.cuh", False),
+        ("/home/me/cuda_samples/reduce.cu", False),
+        ("/home/me/include/cute/tensor.hpp", False),
+    ],
+)
+def test_headers_of_the_toolkit(path, is_header):
+    assert is_toolkit_header(path) == is_header
+
+
+def test_the_verdict_of_a_long_name_has_a_line_of_its_own():
+    report = checked("pooled", 1, 32, np.ones(32, np.float32))
+    report = report.model_copy(update={"kernel": "a_long_name_" * 8, "notes": []})
+    first, second, *_ = summary(report).split("\n")
+    assert first == f"{report.kernel}[grid 1, block 32]"
+    assert second.startswith("  failed: ")

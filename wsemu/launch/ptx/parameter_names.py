@@ -37,8 +37,8 @@ def parameter_names(module: Module, entry: Entry) -> tuple[str, ...]:
 
 
 def rename_arrays(program: Program, names: dict[str, str]) -> None:
-    """Give the arrays of a program the names that people know them by: `names` for the parameters; of variables the
-    last part of their C++ name, `tile`; of two with the same part the function too, `load<float>::tile`."""
+    """Give the arrays of a program the names that people know them by: `names` for the parameters.  Variables get the
+    last part of their C++ name, `tile`; two with the same part also get their function, `load<float>::tile`."""
     variables = [*program.shared, *program.locals]
     own = dict.fromkeys([*(array.name for array in variables), *(array.name for array in program.constant_arrays)])
     short = {name: demangle(name).name.rpartition("::")[2] for name in own}

@@ -438,6 +438,7 @@ def _run_to_end(machine: Machine, cta: Cta, steps: list[Step]) -> Replay:
     if status == "budget":
         raise BudgetError
     places = machine.places
+    places.outcome.mbarriers.update({e.place: (e.pc, e.amount) for e in trace.events if e.kind == "init"})
     waiting = []
     for warp in cta.warps if status == "deadlock" else ():
         if warp.waits >= 0 and warp.alive:
