@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: how an editable installation finds `patterns` and `checkers`, and the CUDA driver.
+"""What pyproject.toml cannot say: how an editable installation finds `patterns` and `checkers`, and compiled code.
 
 They lie beside `wsemu` and are imported as `wsemu.patterns` and `wsemu.checkers`.  Wheels put them there.  For an
 editable installation this hook links them into `wsemu/`, where mypy, pyright and editors look too.  Git does not see
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import platform
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -58,19 +60,33 @@ def has_driver() -> bool:
     return is_wanted and not compiler.find_platform_problem() and compiler.find_compiler() is not None
 
 
+def has_machine_code() -> bool:
+    """Return whether the wheel gets the VM's object code: on Linux and x86-64 with LLVM."""
+    is_known = sys.platform == "linux" and platform.machine() == "x86_64"
+    needed = ("llvmlite", "numpy", "platformdirs")
+    return is_known and not os.environ.get("WSEMU_PURE_WHEEL") and all(map(importlib.util.find_spec, needed))
+
+
 class Build(build_py):
-    """The package, with the CUDA driver compiled for programs that run as they are."""
+    """The package, with the VM compiled, and the CUDA driver for programs that run as they are."""
 
     def run(self) -> None:
         super().run()
-        if self.editable_mode or not has_driver():
+        if self.editable_mode:
             return
-        compiler = load_compiler()
-        compiler.compile_libraries(Path(self.build_lib) / "wsemu" / "native" / "lib" / compiler.FOLDER)
+        place = Path(self.build_lib).resolve()
+        if has_driver():
+            compiler = load_compiler()
+            compiler.compile_libraries(place / "wsemu" / "native" / "lib" / compiler.FOLDER)
+        if has_machine_code():
+            paths = os.pathsep.join([str(place), *filter(None, sys.path)])
+            command = [sys.executable, "-m", "wsemu.machine.shipped", str(place / "wsemu" / "machine" / "shipped.bin")]
+            environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+            subprocess.run(command, check=True, env=environment, cwd=place)
 
 
 def make_wheel_command() -> type:
-    """Return the command that makes a wheel for every Python, and for one platform if it has the CUDA driver."""
+    """Return the command that makes a wheel for every Python, and for one platform if it has compiled code."""
     from setuptools.command.bdist_wheel import bdist_wheel  # older versions, which only install, have none
 
     class Wheel(bdist_wheel):
@@ -82,10 +98,10 @@ def make_wheel_command() -> type:
 
 
 class Package(Distribution):
-    """The distribution, which is not pure if it has the CUDA driver."""
+    """The distribution, which is not pure if it has the CUDA driver or the VM's object code."""
 
     def has_ext_modules(self) -> bool:
-        return has_driver()
+        return has_driver() or has_machine_code()
 
 
 class Editable(editable_wheel):

@@ -354,7 +354,7 @@ def test_what_was_changed_in_a_file_of_machine_code_is_found(kept: Path) -> None
     for fields in ((), (b"",) * 4, (b"",) * 6, (b"block_1", cache._blocks_key(), b"\xff", b"", b"")):
         body = cache.MAGIC + b"".join(struct.pack("<Q", len(field)) + field for field in fields)
         for data in (body, body + b"\x01", cache.MAGIC + struct.pack("<Q", 1 << 63)):
-            file.write_bytes(data + cache._sha256(data))
+            file.write_bytes(data + cache.sha256_digest(data))
             assert cache.read_block("block_1") is None
 
 

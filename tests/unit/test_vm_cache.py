@@ -70,9 +70,9 @@ def test_an_edit_of_any_module_that_a_part_is_compiled_from_changes_its_key(comp
         assert len(modules) > 10
         texts = cache.sources(part, tmp_path)
         for name in modules:
-            assert texts[name] == cache._file(tmp_path, name).read_bytes()
+            assert texts[name] == cache.module_file(name, tmp_path).read_bytes()
             assert cache.key_of(part, {**texts, name: texts[name] + b"\n"}) != before[part], name
-        file = cache._file(tmp_path, min(modules))
+        file = cache.module_file(min(modules), tmp_path)
         file.write_bytes(texts[min(modules)] + b"\n")
         assert key(part) != before[part]
         file.write_bytes(texts[min(modules)])

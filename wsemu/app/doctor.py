@@ -121,9 +121,9 @@ def _vm() -> Item:
     import numpy as np
 
     from wsemu import check, cuda
-    from wsemu.machine import cache
+    from wsemu.machine import cache, shipped
 
-    held = set(cache.cached_files())
+    held = set() if shipped.is_used() else set(cache.cached_files())
 
     @cuda.jit
     def probe(x):  # type: ignore[no-untyped-def]
@@ -133,6 +133,8 @@ def _vm() -> Item:
     check(probe, 1, 32, (data,))
     if data.tolist() != list(range(32)):
         return Item("bad", "VM", f"a kernel that numbers 32 words gives {data.tolist()[:4]}...")
+    if shipped.is_used():
+        return Item("good", "VM", "runs a kernel; compiled in the package")
     return Item(
         "good", "VM", "runs a kernel; " + ("compiled before" if held == set(cache.cached_files()) else "compiled now")
     )
@@ -140,10 +142,13 @@ def _vm() -> Item:
 
 def _cache() -> Item:
     """Where the compiled VM is kept, and how much of it: parts are compiled when a launch first needs them."""
-    from wsemu.machine import cache
+    from wsemu.machine import cache, shipped
     from wsemu.machine.parts import PARTS
 
-    folder, files = cache.folder(), cache.cached_files().values()
+    folder = cache.folder()
+    files = () if shipped.is_used() else cache.cached_files().values()
+    if folder is not None and shipped.is_used() and _can_be_made(folder):
+        return Item("good", "cache", f"{folder}, for programs: the VM is compiled in the package")
     if folder is not None and files:
         size = sum(file.stat().st_size for file in files)
         return Item("good", "cache", f"{len(files)} of {len(PARTS)} parts in {folder} ({size:,} bytes)")

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.machine import cache, object_file
+from wsemu.machine import cache, object_file, shipped
 from wsemu.machine.arithmetic.families import FAMILIES as FAMILY_NAMES
 from wsemu.machine.arithmetic.families import members
 from wsemu.machine.parts import ENTRIES, PARTS, compilation_order, compile_part, part_for_width
@@ -41,8 +41,9 @@ TICK = 0.1
 
 
 def _object_code(names: Collection[str]) -> dict[str, Part]:
-    """These parts, from the cache, else made and put there."""
-    found = {name: cache.read(name) for name in names}
+    """Return parts, from the package or the cache, else compiled and put there."""
+    found = {name: shipped.read(name) for name in names}
+    found |= {name: cache.read(name) for name, part in found.items() if part is None}
     made = _compiled_now([name for name in compilation_order(names) if not found[name]])
     return {name: part for name, part in (found | made).items() if part}
 
@@ -215,7 +216,9 @@ def address(name: str, width: int = 0) -> int:
 
 
 def keep_all() -> None:
-    """Have each part in the cache, or else in this process: so no launch waits for the compiler."""
+    """Have each part in the package or the cache, or else in this process: so no launch waits for the compiler."""
+    if shipped.is_used():
+        return
     files = [cache.path(part) for part in PARTS]
     if not all(file and file.is_file() for file in files):
         load_parts()

@@ -81,12 +81,13 @@ class _Package:
 
     def _module(self, name: str) -> tuple[bytes, list[str]]:
         if name not in self._modules:
-            text = _file(self._home, name).read_bytes()
+            text = module_file(name, self._home).read_bytes()
             self._modules[name] = text, list(_imported_modules(text.decode(), self._home))
         return self._modules[name]
 
 
-def _file(home: Path, module: str) -> Path:
+def module_file(module: str, home: Path = HOME) -> Path:
+    """Return the file of a module of the package in `home`."""
     path = home.joinpath(*module.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
@@ -101,7 +102,7 @@ def _imported_modules(text: str, home: Path) -> Iterator[str]:
         if origin:
             folder = home.joinpath(*origin.split("."))
             inside = [f"{origin}.{name}" for name in listed] if _ours(origin) and folder.is_dir() else []
-            listed = [origin, *(name for name in inside if _file(home, name).exists())]
+            listed = [origin, *(name for name in inside if module_file(name, home).exists())]
         for parts in (name.split(".") for name in listed if _ours(name)):
             yield from (".".join(parts[:n]) for n in range(1, len(parts) + 1))
 
@@ -223,7 +224,7 @@ def _cpu() -> bytes:
 def _files_of(package: _Package) -> list[str]:
     """The files of all modules that parts are compiled from, and the folders that they lie in."""
     names = {name for part in PARTS for name in package.closure(roots(part))}
-    files = {_file(HOME, name) for name in names}
+    files = {module_file(name) for name in names}
     return sorted(str(path) for path in files | {file.parent for file in files})
 
 
@@ -351,7 +352,7 @@ def read_block(symbol: str) -> Part | None:
     """A compiled block; None if no file has it, or one that is torn or of another version."""
     place = folder()
     try:
-        found = _unpack_file(symbol, _blocks_key(), _read(place / f"vm-{symbol}.bin")) if place else None
+        found = unpack_file(symbol, _blocks_key(), _read(place / f"vm-{symbol}.bin")) if place else None
         if found and place:
             os.utime(place / f"vm-{symbol}.bin")  # was used
     except OSError:
@@ -379,7 +380,7 @@ def write_block(symbol: str, made: Part) -> None:
     if place is None:
         return
     with contextlib.suppress(OSError):
-        _put(place / f"vm-{symbol}.bin", _pack_file(symbol, _blocks_key(), made))
+        _put(place / f"vm-{symbol}.bin", pack_file(symbol, _blocks_key(), made))
         _remove_oldest("vm-block_*.bin", MOST_BLOCKS, BLOCK_BYTES)
 
 
@@ -401,7 +402,7 @@ MAX_PROGRAMS, PROGRAM_BYTES = 64, 64 << 20
 def package_state() -> bytes:
     """Return a digest of the names, sizes and times of the package's modules; nothing for a package without files."""
     files = sorted(_module_states(str(HOME / PACKAGE)))
-    return _sha256(repr((files, sys.version)).encode()) if files else b""
+    return sha256_digest(repr((files, sys.version)).encode()) if files else b""
 
 
 def _module_states(place: str) -> Iterator[tuple[str, int, int]]:
@@ -421,7 +422,7 @@ def read_program(name: str) -> bytes | None:
         return None
     file = place / f"program-{name}.bin"
     try:
-        found = _unpack_file(name, state, _read(file))
+        found = unpack_file(name, state, _read(file))
         if found:
             os.utime(file)  # was used
     except OSError:
@@ -436,7 +437,7 @@ def write_program(name: str, data: bytes) -> None:
     if place is None or not state:
         return
     with contextlib.suppress(OSError):
-        _put(place / f"program-{name}.bin", _pack_file(name, state, ("", "", data)))
+        _put(place / f"program-{name}.bin", pack_file(name, state, ("", "", data)))
         _remove_oldest("program-*.bin", MAX_PROGRAMS, PROGRAM_BYTES)
 
 
@@ -445,24 +446,26 @@ def write_program(name: str, data: bytes) -> None:
 
 def pack_part(part: str, made: Part) -> bytes:
     """Pack a part into the bytes of its file: the part's name, its key, the object code, and a digest of all three."""
-    return _pack_file(part, keys()[part].encode(), made)
+    return pack_file(part, keys()[part].encode(), made)
 
 
-def _pack_file(name: str, key: bytes, made: Part) -> bytes:
+def pack_file(name: str, key: bytes, made: Part) -> bytes:
+    """Pack a part into the bytes of a file under a name and a key."""
     symbol, needed, code = made
     fields = (name.encode(), key, symbol.encode(), needed.encode(), code)
     body = MAGIC + b"".join(struct.pack("<Q", len(field)) + field for field in fields)
-    return body + _sha256(body)
+    return body + sha256_digest(body)
 
 
 def unpack_part(part: str, data: bytes) -> Part | None:
     """Return the part that `pack_part` made these bytes of; None if it did not, or with another name or key."""
-    return _unpack_file(part, keys()[part].encode(), data)
+    return unpack_file(part, keys()[part].encode(), data)
 
 
-def _unpack_file(name: str, key: bytes, data: bytes) -> Part | None:
+def unpack_file(name: str, key: bytes, data: bytes) -> Part | None:
+    """Return the part that `pack_file` made these bytes of; None if it did not, or with another name or key."""
     body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
-    if not data.startswith(MAGIC) or _sha256(body) != digest:
+    if not data.startswith(MAGIC) or sha256_digest(body) != digest:
         return None
     fields, at = [], len(MAGIC)
     with contextlib.suppress(struct.error, ValueError):
@@ -479,7 +482,7 @@ def _unpack_file(name: str, key: bytes, data: bytes) -> Part | None:
 _DIGEST_BYTES = 32
 
 
-def _sha256(body: bytes) -> bytes:
+def sha256_digest(body: bytes) -> bytes:
     """Return the digest of a file's content; `hashlib` takes longer to load than a small launch has."""
     try:
         from _sha2 import sha256  # type: ignore[import-not-found]

@@ -482,14 +482,14 @@ NO_EFFORT, ALL_EFFORT = 0, 3
 
 
 @functools.cache
-def _target(effort: int = ALL_EFFORT) -> llvm.TargetMachine:
-    """This CPU, with all that it can do."""
+def _target(effort: int = ALL_EFFORT, cpu: str = "") -> llvm.TargetMachine:
+    """Return the target of a CPU that LLVM knows by name, else of this one with all that it can do."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+        cpu=cpu or llvm.get_host_cpu_name(),
+        features="" if cpu else llvm.get_host_cpu_features().flatten(),
         opt=effort,
         reloc="static" if target.name.startswith("x86") else "default",
         codemodel="jitdefault",
@@ -545,22 +545,36 @@ def _improve_loops(module: llvm.ModuleRef, target: llvm.TargetMachine) -> None:
 
 
 def compile_function(
-    function: Callable[..., int] | Emitted, symbol: str, *, rare: bool = False, loops: bool = False, width: int = 0
+    function: Callable[..., int] | Emitted,
+    symbol: str,
+    *,
+    rare: bool = False,
+    loops: bool = False,
+    width: int = 0,
+    cpu: str = "",
 ) -> Part:
-    """A function of int64 numbers and all that it calls, as object code; `rare` and `loops` are those of `parts.Made`.
-    `width` is an index of `cell_bits.WIDTHS`."""
+    """Compile a function of int64 numbers and all that it calls; `rare` and `loops` are those of `parts.Made`.
+
+    `width` is an index of `cell_bits.WIDTHS`, `cpu` one that LLVM names, or this one.
+    """
 
     def define(module: Module) -> None:
         module.define(function, symbol)
 
-    return compile_module(define, symbol, rare=rare, loops=loops, width=width)
+    return compile_module(define, symbol, rare=rare, loops=loops, width=width, cpu=cpu)
 
 
 def compile_module(
-    define: Callable[[Module], object], symbol: str, *, rare: bool = False, loops: bool = False, width: int = 0
+    define: Callable[[Module], object],
+    symbol: str,
+    *,
+    rare: bool = False,
+    loops: bool = False,
+    width: int = 0,
+    cpu: str = "",
 ) -> Part:
-    """The same of what `define` puts into a module."""
-    target = _target(NO_EFFORT if rare else ALL_EFFORT)
+    """Compile what `define` puts into a module, as `compile_function` does."""
+    target = _target(NO_EFFORT if rare else ALL_EFFORT, cpu)
     with _pausing_garbage_collection():
         made = Module(symbol, width)
         define(made)

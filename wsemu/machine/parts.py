@@ -177,11 +177,12 @@ def compilation_order(names: Collection[str]) -> list[str]:
     return sorted(names, key=lambda name: (place.get(name.partition(".")[0], len(place)), name))
 
 
-def compile_part(name: str) -> Part:
-    """(symbol, names of the functions it needs from elsewhere, object code) of one part."""
+def compile_part(name: str, cpu: str = "") -> Part:
+    """Return symbol, names of the functions it needs from elsewhere, and object code of one part; `cpu`: that of a
+    baseline, this one if it is empty."""
     from wsemu.machine.lowering import compile_function
 
     made = ALL_PARTS[name]
     function = getattr(importlib.import_module(f"{_HERE}.{made.module}"), made.function)
     called = function(made.family) if made.family else function
-    return compile_function(called, name, rare=made.rare, loops=made.loops, width=made.width)
+    return compile_function(called, name, rare=made.rare, loops=made.loops, width=made.width, cpu=cpu)
