@@ -70,11 +70,11 @@ def _read(file: Path, line: int, words: str) -> LaunchFile:
 
     where = f"{file.name}:{line}: the launch in this comment"
     try:
-        options = Options.read(_split(words))
-        if wrong := next(
-            (name for name in ("out", "memory", "arg_folder", "set_folder") if getattr(options, name)), None
-        ):
-            raise UsageError(f"`--{wrong.replace('_', '-')}` is for the command line")
+        given = _split(words)
+        if wrong := next((word for word in given[::2] if word.startswith("--") and word not in DATA_OPTIONS), None):
+            Options.read([wrong, ""])  # no option at all
+            raise UsageError(f"`{wrong}` is for the command line")
+        options = Options.read(given)
         return LaunchFile.of(options)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
