@@ -137,6 +137,12 @@ def paths(program: Program) -> tuple[Path, ...]:
     return tuple(tuple(path(lane)) for lane in range(program.lanes))
 
 
+def _uses_number(path: Path) -> bool:
+    """Return whether a lane hands on the number that it holds: one that returns early does not store it in `out`."""
+    early = any(op.kind == "X" and number != -1 for number, op in path)
+    return not early or any(op.kind in "SB" or (op.kind == "W" and op.value < 0) for _, op in path)
+
+
 def _word(op: Op, lane: int) -> int:
     return (op.a * lane + op.b) % WORDS
 
@@ -186,7 +192,7 @@ class _Lanes:
         live = self.live(places)
         for lane, (number, op) in live.items():
             if op.kind in MEETS:
-                yield from self._meeting(live, lane, number, op)
+                yield from self._meeting(live, lane, number, op, self.paths[lane][places[lane] + 1 :])
             for other, (second, peer) in live.items():
                 if other > lane and op.kind in ACCESSES and peer.kind in ACCESSES:
                     if op.kind == peer.kind == "W" and number != second and _word(op, lane) == _word(peer, other):
@@ -196,13 +202,14 @@ class _Lanes:
         if live and not any(self.moves(places)):
             yield HANG
 
-    def _meeting(self, live: dict[int, tuple[int, Op]], lane: int, number: int, op: Op) -> Iterator[str]:
-        """Of a lane at a warp-wide operation."""
+    def _meeting(self, live: dict[int, tuple[int, Op]], lane: int, number: int, op: Op, behind: Path) -> Iterator[str]:
+        """Of a lane at a warp-wide operation; `behind`: what it executes after it."""
         if not op.mask >> lane & 1:
             yield MASK
         if not all(self._comes(other, number) for other in self.all if op.mask >> other & 1):
             yield PASSED
-        if op.kind == "S" and not (op.mask >> op.value & 1 and op.value in live and self._comes(op.value, number)):
+        there = op.mask >> op.value & 1 and op.value in live and self._comes(op.value, number)
+        if op.kind == "S" and not there and _uses_number(behind):
             yield UNDEFINED
 
     def _comes(self, lane: int, number: int) -> bool:
@@ -409,7 +416,20 @@ def mate_program(source: random.Random) -> Program:
     made = _phases(source, lanes, full) if source.random() < 0.6 else _drawn(source, lanes, full, 6, 2)
     for _ in range(source.choice((0, 0, 1, 1, 2))):
         made = _broken(source, made, lanes)
+    if source.random() < 0.3:
+        made = _reread(source, made)
     return _anew(Program(lanes, made, source.random() < 0.4))
+
+
+def _reread(source: random.Random, block: Block) -> Block:
+    """A load that is repeated at once, and perhaps again after a fence, by other lanes."""
+    at = [n for n, one in enumerate(block) if isinstance(one, Op) and one.kind == "R"]
+    if not at:
+        return block
+    n = source.choice(at)
+    one = block[n]
+    again = [one, Op("F"), one._replace(b=(one.b + 1) % WORDS)]  # type: ignore[union-attr]
+    return (*block[: n + 1], *again[: source.choice((1, 2, 3, 3))], *block[n + 1 :])
 
 
 def _anew(program: Program) -> Program:

@@ -84,3 +84,12 @@ def test_random_programs(seed: int) -> None:
     for k in range(30):
         judged = judged_mates(mate_program(source), "reference" if k % 5 == 0 else "vm")
         assert not judged.complaint, judged
+
+
+@pytest.mark.parametrize("last", [Op("A", 1, 0), Op("W", 1, 0, 5)], ids=["atomic", "store"])
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("first", [(LOAD,), (LOAD, LOAD), (LOAD, LOAD, LOAD)], ids=["once", "twice", "thrice"])
+def test_a_load_by_another_lane_does_not_stand_for_earlier_ones(first: tuple[Op, ...], engine: str, last: Op) -> None:
+    block = (*(Op(*op) for op in first), Op("F"), Op("R", 1, 0), last)
+    judged = judged_mates(Program(2, block), engine)
+    assert (judged.codes, judged.complaint) == (("intra-warp-race",), "")

@@ -43,7 +43,7 @@ from wsemu.machine.memory.lane_access import (
     other_banks,
     simple_pattern,
 )
-from wsemu.machine.memory.readers import forgettable, is_readers, takes, together, unknown
+from wsemu.machine.memory.readers import forgettable, is_readers, merge_own_reads, takes, together, unknown
 from wsemu.machine.memory.shadow import (
     extend_read_set,
     floor_of,
@@ -210,10 +210,13 @@ def join_readers(m, w, plan, reads, v, found, kind, base, floor):
     if takes(m, w, v):
         add(plan, reads, np.int64(1) << w)
         return True
-    if not forgettable(m, w, v, warps, floor):
-        return False
-    fill(plan, reads, base, np.int64(LANE_BITS))
-    return True
+    if forgettable(m, w, v, warps, floor):
+        fill(plan, reads, base, np.int64(LANE_BITS))
+        return True
+    result = merge_own_reads(m, w, v, warps, floor)
+    if result:
+        fill(plan, reads, result, np.int64(0))
+    return result != 0
 
 
 @compiled

@@ -78,19 +78,25 @@ def others_unknown(m, w, v, warps, floor):
 
 
 @compiled
+def is_unsynced(m, w, v):
+    """Whether the lanes of warp w have not met since the moment of v."""
+    return m.lockstep == 0 and load_i64(moment_of(m, v) + 8 * w) > warp_at(m.warps, w).synced
+
+
+@compiled
 def unknown(m, w, v, warps, floor):
     """The same, and warp w itself where its lanes need not know of each other."""
     rest = others_unknown(m, w, v, warps, floor)
-    if (warps >> w) & 1 and m.lockstep == 0 and load_i64(moment_of(m, v) + 8 * w) > warp_at(m.warps, w).synced:
+    if (warps >> w) & 1 and is_unsynced(m, w, v):
         rest |= np.int64(1) << w
     return rest
 
 
 @compiled
 def forgettable(m, w, v, warps, floor):
-    """Whether warp w knows of the reads of some warps, so that a read by it now stands for them; where lanes have
-    clocks of their own it does not stand for those by its other lanes."""
-    if m.by_lanes and (warps >> w) & 1:
+    """Whether warp w knows of the reads of some warps, so that a read by it now stands for them.  It does not stand for
+    reads by its own lanes that need not know of each other."""
+    if (warps >> w) & 1 and (m.by_lanes or is_unsynced(m, w, v)):
         return False
     return others_unknown(m, w, v, warps, floor) == 0
 
@@ -124,6 +130,16 @@ def moment_with(m, w, row, warps, u, interval):
     store_i64(at + 8 * u, interval)
     store_i64(at + 8 * w, present(m, w))
     return number
+
+
+@compiled
+def merge_own_reads(m, w, v, warps, floor):
+    """Return a cell for a read by warp w now that stands for all reads of v by `warps`, by whichever lanes of w; 0 if
+    some are of warps that it does not know of, or there is none."""
+    if m.by_lanes or others_unknown(m, w, v, warps, floor):
+        return np.int64(0)
+    number = moment_with(m, w, moment_of(m, v), np.int64(0), w, present(m, w))
+    return np.int64(0) if number < 0 else READERS | number << MOMENT_SHIFT | np.int64(1) << w
 
 
 @compiled
@@ -163,7 +179,7 @@ def renew_read_set(m, w, v, floor):
         return np.int64(0)
     rest = others_unknown(m, w, v, warps, floor)
     if rest == 0:
-        return np.int64(ALONE if forgettable(m, w, v, warps, floor) else 0)
+        return np.int64(ALONE) if forgettable(m, w, v, warps, floor) else merge_own_reads(m, w, v, warps, floor)
     number = moment_with(m, w, row, rest, w, present(m, w))
     if number < 0:
         return np.int64(0)

@@ -47,6 +47,7 @@ from wsemu.machine.memory.readers import (
     forgettable,
     is_readers,
     latest,
+    merge_own_reads,
     renew_read_set,
     takes,
     together,
@@ -331,7 +332,8 @@ def add_element(m, e, floor, foreign):
 
 @compiled
 def extend_read_set(m, w, old, new, floor):
-    """The set of `old` (an access or a set) and the access `new`, or 0 if only the new one remains."""
+    """The set of `old` (an access or a set) and the access `new`, or 0 if only the new one remains, and it stands for
+    all: if lanes of its warp that it need not know of read before it, it makes a set alone, for a set has no lanes."""
     side = new | (SET if floor else 0)  # a segment's kind decides what happens to other CTAs' accesses
     h = ((old * 0x2127599BF4325C37 + new) * 0x2545F4914F6CDD1D) >> 33
     while True:
@@ -344,17 +346,19 @@ def extend_read_set(m, w, old, new, floor):
     memo.old = old
     memo.new = side
     start = m.element_count
-    foreign = np.int64(0)
+    foreign, loses_lanes = np.int64(0), np.int64(0)
     if old < 0:
         place = load_i64(m.sets + 8 * (set_number(old)))
         for q in range(place & 0xFFFF):
             e = load_i64(m.elements + 8 * ((place >> 16) + q))
             if keeps(m, w, e, new, floor):
                 foreign = add_element(m, e, floor, foreign)
+            elif (e >> WARP_SHIFT) & ACTORS == w and (e >> INTERVAL_SHIFT) & INTERVALS > warp_at(m.warps, w).synced:
+                loses_lanes = np.int64(1 - m.lockstep)
     elif keeps(m, w, old, new, floor):
         foreign = add_element(m, old, floor, foreign)
     m.set_count += 1  # also for no set: there is room for as many memos as sets
-    if m.element_count == start:
+    if m.element_count == start and loses_lanes == 0:
         memo.result = 0
         return np.int64(0)
     add_element(m, new, floor, foreign)
@@ -497,10 +501,13 @@ def touch_readers(m, w, reads, kind, base, floor, log, first):
         return True
     warps = union(reads, np.int64(FULL)) & WARPS
     if kind == READ:
-        if not forgettable(m, w, v, warps, floor):
-            return False
-        fill_all(reads, base, log, first)
-        return True
+        if forgettable(m, w, v, warps, floor):
+            fill_all(reads, base, log, first)
+            return True
+        result = merge_own_reads(m, w, v, warps, floor)
+        if result:
+            put(reads, np.int64(FULL), result)
+        return result != 0
     if unknown(m, w, v, warps, floor):
         return False
     put(reads, np.int64(FULL), np.int64(0))

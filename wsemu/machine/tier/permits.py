@@ -27,7 +27,7 @@ from wsemu.machine.memory.cell_bits import (
     WHEN,
 )
 from wsemu.machine.memory.plans import part_of
-from wsemu.machine.memory.readers import forgettable, is_readers, takes, together, unknown
+from wsemu.machine.memory.readers import forgettable, is_readers, merge_own_reads, takes, together, unknown
 from wsemu.machine.memory.shadow import behind, floor_of, is_ordered_before, note_range, now, touch_known
 from wsemu.machine.records import access_at, machine_at, permit_at, segment_at
 from wsemu.machine.scalars import load_i64
@@ -145,7 +145,9 @@ def judge_cells(address, w, written, read, found, floor, kind):
             return np.int64(ADD)
         warps = (read | found >> OTHER_WARPS) & WARPS
         if kind == READ:
-            return np.int64(FILL if forgettable(m, w, read, warps, floor) else 0)
+            if forgettable(m, w, read, warps, floor):
+                return np.int64(FILL)
+            return merge_own_reads(m, w, read, warps, floor)
         return np.int64(FILL if unknown(m, w, read, warps, floor) == 0 else 0)
     read &= BUT_LANES
     if found & OTHER_READ or read < 0 or read & ATOMIC_BIT:
