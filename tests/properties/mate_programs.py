@@ -428,7 +428,8 @@ def _reread(source: random.Random, block: Block) -> Block:
         return block
     n = source.choice(at)
     one = block[n]
-    again = [one, Op("F"), one._replace(b=(one.b + 1) % WORDS)]  # type: ignore[union-attr]
+    assert isinstance(one, Op)
+    again = [one, Op("F"), one._replace(b=(one.b + 1) % WORDS)]
     return (*block[: n + 1], *again[: source.choice((1, 2, 3, 3))], *block[n + 1 :])
 
 

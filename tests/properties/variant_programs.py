@@ -49,7 +49,7 @@ def by_cta(length, code, out):
         elif operation == 3:
             total += cells[place, lane]
         else:
-            cells[place, lane] = k
+            cells[place, lane] = 256 * w + k + 1
     out[cta, thread] = total
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
 import wsemu
 from wsemu import cuda
+
+if TYPE_CHECKING:
+    from wsemu.model.settings import Engine
 
 
 @cuda.jit
@@ -25,7 +30,7 @@ def append(count, out, x):
         out[cuda.atomic.add(count, 0, 1)] = x[t]
 
 
-def run_twice(kernel, grid, block, arguments, change, engine="vm") -> wsemu.Report:
+def run_twice(kernel, grid, block, arguments, change, engine: Engine = "vm") -> wsemu.Report:
     assert wsemu.check(kernel, grid, block, arguments, engine=engine).verdict == "verified"
     change(*arguments)
     report = wsemu.check(kernel, grid, block, arguments, engine=engine)
@@ -34,7 +39,7 @@ def run_twice(kernel, grid, block, arguments, change, engine="vm") -> wsemu.Repo
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
-def test_a_counter_that_nobody_reset_is_the_cause_of_a_deadlock(engine: str) -> None:
+def test_a_counter_that_nobody_reset_is_the_cause_of_a_deadlock(engine: Engine) -> None:
     arguments = [np.zeros(1, np.int32), np.zeros(1, np.int32)]
     report = run_twice(first_one_signals, 2, 1, arguments, lambda _, signal: signal.fill(0), engine)
     (finding,) = report.errors

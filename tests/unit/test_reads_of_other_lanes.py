@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
 import wsemu
 from wsemu import cuda, ptx
+
+if TYPE_CHECKING:
+    from wsemu.model.settings import Engine
 
 F32 = np.float32
 ENGINES = pytest.mark.parametrize("engine", ["vm", "reference"])
@@ -66,7 +71,7 @@ def two_warps(x, y, meet):
 @ENGINES
 @pytest.mark.parametrize("kernel", [neighbours_then_own, one_word])
 @pytest.mark.parametrize("meet", [False, True])
-def test_earlier_reads_by_other_lanes_count(kernel, meet: bool, engine: str) -> None:
+def test_earlier_reads_by_other_lanes_count(kernel, meet: bool, engine: Engine) -> None:
     report = wsemu.check(kernel, 1, 32, (np.ones(32, F32), np.zeros(32, F32), meet), engine=engine)
     if meet:
         assert report.verdict == "verified"
@@ -76,7 +81,7 @@ def test_earlier_reads_by_other_lanes_count(kernel, meet: bool, engine: str) -> 
 
 @ENGINES
 @pytest.mark.parametrize("meet", [False, True])
-def test_reads_of_two_warps(meet: bool, engine: str) -> None:
+def test_reads_of_two_warps(meet: bool, engine: Engine) -> None:
     report = wsemu.check(two_warps, 1, 64, (np.ones(32, F32), np.zeros(64, F32), meet), engine=engine)
     if meet:
         assert report.verdict == "verified"

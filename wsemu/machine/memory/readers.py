@@ -79,7 +79,7 @@ def others_unknown(m, w, v, warps, floor):
 
 @compiled
 def is_unsynced(m, w, v):
-    """Whether the lanes of warp w have not met since the moment of v."""
+    """Return True if the lanes of warp w have not met since the moment of v."""
     return m.lockstep == 0 and load_i64(moment_of(m, v) + 8 * w) > warp_at(m.warps, w).synced
 
 

@@ -332,8 +332,9 @@ def add_element(m, e, floor, foreign):
 
 @compiled
 def extend_read_set(m, w, old, new, floor):
-    """The set of `old` (an access or a set) and the access `new`, or 0 if only the new one remains, and it stands for
-    all: if lanes of its warp that it need not know of read before it, it makes a set alone, for a set has no lanes."""
+    """The set of `old` (an access or a set) and the access `new`, or 0 if only the new one remains.
+
+    If lanes of its warp that it need not know of read before it, it makes a set alone: a set stands for any lanes."""
     side = new | (SET if floor else 0)  # a segment's kind decides what happens to other CTAs' accesses
     h = ((old * 0x2127599BF4325C37 + new) * 0x2545F4914F6CDD1D) >> 33
     while True:
