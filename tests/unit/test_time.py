@@ -196,3 +196,55 @@ def test_what_cannot_be_predicted_says_so(rings: dict[int, Path]) -> None:
         wsemu.time(kernel, 2, 288, arrays(), dynamic_shared=2 * (TILE + 16), cta=7)
     with pytest.raises(wsemu.UsageError, match="give 0 to 255"):
         wsemu.time(kernel, 2, 288, arrays(), dynamic_shared=2 * (TILE + 16), registers=300)
+
+
+RING = """
+import numpy as np
+from wsemu import cuda
+
+STAGES = 2
+N = 64
+
+@cuda.jit
+def copy(x, y):
+    tile = cuda.shared.array(STAGES * 32, np.float32)
+    i = cuda.threadIdx.x
+    tile[i] = x[i]
+    cuda.syncthreads()
+    y[i] = tile[i]
+
+copy[1, 32 * STAGES](np.zeros(N, np.float32), np.zeros(N, np.float32))
+"""
+
+
+def test_what_if_changes_a_constant_and_marks_the_best(tmp_path: Path) -> None:
+    (tmp_path / "ring.py").write_text(RING, encoding="utf-8")
+    done = command("time", "--no-numba-ptx", "--what-if", "stages=1..3", "ring.py", cwd=tmp_path)
+    assert done.returncode == 0
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("   ") and " us " in line]
+    assert [(row[0], row[4]) for row in rows] == [("1", "verified"), ("2", "verified"), ("3", "failed")]
+    assert sum("<- best" in line for line in done.stdout.splitlines()) == 1
+    assert "<- best" not in done.stdout.splitlines()[-1]
+    assert (tmp_path / "ring.py").read_text(encoding="utf-8") == RING
+
+
+def test_what_if_takes_options_of_the_model(tmp_path: Path) -> None:
+    (tmp_path / "ring.py").write_text(RING, encoding="utf-8")
+    done = command("time", "--no-numba-ptx", "--no-run", "--json", "--what-if", "ctas=1,2", "ring.py", cwd=tmp_path)
+    assert [answer["value"] for answer in json.loads(done.stdout)["answers"]] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ("depth=1..3", "has no constant `depth` at its top level: use one of STAGES, N, ctas, registers"),
+        ("STAGES", "write NAME=2..6 or NAME=1,2,4"),
+        ("STAGES=a", "`a` is not a number or range"),
+        ("STAGES=1..100", "100 values, at most 64"),
+    ],
+)
+def test_what_if_refuses_what_it_cannot_change(tmp_path: Path, question: str, message: str) -> None:
+    (tmp_path / "ring.py").write_text(RING, encoding="utf-8")
+    done = command("time", "--what-if", question, "ring.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in " ".join((done.stdout + done.stderr).split())

@@ -294,8 +294,16 @@ def time(
         int | None, typer.Option(min=0, help="The CTA whose instructions are followed.  [default: 1]")
     ] = None,
     launch: Annotated[int | None, typer.Option(min=1, help="Predict only this launch, from 1.  [default: all]")] = None,
+    what_if: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME=VALUES",
+            help="Predict other values of a constant of the program, or of `ctas` and `registers`: STAGES=2..6.",
+        ),
+    ] = "",
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     no_run: Annotated[bool, typer.Option("--no-run", help="Predict only: run and check no launch.")] = False,
+    numba_ptx: NumbaPtx = None,
     kernel: KernelOption = None,
     arch: Arch = None,
     budget: Budget = None,
@@ -315,10 +323,10 @@ def time(
     """Run FILE and predict how long each launch takes on a GPU, what bounds it, and where its warps wait."""
     from wsemu.app import time_program
 
-    options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget}
+    options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget, "numba-ptx": numba_ptx}
     given = {name: value for name, value in options.items() if value not in (None, [])}
     wanted = time_program.Wanted(device, registers, cta, launch, as_json=json, runs=not no_run)
-    raise typer.Exit(time_program.run(file, arguments or [], given, wanted, _launch(context)))
+    raise typer.Exit(time_program.run(file, arguments or [], given, wanted, _launch(context), what_if))
 
 
 @command("debug", cls=ProgramCommand, context_settings=_PROGRAM, epilog=_EXIT_CODES)

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from wsemu.app.program_file import Target
     from wsemu.launch.result import Report
     from wsemu.model.finding import Finding
     from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.model.settings import Settings
     from wsemu.timing.prediction import Prediction
 
 
@@ -37,6 +39,8 @@ class Wanted(NamedTuple):
     as_json: bool = False
     runs: bool = True
     """run and check the launches as well"""
+    resident: int | None = None
+    """CTAs that a multiprocessor has at once; None: all that fit"""
 
 
 class _Quiet(Printer):
@@ -54,6 +58,8 @@ class _Clock:
         self.count = 0
         self.found: list[Prediction] = []
         self.failed = 0
+        self.verdicts: list[str] = []
+        self.silent = wanted.as_json
 
     def __call__(
         self, kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], run: Callable[[], Report]
@@ -62,7 +68,9 @@ class _Clock:
         if self.wanted.launch in (None, self.count):
             self._predict(kernel, configuration, arguments)
         if self.wanted.runs:
-            return run()
+            report = run()
+            self.verdicts.append(report.verdict)
+            return report
         report = not_run(kernel, configuration, UnsupportedError("a launch with `--no-run`"))
         for observer in observers:
             observer(report)
@@ -74,23 +82,30 @@ class _Clock:
         wanted = self.wanted
         try:
             found = predict_launch(
-                kernel, configuration, arguments, device=wanted.device, registers=wanted.registers, cta=wanted.cta
-            )
+                kernel, configuration, arguments, device=wanted.device, registers=wanted.registers, cta=wanted.cta,
+                resident=wanted.resident,
+            )  # fmt: skip
         except WsemuError as error:
             self.failed += 1
             self.printer.error(error)
             return
         self.found.append(found)
-        if not wanted.as_json:
+        if not self.silent:
             for line in format_prediction(found):
                 self.printer.text(line)
 
 
 def run(
-    file: Path, arguments: Sequence[str], given: Mapping[str, Any], wanted: Wanted, launch: Mapping[str, Any]
+    file: Path,
+    arguments: Sequence[str],
+    given: Mapping[str, Any],
+    wanted: Wanted,
+    launch: Mapping[str, Any],
+    what_if: str = "",
 ) -> int:
-    """Run `file` with the options `given`, or make the `launch` of a PTX file, and print the predictions; returns the
-    exit code."""
+    """Run `file`, or the `launch` of a PTX file, and print predictions; return the exit code.
+
+    `given` are options for the program. With `what_if` a table shows predictions for other values."""
     from wsemu.timing.constants import device_named
 
     printer = _Quiet()
@@ -101,11 +116,10 @@ def run(
     except UsageError as error:
         printer.error(error)
         return USAGE
-    clock, code = _Clock(wanted, printer), 0
-    with adding_hook(around, clock):
-        for target in targets:
-            ended = program.run(target.file, target.arguments, settings, printer=printer, as_ptx=target.is_ptx)
-            code = max(code, ended if wanted.runs or ended != INCOMPLETE else 0)
+    if what_if:
+        return _answer(targets, settings, wanted, what_if, printer)
+    clock = _Clock(wanted, printer)
+    code = _run_targets(targets, settings, clock)
     if wanted.launch is not None and wanted.launch > clock.count > 0:
         printer.error(UsageError(f"no launch {wanted.launch}: the program made {clock.count}"))
         return USAGE
@@ -114,3 +128,54 @@ def run(
     if clock.failed and not code:
         return INCOMPLETE
     return code
+
+
+def _run_targets(targets: Sequence[Target], settings: Settings, clock: _Clock) -> int:
+    """Run the programs; return the exit code."""
+    code = 0
+    with adding_hook(around, clock):
+        for one in targets:
+            ended = program.run(one.file, one.arguments, settings, printer=clock.printer, as_ptx=one.is_ptx)
+            code = max(code, ended if clock.wanted.runs or ended != INCOMPLETE else 0)
+    return code
+
+
+def _answer(targets: Sequence[Target], settings: Settings, wanted: Wanted, text: str, printer: Printer) -> int:
+    """Print a table of predictions for other values of a constant or option; return the exit code."""
+    from wsemu.app.what_if import Answer, changed_program, format_answers, parse_question
+
+    answers, code = [], 0
+    try:
+        question = parse_question(text)
+        for value in question.values:
+            clock = _Clock(_with_option(wanted, question.name.lower(), value), printer)
+            clock.silent = True
+            for one in targets:
+                with changed_program(one.file, question, value) as file:
+                    ended = _run_targets([one._replace(file=file)], settings, clock)
+                code = max(code, ended if ended == USAGE else 0)
+            verdict = max(clock.verdicts, key=_SEVERITY.index, default="")
+            answers.append(Answer(value, clock.found, verdict))
+    except UsageError as error:
+        printer.error(error)
+        return USAGE
+    if wanted.as_json:
+        rows = [
+            {"value": one.value, "verdict": one.verdict, "found": [json.loads(f.model_dump_json()) for f in one.found]}
+            for one in answers
+        ]
+        print(json.dumps({"name": question.name, "answers": rows}, indent=2))
+    else:
+        for line in format_answers(question, answers):
+            printer.text(line)
+    return code
+
+
+def _with_option(wanted: Wanted, name: str, value: int) -> Wanted:
+    """Return the options with another value, if the name is one of them."""
+    if name == "ctas":
+        return wanted._replace(resident=value)
+    return wanted._replace(registers=value) if name == "registers" else wanted
+
+
+_SEVERITY = ("verified", "incomplete", "failed")

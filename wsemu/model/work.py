@@ -161,6 +161,15 @@ def leads_to_addresses(name: str) -> bool:
     return OPERATIONS[name].kind == "alu" and name.split(".")[0] in steps
 
 
+DIVIDED_BY_CONSTANT = Work("plain", 6, "fma", 3)
+"""a division by a constant, which is a multiplication and shifts in machine code"""
+
+
+def is_division(name: str) -> bool:
+    """Return whether an operation divides integers."""
+    return OPERATIONS[name].group == "integer" and name.split(".")[0] in ("div", "rem", "floordiv", "floormod")
+
+
 def is_jump(name: str) -> bool:
     """Return whether an operation is a conditional branch."""
     return name == "bra"

@@ -40,7 +40,9 @@ def format_prediction(found: Prediction) -> Iterator[str]:
     yield f"  {found.accuracy}"
     for note in found.notes:
         yield f"  note: {note}"
-    yield f"  not modeled: {'; '.join(found.not_modeled)}"
+    yield "  not modeled:"
+    for text in found.not_modeled:
+        yield f"    {text}"
 
 
 def article(name: str) -> str:

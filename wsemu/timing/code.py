@@ -14,10 +14,12 @@ from wsemu.model.isa import NAMES, OPERATIONS, ROW
 from wsemu.model.matrix import VECTORS
 from wsemu.model.wait_reasons import REASONS
 from wsemu.model.work import (
+    DIVIDED_BY_CONSTANT,
     NOTHING,
     Work,
     find_rows,
     find_work,
+    is_division,
     is_double,
     is_jump,
     is_sum,
@@ -131,6 +133,8 @@ class Code:
                     fold = folded.get(a, False) or folded.get(b, False)
             elif keeps_offsets(name) and not row[1]:
                 fold = folded.get(a, False)
+            if is_division(name) and b in self._constants:
+                self.work[pc] = DIVIDED_BY_CONSTANT
             kind = OPERATIONS[name].kind
             if kind == "alu":
                 folded[result] = fold

@@ -146,8 +146,8 @@ def _use(found: Predicted, device: Device) -> dict[str, float]:
 
 def _find_bound(found: Predicted, use: dict[str, float]) -> str:
     """Return what bounds the launch."""
-    name = max(use, key=lambda one: use[one])
-    if use[name] >= BUSY:
+    name = max(use, key=lambda one: use[one], default="")
+    if name and use[name] >= BUSY:
         return name
     waits = found.run.stalls.sum(axis=0)
     waits[[SELECTED, NOT_SELECTED]] = 0

@@ -93,14 +93,14 @@ def bound_for_time(
     notes: list[str] = []
     if not isinstance(kernel, Code):
         why = UnsupportedError("its time is predicted")
-        way = open_to(kernel, prepare_arguments(kernel, args), why) if memory is None else None
+        may = memory is None and settings.current().numba_ptx
+        way = open_to(kernel, prepare_arguments(kernel, args), why) if may else None
         if way is not None:
             kernel, args = way.kernel, way.arguments
         else:
             kind = WITHOUT_PTX
-            notes.append(
-                f"predicted from wsemu's own code of the kernel: {why.remedy or 'Numba-CUDA is not installed'}"
-            )
+            missing = why.remedy or "Numba-CUDA is not installed"
+            notes.append(f"wsemu's own code of the kernel is used: {missing if may else 'as requested'}")
     args = prepare_arguments(kernel, args)
     if memory is not None and isinstance(kernel, Code):
         args = kernel.with_pointers(args, memory)
