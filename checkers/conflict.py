@@ -174,7 +174,7 @@ class Conflict:
         return self.text if text.startswith("byte ") and side.access.address == self.second.access.address else text
 
     def exchange_sides(self) -> Conflict:
-        """The same two, (2) first."""
+        """Return the conflict with (1) and (2) exchanged."""
         return replace(self, first=self.second, second=self.first)
 
     @property

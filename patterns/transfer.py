@@ -293,7 +293,7 @@ class Transfer(CudaDMA):
         self.load_in_bulk(src, dst, *index)
 
     def load_in_bulk(self, src: Any, dst: Any, *index: Any) -> Any:
-        """The same to shared memory."""
+        """Load the transfer into shared memory with bulk copies and wait for them."""
         bars = cuda.shared.array(_WARPS, np.uint64)
         warp = cuda.threadIdx.x // cuda.warpsize
         ptx.mbarrier_init(bars, warp, 1)

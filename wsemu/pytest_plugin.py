@@ -81,7 +81,7 @@ class Wsemu:
         return check(kernel, grid, block, args, **options)
 
     def launch(self, kernel: Any, grid: Any, block: Any, args: Sequence[Any] = (), **options: Any) -> Report:
-        """The same, and CheckFailed with the diagnostics unless the launch is verified."""
+        """Check a launch; raise CheckFailed with its diagnostics unless it is verified."""
         report = self.check(kernel, grid, block, args, **options)
         report.assert_clean()
         return report

@@ -228,7 +228,7 @@ class EditorSession(Session):
     """values with parts, by the number under which the editor asks for these, from 2"""
 
     def handle_stop(self, run: WarpRun, fields: list[int], lanes: int) -> None:
-        """The same, unless the editor has left, or asks for a pause."""
+        """Handle a stop as `Session` does, and honor requests of the editor to disconnect or pause."""
         assert self.adapter is not None
         if self.adapter.left:
             raise Quit

@@ -363,7 +363,7 @@ class _Statement:
 
 
 def mapa() -> Any:
-    """The same array in the shared memory of another CTA: its generic address there."""
+    """Return an array in the shared memory of another CTA: its generic address there."""
 
     def mapa(typingctx, ary, rank):  # type: ignore[no-untyped-def]
         if not isinstance(ary, types.Array) or not isinstance(rank, types.Integer):

@@ -109,7 +109,7 @@ def compile_kernel(
 def compile_signature(
     kernel: Declared, signature: tuple[Any, ...], *, lto: bool = True, lineinfo: bool = False
 ) -> Compiled:
-    """The same for Numba's types of the arguments."""
+    """Compile a kernel for Numba's types of the arguments, as `compile_kernel` does for values."""
     from numba.cuda.dispatcher import _Kernel
 
     with _device():

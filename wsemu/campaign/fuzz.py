@@ -72,7 +72,7 @@ class Campaign:
         return {"seed": self.batch_seed(batch), "examples": batch.size}
 
     def batch_seed(self, batch: Batch) -> int:
-        """The same for batches of any size that begin at the same example."""
+        """Return the seed of a batch, which depends on its first example and not on its size."""
         return int.from_bytes(hashlib.sha256(f"{self.seed} {batch.first}".encode()).digest()[:8])
 
 
@@ -255,7 +255,7 @@ def _outcomes(crew: _Crew, left: list[Batch], jobs: int) -> Iterator[tuple[Batch
 
 
 def _afar(crew: _Crew, left: list[Batch], executor: Executor) -> Iterator[tuple[Batch, Outcome]]:
-    """The same from an Executor, whose processes must have the sources of the first of ours."""
+    """Yield outcomes of batches from a remote executor, whose sources must match those of this machine."""
     campaign, hello = crew.campaign, crew.processes[0].hello()
     requests = {batch: campaign.request(batch) for batch in left}
     for batch, answer in spread.answers(

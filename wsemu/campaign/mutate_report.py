@@ -110,7 +110,7 @@ def _sum(mutated: Mutated) -> list[tuple[str, Style]]:
 
 
 def document(mutated: Mutated) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the report as JSON-compatible data."""
     return {
         "format": FORMAT,
         "name": mutated.name,

@@ -52,14 +52,14 @@ def _more(swept: Swept) -> str:
 
 
 def plain(swept: Swept) -> str:
-    """The same as text."""
+    """Render the report as plain text."""
     stream = io.StringIO()
     tell(Printer(stream), swept)
     return stream.getvalue().rstrip("\n")
 
 
 def document(swept: Swept) -> dict[str, Any]:
-    """The same as JSON's types; no times."""
+    """Return the report as JSON-compatible data, without times."""
     return {
         "function": swept.name,
         "exit_code": swept.exit_code,

@@ -294,7 +294,7 @@ class CUDAVectorize(_Builder):
 
 
 class CUDAGUFuncVectorize(_Builder):
-    """The same of `numba.guvectorize`."""
+    """The counterpart of `CUDAVectorize` for `numba.guvectorize`."""
 
     def __init__(
         self, func: Callable[..., Any], sig: str, identity: Any = None, cache: bool = False, **options: Any

@@ -58,7 +58,7 @@ def xoroshiro128p_normal_float64(states: Any, index: Any) -> Any:
 
 
 def xoroshiro128p_normal_float32(states: Any, index: Any) -> Any:
-    """The same in float32."""
+    """A float32 of the normal distribution, after Box and Muller; takes two numbers of the generator."""
     radius = xoroshiro128p_uniform_float32(states, index)
     angle = xoroshiro128p_uniform_float32(states, index)
     return math.sqrt(np.float32(-2.0) * math.log(radius)) * math.cos(_TWO_PI_32 * angle)

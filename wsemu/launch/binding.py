@@ -153,7 +153,7 @@ class Packed:
             yield from block.packed.all_arrays()
 
     def copied(self) -> Packed:
-        """The same with arrays of its own."""
+        """Return a copy with private arrays."""
         return Packed(
             self.data,
             tuple((at, way, np.array(array, order="K")) for at, way, array in self.arrays),

@@ -248,7 +248,7 @@ def _examine(
     raised: list[BaseException] | None,
     memory: DeviceMemory | None,
 ) -> Report:
-    """The same, where memory suffices."""
+    """Run a launch and report; the caller handles MemoryError."""
     arguments = prepare_arguments(kernel, arguments)
     if memory is not None and isinstance(kernel, Code):
         arguments = kernel.with_pointers(arguments, memory)

@@ -56,7 +56,7 @@ class Code(abc.ABC):
         return None
 
     def with_text(self, text: str) -> Code:
-        """The same kernel of another text."""
+        """Return this kernel of another text."""
         raise NotImplementedError
 
     def gpu_entry(self, arguments: Sequence[Any]) -> Entry:

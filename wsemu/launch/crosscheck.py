@@ -203,7 +203,7 @@ def require_gpu() -> None:
 
 
 def require_driver() -> None:
-    """The same of what takes no Numba-CUDA."""
+    """Raise UsageError unless the driver can be used without Numba-CUDA."""
     if not gpu_process.call(driver.available, SECONDS):
         raise UsageError("no GPU here: run this on a machine with an NVIDIA GPU and its driver")
 

@@ -56,7 +56,7 @@ class Launchable:
         return configure(*parameters)
 
     def configure(self, griddim: Size, blockdim: Size, stream: object = 0, sharedmem: int = 0) -> ConfiguredLaunch:
-        """The same by its other name."""
+        """Return what `kernel[griddim, blockdim, stream, sharedmem]` returns."""
         return self[griddim, blockdim, stream, sharedmem]
 
     def forall(self, ntasks: int, tpb: int = 0, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:

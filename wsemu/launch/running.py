@@ -96,7 +96,7 @@ def _bind_program(
     part: int,
     space: DeviceMemory | None,
 ) -> tuple[Bound, tuple[str, ...]]:
-    """The same of a program."""
+    """Bind the arguments of a launch to a compiled program."""
     from wsemu.launch.binding import bind
 
     program, names, notes = made

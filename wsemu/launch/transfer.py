@@ -89,7 +89,7 @@ def _body(two_phase: bool, indexed: bool, scatter: bool) -> Kernel:
 
 @functools.lru_cache(maxsize=2)
 def _tile_body(two_phase: bool) -> Kernel:
-    """The same for a tile of a matrix, of which there is a map."""
+    """Return the device function that runs a pattern once for a tile of a matrix with a tensor map."""
 
     def run(pattern, tmap, dst, column, row, first_dst):  # type: ignore[no-untyped-def]
         tile = cuda.shared.array(0, np.uint32, 1024)
@@ -177,7 +177,7 @@ class TransferCase:
         return format_call(self)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """The same for Hypothesis and IPython, which would print every field."""
+        """Print the case for Hypothesis and IPython, which would print every field."""
         printer.text(format_call(self))
 
 

@@ -106,7 +106,7 @@ class _Doubts(NamedTuple):
         return [text for kind in self for text in kind]
 
     def words(self, status: str) -> list[str]:
-        """The same, a word or two for each kind."""
+        """Return the reasons in a word or two for each kind."""
         words = [STOPPED.get(status, "not modelled")] if self.stopped else []
         words += ["not modelled"] if self.unmodelled and "not modelled" not in words else []
         words += ["undefined value"] if self.undefined else []

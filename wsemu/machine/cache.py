@@ -148,9 +148,9 @@ def current_keys() -> dict[str, str]:
 
 @functools.cache
 def keys() -> dict[str, str]:
-    """The same as they were when this process first asked.
+    """Return part -> the key of its modules when this process first asked.
 
-    To read and hash all modules takes as long as a launch; the keys are noted, with what the system says of each file.
+    Reading and hashing all modules takes as long as a launch, so the keys are noted, with the state of each file.
     """
     note = _note()
     if note is None:

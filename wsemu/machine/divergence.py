@@ -175,7 +175,7 @@ def go_past(warp):
 
 @compiled
 def go_past_some(warp, some):
-    """The same, of those that wait at a join for some of these."""
+    """Let lanes that wait at a join for some of these continue without them."""
     elsewhere = warp.parked
     e = warp.depth - 1
     while e >= 0:

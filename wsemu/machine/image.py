@@ -235,7 +235,7 @@ def special_values(
 
 
 def _cluster_fields(groups: Grouping, member: npt.NDArray[np.int64], window: int) -> dict[str, Any]:
-    """The same of those that tell of clusters; `member`: of each thread the rank of its CTA."""
+    """Return name -> value of the special registers of clusters; `member`: of each thread the rank of its CTA."""
     x, y, _ = groups.shape
     values: dict[str, Any] = {
         "cluster_ctarank": member,

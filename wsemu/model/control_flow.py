@@ -77,7 +77,7 @@ def loop_numbers(program: Program) -> list[int]:
 
 
 def inner_loop_numbers(program: Program) -> list[int]:
-    """The same of the loops inside of those: what still comes back without the instructions where these begin."""
+    """Number inner loops: the components that stay strongly connected without the outer loop headers."""
     numbers = loop_numbers(program)
     after = [successors(pc, row) for pc, row in enumerate(program.code.tolist())]
     of = [*numbers, -1]

@@ -198,7 +198,7 @@ class Trials(Record):
     """why the search ended before all edits were tried, or empty"""
 
     def sort_by_group(self, findings: list[Finding]) -> tuple[Self, list[Finding]]:
-        """The same of findings in the order of their groups, and these."""
+        """Return these results for findings in the order of their groups, and those findings."""
         order = [n for group in self.groups for n in group]
         place = {n: k for k, n in enumerate(order)}
         cures = [cure.model_copy(update={"findings": sorted(place[n] for n in cure.findings)}) for cure in self.cures]

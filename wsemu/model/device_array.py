@@ -99,10 +99,10 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
     if TYPE_CHECKING:  # NumPy says that these give plain arrays
 
         def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> DeviceArray:
-            """The same elements in another shape."""
+            """Return the elements in another shape."""
 
         def ravel(self, order: Any = "C") -> DeviceArray:
-            """The same elements in one dimension."""
+            """Return the elements in one dimension."""
 
     def __array_finalize__(self, parent: object) -> None:
         shares = isinstance(parent, DeviceArray) and np.may_share_memory(self, parent)

@@ -175,7 +175,7 @@ def refusal(fields: MapFields, named: Sequence[str] = ()) -> str:
 
 
 def _refused_tile(fields: MapFields, innermost: str) -> str:
-    """The same of the box as a whole."""
+    """Return what the driver rejects of the box as a whole, with a remedy."""
     row = fields.box[0] * fields.size
     if row % UNIT:
         return f"the box has {row} bytes in {innermost}: a multiple of {UNIT}"
@@ -388,7 +388,7 @@ class TensorMap:
         return self.array
 
     def copied(self) -> TensorMap:
-        """The same map of a copy of the memory that the array is a view of, as far as it reaches."""
+        """Return this map of a copy of the memory that the array is a view of."""
         low, high = np.lib.array_utils.byte_bounds(self.array)
         held = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low)).copy()
         first = self.array.__array_interface__["data"][0] - low

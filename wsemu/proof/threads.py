@@ -348,7 +348,7 @@ class Knowledge:
         }  # fmt: skip
 
     def copy(self) -> Self:
-        """The same, to go on from; what is shared of the two never changes in place."""
+        """Return a copy that may change: shared parts never change in place."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         for name in _TABLES:

@@ -81,7 +81,7 @@ def loop_ends(program: Program, steered: Iterable[int]) -> dict[int, int]:
 
 
 def inner_ends(program: Program, steered: Iterable[int]) -> dict[int, int]:
-    """The same of loops inside of others, which are not followed by themselves."""
+    """Map inner loops, which are not analyzed on their own, to their exits."""
     return _ends(program, steered, inner_loop_numbers(program))
 
 

@@ -92,7 +92,7 @@ def round_to_nearest(value: Fraction, type_: str, negative_zero: bool = False) -
 
 
 def _round_fraction(numerator: int, below: int, type_: str, negative_zero: bool) -> float:
-    """The same of a fraction that need not be reduced; its denominator is positive."""
+    """Round a fraction, reduced or not, to nearest even; its denominator is positive."""
     f = FORMATS[type_]
     if numerator == 0:
         return -0.0 if negative_zero else 0.0

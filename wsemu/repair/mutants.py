@@ -130,7 +130,7 @@ class File:
         self.add_at(kind, start, end, text, node.lineno, node.end_lineno)
 
     def add_at(self, kind: str, start: int, end: int, text: str, line: int, last: int) -> None:
-        """The same of bytes in these lines."""
+        """Note that `text` may replace bytes in these lines."""
         data = self.whole.data
         if text == data[start:end].decode() or (start, end, text) in self.found:
             return

@@ -220,7 +220,7 @@ class Scene:
         return self.line_distance(first, last)
 
     def line_distance(self, first: int, last: int) -> float:
-        """The same of lines."""
+        """Return how many lines lie between these lines and the nearest place of a finding."""
         far = (max(first - line, line - last, 0) + min(n, 8) / 8 for n, line in enumerate(self.lines))
         return min(min(far, default=9.0), 12.0)
 

@@ -45,7 +45,7 @@ def _launch(launch: Launch) -> dict[str, Any]:
 
 
 def _relative(data: Any) -> Any:
-    """The same with every `file` as it is shown."""
+    """Return JSON data with every `file` as it is shown."""
     if isinstance(data, dict):
         return {
             key: display_path(value).replace(os.sep, "/") if key == "file" and value else _relative(value)

@@ -51,7 +51,7 @@ class KernelCase:
         return format_call(self)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """The same for Hypothesis and IPython."""
+        """Print the source of the kernel, for Hypothesis and IPython."""
         printer.text(format_call(self))
 
 

@@ -324,7 +324,7 @@ class Emitter(Steps):
         array: str | None = None,
         element: str | None = None,
     ) -> None:
-        """The same with the registers for its results."""
+        """Emit an operation with side effects into the given result registers."""
         if self._wide:
             for register in results:
                 self._wide.pop(register, None)

@@ -155,7 +155,7 @@ class FunctionPlace:
         return e.constant("b64", self.number)
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
-        """The same for an access that names it."""
+        """Return the address for an access that names the function."""
         return self.address(e), 0, ""
 
 
@@ -229,7 +229,7 @@ class EntryParameter:
         return self._kept
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
-        """The same for an access that names it."""
+        """Return the address for an access that names the parameter."""
         return self.address(e), 0, self.variable.name
 
 

@@ -233,7 +233,7 @@ class Functions:
     def walk_closure(
         self: Walker, closure: Closure, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
-        """The same for a function or lambda of the kernel; it sees its maker's variables as they are now."""
+        """Walk a call of a function or lambda of the kernel; it sees its maker's variables as they are now."""
         maker, env, defaults = closure.scope
         if maker is self.frame:
             env = self.env

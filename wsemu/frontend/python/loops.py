@@ -278,7 +278,7 @@ class Loops:
         return any(not joining.alike(entry.value, self.env[name]) for name, entry in header.carried.items())
 
     def while_to_its_end(self: Walker, node: ast.While, names: tuple[str, ...]) -> list[Edge]:
-        """The same for a loop that is known to be entered, and left at its end alone, with the types there."""
+        """Lower a loop that is known to be entered, and left at its end alone, with the types there."""
         header = self.header(names)
         exits: list[Edge] = []
         self.b.push()

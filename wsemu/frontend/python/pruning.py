@@ -195,7 +195,7 @@ def decide_branch(w: Walker, test: ast.expr) -> bool | None:
 
 
 def jump(w: Walker, test: ast.expr) -> bool | None:
-    """The same for a single jump, on the value of an expression."""
+    """Return how a single jump goes, on the value of an expression."""
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         left, right = test.left, test.comparators[0]
         found = fold_comparison(test.ops[0], constant_object(w, left), constant_object(w, right))
@@ -222,7 +222,7 @@ def jump(w: Walker, test: ast.expr) -> bool | None:
 
 
 def _with_none(w: Walker, op: ast.cmpop, left: ast.expr, right: ast.expr) -> bool | None:
-    """The same for the comparison of a literal argument with None: Numba knows its type."""
+    """Return the result of comparing a literal argument with None, whose type Numba knows."""
     for one, other in ((left, right), (right, left)):
         value = _argument(w, one)
         if isinstance(value, Scalar) and value.is_python_literal and value.type.kind in "iub":
@@ -233,12 +233,12 @@ def _with_none(w: Walker, op: ast.cmpop, left: ast.expr, right: ast.expr) -> boo
 
 
 def fold_comparison(op: ast.cmpop, left: Known | None, right: Known | None) -> bool | None:
-    """The same for the comparison of two constants."""
+    """Return the result of comparing two constants."""
     return _fold_operation(_COMPARE.get(type(op)), left, right)
 
 
 def _fold_operation(function: Any, left: Known | None, right: Known | None) -> bool | None:
-    """The same for an operation on two constants."""
+    """Return the result of an operation on two constants."""
     if function is None or left is None or right is None:
         return None
     try:

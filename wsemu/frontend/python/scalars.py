@@ -407,7 +407,7 @@ def choose_number(b: Builder, condition: Scalar, x: Number, y: Number) -> Number
 
 
 def reinterpret(x: Scalar, to: NumberType) -> Scalar:
-    """The same bits as another type of the same width."""
+    """Reinterpret the bits of a scalar as another type of the same width."""
     if x.literal is None:
         return Scalar(to, x.register)
     if x.type is bfloat16:

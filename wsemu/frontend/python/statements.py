@@ -257,7 +257,7 @@ class Statements:
         return FAILS | len(raises) << RAISES
 
     def raising(self: Walker, node: ast.expr) -> int:
-        """The same for the exception of a `raise`: a class, or a call of one with constant arguments."""
+        """Return how a thread ends at a `raise` of a class, or of a call of one with constant arguments."""
         callee = node.func if isinstance(node, ast.Call) else node
         known, kind = self.to_host(self.evaluate(callee))
         if not known or not isinstance(kind, type) or not issubclass(kind, BaseException):

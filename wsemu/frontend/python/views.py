@@ -105,7 +105,7 @@ def slice_bounds(b: Builder, s: SliceValue, extent: Scalar) -> tuple[Scalar, Sca
 
 
 def _open_slice(b: Builder, s: SliceValue, extent: Scalar, step: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """The same with a step that is known at run time only, which is not 0."""
+    """Compute start, length and step of a slice whose nonzero step is known only at run time."""
     forward = arithmetic.compare(b, ">", step, ZERO)
     last = _minus(b, extent, ONE)
     low, high = choose(b, forward, ZERO, Scalar(int64, None, -1)), choose(b, forward, extent, last)
@@ -259,8 +259,11 @@ def _view_as_dtype(b: Builder, array: ArrayValue, dtype: Value) -> ArrayValue:
 
 
 def _reshape(b: Builder, array: ArrayValue, shape: tuple[Scalar, ...]) -> ArrayValue:
-    """The same elements in another shape, as Numba has it: of the extents, which may be known at run time only, one may
-    be negative and stands for what is left.  Only an array whose elements lie side by side has another shape."""
+    """Return the elements in another shape, as Numba has it.
+
+    Of the extents, which may be known at run time only, one may be negative and stands for what is left.  Only an array
+    whose elements are contiguous has another shape.
+    """
     size = element_count(b, array)
     is_open = [arithmetic.compare(b, "<", extent, ZERO) for extent in shape]
     known, opened = ONE, ZERO

@@ -149,8 +149,11 @@ class Given:
 
     # -- results that other lanes use ---------------------------------------------------------------------------------
     def _holds_in_two_orders(self, found: Plan, before: list[Any]) -> bool:
-        """The same where a result may come from another lane or from memory: that every store moves as one result does,
-        and as which, shows in a run whose adds return what they would the other way round."""
+        """Return whether a plan holds if results may come from other lanes or from memory.
+
+        A run whose adds return what they would in the opposite order shows that every store moves as one result does,
+        and as which.
+        """
         if self.bound.configuration.ctas * self.bound.configuration.warps > MOST_WARPS:
             return False
         kept = copy_arrays(self.bound)

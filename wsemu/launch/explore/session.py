@@ -112,7 +112,7 @@ class Session(Protocol):
         """What of a CTA decides what it will do."""
 
     def digest_memory(self) -> bytes:
-        """The same of the arrays."""
+        """Return a digest of the arrays."""
 
     def alive(self, cta: int) -> list[tuple[int, int, int]]:
         """(warp, lanes alive, lanes that stand before an ordered access) of the warps that have not ended."""
@@ -180,7 +180,7 @@ _ACCESS, _COPY = layout.EVENT_KINDS.index("access"), layout.EVENT_KINDS.index("c
 
 
 class VmSession:
-    """The same on the VM."""
+    """A session on the VM."""
 
     def __init__(
         self, bound: Bound, ordered: frozenset[int], logged: frozenset[int], looking: Looking = TRYING

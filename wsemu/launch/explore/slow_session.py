@@ -31,7 +31,7 @@ def _is_shared(address: int) -> bool:
 
 
 class SlowSession:
-    """The same on the reference interpreter."""
+    """A session on the reference interpreter."""
 
     def __init__(
         self, bound: Bound, ordered: frozenset[int], logged: frozenset[int], looking: Looking = TRYING, *,

@@ -178,7 +178,7 @@ class PtxCode(Code):
         return self._module.source.text, {n: path for n, path in self._module.paths.items() if path is not None}
 
     def with_text(self, text: str) -> PtxCode:
-        """The same kernel of another text; KernelError where that is no PTX."""
+        """Return this kernel of another text; KernelError for a text that is not PTX."""
         from wsemu.frontend.ptx import parse
 
         module = parse(text, self._module.source.path)

@@ -43,7 +43,7 @@ Runs = list[tuple[int, int]]
 
 
 def _byte_ranges(run: WarpRun, name: str, fields: Sequence[int], lane: int) -> tuple[Runs, Runs]:
-    """The same of a lane's copy of bytes, of its store that goes on alone, or of its zeros: (address, bytes)."""
+    """Return (address, bytes) of a lane's copy of bytes, of its asynchronous store, or of its zeros."""
     unit = effects_of(name).moves.unit
     if unit == "value":
         return [], [(run.read(fields[3], "b64", lane), 8 if name.endswith("b64") else 4)]

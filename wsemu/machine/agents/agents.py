@@ -254,7 +254,7 @@ def known_at_exit(m, member, at):
 
 @compiled
 def known_by_some(m, at):
-    """The same of any thread of the group."""
+    """Return whether a thread of the group has observed that an asynchronous operation is over."""
     for member in range(m.members):  # noqa: SIM110 (a generator does not compile)
         if known_at_exit(m, member, at):
             return True

@@ -208,7 +208,7 @@ def judge_written(m, w, pc, lane, number, offset, size):
 
 @compiled
 def judge_some(m, w, pc, lane, number, offset, size, bytes_):
-    """The same of those of 16 bytes each that have a bit in `bytes_`."""
+    """Report pieces of 16 bytes, those with a bit in `bytes_`, of which not all bytes were written."""
     initialised = segment_at(m.segments, number).initialised
     if initialised == 0:
         return
@@ -402,7 +402,8 @@ def touch_range(m, w, lane, pc, address, size, kind, base, bulk):
 
 @compiled
 def touch_piece(m, w, lane, pc, address, size, kind, base, bulk, whole, lanes):
-    """The same of a piece of so many bytes as a whole; where lanes are judged exactly, for these lanes at once."""
+    """Judge and remember an access to a piece of `size` bytes as a whole; if lanes are judged exactly, for these lanes
+    at once."""
     address &= ~ADDRESS_WRAPPED
     number = address >> SEGMENT_SHIFT
     if size == 0 or not is_tracked(m, number, kind != READ):

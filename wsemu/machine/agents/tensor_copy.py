@@ -368,7 +368,8 @@ def act(m, w, pc, registers, i, lane, action, base, address, size):
 
 @compiled
 def inner_runs(m, w, pc, registers, i, lane, p, action, base):
-    """The same to what a lane accesses in shared memory: what it loads, or stores of the tensor."""
+    """Do something to each run of bytes that a lane accesses in shared memory: what it loads, or stores of the
+    tensor."""
     to, length, pitch, rows = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, length_of(p), pitch_of(p), rows_of(p)
     swizzled = swizzle_of(p)
     apart = swizzled and (pitch != length or interleave_of(p))
@@ -400,7 +401,7 @@ def inner_runs(m, w, pc, registers, i, lane, p, action, base):
 
 @compiled
 def outer_runs(m, w, pc, registers, i, lane, p, action, base):
-    """The same to what it accesses in the tensor."""
+    """Do something to each run of bytes that a lane accesses in the tensor."""
     low, high = stretch(p, registers, i, lane)
     if high <= low:
         return 0
@@ -661,7 +662,7 @@ def bring(m, registers, i, lane, p, shift, to):
 
 @compiled
 def reduction(what, code):
-    """The same among BULK_REDUCTIONS."""
+    """Return the number of a reduction among BULK_REDUCTIONS."""
     if what >= INC and what <= DEC:
         return np.int64(INC_U32 if what == INC else DEC_U32)
     if what >= AND:

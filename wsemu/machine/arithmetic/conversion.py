@@ -61,7 +61,7 @@ def float_to_half(b: Builder, x: Value) -> Value:
 
 
 def single_to_half(b: Builder, x: Value) -> Value:
-    """The same with the one nan that the hardware makes of f32."""
+    """Round f32 to nearest even, with the one nan that the hardware makes of f32."""
     h, u = float_to_half(b, x), b.bitcast(x, like(x.type, I32))
     nan = b.icmp_signed(">", b.and_(u, same(u, 0x7FFFFFFF)), same(u, 0x7F800000))
     return b.select(nan, same(h, 0x7FFF), h)

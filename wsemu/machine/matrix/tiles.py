@@ -182,7 +182,7 @@ def take_floats(
 def take_integers(
     b: Builder, row: Value, to: Value, first: Value, parts: Value, width: Value, signed: Value, of_b: Value
 ) -> None:
-    """The same for integers."""
+    """Take apart a register of integers of `a` or `b`, part by part, from number `first` on."""
     held = b.load(pointer(b, row, V32), align=4)
     spare = _all(b, b.sub(I64(32), width), LANES)
     with counted_loop(b, I64(0), parts) as part:
@@ -198,7 +198,7 @@ def take_integers(
 
 @emitted
 def take_doubles(b: Builder, row: Value, to: Value, first: Value, of_b: Value) -> None:
-    """The same for a register of f64."""
+    """Take apart a register of f64 of `a` or `b`, from number `first` on."""
     held = b.load(pointer(b, row, V32D), align=8)
     with b.if_else(b.icmp_unsigned("!=", of_b, I64(0))) as (is_b, is_a):
         with is_b:

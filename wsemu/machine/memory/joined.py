@@ -104,7 +104,7 @@ def touch_cells(m, w, row, registers, i, bias, mask, segment, floor, q):
 
 @compiled
 def touch_cell(m, w, row, registers, i, bias, mask, segment, floor, q):
-    """The same where all lanes have one address."""
+    """Judge and remember stores of lanes that all have one address."""
     lane = lowest_bit(mask)
     spread, kind = highest_bit(mask) - lane, np.int64(ATOMIC)
     cell = ((load_i64(registers + i.a + 8 * lane) + bias) >> segment.grain) + q

@@ -374,7 +374,7 @@ def _flushing_sum(b: Builder, x: Value, y: Value) -> Value:
 
 
 def _combine_halves(b: Builder, name: str, old: Value, operand: Value) -> Value:
-    """The same of f16 and bf16, or of two of them."""
+    """Combine values of f16 or bf16, or pairs of them."""
     what, type_ = ATOMICS[name][0].removesuffix(".f"), HALVES[name]
     result = I64(0)
     for shift in range(0, 8 * SIZE[ATOMICS[name][1]], 16):

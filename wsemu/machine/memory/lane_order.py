@@ -92,7 +92,8 @@ def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, siz
 
 @compiled
 def unordered_agent_lanes(m, w, access, before, base, lanes, kind, size):
-    """The same in a program with asynchronous operations: of an agent nothing follows of what came before it."""
+    """Record unordered lanes in a program with asynchronous operations: an agent is ordered after nothing that came
+    before it."""
     u, interval = (access >> WARP_SHIFT) & ACTORS, (access >> INTERVAL_SHIFT) & INTERVALS
     other_kind, _ = kind_of(m, access)
     if (base >> WARP_SHIFT) & ACTORS >= GENERIC or other_kind != kind:
@@ -234,7 +235,7 @@ def enter(m, w, pc, place, lanes, base, address, kind, size):
 
 @compiled
 def judge_range(m, w, pc, segment, offset, size, lanes, kind, base, number):
-    """The same of a range of bytes that a lane, or an agent of it, accesses."""
+    """Judge a range of bytes that a lane, or an agent of it, accesses, and put it in the lists of its cells."""
     grain = segment.watched_grain
     base &= ~LANE_BITS
     if (base >> WARP_SHIFT) & ACTORS >= GENERIC:

@@ -85,7 +85,8 @@ def is_unsynced(m, w, v):
 
 @compiled
 def unknown(m, w, v, warps, floor):
-    """The same, and warp w itself where its lanes need not know of each other."""
+    """Return the warps whose reads, at the moment of v, warp w has not observed, w itself included if its lanes are
+    judged exactly."""
     rest = others_unknown(m, w, v, warps, floor)
     if (warps >> w) & 1 and is_unsynced(m, w, v):
         rest |= np.int64(1) << w

@@ -404,8 +404,10 @@ def known_to_lanes(m, w, cells, v, group, log, first, spread):
 
 @compiled
 def meet_readers(m, w, cells, j, rest, kind, base, floor, log, first, spread):
-    """The same of cell j and those like it, which are READERS: which ones are done with.  What takes a closer look is
-    written out, and done with when it is looked at again."""
+    """Return which cells, cell j and its equals that hold READERS, are finished.
+
+    Cells that need a closer look are written out, and finished when they are looked at again.
+    """
     v = load_i64(cells + 8 * j)
     group = same_key(cells, np.int64(BUT_WARPS), v & BUT_WARPS) & rest
     if kind == READ and takes(m, w, v):

@@ -485,7 +485,7 @@ def merge_suspects(found: list[Suspects]) -> Suspects:
 
 
 def _merge_stretches(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
-    """The same cells, each once, in order."""
+    """Return the cells of the stretches, each once, in order."""
     found: list[Stretch] = []
     for low, high in sorted(stretches):
         if found and low <= found[-1][1]:

@@ -116,13 +116,14 @@ def bits_of(m):
 
 @compiled
 def time_bits(m):
-    """The same of those that ended before in time."""
+    """Return the offset, in a clock row, of the bitmap of agents that finished earlier in time."""
     return 256 * (m.row_vectors + m.agent_bits)
 
 
 @compiled
 def relied_bits(m, space):
-    """The same of those that the asynchronous proxy may rely on, where programs have bulk operations."""
+    """Return the offset, in a clock row, of the bitmap of agents that are visible to the async proxy, in programs with
+    bulk operations."""
     return 256 * (m.row_vectors + m.agent_bits * (2 + space))
 
 

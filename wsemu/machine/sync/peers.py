@@ -163,7 +163,7 @@ def next_requested(m, member, last):
 
 @compiled
 def next_late(m, member, last, relaxed):
-    """The same of those that no exit comes after, or with `relaxed` of the others."""
+    """Return the next access that no exit comes after, or with `relaxed` the next one of the others."""
     if relaxed:
         return next_requested(m, member, last)
     best, who, lanes = np.int64(NONE), np.int64(-1), np.int64(0)

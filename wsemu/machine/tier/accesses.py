@@ -318,7 +318,7 @@ def noted_range(address, first, extent, bit):
 
 
 def noted_lanes(address, place, bias, size, bit):
-    """The same of lanes that lie anyhow."""
+    """Mark what scattered lanes have touched in programs with loads through the read-only cache."""
     note_lanes(machine_at(address, 0), place, bias, size, bit)
     return np.int64(0)
 

@@ -141,7 +141,7 @@ class Frame:
         return b.call(inner, arguments)
 
     def _call_shared(self, b: Builder, function: Compiled, *arguments: Value) -> Value:
-        """The same of one that stays apart: its code is there once."""
+        """Call a compiled function of numbers, whose code exists once."""
         inner = self.module.function(function, (None,) * len(arguments))
         inner.attributes.add("noinline")
         return b.call(inner, arguments)

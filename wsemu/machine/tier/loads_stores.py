@@ -98,7 +98,8 @@ class LoadsAndStores(WithPermits):
                 prefetch.body(b, b.add(following, at))
 
     def _fetch_cells_ahead(self, pc: int, first: Value) -> None:
-        """The same of the cells of lanes side by side from an address on, where the instruction has a permit."""
+        """Have the CPU fetch the shadow cells of contiguous lanes from an address on, if the instruction has a
+        permit."""
         b = self.b
         permit = permit_at.body(b, self._spot(pc), I64(0))
         with b.if_then(b.icmp_unsigned("!=", field_of(b, permit, "judged"), I64(0))):

@@ -215,7 +215,7 @@ class WithPermits(Frame):
         self, b: Builder, who: tuple[Value, ...], planes: tuple[Value, ...], cells: tuple[int, Cells], access: _Access,
         count: Any, ask: Any,
     ) -> None:  # fmt: skip
-        """The same of cells of one grain, the first lane's of which lie there."""
+        """Judge cells of one grain, of which the first lane's is located there, and go to one of two blocks."""
         address, w, pc, _ = who
         (writes, reads, floor), (grain, of_grain), kind = planes, cells, I64(access.kind)
         differ = b.function.append_basic_block("differ")

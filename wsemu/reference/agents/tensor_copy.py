@@ -136,7 +136,7 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def _retarget(tile: Tile, to: int) -> Tile:
-    """The same tile, to another place in shared memory."""
+    """Return the tile at another location in shared memory."""
     rows = tuple(row._replace(inside=row.inside + to - tile.to) for row in tile.rows)
     return tile._replace(to=to, rows=rows)
 
@@ -151,7 +151,7 @@ def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def reduce(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """The same, combined with what is there element by element (T27)."""
+    """Combine the tile at shared `a` with the tensor, element by element (T27); a bulk group of the lane."""
     what = TENSOR_REDUCTIONS[fields[7] >> 3 & 7]
     tiles = _tiles(run, fields, lanes, stores=True, what=what)
     copies = _Copies(run)

@@ -37,8 +37,8 @@ def member_rank(run: WarpRun, offset: int) -> int:
 
 
 def remote_address(run: WarpRun, address: int, member: int) -> int:
-    """The same place in the shared memory of the CTA of a rank; outside of all, of one that a launch without clusters
-    does not have."""
+    """Return the address of a location in the shared memory of the CTA of a rank; outside of all memory if a launch
+    without clusters has no such CTA."""
     if member and not run.launch.clusters:
         return (SHARED << SEGMENT_SHIFT) + (1 << FARTHEST)
     inside = address & ((1 << run.launch.window) - 1)

@@ -39,7 +39,7 @@ class Call:
         return KernelError(message, remedy=remedy)
 
     def unsupported_error(self, message: str, remedy: str = "") -> UnsupportedError:
-        """The same of something that Numba-CUDA has."""
+        """Return an error at this call for a feature that Numba-CUDA has and wsemu lacks."""
         return UnsupportedError(message, remedy=remedy)
 
 

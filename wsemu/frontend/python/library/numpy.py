@@ -183,7 +183,7 @@ def _enter_extreme(ufunc: np.ufunc, relation: str, keeps_nan: bool) -> None:
 
 
 def _complex_extreme(call: Any, relation: str, keeps_nan: bool, left: Value, right: Value) -> Value:
-    """The same of complex numbers, in the order of `np.less`."""
+    """Return the extreme of two complex numbers, in the order of `np.less`."""
     x, y = (library_cmath.as_complex(call, value, "np.maximum") for value in (left, right))
     type_ = x.type if x.type.bits >= y.type.bits else y.type
     first, second = cast(call.b, x, type_), cast(call.b, y, type_)
