@@ -13,6 +13,7 @@ from wsemu.app import endings
 from wsemu.app.exit_codes import FAILED, INCOMPLETE, USAGE
 from wsemu.app.saved_memory import LaunchSaver
 from wsemu.model.errors import UsageError
+from wsemu.model.finding import BETWEEN
 from wsemu.native.program import check_program
 from wsemu.native.server import run_program
 from wsemu.native.session import Watch
@@ -76,6 +77,8 @@ class Lines:
 
     def observe(self, report: Report) -> None:
         """Print the line of a launch."""
+        if report.kernel == BETWEEN:
+            return
         self._number += 1
         self._of_kernel[report.kernel] += 1
         if report.verdict != "verified":

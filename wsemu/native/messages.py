@@ -69,6 +69,9 @@ class ActionKind(IntEnum):
     NEW_STREAM = 8
     HOST_CALL = 9
     HOST_WRITE = 10
+    FREE_IN_STREAM = 11
+    DROP = 12
+    """the memory is freed next by a package that keeps memory for itself: no order of the program"""
     LAUNCH = 20
     ALLOCATE = 21
     FREE = 22
@@ -115,7 +118,8 @@ def read_action(data: bytes) -> Action:
     kind, stream, event, to, from_, size, flags = ACTION.unpack_from(data)
     is_copy = kind == ActionKind.COPY
     is_write = kind in (ActionKind.COPY, ActionKind.FILL, ActionKind.HOST_WRITE)
-    writes, reads = ((to, size),) if is_write else (), ((from_, size),) if is_copy else ()
+    is_read = is_copy or kind in (ActionKind.FREE_IN_STREAM, ActionKind.DROP)
+    writes, reads = ((to, size),) if is_write else (), ((from_, size),) if is_read else ()
     return Action(ActionKind(kind), stream, event, writes, reads, bool(is_write and flags), flags)
 
 

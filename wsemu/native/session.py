@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import os
@@ -38,6 +39,7 @@ from wsemu.native.messages import (
     read_launch,
 )
 from wsemu.native.modules import LoadedModule
+from wsemu.native.order import HostOrder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -92,6 +94,7 @@ class Session:
         self.memory = DeviceMemory()
         self.modules: dict[int, LoadedModule] = {}
         self.watch = watch
+        self._order = HostOrder(self.memory)
         self.process = 0
         self._unverified: list[Report] = []
         """reports that the program has not taken yet"""
@@ -143,11 +146,13 @@ class Session:
             self.memory.place(address, size, written=is_written)
         else:
             self.memory.place(address, part, written=is_written)
+        self._order.note_allocation(address, size, kind)
         self.watch.note_action(Action(ActionKind.ALLOCATE, 0, writes=((address, size),)))
 
     def _free(self, data: bytes) -> None:
         (address,) = struct.unpack("<Q", data)
         one = self.memory.find(address)
+        self._order.note_free(address, one.bytes if one else 0)
         self.memory.free(address)
         self.watch.note_action(Action(ActionKind.FREE, 0, writes=((address, one.bytes if one else 0),)))
 
@@ -156,6 +161,7 @@ class Session:
         for address, size in action.writes:
             if self.memory.find(address) is not None:
                 self.memory.mark_written(address, size)
+        self._order.note(action)
         self.watch.note_action(action)
 
     # -- modules -----------------------------------------------------------------------------------------------------
@@ -221,6 +227,10 @@ class Session:
         reports: list[Report] = []
         missing: list[WsemuError] = []
         printed: list[str] = []
+        entered: list[Any] = []
+
+        def enter(*launch: Any) -> None:
+            entered.append(launch)
 
         def refuse(_: Any, __: Any, error: WsemuError) -> bool:
             missing.append(error)
@@ -235,6 +245,7 @@ class Session:
                 hooks.adding_hook(hooks.observers, reports.append),
                 hooks.adding_hook(hooks.printing, printed.append),
                 hooks.adding_hook(hooks.refused, refuse),
+                hooks.adding_hook(hooks.finished, enter) if self._order.is_recording else contextlib.nullcontext(),
             ):
                 launch(kernel, configuration, [*map(Packed, parameters)], self.memory)
         except UnsupportedError as error:
@@ -243,6 +254,8 @@ class Session:
         except WsemuError as error:
             self.watch.note_refusal(kernel.__name__, error)
             return _reply(_launch_error(error))
+        if entered:
+            self._order.note_launch(message.stream, *entered[-1])
         self.watch.note_action(Action(ActionKind.LAUNCH, message.stream))
         self._unverified += [report for report in reports if report.verdict != "verified"]
         del self._unverified[:-MAX_KEPT_REPORTS]

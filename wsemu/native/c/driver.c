@@ -344,6 +344,8 @@ EXPORT Result cuMemFreeAsync(Address address, void *stream) {
     Result result = check_stream(stream);
     if (result) return result;
     if (capturing(stream)) return CAPTURE_UNSUPPORTED;
+    Allocation *one = find_allocation(address);
+    if (one && one->address == address) send_action(FREE_IN_STREAM, stream, NULL, 0, address, 0, 0);
     return free_memory(address, DEVICE);
 }
 EXPORT Result cuMemFreeHost(void *address) { BEGIN; return address ? free_memory((Address)address, PINNED) : SUCCESS; }
@@ -543,7 +545,7 @@ static Result check_idle(const void *stream) {
     return result ? result : capturing(stream) ? CAPTURE_UNSUPPORTED : SUCCESS;
 }
 EXPORT Result cuStreamSynchronize(void *stream) { BEGIN; Result result = check_idle(stream); if (!result) send_action(SYNC_STREAM, stream, NULL, 0, 0, 0, 0); return result; }
-EXPORT Result cuStreamQuery(void *stream) { BEGIN; return check_idle(stream); }
+EXPORT Result cuStreamQuery(void *stream) { return cuStreamSynchronize(stream); } /* all work has ended, and the program knows it now */
 EXPORT Result cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
     BEGIN; (void)flags; HANDLE(event, EVENT);
     Result result = check_stream(stream);
@@ -608,7 +610,7 @@ static Result record(Event *event, void *stream) {
 EXPORT Result cuEventRecord(void *event, void *stream) { BEGIN; return record(event, stream); }
 EXPORT Result cuEventRecordWithFlags(void *event, void *stream, unsigned flags) { BEGIN; (void)flags; return record(event, stream); }
 EXPORT Result cuEventSynchronize(void *event) { BEGIN; HANDLE(event, EVENT); send_action(SYNC_EVENT, NULL, event, 0, 0, 0, 0); return SUCCESS; }
-EXPORT Result cuEventQuery(void *event) { BEGIN; HANDLE(event, EVENT); return SUCCESS; }
+EXPORT Result cuEventQuery(void *event) { BEGIN; HANDLE(event, EVENT); send_action(SYNC_EVENT, NULL, event, 0, 0, 0, 0); return SUCCESS; }
 EXPORT Result cuEventDestroy_v2(void *event) { BEGIN; HANDLE(event, EVENT); remove_handle(event); return SUCCESS; }
 ALIAS(cuEventDestroy, cuEventDestroy_v2);
 EXPORT Result cuEventElapsedTime_v2(float *milliseconds, Event *start, Event *end) {

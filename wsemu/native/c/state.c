@@ -233,6 +233,10 @@ Result connect_server(void) {
     return gone ? UNKNOWN : SUCCESS;
 }
 
+__attribute__((destructor)) static void finish(void) { /* what the program did last, that nothing waits for */
+    if (is_connected() && pending_used) flush_pending();
+}
+
 bool is_connected(void) { return connection >= 0 && !forked && !gone; }
 
 /* -- memory -- */

@@ -40,6 +40,7 @@ static void *take_zeros(size_t count, size_t bytes) {
 static void give(void *memory) {
     if (!is_shared((Address)memory)) { free(memory); return; }
     lock();
+    send_action(DROP, NULL, NULL, 0, (Address)memory, 0, 0);
     free_memory((Address)memory, MANAGED);
     unlock();
 }

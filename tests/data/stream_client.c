@@ -1,0 +1,47 @@
+/* A program on the driver API, for tests: two streams, and what its second argument names. */
+#include <stdio.h>
+#include <string.h>
+typedef unsigned long long Address;
+int cuInit(unsigned), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuModuleLoad(void **, const char *), cuModuleGetFunction(void **, void *, const char *);
+int cuMemAlloc_v2(Address *, size_t), cuMemAllocAsync(Address *, size_t, void *), cuMemFreeAsync(Address, void *), cuMemsetD32_v2(Address, unsigned, size_t), cuMemsetD32Async(Address, unsigned, size_t, void *);
+int cuMemHostAlloc(void **, size_t, unsigned), cuMemcpyHtoDAsync_v2(Address, const void *, size_t, void *), cuMemcpyDtoH_v2(void *, Address, size_t);
+int cuStreamCreate(void **, unsigned), cuStreamSynchronize(void *), cuStreamWaitEvent(void *, void *, unsigned), cuStreamQuery(void *), cuEventCreate(void **, unsigned), cuEventRecord(void *, void *), cuCtxSynchronize(void);
+int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+static void *add;
+static void launch(Address x, void *stream) {
+    void *arguments[] = {&x};
+    cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL);
+}
+int main(int count, char **words) {
+    void *context, *module, *a, *b, *event, *pinned;
+    Address x, y;
+    if (count < 3 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) || cuModuleLoad(&module, words[1])) return 9;
+    const char *what = words[2];
+    cuModuleGetFunction(&add, module, "add");
+    cuMemAlloc_v2(&x, 256);
+    cuMemHostAlloc(&pinned, 256, 0);
+    memset(pinned, 0, 256);
+    cuMemsetD32_v2(x, 0, 64);
+    cuStreamCreate(&a, !strcmp(what, "nonblocking"));
+    cuStreamCreate(&b, 0);
+    cuEventCreate(&event, 0);
+    cuCtxSynchronize();
+    launch(x, a);
+    if (!strcmp(what, "race")) launch(x, b);
+    else if (!strcmp(what, "disjoint")) launch(x + 128, b);
+    else if (!strcmp(what, "synchronized")) { cuStreamSynchronize(a); launch(x, b); }
+    else if (!strcmp(what, "queried")) { cuStreamQuery(a); launch(x, b); }
+    else if (!strcmp(what, "waited")) { cuEventRecord(event, a); cuStreamWaitEvent(b, event, 0); launch(x, b); }
+    else if (!strcmp(what, "early")) { cuEventRecord(event, b); cuStreamWaitEvent(b, event, 0); launch(x, b); }
+    else if (!strcmp(what, "legacy") || !strcmp(what, "nonblocking")) launch(x, NULL);
+    else if (!strcmp(what, "copied")) cuMemcpyHtoDAsync_v2(x, pinned, 256, b);
+    else if (!strcmp(what, "filled")) cuMemsetD32Async(x, 1, 32, b);
+    else if (!strcmp(what, "freed") || !strcmp(what, "kept")) {
+        cuMemAllocAsync(&y, 128, a);
+        cuMemsetD32Async(y, 0, 32, a);
+        cuStreamSynchronize(a);
+        launch(y, b);
+        cuMemFreeAsync(y, !strcmp(what, "kept") ? b : a);
+    }
+    return 0;
+}

@@ -1,0 +1,176 @@
+"""The order of a program's launches, copies and waits, entered into a session of `between` as the driver reports them.
+
+Entering begins with the first stream that a program makes: until then all its work is in the default stream.  What host
+code reads and writes by itself is not seen; host threads count as one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wsemu.between.operations import Access, Ranges
+from wsemu.between.order import Event
+from wsemu.between.session import Session
+from wsemu.launch.between import report_conflict
+from wsemu.launch.footprint import possible_accesses, shared_footprint
+from wsemu.model import settings
+from wsemu.model.isa import SEGMENT_SHIFT
+from wsemu.native.messages import ActionKind, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wsemu.between.blocks import BlockKind
+    from wsemu.between.order import Stream
+    from wsemu.between.session import Memory
+    from wsemu.model.bound import Bound
+    from wsemu.model.device_memory import DeviceMemory
+    from wsemu.model.outcome import Tracer
+    from wsemu.native.messages import Action
+
+LEGACY, PER_THREAD = (0, 1), 2
+"""handles of the default streams"""
+NON_BLOCKING = 1
+_BLOCKS: dict[int, BlockKind] = {Kind.PINNED: "mapped", Kind.REGISTERED: "mapped"}
+"""kinds of blocks that are not `device`.  Managed memory counts as the device's: host accesses to it are not seen."""
+
+
+class HostOrder:
+    """The operations that one process of a program issues to its streams."""
+
+    def __init__(self, memory: DeviceMemory) -> None:
+        self._memory = memory
+        self._kinds: dict[int, int] = {}
+        """kinds of allocations by address"""
+        self._session: Session | None = None
+        self._streams: dict[int, Stream] = {}
+        self._events: dict[int, Event] = {}
+        self._freeing: dict[int, int | None] = {}
+        """address -> the stream in which it is about to be freed; None: memory whose end is not judged"""
+        self._launches = 0
+        self._enter: dict[int, Callable[[Session, Action], None]] = {
+            ActionKind.COPY: self._copy,
+            ActionKind.FILL: self._copy,
+            ActionKind.RECORD: lambda session, one: session.record(self._event(one.event), self._stream(one.stream)),
+            ActionKind.WAIT: lambda session, one: session.wait_event(self._event(one.event), self._stream(one.stream)),
+            ActionKind.SYNC_STREAM: lambda session, one: session.synchronize(self._stream(one.stream)),
+            ActionKind.SYNC_EVENT: lambda session, one: session.synchronize(self._event(one.event)),
+            ActionKind.SYNC_ALL: lambda session, _: session.synchronize(),
+            ActionKind.HOST_CALL: self._call_host,
+        }
+
+    @property
+    def is_recording(self) -> bool:
+        """True once the program has a stream of its own."""
+        return self._session is not None
+
+    def note_allocation(self, address: int, size: int, kind: int) -> None:
+        """Enter an allocation."""
+        self._kinds[address] = kind
+        if self._session is not None:
+            self._allocate(self._session, address, size)
+
+    def note_free(self, address: int, size: int) -> None:
+        """Enter the end of an allocation, before it."""
+        self._kinds.pop(address, None)
+        block = self._session.blocks.find(address) if self._session is not None else None
+        if self._session is None or block is None or not size:
+            return
+        stream = self._freeing.pop(address, 0)
+        if stream is None:
+            self._session.blocks.remove(block)
+        else:
+            self._session.free(block, stream=self._stream(stream) if stream else None)
+
+    def note(self, action: Action) -> None:
+        """Enter a step of the host."""
+        if action.kind == ActionKind.NEW_STREAM:
+            self._add_stream(action)
+        elif action.kind in (ActionKind.FREE_IN_STREAM, ActionKind.DROP):
+            self._freeing[action.reads[0][0]] = action.stream if action.kind == ActionKind.FREE_IN_STREAM else None
+        elif self._session is not None and action.kind in self._enter:
+            self._enter[action.kind](self._session, action)
+
+    def note_launch(self, stream: int, bound: Bound, places: Any, tracer: Tracer) -> None:
+        """Enter a launch that has run to its end."""
+        if self._session is None:
+            return
+        self._launches += 1
+        footprint, key = shared_footprint(bound, places, tracer)
+        own = [n for n in possible_accesses(bound, places) if self._memory.has_segment(n)]
+        kinds = possible_accesses(bound, places)
+        coarse = [
+            Access(kind, Ranges.single(n << SEGMENT_SHIFT, n + 1 << SEGMENT_SHIFT), exact=False)  # type: ignore[arg-type]
+            for n in own for kind in sorted(kinds[n])
+        ]  # fmt: skip
+
+        def refine() -> Sequence[Access] | None:
+            found = footprint.accesses()
+            return None if found is None else [
+                Access(one.kind, Ranges(one.starts, one.ends).shift(one.segment << SEGMENT_SHIFT), at=one.at)  # type: ignore[arg-type]
+                for one in found if self._memory.has_segment(one.segment)
+            ]  # fmt: skip
+
+        name = f"launch of `{places.program.name}` ({self._launches:,})"
+        self._session.launch(
+            self._stream(stream), name, None, coarse, refine=refine, key=(key, stream) if key else None
+        )
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+    def _begin(self) -> Session:
+        """Begin to enter, with the allocations that there are."""
+        self._session = session = Session(report_conflict, managed=settings.current().managed)
+        for one in self._memory:
+            self._allocate(session, one.address, one.bytes)
+        return session
+
+    def _allocate(self, session: Session, address: int, size: int) -> None:
+        kind = _BLOCKS.get(self._kinds.get(address, Kind.DEVICE), "device")
+        one = self._memory.find(address)
+        session.allocate(address, address + size, kind, one.name if one is not None else f"{address:#x}")
+
+    def _add_stream(self, action: Action) -> None:
+        session = self._session or self._begin()
+        kind = "nonblocking" if action.flags & NON_BLOCKING else "blocking"
+        self._streams[action.stream] = session.order.add_stream(kind, f"stream {len(self._streams) + 1}")  # type: ignore[arg-type]
+
+    def _stream(self, handle: int) -> Stream:
+        assert self._session is not None
+        if handle in LEGACY:
+            return self._session.legacy
+        if handle not in self._streams:
+            name = "per-thread stream" if handle == PER_THREAD else f"stream {len(self._streams) + 1}"
+            self._streams[handle] = self._session.order.add_stream("blocking", name)
+        return self._streams[handle]
+
+    def _event(self, handle: int) -> Event:
+        if handle not in self._events:
+            self._events[handle] = Event(f"event {len(self._events) + 1}")
+        return self._events[handle]
+
+    def _side(self, address: int) -> Memory:
+        if self._memory.find(address) is None:
+            return "pageable"
+        is_pinned = _BLOCKS.get(self._kinds.get(self._start(address), Kind.DEVICE)) == "mapped"
+        return "pinned" if is_pinned else "device"
+
+    def _start(self, address: int) -> int:
+        one = self._memory.find(address)
+        return one.address if one is not None else address
+
+    def _copy(self, session: Session, action: Action) -> None:
+        (to, size), source = action.writes[0], action.reads[0] if action.reads else None
+        kinds = (self._side(source[0]) if source else "device"), self._side(to)
+        session.copy(
+            self._stream(action.stream),
+            Ranges.single(source[0], source[0] + size) if source else None,
+            Ranges.single(to, to + size),
+            None,
+            kinds=kinds,
+            waits=not action.is_async and source is not None,
+            name="copy" if source else "fill",
+        )
+
+    def _call_host(self, session: Session, action: Action) -> None:
+        stream = self._stream(action.stream)
+        session.end_callback(stream, session.begin_callback(stream, None))
