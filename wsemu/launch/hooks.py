@@ -1,9 +1,14 @@
-"""Who is called when launches are made: the command line, pytest's plugin, traces, witnesses."""
+"""The callables that launches call: those of the command line, pytest's plugin, traces, witnesses.
+
+A hook that `append` or `adding_hook` adds is called for the launches of all threads, since a program may start some.
+One that `adding_own` adds is called for those of its own context alone: two threads may trace at the same time.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,9 +23,46 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Tracer
 
 
+_H = TypeVar("_H", bound="Callable[..., Any]")
+
+
+class Hooks(Generic[_H]):
+    """The hooks of one kind: those of the process, and then those of the current context."""
+
+    def __init__(self, name: str) -> None:
+        self._shared: list[_H] = []
+        self._own: ContextVar[tuple[_H, ...]] = ContextVar(name, default=())
+
+    def append(self, hook: _H) -> None:
+        """Add a hook for all threads."""
+        self._shared.append(hook)
+
+    def remove(self, hook: _H) -> None:
+        """Remove a hook that `append` added."""
+        self._shared.remove(hook)
+
+    @contextlib.contextmanager
+    def adding_own(self, hook: _H) -> Iterator[None]:
+        """Add a hook for the launches of this context."""
+        token = self._own.set((*self._own.get(), hook))
+        try:
+            yield
+        finally:
+            self._own.reset(token)
+
+    def __iter__(self) -> Iterator[_H]:
+        return iter((*self._shared, *self._own.get()))
+
+    def __len__(self) -> int:
+        return len(self._shared) + len(self._own.get())
+
+    def __getitem__(self, index: int) -> _H:
+        return (*self._shared, *self._own.get())[index]
+
+
 @contextlib.contextmanager
-def adding_hook(hooks: list[Any], hook: Callable[..., Any]) -> Iterator[None]:
-    """Call one more meanwhile."""
+def adding_hook(hooks: Hooks[Any], hook: Callable[..., Any]) -> Iterator[None]:
+    """Call one more hook for the launches of all threads."""
     hooks.append(hook)
     try:
         yield
@@ -28,33 +70,33 @@ def adding_hook(hooks: list[Any], hook: Callable[..., Any]) -> Iterator[None]:
         hooks.remove(hook)
 
 
-observers: list[Callable[[Report], None]] = []
+observers: Hooks[Callable[[Report], None]] = Hooks("observers")
 """called with the report of every launch; while there are any, a failed launch does not raise"""
-refused: list[Callable[[Any, LaunchConfiguration, WsemuError], bool]] = []
+refused: Hooks[Callable[[Any, LaunchConfiguration, WsemuError], bool]] = Hooks("refused")
 """called with a launch that could not be made and why; where one says True the program goes on without the launch"""
-starting: list[Callable[[Bound], None]] = []
+starting: Hooks[Callable[[Bound], None]] = Hooks("starting")
 """called with each launch just before it runs"""
-advancing: list[Callable[[str, int, int], None]] = []
+advancing: Hooks[Callable[[str, int, int], None]] = Hooks("advancing")
 """called now and then while a long launch runs, with its kernel's name, its CTAs that have run, and how many it has"""
-traceable: list[Callable[[Report, Places, Tracer], None]] = []
+traceable: Hooks[Callable[[Report, Places, Tracer], None]] = Hooks("traceable")
 """called with each launch that was checked, and with what runs it again for its trace; before the observers"""
-finished: list[Callable[[Bound, Places, Tracer], None]] = []
+finished: Hooks[Callable[[Bound, Places, Tracer], None]] = Hooks("finished")
 """called with each launch that ran to its end, before its report is delivered"""
-admitting: list[Callable[[str], bool]] = []
+admitting: Hooks[Callable[[str], bool]] = Hooks("admitting")
 """called with the kernel's name before each launch that is to be checked; if one returns False it runs unchecked"""
 passed_over: dict[str, None] = {}
 """names of kernels that ran without being checked, for the settings leave them out"""
-keeping: list[Callable[[Report, Launched], None]] = []
+keeping: Hooks[Callable[[Report, Launched], None]] = Hooks("keeping")
 """called with each launch of a Python kernel and with what makes it again; while there are any, that is kept of all"""
-printing: list[Callable[[str], None]] = []
+printing: Hooks[Callable[[str], None]] = Hooks("printing")
 """called with what threads print; while there are any, standard output does not get it"""
-around: list[Callable[[Any, LaunchConfiguration, Sequence[Any], Callable[[], Report]], Report]] = []
+around: Hooks[Callable[[Any, LaunchConfiguration, Sequence[Any], Callable[[], Report]], Report]] = Hooks("around")
 """called with each launch `kernel[grid, block](...)` and with what runs it, in its place; the last one counts"""
-declaring: list[Callable[[dict[str, Any]], None]] = []
+declaring: Hooks[Callable[[dict[str, Any]], None]] = Hooks("declaring")
 """called with the options of each `jit`"""
-configuring: list[Callable[[LaunchConfiguration], None]] = []
+configuring: Hooks[Callable[[LaunchConfiguration], None]] = Hooks("configuring")
 """called with the shape of each `kernel[grid, block]`"""
-passing: list[Callable[[Sequence[Any]], None]] = []
+passing: Hooks[Callable[[Sequence[Any]], None]] = Hooks("passing")
 """called with the arguments of each launch"""
-aside: list[Callable[[], AbstractContextManager[None]]] = []
+aside: Hooks[Callable[[], AbstractContextManager[None]]] = Hooks("aside")
 """entered while Numba-CUDA itself is needed: whoever stands in its place steps aside meanwhile"""

@@ -61,11 +61,8 @@ def trace(
     def look(report: Report, places: Places, tracer: Tracer) -> None:
         made.append(build(report, places, tracer, cta))
 
-    traceable.append(look)
-    try:
+    with traceable.adding_own(look):
         check(kernel, grid, block, args, **options)
-    finally:
-        traceable.remove(look)
     return made[-1]
 
 
