@@ -219,7 +219,7 @@ def test_the_tier_is_that_of_the_option_here_and_in_processes_that_are_started(t
     (tmp_path / "program.py").write_text(
         f"{HEADER}import subprocess\nfrom wsemu.machine.tier import hot\n"
         "there = [sys.executable, '-c', 'import os; print(os.environ[\"WSEMU_TIER\"])']\n"
-        "print('here', hot.chosen(), 'there', subprocess.run(there, capture_output=True, text=True).stdout)\n"
+        "print('here', hot.resolve_tier(), 'there', subprocess.run(there, capture_output=True, text=True).stdout)\n"
         "good[2, 32](x)\n"
     )
     done = wsemu(command, "--tier", "off", "program.py", cwd=tmp_path, WSEMU_TIER="always")
@@ -239,7 +239,7 @@ def test_programs_get_blocks_at_once_where_that_is_asked_for(tmp_path):
 
 
 def test_without_the_option_the_tier_is_that_of_the_environment(program, monkeypatch):
-    says = "from wsemu.machine.tier import hot\nprint(hot.chosen())\ngood[2, 32](x)"
+    says = "from wsemu.machine.tier import hot\nprint(hot.resolve_tier())\ngood[2, 32](x)"
     for value, meant in (("always", "always"), ("off", "off"), ("", "auto")):
         monkeypatch.setenv("WSEMU_TIER", value)
         assert f"{meant}\n" in program(says).stdout

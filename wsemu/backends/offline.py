@@ -184,6 +184,10 @@ def pack_arguments(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(part for value in arguments for _, part in _parts(value, numba_cuda.argument_type(value)))
 
 
+passed = pack_arguments
+"""the name that earlier programs use"""
+
+
 def parameter_names(arguments: tuple[Any, ...], names: Sequence[str]) -> tuple[str, ...]:
     """What to call the parameters of the PTX, from the names of the kernel's."""
     pairs = zip(names, arguments, strict=True)

@@ -29,7 +29,7 @@ FEW = 128
 @contextlib.contextmanager
 def watching() -> Iterator[None]:
     """Warn meanwhile."""
-    pairs: tuple[tuple[list[Any], Any], ...] = (
+    pairs: tuple[tuple[hooks.Hooks[Any], Any], ...] = (
         (hooks.declaring, warn_of_options), (hooks.configuring, warn_of_grid), (hooks.passing, warn_of_arguments),
     )  # fmt: skip
     with contextlib.ExitStack() as stack:
