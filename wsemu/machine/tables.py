@@ -356,8 +356,9 @@ class Tables:
                 self.rooms.bits,
                 4 if self.image.opcodes & ASYNCHRONOUS_PROXY else 2,
             )
-            if TENSOR_FENCE in self.image.opcodes:
-                sets, state["tensor_fences"] = 6, 1
+            if TENSOR_MEMORY & self.image.opcodes:
+                fences = TENSOR_FENCE in self.image.opcodes
+                sets, state["tensor_fences"] = 7 if fences else 5, fences
         size = LANES * (vectors + sets * bits)
         rows = LANES * count + (layout.CTA_ROWS + 2) * members + 2
         if not self.image.opcodes.isdisjoint(OF_WARPGROUPS):

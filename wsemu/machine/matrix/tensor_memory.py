@@ -56,7 +56,15 @@ from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, store
 from wsemu.machine.state import ARRIVES, DONE, ENDS, STARTS
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.machine.sync.events import ARRIVALS, log, report_failure
-from wsemu.machine.sync.lane_clocks import give_times, heads, order_tensor_accesses, published_bits, refresh
+from wsemu.machine.sync.lane_clocks import (
+    give_inherited,
+    give_times,
+    heads,
+    inherit_known,
+    order_tensor_accesses,
+    published_bits,
+    refresh,
+)
 from wsemu.machine.sync.lane_clocks import set_bit as set_agent_bit
 from wsemu.machine.sync.mbarrier import (
     complete_if_met,
@@ -151,8 +159,7 @@ def tensor_memory_operation(address, w, pc, mask):
 def start(m):
     """Nothing is allocated."""
     m.tensor_count = 0
-    if m.tensor_fences:
-        m.relying = 1  # rows are joined with all their sets
+    m.relying = 1  # rows are joined with all their sets
     for member in range(m.members):
         cta = tensor_cta_at(m.tensor_ctas, member)
         cta.owned = 0
@@ -447,6 +454,7 @@ def copy(m, warp, w, pc, i, lane):
     number = fork(m, w, lane, pc)
     base = 0
     if m.clocks:
+        inherit_known(m, w, lane)
         base = access_cell(number, BULK + w, lane, pc)
         enter_group(m, w, lane, KIND, number)
     log(m, COPIED, w, pc, shared_place(m, first, (descriptor & 0x3FFF) << 4), -1, 1 << lane, 4 * rows * columns)
@@ -539,6 +547,7 @@ def arrive(m, w, pc, lane, b):
         join_known(m, b.reach, w, bit)
         note_cover(m, b, w, bit)
         give_times(m, b.given[0], w, bit)
+        give_inherited(m, b.given[0], w, lane)
         g = groups_at(m.groups, group_tables(m, w, lane, KIND))
         number = g.first
         while number:

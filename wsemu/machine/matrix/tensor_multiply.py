@@ -41,6 +41,7 @@ from wsemu.machine.records import product_at, record_finding, shape_at
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, store_u8, store_u32
 from wsemu.machine.state import DONE, MULTIPLIES_FLOATS, TRAP
 from wsemu.machine.sync.events import log, report_failure
+from wsemu.machine.sync.lane_clocks import inherit_known
 from wsemu.machine.sync.peers import reach
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, ROW
@@ -295,6 +296,7 @@ def multiply(m, w, pc, registers, i, lane):
     number = fork(m, w, lane, pc)
     base = 0
     if m.clocks:
+        inherit_known(m, w, lane)
         base = access_cell(number, BULK + w, lane, pc)
         enter_group(m, w, lane, KIND, number)
     log(m, COPIED, w, pc, shared_place(m, first, (p.b & 0x3FFF) << 4), -1, 1 << lane, 32 * (p.rows + p.n))

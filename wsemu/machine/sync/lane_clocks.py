@@ -128,15 +128,21 @@ def relied_bits(m, space):
 
 
 @compiled
+def inherited_bits(m):
+    """Return the offset of the asynchronous operations that a thread knew when it issued `tcgen05` operations."""
+    return 256 * (m.row_vectors + m.agent_bits * 4)
+
+
+@compiled
 def published_bits(m):
     """Return the offset of operations on tensor memory whose end a `before_thread_sync` or a release has published."""
-    return 256 * (m.row_vectors + m.agent_bits * 4)
+    return 256 * (m.row_vectors + m.agent_bits * 5)
 
 
 @compiled
 def fenced_bits(m):
     """Return the offset of operations on tensor memory that an `after_thread_sync` has ordered before later ones."""
-    return 256 * (m.row_vectors + m.agent_bits * 5)
+    return 256 * (m.row_vectors + m.agent_bits * 6)
 
 
 @compiled
@@ -400,6 +406,25 @@ def publish_known(m, to):
     for u in range(m.agent_bits):
         join_bits(to + published_bits(m) + 256 * u, to + bits_of(m) + 256 * u)
         join_bits(to + published_bits(m) + 256 * u, to + fenced_bits(m) + 256 * u)
+
+
+@compiled
+def inherit_known(m, w, lane):
+    """Let the operation on tensor memory that a lane issues inherit the asynchronous operations that the lane knows."""
+    separate(m, w, np.int64(1) << lane)
+    own = lane_row(m, w, lane)
+    for u in range(m.agent_bits):
+        join_bits(own + inherited_bits(m) + 256 * u, own + bits_of(m) + 256 * u)
+
+
+@compiled
+def give_inherited(m, to, w, lane):
+    """Give a row what the operations on tensor memory of a lane have inherited: it ended before they began."""
+    own = lane_row(m, w, lane)
+    for u in range(m.agent_bits):
+        join_bits(to + bits_of(m) + 256 * u, own + inherited_bits(m) + 256 * u)
+        if m.tensor_fences:
+            join_bits(to + published_bits(m) + 256 * u, own + inherited_bits(m) + 256 * u)
 
 
 @compiled

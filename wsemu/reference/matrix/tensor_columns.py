@@ -99,6 +99,11 @@ class TensorMemory:
         self.released: list[tuple[range, Access]] = []
         """columns, and their release, since they were allocated last"""
 
+    def note_issue(self, run: WarpRun, lane: int, agent: int) -> None:
+        """Enter a product or copy of a lane, and what the lane knew at its issue: that has ended before it begins."""
+        known = run.cta.order.clocks((run.cta.number, run.warp.number), lane).all.agents
+        self.issued[run.warp.number, lane] |= known | 3 << 2 * agent
+
     # -- who owns what ------------------------------------------------------------------------------------------------
     def owned_granules(self) -> set[int]:
         """The granules that are allocated."""

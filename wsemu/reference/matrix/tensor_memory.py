@@ -407,7 +407,7 @@ def _copy(run: WarpRun, fields: list[int], lane: int) -> None:
         return
     cta, group = run.cta, len(members)
     agent = cta.order.fork(cta.number)
-    cta_columns(cta).issued[run.warp.number, lane] |= 3 << 2 * agent
+    cta_columns(cta).note_issue(run, lane, agent)
     first = run.launch.shared_address(members[0].number) + (descriptor & 0x3FFF) * 16
     run.launch.watch.happen(
         "copy", cta.number, run.warp.number, run.group.pc, first, -1, 1 << lane, 4 * rows * width

@@ -313,7 +313,7 @@ def issue_product(run: WarpRun, fields: list[int], lane: int, members: list[Cta]
     if any(lacking) or None in places:
         return
     agent = run.cta.order.fork(run.cta.number)
-    run.cta.objects[KIND].issued[run.warp.number, lane] |= 3 << 2 * agent
+    run.cta.objects[KIND].note_issue(run, lane, agent)
     first = run.launch.shared_address(members[0].number) + (product.b & 0x3FFF) * 16
     amount = 32 * (product.rows + product.n)
     run.launch.watch.happen("copy", run.cta.number, run.warp.number, run.group.pc, first, -1, 1 << lane, amount)
