@@ -81,7 +81,7 @@ def test_a_bug_is_found(row: int, old: str, new: str, codes: set[str]):
     assert old in RING
     found = []
     for engine in ("vm", "reference"):
-        report, _ = check_ring(RING.replace(old, new, 1), engine)  # type: ignore[arg-type]
+        report, _ = check_ring(RING.replace(old, new, 1), engine)
         found.append({finding.code for finding in report.findings if finding.severity == "error"})
     assert found[0] == found[1]
     assert codes <= found[0], row
@@ -90,7 +90,7 @@ def test_a_bug_is_found(row: int, old: str, new: str, codes: set[str]):
 def test_commits_of_one_block_do_not_end_the_next_one():
     early = RING.replace(FILLS, "").replace(ADDS, ADDS + "  @%p6" + FILLS)
     for engine in ("vm", "reference"):
-        report, _ = check_ring(early, engine)  # type: ignore[arg-type]
+        report, _ = check_ring(early, engine)
         assert {finding.code for finding in report.findings if finding.severity == "error"} == {"tmem-race"}  # 40
 
 
