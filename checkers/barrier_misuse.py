@@ -20,6 +20,7 @@ import numpy as np
 from wsemu.checkers.deadlock import warps_text
 from wsemu.evidence.places import CALLS, Places, lanes_text
 from wsemu.evidence.readings import culprit
+from wsemu.evidence.source_view import CUDA
 from wsemu.model.finding import Finding, Site
 from wsemu.model.isa import LANES, NAMES
 from wsemu.model.outcome import Detail
@@ -300,9 +301,17 @@ def _divergence(raw: RawFinding, places: Places) -> Finding:
         f"{executed}; {lanes_text(d['alive'] & ~raw.lanes)} elsewhere",
         [],
         [f"undefined in PTX; the hardware {_STOPS if stopped else 'counts the whole warp, here too'}"],
-        f"move the barrier out of the branch, or branch by whole warps; `ptx.barrier_{_operation(places, raw.pc)}` is"
-        " for lanes of a warp that come from different places",
+        _aligned_help(raw, places),
     )  # fmt: skip
+
+
+def _aligned_help(raw: RawFinding, places: Places) -> str:
+    """Return the help for a barrier that a part of a warp reaches."""
+    trips = "; or make the same number of iterations in all threads" * places.share_a_loop(raw.pc, raw.pc)
+    lanes = ""
+    if not places.span(raw.pc).file.endswith(CUDA):
+        lanes = f"; `ptx.barrier_{_operation(places, raw.pc)}` is for lanes of a warp that come from different places"
+    return f"move the barrier out of the branch, or branch by whole warps{trips}{lanes}"
 
 
 def _operation(places: Places, pc: int) -> str:

@@ -21,7 +21,7 @@ MOST = 64
 """findings that are put into groups; further ones stand alone"""
 _BYTES = re.compile(r"bytes (too many|missing)")
 """in the message of a deadlock: what is counted too often, or too seldom, is a cause, not what follows from it"""
-_OBJECT = re.compile(r"`(\w+\[[^`]*\])`|(barrier \d+)")
+_OBJECT = re.compile(r"`([A-Za-z_][\w.:<>-]*\[[^`]*\][\w.]*)`|(barrier \d+)")
 _RACES = ("race", "intra-warp-race")
 _MASK = re.compile(r"mask 0x[0-9a-f]{8} ")
 _OF_WARPS = ("barrier-divergence", "undefined-shuffle")
@@ -93,7 +93,8 @@ def _marks(finding: Finding) -> list[Any]:
         return []
     ends = frozenset((site.file, site.line) for site in finding.places if site.warp is not None)
     severity = finding.severity
-    marks: list[Any] = [(severity, ends)] if ends else []
+    proxies = finding.code.startswith("proxy")  # what a barrier orders, and a race is of what none does
+    marks: list[Any] = [(severity, proxies, ends)] if ends else []
     if finding.code in _OF_WARPS:
         named = next((found for site in finding.sites if (found := _MASK.search(site.text))), None)
         marks = [(severity, "mask", named[0])] if named else []

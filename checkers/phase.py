@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from wsemu.evidence.places import Places
     from wsemu.model.finding import Finding
-    from wsemu.model.outcome import RawFinding
+    from wsemu.model.outcome import Event, RawFinding, Trace
 
 _PHASE = {"address": "of the mbarrier", "phase": "that is open, from 0"}
 _OTHER = {"other_lane": "lane of (1), or of an expectation; -1: there is none"}
@@ -52,9 +52,39 @@ CURES = {
 }
 
 
-def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of an operation and the phase that it belongs to."""
-    return _EXPLAIN[raw.code](raw, places)
+TRACED = True
+
+
+def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
+    """The finding of an operation and the phase that it belongs to; a trace shows a wait that repeats a phase."""
+    found = _EXPLAIN[raw.code](raw, places)
+    repeated = _find_repeated_wait(raw, trace) if trace is not None and raw.code in _MISSED else None
+    if repeated is None:
+        return found
+    line, name = places.near(repeated.pc, raw.pc), words.quote_element(places, repeated.place, repeated.pc)
+    phase = f"phase {repeated.generation}" if repeated.generation >= 0 else "the phase before the first"
+    who = places.who(repeated.cta, repeated.warp)
+    again = f"{who} waits again for {phase} of {name} on {line}, which it has seen: it does not wait at all"
+    divides = "//" if places.span(repeated.pc).file.endswith(".py") else "/"
+    parity = f"`(k {divides} stages) & 1`"
+    help_ = f"change the parity of the wait on {line} each time that the mbarrier is used again, as {parity} does"
+    return found.model_copy(update={"notes": [again, *found.notes], "help": help_})
+
+
+_MISSED = ("phase-alias", "phase-unobserved")
+"""codes that follow from a wait for a phase that is over"""
+
+
+def _find_repeated_wait(raw: RawFinding, trace: Trace) -> Event | None:
+    """Return the first wait of the warps of a finding for a phase that the same wait has seen before."""
+    seen: set[tuple[int, int, int, int, int, int]] = set()
+    for event in trace.events:
+        if event.kind == "await" and event.cta == raw.cta and event.warp in (raw.warp, raw.other_warp):
+            key = event.warp, event.pc, event.place, event.generation, event.lanes & -event.lanes, event.cta
+            if key in seen:
+                return event
+            seen.add(key)
+    return None
 
 
 def _alias(raw: RawFinding, places: Places) -> Finding:

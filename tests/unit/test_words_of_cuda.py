@@ -16,7 +16,8 @@ from wsemu.report.terminal import summary
 if TYPE_CHECKING:
     from wsemu.launch.result import Report
 
-WORDS = wsemu.load_ptx(Path(__file__).parents[1] / "data" / "words" / "words.ptx")
+SOURCE = Path(__file__).parents[1] / "data" / "words" / "words.cu"
+WORDS = wsemu.load_ptx(SOURCE.with_suffix(".ptx"))
 
 
 def checked(name: str, grid: int, block: int, *arguments: Any) -> Report:
@@ -107,3 +108,15 @@ def test_the_verdict_of_a_long_name_has_a_line_of_its_own():
     first, second, *_ = summary(report).split("\n")
     assert first == f"{report.kernel}[grid 1, block 32]"
     assert second.startswith("  failed: ")
+
+
+def test_a_parity_that_does_not_flip():
+    report = checked("one_parity", 1, 64, np.ones(256, np.float32), np.zeros(256, np.float32), 8)
+    finding = next(finding for finding in report.errors if finding.code == "phase-alias")
+    assert finding.message.startswith("`r.empty[0]`: ")
+    line = next(n for n, text in enumerate(SOURCE.read_text().split("\n"), 1) if "wait(&r.full[k % 2], 0)" in text)
+    assert finding.notes[0].startswith(f"warp 1 waits again for phase 0 of `r.full[0]` on line {line}")
+    assert finding.help == (
+        f"change the parity of the wait on line {line} each time that the mbarrier is used again, as "
+        "`(k / stages) & 1` does"
+    )

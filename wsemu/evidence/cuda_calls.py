@@ -151,12 +151,15 @@ class Found(NamedTuple):
     """number of calls that lead from there to the `asm` statement"""
 
 
-def find_object(frames: Sequence[Span], operation: str, known: str | None, last: bool = False) -> Found | None:
+def find_object(
+    frames: Sequence[Span], operation: str, known: str | None, last: bool = False, turn: tuple[int, int] = (0, 0)
+) -> Found | None:
     """Return the object of an operation: `frames` are the spans of the `asm` statement and of the calls around
     it, innermost first; `operation` is how the instruction begins.
 
     The object is the first address of the instruction, or with `last` its last one; `known` is the name of the array
-    that it is in, if that is known.
+    that it is in, if that is known.  `turn` is the position of the instruction among those of the same location, and
+    their number: a line may have several calls, which are executed in order.
     """
     text = read_text(frames[0].file)
     expression = _core(_operand(text.statement_of_asm(frames[0].line), operation, last))
@@ -171,7 +174,7 @@ def find_object(frames: Sequence[Span], operation: str, known: str | None, last:
         if depth + 1 == len(frames) or not (is_parameter or _is_member(frames[depth], function, root, expression)):
             break
         position = function.parameters.index(expression) if is_parameter else -1
-        expression = _argument(frames[depth + 1], function, position, known)
+        expression = _argument(frames[depth + 1], function, position, known, turn)
         depth += 1
     return Found(expression, depth) if OBJECT.match(expression) and len(expression) <= _LONGEST else None
 
@@ -237,7 +240,7 @@ def _is_member(span: Span, function: Function, root: str, expression: str) -> bo
     return not re.search(rf"(?:[\w>]\s+|[\w>]\s*[*&]\s*){root}\s*(?:[=;\[,({{]|$)", code)
 
 
-def _argument(span: Span, function: Function, position: int, known: str | None) -> str:
+def _argument(span: Span, function: Function, position: int, known: str | None, turn: tuple[int, int]) -> str:
     """Return an argument of a call; for -1 the object whose method is called."""
     text = read_text(span.file)
     begin = text.offset(span.line) + span.column
@@ -255,6 +258,8 @@ def _argument(span: Span, function: Function, position: int, known: str | None) 
             found += [_core(arguments[position])] if position < len(arguments) else []
     if len(found) > 1 and known:
         found = [one for one in found if re.search(rf"\b{re.escape(known)}\b", one)] or found
+    if len(found) > 1 and turn[1] and not turn[1] % len(found):
+        return found[turn[0] % len(found)]
     return found[0] if len({*found}) == 1 else ""
 
 

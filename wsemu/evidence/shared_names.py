@@ -12,6 +12,8 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from wsemu.evidence import cuda_calls
 from wsemu.evidence.source_view import CUDA
 from wsemu.model.data import NamedTuple
@@ -61,11 +63,21 @@ class SharedNames:
         frames = find_frames(self._program, pc)
         if not begin or not frames[0].file.endswith(CUDA):
             return None
+        turn = self._find_turn(pc, frames) if begin != ("mbarrier",) or "init" in NAMES[self._code(pc)] else (0, 0)
         for operation in begin:
-            found = cuda_calls.find_object(frames, operation, self._program.array_of[pc], mbarrier)
+            found = cuda_calls.find_object(frames, operation, self._program.array_of[pc], mbarrier, turn)
             if found is not None:
                 return found
         return None
+
+    def _code(self, pc: int) -> int:
+        return int(self._program.code[pc, 0])
+
+    def _find_turn(self, pc: int, frames: Sequence[Span]) -> tuple[int, int]:
+        """Return the position of an instruction among those of the same source location, and their number."""
+        alike = np.flatnonzero(self._program.code[:, 0] == self._code(pc)).tolist()
+        alike = [n for n in alike if find_frames(self._program, n) == frames]
+        return alike.index(pc), len(alike)
 
     def mbarrier(self, address: int, known: Mapping[int, tuple[int, int]]) -> str:
         """Return the name of an mbarrier; empty if the source does not have it.  `known` are all mbarriers, with the

@@ -291,7 +291,7 @@ def _describe_cures(run: Search, best: list[Tried], expected: dict[str, Any], te
         found.append(
             Cure(
                 file=text.path,
-                edits=[c.edit for c in tried.edits],
+                edits=[_spell_as_source(c.edit, text) for c in tried.edits],
                 diff=[],
                 patch=_patch(text, tried.source),
                 proof=tried.attempted.report.proof,
@@ -304,6 +304,25 @@ def _describe_cures(run: Search, best: list[Tried], expected: dict[str, Any], te
             )
         )
     return found
+
+
+_PIPELINE = (
+    (re.compile(r"`cp\.async\.wait_group (\d+)`"), r"`__pipeline_wait_prior(\1)`"),
+    (re.compile(r"`cp\.async\.commit_group`"), "`__pipeline_commit()`"),
+)
+"""instructions -> functions of CUDA C++ that are these"""
+
+
+def _spell_as_source(edit: Edit, text: Text) -> Edit:
+    """Return an edit in the words of its line, if that calls the functions of pipelines."""
+    found = re.search(r"\bline (\d+)", edit.says)
+    files = {place.file for place in text.places if found and place.line == int(found[1])}
+    if found is None or not any("__pipeline_" in linecache.getline(file, int(found[1])) for file in files):
+        return edit
+    says = edit.says
+    for instruction, words in _PIPELINE:
+        says = instruction.sub(words, says)
+    return edit.model_copy(update={"says": says})
 
 
 def _cured_findings(report: Any, after: Any) -> list[int]:

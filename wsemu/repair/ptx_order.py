@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,7 @@ def _fence_edits(kernel: Kernel) -> Iterator[Scored]:
         return
     fenced = {p.at for p in kernel.text.places if p.text.startswith(("fence", "membar"))}
     for places in atomics[: 2 * _MOST]:
-        where = kernel.source.where(places[0])
+        where = _name_atomic(kernel, places[0])
         before = Patch(kernel.text)
         after = Patch(kernel.text)
         both = Patch(kernel.text)
@@ -74,8 +75,14 @@ def _fence_edits(kernel: Kernel) -> Iterator[Scored]:
                     pair.before(kernel.start(place), fence)
                 for place in other:
                     pair.before(_follows(kernel, place), fence)
-                lines = f"before {kernel.source.where(one[0])} and after {kernel.source.where(other[0])}"
+                lines = f"before {_name_atomic(kernel, one[0])} and after {_name_atomic(kernel, other[0])}"
                 yield score_edit(0.2, "pair", f"insert `__threadfence()` {lines}", pair, 2)
+
+
+def _name_atomic(kernel: Kernel, place: Place) -> str:
+    """Return the line of an atomic, or the atomic itself if its line has other statements too."""
+    where = kernel.source.where(place)
+    return f"the atomic in {where}" if linecache.getline(place.file, place.line).count(";") > 1 else where
 
 
 def _statements(places: list[Place]) -> list[list[Place]]:

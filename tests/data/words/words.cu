@@ -65,3 +65,38 @@ __global__ void unrolled(Tensor x, int)
     s += t[63 - n / 2];
     x.data[n] = s + u[n];
 }
+
+#include <cstdint>
+struct Ring { float slot[2][32]; uint64_t full[2], empty[2]; };
+__device__ __forceinline__ uint32_t address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ void init(uint64_t *b, int n)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address(b)), "r"(n) : "memory");
+}
+__device__ __forceinline__ void arrive(uint64_t *b)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address(b)) : "memory");
+}
+__device__ __forceinline__ void wait(uint64_t *b, int parity)
+{
+    asm volatile("{\n.reg .pred P;\nL:\nmbarrier.try_wait.parity.shared::cta.b64 P, [%0], %1;\n@P bra D;\nbra L;\nD:\n}"
+                 ::"r"(address(b)), "r"(parity) : "memory");
+}
+__global__ void one_parity(const float *x, float *y, int n)
+{
+    __shared__ Ring r;
+    if (threadIdx.x == 0) for (int i = 0; i < 2; i++) { init(&r.full[i], 32); init(&r.empty[i], 32); }
+    __syncthreads();
+    int lane = threadIdx.x % 32;
+    for (int k = 0; k < n; k++) {
+        if (threadIdx.x < 32) {
+            wait(&r.empty[k % 2], (k / 2 + 1) & 1);
+            r.slot[k % 2][lane] = x[k * 32 + lane];
+            arrive(&r.full[k % 2]);
+        } else {
+            wait(&r.full[k % 2], 0);
+            y[k * 32 + lane] = 2 * r.slot[k % 2][lane];
+            arrive(&r.empty[k % 2]);
+        }
+    }
+}
