@@ -187,7 +187,7 @@ def test_the_command_prints_text_and_json(rings: dict[int, Path]) -> None:
 def test_an_unknown_gpu_is_refused(rings: dict[int, Path]) -> None:
     done = command("time", rings[2], "--grid", 1, "--block", 288, "--device", "H201")
     assert done.returncode == 2
-    assert "unknown device 'H201': use one of H200" in done.stdout + done.stderr
+    assert "unknown device 'H201': use one of H200, H100, A100, RTX4090, B200, C2050" in done.stdout + done.stderr
 
 
 def test_what_cannot_be_predicted_says_so(rings: dict[int, Path]) -> None:
@@ -248,3 +248,24 @@ def test_what_if_refuses_what_it_cannot_change(tmp_path: Path, question: str, me
     done = command("time", "--what-if", question, "ring.py", cwd=tmp_path)
     assert done.returncode == 2
     assert message in " ".join((done.stdout + done.stderr).split())
+
+
+@pytest.mark.parametrize("device", ["H100", "A100", "RTX 4090", "B200", "C2050"])
+def test_gpus_that_were_not_measured_say_so(rings: dict[int, Path], device: str) -> None:
+    found = wsemu.time(
+        wsemu.load_ptx(rings[2])["ring"], CTAS, 288, arrays(), dynamic_shared=2 * (TILE + 16), device=device
+    )
+    assert not found.measured_constants
+    assert found.source
+    assert found.accuracy == f"predicted for a {found.device} from published constants: unmeasured"
+    assert found.high / found.low == pytest.approx(4)
+
+
+def test_a_gpu_with_less_bandwidth_takes_longer(rings: dict[int, Path]) -> None:
+    kernel = wsemu.load_ptx(rings[4])["ring"]
+    times = [
+        wsemu.time(kernel, CTAS * 8, 288, large, dynamic_shared=4 * (TILE + 16), device=device).microseconds
+        for large in [tuple(np.zeros(CTAS * 8 * TILES * TILE // 4, np.float32) for _ in range(2))]
+        for device in ("B200", "H200", "A100", "C2050")
+    ]
+    assert times == sorted(times)

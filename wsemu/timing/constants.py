@@ -94,10 +94,98 @@ class Device(NamedTuple):
     cta_gap: float = 160.0
 
 
-H200 = Device(
-    "H200", "sm_90", measured=True, source="microbenchmarks on an H200: data/time of this repository's benchmarks"
+H200 = Device("H200", "sm_90", measured=True, source="microbenchmarks on an H200 (docs/limits.md)")
+H100 = H200._replace(
+    name="H100",
+    measured=False,
+    source="NVIDIA H100 Tensor Core GPU Architecture, SXM5: 3.35 TB/s of HBM3; all else as measured on an H200",
+    dram=2350.0 * 3.35 / 4.8,
+    dram_write=1790.0 * 3.35 / 4.8,
 )
-DEVICES: dict[str, Device] = {one.name.lower(): one for one in (H200,)}
+A100 = H200._replace(
+    name="A100",
+    arch="sm_80",
+    measured=False,
+    source="NVIDIA A100 Tensor Core GPU Architecture (80 GB, SXM4): 108 multiprocessors, 1.41 GHz, 40 MB of L2 at "
+    "5,120 bytes a clock, 2.04 TB/s, 192 KB of L1; mma at a quarter of the H200's wgmma rate; latencies as on an H200",
+    clock=1.41e9,
+    tensor_clock=1.0,
+    multiprocessors=108,
+    mma=8.0,
+    port=64.0,
+    l1=192 * 1024,
+    l2_bytes=40e6,
+    l2=0.8 * 5120,
+    l2_write=0.4 * 5120,
+    dram=0.93 * 2.039e12 / 1.41e9,
+    dram_write=0.85 * 2.039e12 / 1.41e9,
+    merged=1.0,
+)
+RTX4090 = H200._replace(
+    name="RTX4090",
+    arch="sm_89",
+    measured=False,
+    source="NVIDIA Ada GPU Architecture: 128 multiprocessors, 2.52 GHz, 72 MB of L2, 1.008 TB/s, 128 KB of L1, fp64 "
+    "at 1/64 of fp32; rates of L2 and latencies in cycles as on an H200",
+    clock=2.52e9,
+    tensor_clock=1.0,
+    multiprocessors=128,
+    pipes=(2.0, 1.0, 64.0, 8.0, 2.0, 4.0),
+    mma=16.0,
+    mma_f64=512.0,
+    port=64.0,
+    l1=128 * 1024,
+    l2_bytes=72e6,
+    dram=0.93 * 1.008e12 / 2.52e9,
+    dram_write=0.85 * 1.008e12 / 2.52e9,
+    merged=1.0,
+)
+B200 = H200._replace(
+    name="B200",
+    measured=False,
+    source="NVIDIA Blackwell Architecture Technical Brief: 148 multiprocessors, 1.965 GHz, 126 MB of L2, 8 TB/s; a "
+    "multiprocessor as that of an H200; tcgen05 and tensor memory are not modeled",
+    clock=1.965e9,
+    multiprocessors=148,
+    l2_bytes=126e6,
+    l2=4750.0 * 148 / 132,
+    l2_write=2380.0 * 148 / 132,
+    dram=0.95 * 8e12 / 1.965e9,
+    dram_write=0.72 * 8e12 / 1.965e9,
+)
+C2050 = H200._replace(
+    name="C2050",
+    arch="sm_20",
+    measured=False,
+    source="the papers on CudaDMA (SC11) and DGEMM on Fermi (SC11): 14 multiprocessors, 1.15 GHz, 144 GB/s, 515 "
+    "Gflop/s of doubles, one warp instruction a cycle, a wavefront in two; latencies of their tables",
+    clock=1.15e9,
+    tensor_clock=1.0,
+    multiprocessors=14,
+    issue=4.0,
+    pipes=(4.0, 4.0, 8.0, 32.0, 8.0, 8.0),
+    latencies=(18.0, 18.0, 24.0, 40.0, 22.0, 26.0),
+    lsu=2.0,
+    global_access=4.0,
+    shared_latency=26.0,
+    l1_latency=80.0,
+    l1=64 * 1024,
+    port=64.0,
+    l2_bytes=768e3,
+    lat_l2=332.0,
+    lat_dram=270.0,
+    l2=14 * 32.0,
+    l2_write=14 * 32.0,
+    dram=0.85 * 144e9 / 1.15e9,
+    dram_write=0.85 * 144e9 / 1.15e9,
+    merged=1.0,
+    bar_arrive=4.0,
+    bar_wake=30.0,
+    launch=5e-6,
+    cta_launch=0.0,
+)
+DEVICES: dict[str, Device] = {one.name.lower(): one for one in (H200, H100, A100, RTX4090, B200, C2050)}
+"""rows by name; all but the H200's come from published numbers and were not compared with a device"""
 
 
 def device_named(name: str) -> Device:

@@ -53,6 +53,7 @@ class Kind(NamedTuple):
 
 RING = Kind("rings and pipelines", 0.15)
 KERNEL = Kind("whole kernels", 0.35)
+UNMEASURED = Kind("GPUs that were not measured", 1.0)
 WITHOUT_PTX = Kind("Python kernels without Numba-CUDA's PTX", 1.5)
 
 
@@ -60,9 +61,9 @@ def describe(found: Predicted, device: Device, kind: Kind | None = None, notes: 
     """Return a prediction in words and numbers."""
     stream = found.stream
     configuration = stream.bound.configuration
-    chosen = kind or (RING if _is_ring(found) else KERNEL)
+    chosen = UNMEASURED if not device.measured else kind or (RING if _is_ring(found) else KERNEL)
     time = found.seconds * 1e6
-    low, high = time * (1 - min(0.9, chosen.within)), time * (1 + chosen.within)
+    low, high = time / (1 + chosen.within), time * (1 + chosen.within)
     use = _use(found, device)
     roles = _roles(found)
     warps = -(-configuration.threads // LANES)
@@ -72,6 +73,7 @@ def describe(found: Predicted, device: Device, kind: Kind | None = None, notes: 
         block=configuration.block,
         device=device.name,
         measured_constants=device.measured,
+        source=device.source,
         microseconds=time,
         low=low,
         high=high * (1.25 if found.seconds < SHORT_LAUNCH else 1.0),

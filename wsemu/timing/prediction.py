@@ -42,6 +42,9 @@ class Prediction(Record):
     block: Extent
     device: str
     measured_constants: bool
+    """true if the constants were measured on such a GPU"""
+    source: str
+    """publication or measurement that the constants come from"""
     microseconds: float
     low: float
     high: float
