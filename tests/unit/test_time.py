@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import TYPE_CHECKING
 
@@ -137,7 +138,7 @@ def test_occupancy_is_limited_by_what_there_is_least_of(rings: dict[int, Path]) 
 
 def test_more_waves_take_longer(rings: dict[int, Path]) -> None:
     one, four = (predicted(rings[2], 2, 132 * waves, registers=128) for waves in (1, 4))
-    assert 3 < four.cycles / one.cycles < 5
+    assert 3 < four.cycles / one.cycles < 6  # four times the arrays are not in L2 any more
 
 
 SPINS = (
@@ -269,3 +270,17 @@ def test_a_gpu_with_less_bandwidth_takes_longer(rings: dict[int, Path]) -> None:
         for device in ("B200", "H200", "A100", "C2050")
     ]
     assert times == sorted(times)
+
+
+def test_a_trace_has_the_waits_of_all_warps_in_cycles(tmp_path: Path) -> None:
+    (tmp_path / "ring.py").write_text(RING, encoding="utf-8")
+    done = command("time", "--no-numba-ptx", "--no-run", "-o", "waits.json", "ring.py", cwd=tmp_path)
+    assert done.returncode == 0
+    trace = json.loads((tmp_path / "waits.json").read_text(encoding="utf-8"))
+    slices = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    assert {event["tid"] for event in slices} == {0, 1}
+    assert {"long_scoreboard", "barrier", "issue"} <= {event["name"] for event in slices}
+    assert "not measured" in trace["otherData"]["axis"]
+    for warp in (0, 1):
+        own = [event for event in slices if event["tid"] == warp]
+        assert all(a["ts"] <= b["ts"] for a, b in itertools.pairwise(own))

@@ -294,6 +294,10 @@ def time(
         int | None, typer.Option(min=0, help="The CTA whose instructions are followed.  [default: 1]")
     ] = None,
     launch: Annotated[int | None, typer.Option(min=1, help="Predict only this launch, from 1.  [default: all]")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the predicted waits to FILE.json, for Perfetto."),
+    ] = None,
     what_if: Annotated[
         str,
         typer.Option(
@@ -325,7 +329,7 @@ def time(
 
     options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget, "numba-ptx": numba_ptx}
     given = {name: value for name, value in options.items() if value not in (None, [])}
-    wanted = time_program.Wanted(device, registers, cta, launch, as_json=json, runs=not no_run)
+    wanted = time_program.Wanted(device, registers, cta, launch, as_json=json, runs=not no_run, output=output)
     raise typer.Exit(time_program.run(file, arguments or [], given, wanted, _launch(context), what_if))
 
 

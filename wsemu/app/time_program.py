@@ -15,6 +15,7 @@ from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError
 from wsemu.report.terminal import Printer
 from wsemu.report.timing import format_prediction
+from wsemu.report.timing_trace import predicted_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.settings import Settings
     from wsemu.timing.prediction import Prediction
+
+MOST_SPANS = 200_000
+"""waits in a trace, of which later ones are left out"""
 
 
 class Wanted(NamedTuple):
@@ -41,6 +45,8 @@ class Wanted(NamedTuple):
     """run and check the launches as well"""
     resident: int | None = None
     """CTAs that a multiprocessor has at once; None: all that fit"""
+    output: Path | None = None
+    """file for the predicted waits, as a trace for Perfetto"""
 
 
 class _Quiet(Printer):
@@ -77,14 +83,22 @@ class _Clock:
         return report
 
     def _predict(self, kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> None:
-        from wsemu.timing.time import predict_launch
+        from wsemu.timing.time import examine_launch
 
         wanted = self.wanted
+        spans = MOST_SPANS if wanted.output is not None else 0
+        options: dict[str, Any] = {
+            "registers": wanted.registers,
+            "cta": wanted.cta,
+            "resident": wanted.resident,
+            "spans": spans,
+        }
         try:
-            found = predict_launch(
-                kernel, configuration, arguments, device=wanted.device, registers=wanted.registers, cta=wanted.cta,
-                resident=wanted.resident,
-            )  # fmt: skip
+            found, run = examine_launch(kernel, configuration, arguments, wanted.device, **options)
+            if wanted.output is not None:
+                wanted.output.write_text(predicted_trace(run, found), encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot write `{wanted.output}`: {error.strerror or error}") from None
         except WsemuError as error:
             self.failed += 1
             self.printer.error(error)

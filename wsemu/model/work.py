@@ -170,6 +170,11 @@ def is_division(name: str) -> bool:
     return OPERATIONS[name].group == "integer" and name.split(".")[0] in ("div", "rem", "floordiv", "floormod")
 
 
+def is_branch(name: str) -> bool:
+    """Return whether an operation goes to another instruction, by a condition or always."""
+    return name in ("bra", "jump")
+
+
 def is_jump(name: str) -> bool:
     """Return whether an operation is a conditional branch."""
     return name == "bra"

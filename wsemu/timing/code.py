@@ -19,6 +19,7 @@ from wsemu.model.work import (
     Work,
     find_rows,
     find_work,
+    is_branch,
     is_division,
     is_double,
     is_jump,
@@ -80,12 +81,22 @@ class Code:
         self._narrows: dict[int, bool] = {}
         self._fold()
         self._narrow()
+        self.outer = self._find_outer_loops()
         self.instructions = [self._instruction(pc, device) for pc in range(len(self.rows))]
 
     @property
     def registers(self) -> int:
         """Return the number of registers."""
         return len(self._numbers)
+
+    def _find_outer_loops(self) -> frozenset[int]:
+        """Return the branches back of loops that contain others: a compiler unrolls only the inner ones."""
+        back = [
+            (row[6], pc)
+            for pc, row in enumerate(self.rows)
+            if self.work[pc].kind == "branch" and is_branch(self.names[pc]) and row[6] <= pc
+        ]
+        return frozenset(pc for first, pc in back if any(first <= inner and last < pc for inner, last in back))
 
     # -- registers
 

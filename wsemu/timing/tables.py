@@ -139,7 +139,7 @@ class _Builder:
                 self._single(int(steps[at]))
                 cut, back = at + 1, 0
             elif at > cut:
-                back += 1
+                back += schedule.TURNS if int(pc[at - 1]) in self.code.outer else 1
                 if back >= schedule.TURNS or at - cut > schedule.LONGEST // schedule.TURNS:
                     self._close(steps[cut:at])
                     cut, back = at, 0

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.launch_shape import LaunchConfiguration, Size
+    from wsemu.timing.constants import Device
     from wsemu.timing.describe import Kind
     from wsemu.timing.predict import Predicted
     from wsemu.timing.prediction import Prediction
@@ -66,15 +67,35 @@ def predict_launch(
     memory: DeviceMemory | None = None,
 ) -> Prediction:
     """Predict the time of a launch of this configuration, as `time` does."""
+    options: dict[str, Any] = {"registers": registers, "cta": cta, "resident": resident}
+    return examine_launch(kernel, configuration, args, device, memory=memory, **options)[0]
+
+
+def examine_launch(
+    kernel: Any,
+    configuration: LaunchConfiguration,
+    args: Sequence[Any],
+    device: str,
+    *,
+    memory: DeviceMemory | None = None,
+    **options: Any,
+) -> tuple[Prediction, Predicted]:
+    """Return the prediction, and the run of the model; `options` are those of `predict_bound`."""
     chosen = device_named(device)
     bound, kind, notes = bound_for_time(kernel, configuration, args, memory)
-    return describe(predict_bound(bound, device, registers, cta, resident), chosen, kind, notes)
+    found = predict_bound(bound, chosen, **options)
+    return describe(found, chosen, kind, notes), found
 
 
 def predict_bound(
-    bound: Bound, device: str, registers: int = 0, cta: int | None = None, resident: int | None = None, spans: int = 0
+    bound: Bound,
+    device: Device,
+    registers: int = 0,
+    cta: int | None = None,
+    resident: int | None = None,
+    spans: int = 0,
 ) -> Predicted:
-    """Return the model's result for a launch that is bound; UsageError for numbers that cannot be."""
+    """Run the model for a bound launch; UsageError for invalid numbers. `spans` is the number of listed waits."""
     ctas = bound.configuration.ctas
     if cta is not None and not 0 <= check_int(cta, "cta") < ctas:
         raise UsageError(f"no CTA {cta}: the grid has {ctas:,}")
@@ -82,7 +103,7 @@ def predict_bound(
         raise UsageError(f"registers={registers}: give 0 to 255 of a thread")
     if resident is not None and check_int(resident, "resident") < 1:
         raise UsageError(f"resident={resident}: give 1 or more CTAs of a multiprocessor")
-    return predict(bound, device_named(device), registers=registers, cta=cta, resident=resident, spans=spans)
+    return predict(bound, device, registers=registers, cta=cta, resident=resident, spans=spans)
 
 
 def bound_for_time(
