@@ -8,6 +8,7 @@ int cuModuleGetFunction(void **, void *, const char *), cuModuleGetGlobal_v2(Add
 int cuMemAlloc_v2(Address *, size_t), cuMemFree_v2(Address), cuMemAllocManaged(Address *, size_t, unsigned), cuMemHostRegister_v2(void *, size_t, unsigned);
 int cuMemHostGetDevicePointer_v2(Address *, void *, unsigned), cuMemcpyHtoD_v2(Address, const void *, size_t), cuMemcpyDtoH_v2(void *, Address, size_t), cuMemsetD32_v2(Address, unsigned, size_t);
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **), cuCtxSynchronize(void), cuStreamDestroy_v2(void *);
+int cuLinkCreate_v2(unsigned, int *, void **, void **), cuLinkAddData_v2(void *, int, void *, size_t, const char *, unsigned, int *, void **), cuLinkComplete(void *, void **, size_t *), cuLinkDestroy(void *), cuModuleLoadData(void **, const void *);
 static void *module, *add, *read_table, *scaled;
 static int launch(void *function, unsigned threads, void **arguments) { return cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, NULL, arguments, NULL); }
 static int sums(Address x) {
@@ -109,6 +110,27 @@ int main(int count, char **words) {
         cuModuleGetFunction(&function, module, what);
         fprintf(stderr, "spinning\n");
         printf("%d\n", launch(function, 32, NULL));
+    } else if (!strcmp(what, "link")) { /* one file declares what the other one defines */
+        static char calls[] = ".version 8.0\n.target sm_90\n.address_size 64\n.extern .func (.param .b32 r) twice(.param .b32 v);\n"
+            ".visible .entry main_twice(.param .u64 x) {\n.reg .u64 %a; .reg .b32 %r<3>;\nld.param.u64 %a, [x];\nmov.u32 %r1, 21;\n"
+            "{ .param .b32 p; .param .b32 b; st.param.b32 [p], %r1; call.uni (b), twice, (p); ld.param.b32 %r2, [b]; }\nst.global.u32 [%a], %r2;\nret;\n}\n";
+        static char defines[] = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .func (.param .b32 r) twice(.param .b32 v) {\n"
+            ".reg .b32 %r<3>;\nld.param.b32 %r1, [v];\nadd.u32 %r2, %r1, %r1;\nst.param.b32 [r], %r2;\nret;\n}\n";
+        void *state = NULL, *code = NULL, *linked = NULL, *function = NULL;
+        size_t bytes = 0;
+        int first = 0;
+        printf("%d ", cuLinkCreate_v2(0, NULL, NULL, &state));
+        printf("%d ", cuLinkAddData_v2(state, 1, calls, sizeof calls, "calls", 0, NULL, NULL));
+        printf("%d ", cuLinkAddData_v2(state, 1, defines, sizeof defines, "defines", 0, NULL, NULL));
+        printf("%d ", cuLinkComplete(state, &code, &bytes));
+        printf("%d ", cuModuleLoadData(&linked, code));
+        printf("%d ", cuLinkDestroy(state));
+        printf("%d ", cuLinkDestroy(state));
+        cuModuleGetFunction(&function, linked, "main_twice");
+        void *arguments[] = {&x};
+        printf("%d ", launch(function, 1, arguments));
+        cuMemcpyDtoH_v2(&first, x, 4);
+        printf("%d\n", first);
     } else if (!strcmp(what, "crash")) {
         sums(x);
         fflush(stdout);

@@ -53,6 +53,7 @@ def run(client, *words, options=()):
         ("registered", "0 0\n0 32"),
         ("table", "0 7"),
         ("constant", "0 4 21"),
+        ("link", "0 0 0 0 0 0 400 0 42"),
     ],
 )
 def test_a_program_computes_what_a_gpu_does(client, what, printed):

@@ -38,7 +38,7 @@ class Images:
         text = image.rstrip(b"\0").decode(errors="replace")
         if ".version" not in text:
             raise UsageError(f"an image of {len(image):,} bytes is neither PTX, a fat binary nor a cubin")
-        return [text]
+        return text.split(SEPARATOR)
 
     def _fat_binary_ptx(self, image: bytes) -> list[str]:
         found = [*fat_binary.entries(image)]

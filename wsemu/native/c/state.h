@@ -80,7 +80,7 @@ Result unsupported(const char *name);
 
 /* -- handles: which pointers are live objects of a kind -- */
 
-enum { STREAM = 1, EVENT, MODULE, FUNCTION, CONTEXT, GRAPH, EXEC, NODE, ARRAY, POOL, TEXTURE };
+enum { STREAM = 1, EVENT, MODULE, FUNCTION, CONTEXT, GRAPH, EXEC, NODE, ARRAY, POOL, TEXTURE, LINK };
 void add_handle(const void *handle, int kind);
 bool has_handle(const void *handle, int kind);
 void remove_handle(const void *handle);
