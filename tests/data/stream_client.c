@@ -4,7 +4,7 @@
 typedef unsigned long long Address;
 int cuInit(unsigned), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuModuleLoad(void **, const char *), cuModuleGetFunction(void **, void *, const char *);
 int cuMemAlloc_v2(Address *, size_t), cuMemAllocAsync(Address *, size_t, void *), cuMemFreeAsync(Address, void *), cuMemsetD32_v2(Address, unsigned, size_t), cuMemsetD32Async(Address, unsigned, size_t, void *);
-int cuMemHostAlloc(void **, size_t, unsigned), cuMemcpyHtoDAsync_v2(Address, const void *, size_t, void *), cuMemcpyDtoH_v2(void *, Address, size_t);
+int cuMemHostAlloc(void **, size_t, unsigned), cuMemcpyHtoDAsync_v2(Address, const void *, size_t, void *), cuMemcpyHtoD_v2(Address, const void *, size_t);
 int cuStreamCreate(void **, unsigned), cuStreamSynchronize(void *), cuStreamWaitEvent(void *, void *, unsigned), cuStreamQuery(void *), cuEventCreate(void **, unsigned), cuEventRecord(void *, void *), cuCtxSynchronize(void);
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 static void *add;
@@ -26,6 +26,11 @@ int main(int count, char **words) {
     cuStreamCreate(&b, 0);
     cuEventCreate(&event, 0);
     cuCtxSynchronize();
+    if (!strcmp(what, "uploaded")) { /* pageable memory: the call waits, as drivers do it */
+        static int zeros[64];
+        cuStreamCreate(&a, 1);
+        cuMemcpyHtoD_v2(x, zeros, 256);
+    }
     launch(x, a);
     if (!strcmp(what, "race")) launch(x, b);
     else if (!strcmp(what, "disjoint")) launch(x + 128, b);

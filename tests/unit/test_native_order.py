@@ -26,17 +26,26 @@ def client(tmp_path_factory):
     return program
 
 
+def run(client, what, *options):
+    command = [sys.executable, "-m", "wsemu", "run", *options, "--", str(client), str(DATA / "driver_client.ptx"), what]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+
+
+def test_a_copy_of_pageable_memory_is_ordered_as_cuda_promises_if_that_is_strict(client):
+    done = run(client, "uploaded", "--strict")
+    assert "error[stream-race]" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("what", "code"),
     [
         ("race", "stream-race"), ("nonblocking", "stream-race"), ("early", "stream-race"), ("copied", "stream-race"),
         ("filled", "stream-race"), ("freed", "freed-in-use"), ("disjoint", ""), ("synchronized", ""), ("queried", ""),
-        ("waited", ""), ("legacy", ""), ("kept", ""),
+        ("waited", ""), ("legacy", ""), ("kept", ""), ("uploaded", ""),
     ],
 )  # fmt: skip
 def test_what_no_stream_or_event_orders_is_found(client, what, code):
-    command = [sys.executable, "-m", "wsemu", "run", str(client), str(DATA / "driver_client.ptx"), what]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    done = run(client, what)
     assert done.returncode == bool(code), done.stdout + done.stderr
     assert done.stdout.count("error[") == bool(code), done.stdout
     assert f"error[{code}]" in done.stdout or not code

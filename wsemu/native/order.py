@@ -170,6 +170,8 @@ class HostOrder:
             waits=not action.is_async and source is not None,
             name="copy" if source else "fill",
         )
+        if not action.is_async and source is not None and not settings.current().strict:
+            session.synchronize(self._stream(action.stream))  # as drivers do, beyond what CUDA promises
 
     def _call_host(self, session: Session, action: Action) -> None:
         stream = self._stream(action.stream)
