@@ -79,9 +79,9 @@ DONE:
 def test_a_pair_of_words_is_one_access(engine: str) -> None:
     """A status and a value beside it, as CUB's scans hand them over."""
     report, _, out = checked(DESCRIPTOR, engine, 64)
-    assert report.verdict == "incomplete", report
-    assert report.reasons == ["hardware alone"]
-    assert "`ld.relaxed.gpu.global.v2.u32` is one access on a GPU, and by PTX one for each element" in str(report.notes)
+    assert report.verdict == "verified", report
+    assert {finding.code for finding in report.findings} == {"strong-vector"}
+    assert report.proof.endswith("if a strong access of an aligned vector is one access, but 2 strong-vector")
     assert out.tolist() == [1, 7, 7, 0]
 
 

@@ -195,7 +195,7 @@ def judge(
     )  # each lane of a warp is checked
     placed, addresses = _memory_placement_doubts(places, trace_of, proven=decided is not None and decided.proven)
     loose = [*loose, *addresses]
-    doubts = doubts._replace(unpromised=[*program.unpromised, *shared_locals], placed=placed)
+    doubts = doubts._replace(unpromised=shared_locals, placed=placed)
     if find_unordered_load is not None and not (found.has_errors or any(doubts) or (decided and decided.proven)):
         doubts = doubts._replace(undefined=_load_doubts(places, find_unordered_load()))
     verdict: Verdict = "failed" if found.has_errors else "incomplete" if any(doubts) else "verified"

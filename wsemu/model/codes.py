@@ -210,6 +210,10 @@ _CODES = {
     "undefined-copy": Code(
         "warning", "uninitialized bytes are copied to a location that nothing reads", "initialised", strict=True
     ),
+    "strong-vector": Code(
+        "warning", "a strong access of a vector, which PTX does not promise to be one access", "strong-vector",
+        source="outcome", strict=True, rests_on="a strong access of an aligned vector is one access",
+    ),
     "frozen-array": Code(
         "warning", "a global array changed after the kernel was compiled with a copy of it", "frozen-array",
         source="outcome",

@@ -188,8 +188,6 @@ class Program:
     """what of the kernel as a whole is not modelled, with its place"""
     shared_locals: list[str] = field(default_factory=list)
     """stores of addresses of local memory to where other warps may load them, with their places"""
-    unpromised: list[str] = field(default_factory=list)
-    """what is as hardware does it, and no text promises, with its place"""
     doubts: list[str] = field(default_factory=list)
     """remarks on what is right, and looks like a mistake"""
     sources_note: str = ""

@@ -435,7 +435,6 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
         stops=list(graph.stops),
         unmodelled=list(graph.unmodelled),
         shared_locals=list(graph.shared_locals),
-        unpromised=list(graph.unpromised),
         doubts=list(graph.doubts),
         sources_note=graph.sources_note,
         registers=graph.registers,

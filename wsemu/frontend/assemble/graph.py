@@ -105,8 +105,6 @@ class Graph:
     """what of the kernel as a whole is not modelled, with its place"""
     shared_locals: list[str] = field(default_factory=list)
     """see `Program.shared_locals`"""
-    unpromised: list[str] = field(default_factory=list)
-    """as `Program` has it"""
     doubts: dict[str, None] = field(default_factory=dict)
     """remarks on what is right, and looks like a mistake"""
     hidden_sources: dict[str, None] = field(default_factory=dict)

@@ -437,12 +437,6 @@ class Emitter(Steps):
         name = ".".join((self.instruction.opcode, *self.instruction.modifiers))
         self._trap(text or f"`{name}`", self.instruction.at)
 
-    def emit_unpromised(self, what: str) -> None:
-        """This instruction is run as hardware does it, which no text promises: the launch is not verified."""
-        assert self.instruction is not None
-        name = ".".join((self.instruction.opcode, *self.instruction.modifiers))
-        self.graph.unpromised.append(f"`{name}` {what} ({self.source.place(self.instruction.at)})")
-
     def refuse(self, directive: UnknownDirective) -> None:
         """A directive in a function that is not known ends the run as incomplete when it is reached."""
         self.guard, self.negated = TRUE, False

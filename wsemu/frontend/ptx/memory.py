@@ -304,8 +304,6 @@ def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
     if size * length > 16 or size > 8 or (strong and length > 1 and size * length not in _ONE_ACCESS):
         e.emit_unsupported()
         type_ = ""
-    elif strong and length > 1:
-        e.emit_unpromised("is one access on a GPU, and by PTX one for each element")
     return type_, length, state_space(instruction)
 
 

@@ -1,0 +1,46 @@
+"""`strong-vector`: a strong access of a vector, which a GPU performs as one access.
+
+Detects: executed relaxed, acquire and release loads and stores of vectors of 32 or 64 bits in total.
+Does not detect: plain accesses of vectors, which need not be one access.
+Reference: PTX ISA, "Vector Data-types" in "Memory Consistency Model": scalar accesses in an unspecified order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.model.finding import Finding
+from wsemu.model.isa import ATOMICS, NAMES, PARTS_SHIFT
+from wsemu.model.remedy import LAST, Cures
+
+if TYPE_CHECKING:
+    from wsemu.evidence.places import Places
+    from wsemu.model.settings import Settings
+
+CODES = ("strong-vector",)
+CURES = {"strong-vector": Cures(LAST)}
+
+
+def examine(places: Places, settings: Settings) -> list[Finding]:
+    """Return a finding for each executed strong access of a vector, by its location in the source."""
+    found = {places.origin(pc): pc for pc in reversed(range(len(places.program.code))) if _is_strong_vector(places, pc)}
+    return [_describe(places, pc) for pc in reversed(found.values())]
+
+
+def _is_strong_vector(places: Places, pc: int) -> bool:
+    fields = places.program.code[pc]
+    strong = NAMES[int(fields[0])] in ATOMICS and bool(places.outcome.executions[pc])
+    return strong and bool(int(fields[7]) >> PARTS_SHIFT & 3)
+
+
+def _describe(places: Places, pc: int) -> Finding:
+    parts = 1 << (int(places.program.code[pc, 7]) >> PARTS_SHIFT & 3)
+    return Finding(
+        code="strong-vector",
+        message=f"a strong access of a vector of {parts} elements counts as one access",
+        sites=[places.site(pc, f"one access of {parts} elements", primary=True)],
+        notes=[
+            "PTX promises one access for each element, in any order; a GPU performs an aligned vector as one access"
+        ],
+        help="pack the elements into one integer, and access that",
+    )
