@@ -147,6 +147,12 @@ def test_tiles_that_are_copied_wrongly(name: str, part: dict[str, Any]) -> None:
     assert report.verdict == "failed"
 
 
+def test_many_ctas_draw_tiles() -> None:
+    report = wsemu.check(variant(tiles), 70, 32, tile_arguments(10))
+    assert report.verdict == "verified"
+    assert HOW in report.proof
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_results_that_depend_on_the_cta_are_noted(engine: Engine) -> None:
     @cuda.jit

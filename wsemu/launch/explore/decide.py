@@ -44,7 +44,7 @@ from wsemu.proof.affine import Geometry
 from wsemu.proof.happens_before import uncounted_barriers
 from wsemu.proof.missing import Lenient, is_fresh
 from wsemu.proof.names import Named, find_named_stores
-from wsemu.proof.threads import Knowledge, Race
+from wsemu.proof.threads import Knowledge, Race, Shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,6 +57,8 @@ LANES_PER_UNIT = 256
 """lanes that wait before ordered accesses at first, which double the time that a step takes"""
 MAX_FOLLOWED = 20_000
 """warp instructions of a launch whose undefined values are followed in an order"""
+MOST_DRAWING_CTAS = 256
+"""The limit of CTAs that draw numbers, of which each is decided alone."""
 FEW_STEPS, FEW_COPYING_STEPS = 400, 200
 """of a search before CTAs are counted, or each by itself: it says more of what is left in arrays; with copies, which
 take longer"""
@@ -119,6 +121,29 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None, first: bool 
     return said._replace(findings=(*said.findings, *warned)) if said is not None and warned else said
 
 
+def decide_large(bound: Bound, places: Places, *, left: list[Any]) -> Decided | None:
+    """Decide a launch with many CTAs or threads if its CTAs draw numbers from one counter, each alone; else None."""
+    if bound.configuration.ctas > MOST_DRAWING_CTAS or math.prod(bound.configuration.cluster) > 1:
+        return None
+    ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
+    try:
+        options = _knowledge_options(bound, ordered, frozenset())
+        return decide_by_draws(bound, places, options, find_idle(bound, places.segment_of.get))
+    finally:
+        put_back(bound, left)
+
+
+def _knowledge_options(bound: Bound, ordered: frozenset[int], data: frozenset[int]) -> dict[str, Any]:
+    """Return the options of `Knowledge`; `data` are strong accesses that count as plain ones."""
+    return {
+        "uncounted": uncounted_barriers(bound.program),
+        "ordered": ordered,
+        "cluster_of": clusters(bound),
+        "data": data,
+        "unwatched": frozenset(n for n, (_, may) in enumerate(bound.segments, FIRST_ARRAY) if may == UNWATCHED),
+    }
+
+
 def _weigh(session: Session) -> None:
     """Reduce the number of accesses that decide a launch if many lanes wait for each: a step takes longer then."""
     session.start()
@@ -159,14 +184,8 @@ class _Attempt:
         bound, ordered = self.bound, self.ordered
         self.polls = _polling_session(bound, ordered, self.logged)
         session = cast("Session", self.polls)
-        (x, y, z), uncounted = bound.configuration.block, uncounted_barriers(bound.program)
-        self.options: dict[str, Any] = {
-            "uncounted": uncounted,
-            "ordered": ordered,
-            "cluster_of": clusters(bound),
-            "data": self.data,
-            "unwatched": frozenset(n for n, (_, may) in enumerate(bound.segments, FIRST_ARRAY) if may == UNWATCHED),
-        }
+        self.options = _knowledge_options(bound, ordered, self.data)
+        x, y, z = bound.configuration.block
         self.size = session.ctas, x * y * z
         begin = functools.partial(Knowledge, bound.program, *self.size, **self.options)
         self.apart = _apart(bound, self.polls, ordered)
@@ -180,8 +199,8 @@ class _Attempt:
             search = self._search(session, Knowledge, samples=False, most=few if several else 0)
             result = search.run()
             if several and result.why:
-                put_back(bound, self.initial)
-                said = decide_by_draws(Case(bound, self.places, session, self.apart, begin), self.idle)
+                known = Knowledge(bound.program, *self.size, Shared(), lockstep=False, **self.options)
+                said = None if known.by_clusters else self._decide_by_draws()
                 if said is not None:
                     return said
             if crowded and result.why:
@@ -216,6 +235,10 @@ class _Attempt:
             if left is not None:
                 put_back(bound, left)
             session.close()
+
+    def _decide_by_draws(self) -> Decided | None:
+        put_back(self.bound, self.initial)
+        return decide_by_draws(self.bound, self.places, self.options, self.idle)
 
     def _follow(self, result: Result) -> None:
         """Let the finding of an order say what its undefined value reaches there; it is none if that is nothing."""

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Event, RawFinding
     from wsemu.proof.threads import Made, Place, Thread
 
-MOST_SEGMENTS, MOST_TOUCHES = 2_000, 1_000_000
+MOST_SEGMENTS, MOST_TOUCHES = 1_200, 1_000_000
 """Limits for one unit of effort: segments, and elements of arrays that they access."""
 MOST_DISTANCE = 4
 """The limit of segments after which all threads know what was done."""

@@ -89,24 +89,22 @@ def decide_thread_modularly(case: Case) -> Decided | None:
     return judge_room(said, together(session), bound, places)
 
 
-def decide_by_draws(case: Case, idle: Callable[[RawFinding], bool]) -> Decided | None:
-    """Each CTA by itself is right, whatever numbers it draws from one counter."""
+def decide_by_draws(
+    bound: Bound, places: Places, options: dict[str, Any], idle: Callable[[RawFinding], bool]
+) -> Decided | None:
+    """Each CTA by itself is right, whatever numbers it draws from one counter; `options` are those of `Knowledge`."""
     from wsemu.launch.explore.draws import Draws, Window
     from wsemu.launch.explore.search import is_warning
 
-    bound, places, _, _, begin = case
-    known = begin(Shared(), lockstep=False)
-    if known.by_clusters:
-        return None
-    options = {**begin.keywords, "cluster_of": int, "others": True}
-    alone = functools.partial(Window, begin.args[0], 1, begin.args[2], **options, lockstep=bound.settings.lockstep)
+    options = {**options, "cluster_of": int, "others": True, "lockstep": bound.settings.lockstep}
+    alone = functools.partial(Window, bound.program, 1, math.prod(bound.configuration.block), **options)
     noted = {(raw.code, raw.pc) for raw in places.outcome.findings}
 
     def passes(raw: RawFinding) -> bool:
         return idle(raw) or (is_warning(raw) and (raw.code, raw.pc) in noted)
 
     logged = frozenset(find_kinds(bound, ACCESSES))
-    draws = Draws(bound, begin.keywords["ordered"], logged, copy_arrays(bound), alone, passes)
+    draws = Draws(bound, options["ordered"], logged, copy_arrays(bound), alone, passes)
     if not draws.is_proven():
         return None
     notes = ("what is left in arrays may depend on the order of atomics",) if draws.uneven else ()

@@ -101,7 +101,7 @@ class Orders:
 
     def decide(self, places: Places, initial: Callable[[], list[Any]]) -> Decided | None:
         """What trying all orders says; None where they cannot be tried."""
-        from wsemu.launch.explore.decide import decide, feasible, small
+        from wsemu.launch.explore.decide import decide, decide_large, feasible, small
         from wsemu.launch.explore.given import known_rows
         from wsemu.launch.explore.methods import decide_by_arrivals
 
@@ -123,7 +123,7 @@ class Orders:
         if found is None and small(bound):
             found = decide(bound, places, left=stays, first=self.first)
         elif found is None:
-            put_back(self.bound, left)
+            found = decide_large(bound, places, left=left)
         self.tried = found is not None
         self.needed = found.needed if found is not None else None
         return found
