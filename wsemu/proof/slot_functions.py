@@ -76,6 +76,7 @@ class SlotFunctions:
             pc: self._find_region(pc) for pc, after in enumerate(self.after) if len(after) > 1 and self.executed[pc]
         }
         self.written = {pc: self._find_written(region) for pc, region in self.regions.items()}
+        self.rounds: dict[int, frozenset[int]] = {}
         self.joined: dict[int, list[int]] = {}
         for pc in self.regions:
             self.joined.setdefault(self.code[pc][5], []).append(pc)
@@ -116,7 +117,8 @@ class SlotFunctions:
         used = {*accesses.values()} | {pc for found in self.guards.values() for pc in found or ()}
         groups = [group for group in self.analysis.meeting() if group & used]
         draws = frozenset[int]().union(*groups)
-        fits = used <= draws and all(self._draws(pc) for pc in draws)
+        # a number that one draw returns here may be that of another draw of its counter in another order
+        fits = used == draws and all(len(group) == 1 for group in groups) and all(self._draws(pc) for pc in draws)
         sides = (region for pc, region in self.regions.items() if self.guards.get(pc) is None)
         parted = {pc: found for pc, found in self.guards.items() if found}
         ends = [
@@ -142,6 +144,14 @@ class SlotFunctions:
             found.add(pc)
             pending += self.after[pc]
         return frozenset(found)
+
+    def _find_rounds(self, pc: int) -> frozenset[int]:
+        """Return the rows that a loop around a draw writes: they differ between its draws."""
+        if pc not in self.rounds:
+            after = frozenset(self._find_rest(pc))
+            inside = frozenset(at for at in after if pc in after and (at == pc or pc in self._find_rest(at)))
+            self.rounds[pc] = self._find_written(inside)
+        return self.rounds[pc]
 
     def _find_written(self, region: frozenset[int]) -> frozenset[int]:
         return frozenset(row for pc in region for step in self.steps.get(pc, ()) for row in step.writes)
@@ -216,7 +226,8 @@ class SlotFunctions:
             return
         result: Draws | None = None
         if step.kind == "atomic" and step.writes:
-            for row in [row for row, draws in state.items() if step.pc in draws]:
+            rounds = self._find_rounds(step.pc)
+            for row in [row for row, draws in state.items() if step.pc in draws or (not draws and row in rounds)]:
                 del state[row]
             result = None if step.guard else frozenset({step.pc})
         elif step.kind == "alu" and step.reads and self.names[step.pc] not in VARYING:
