@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import wsemu
+from tests.unit.pair_programs import PAIR
 from wsemu import UsageError, cuda, ptx
 from wsemu.model.arch import ARCHS, DEFAULT, LATEST, Arch, Multiprocessor, arch_of, number_of
 from wsemu.model.launch_shape import configure
@@ -31,7 +32,7 @@ def test_a_row_without_a_field_is_an_error() -> None:
 
 
 def test_an_unknown_architecture_names_those_that_there_are() -> None:
-    with pytest.raises(UsageError, match=r"unknown arch 'sm_91': use one of sm_13, .*, sm_90"):
+    with pytest.raises(UsageError, match=r"unknown arch 'sm_91': use one of sm_13, .*, sm_90, sm_100"):
         arch_of("sm_91")
 
 
@@ -73,3 +74,28 @@ def test_a_new_row_is_all_that_an_architecture_needs(later: str, engine: Engine)
     with pytest.raises(wsemu.KernelError, match="need sm_90 or later, and this launch is for sm_87"):
         wsemu.check(elected, 1, 32, (np.zeros(32, np.float32),), arch=later)
     assert ctas_per_multiprocessor(later, 512, 0) == (3, "threads")
+
+
+MULTIPLIES = """
+.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry k() { wgmma.fence.sync.aligned; ret; }
+"""
+
+
+def test_wgmma_ends_with_hopper() -> None:
+    kernel = wsemu.load_ptx(MULTIPLIES)["k"]
+    assert wsemu.check(kernel, 1, 128, (), arch="sm_90").verdict == "verified"
+    with pytest.raises(UsageError, match="compiled for sm_90a"):
+        wsemu.check(kernel, 1, 128, (), arch="sm_100")
+
+
+def test_a_kernel_of_tensor_memory_runs_on_its_architecture() -> None:
+    result = np.zeros((256, 16), np.float32)
+    kernel = wsemu.load_ptx(PAIR)["k"]
+    arguments = np.ones(16384 // 2, np.float16), result
+    assert wsemu.check(kernel, 2, 128, arguments, cluster=2, arch="sm_100").verdict == "verified"
+    assert wsemu.check(kernel, 2, 128, arguments, cluster=2).verdict == "verified"
+    with pytest.raises(UsageError, match="compiled for sm_100a"):
+        wsemu.check(kernel, 2, 128, arguments, cluster=2, arch="sm_90")

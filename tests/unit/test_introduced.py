@@ -84,7 +84,7 @@ def test_clusters_came_with_hopper():
     assert wsemu.check(met, 1, 32, (np.zeros(4, np.float32),), arch="sm_90").verdict == "verified"
 
 
-def test_st_bulk_is_later_than_the_latest_architecture_by_name():
+def test_st_bulk_needs_sm_100_where_an_architecture_is_named():
     def kernel(out):
         tile = cuda.shared.array(4, np.float32)
         if cuda.threadIdx.x == 0:
@@ -96,4 +96,4 @@ def test_st_bulk_is_later_than_the_latest_architecture_by_name():
     assert wsemu.check(kernel, 1, 4, (out,)).verdict == "verified"
     with pytest.raises(KernelError, match="need sm_100 or later, and this launch is for sm_90") as raised:
         wsemu.check(kernel, 1, 4, (out,), arch="sm_90")
-    assert "leave out `--arch`" in str(raised.value)
+    assert "such as `--arch sm_100`" in str(raised.value)

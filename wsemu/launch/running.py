@@ -12,7 +12,7 @@ from wsemu.launch.compiled import compile_for_types
 from wsemu.launch.heap import drop_sectors, holds_blocks, launch_heap
 from wsemu.launch.hooks import advancing
 from wsemu.launch.same import as_comparable
-from wsemu.model.arch import LATEST, limits
+from wsemu.model.arch import DEFAULT, limits
 from wsemu.model.bound import Allocated, Bound
 from wsemu.model.device_array import device_offset
 from wsemu.model.effects import find_opcodes
@@ -112,7 +112,7 @@ def _bind_program(
             f"`{program.name}` {needed}, a whole {needed.of}: {needed.occupancy_text(configuration.arch)}; launch "
             "fewer CTAs, or smaller ones"
         )
-    if configuration.arch != LATEST or configuration.arch_chosen:  # by itself it stands for later ones, too
+    if configuration.arch != DEFAULT or configuration.arch_chosen:  # by itself it stands for later ones, too
         from wsemu.model.introduced import check_instructions
 
         check_instructions(program, configuration.arch)

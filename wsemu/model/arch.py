@@ -8,7 +8,8 @@ the edition of CUDA 6.5, the last that has it.  Sources of the costs: for sm_90 
 which the rules for sm_70 are equal, but for atomics on shared memory, which were measured on sm_90 alone; for sm_13 and
 sm_20 the sections "Global Memory" and "Shared Memory" of the guide's chapter "Compute Capabilities", edition of CUDA
 5.0.  Sources of what a multiprocessor holds: the same table; "Shared Memory" of the chapters on 8.x and 9.0 for what
-the system reserves of each CTA; NVIDIA's whitepapers for the largest GPU.
+the system reserves of each CTA; NVIDIA's whitepapers for the largest GPU.  Costs and sums of sm_100 are those of sm_90:
+none was measured.
 """
 
 from __future__ import annotations
@@ -159,6 +160,8 @@ _ROWS = (
     _since_volta("sm_89", 99 * KIB, _VOLTA, Multiprocessor(1536, 24, 100 * KIB, 64 * KIB, KIB, 142, "L40"), _SUMS_24),
     _since_volta("sm_90", 227 * KIB, _HOPPER, Multiprocessor(2048, 32, 228 * KIB, 64 * KIB, KIB, 132, "H100"), _SUMS_25,
                  cluster=16),
+    _since_volta("sm_100", 227 * KIB, _HOPPER, Multiprocessor(2048, 32, 228 * KIB, 64 * KIB, KIB, 148, "B200"),
+                 _SUMS_25, cluster=16),
 )
 # fmt: on
 ARCHS: Final[dict[str, Arch]] = {row.name: row for row in _ROWS}

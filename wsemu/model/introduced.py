@@ -21,6 +21,8 @@ _NEEDS: Final = {OPCODE[name]: row.family for name, row in EFFECTS.items() if ro
 _OLD: Final = Family(0, "")
 _EXPECTS, _ASYNC_PROXY = Family(90, "expectations of bytes"), Family(90, "`fence.proxy.async`")
 """forms that came later than their operation"""
+_WGMMA, _WGMMA_END = EFFECTS["wgmma.fence"].family.called, 100
+"""family of instructions that end with Hopper, and the number of the next architecture"""
 _ARRIVE, _PROXY = OPCODE["mbarrier.arrive"], OPCODE["fence.proxy"]
 
 
@@ -33,6 +35,11 @@ def check_instructions(program: Program, arch: str) -> None:
             family = _EXPECTS
         elif fields[0] == _PROXY and PROXIES[fields[6]].startswith("async"):
             family = _ASYNC_PROXY
+        if given >= _WGMMA_END and family.called == _WGMMA:
+            raise KernelError(
+                f"{family.called} is an instruction of sm_90a alone, and this launch is for {arch}",
+                program.spans[program.span_of[pc]], "use `tcgen05.mma`, or `--arch sm_90`",
+            )  # fmt: skip
         if family.since > given:
             raise KernelError(
                 f"{family.called} need sm_{family.since} or later, and this launch is for {arch}",

@@ -10,7 +10,7 @@ from wsemu.launch.code import Code
 from wsemu.launch.ptx.parameter_names import parameter_names, rename_arrays
 from wsemu.launch.ptx.program_store import file_states
 from wsemu.launch.ptx.reading import pausing_collection
-from wsemu.model.arch import LATEST, number_of
+from wsemu.model.arch import DEFAULT, number_of
 from wsemu.model.data import replace
 from wsemu.model.errors import KernelError, UsageError
 from wsemu.model.launch_shape import with_cluster
@@ -119,7 +119,7 @@ class PtxCode(Code):
         target, arch = self._target, configuration.arch
         if target is None or target.runs_on(number_of(arch)):
             return
-        if configuration.arch_chosen or target.number <= number_of(LATEST):
+        if configuration.arch_chosen or target.number <= number_of(DEFAULT):
             later = "" if target.suffix else " or later"
             raise UsageError(
                 f"`{self.__name__}` is compiled for {target.name} and needs sm_{target.number}{later}: a GPU of {arch} "
