@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import wsemu
+from wsemu.launch.hooks import starting
 
 FULL = 0xFFFFFFFF
 VALUES = [(lane * 0x9E3779B1 ^ lane << 7) & FULL for lane in range(32)]
@@ -226,3 +227,19 @@ def test_what_differs_from_run_to_run_is_not_modelled(engine: str, name: str) ->
     report = wsemu.check(wsemu.load_ptx(ptx(f"mov.u32 %x, {name};"))["k"], 1, 32, arguments, engine=engine)  # type: ignore[arg-type]
     assert report.verdict == "incomplete"
     assert f"`{name}` is not modelled" in repr(report)
+
+
+def test_a_kernel_with_the_name_of_a_modifier_does_not_call_itself():
+    """A kernel that may call itself has a stack, which each step of a search would copy."""
+    module = wsemu.load_ptx(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry cas(.param .u64 x) { .reg .b64 %rd<2>; "
+        ".reg .b32 %r<2>; ld.param.u64 %rd1, [x]; atom.global.cas.b32 %r1, [%rd1], 0, 1; bar.warp.sync -1; ret; }"
+    )
+    bound: list[Any] = []
+    starting.append(bound.append)
+    try:
+        report = wsemu.check(module["cas"], 1, 32, (np.zeros(1, np.int32),))
+    finally:
+        starting.pop()
+    assert report.verdict == "verified"
+    assert bound[0].program.local_bytes == 0

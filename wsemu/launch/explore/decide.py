@@ -55,6 +55,8 @@ MOST_CTAS, MOST_THREADS = 64, 2048
 """of a launch whose orders are tried: all are alive at once"""
 LANES_PER_UNIT = 256
 """lanes that wait before ordered accesses at first, which double the time that a step takes"""
+BYTES_PER_UNIT = 1 << 18
+"""bytes that a CTA keeps between steps, beyond which a step takes longer"""
 MAX_FOLLOWED = 20_000
 """warp instructions of a launch whose undefined values are followed in an order"""
 MOST_DRAWING_CTAS = 256
@@ -121,6 +123,7 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None, first: bool 
     return said._replace(findings=(*said.findings, *warned)) if said is not None and warned else said
 
 
+<<<<<<< HEAD
 def decide_large(bound: Bound, places: Places, *, left: list[Any]) -> Decided | None:
     """Decide a launch with many CTAs or threads if its CTAs draw numbers from one counter, each alone; else None."""
     if bound.configuration.ctas > MOST_DRAWING_CTAS or math.prod(bound.configuration.cluster) > 1:
@@ -146,9 +149,22 @@ def _knowledge_options(bound: Bound, ordered: frozenset[int], data: frozenset[in
 
 def _weigh(session: Session) -> None:
     """Reduce the number of accesses that decide a launch if many lanes wait for each: a step takes longer then."""
+=======
+def _state_bytes(bound: Bound) -> int:
+    """Return about how many bytes a CTA keeps between steps: registers, local and shared memory."""
+    program, shape = bound.program, bound.configuration
+    warps = -(-math.prod(shape.block) // LANES)
+    of_warp = program.register_bytes + 2 * LANES * program.local_bytes  # which bytes are written is kept, too
+    return warps * of_warp + 2 * (program.shared_bytes + shape.dynamic_shared)
+
+
+def _weigh(session: Session, bound: Bound) -> None:
+    """Reduce the number of accesses that decide a launch if many lanes wait for each, or CTAs have much to keep: a step
+    takes longer then."""
+>>>>>>> 01ad5505 (Kernels named as modifiers do not call themselves; searches weigh what CTAs keep)
     session.start()
     waiting = sum(len(session.asks(cta)) for cta in range(session.ctas))
-    session.effort /= 1 + waiting / LANES_PER_UNIT
+    session.effort /= 1 + waiting / LANES_PER_UNIT + _state_bytes(bound) // BYTES_PER_UNIT
 
 
 def _polling_session(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> Polls:
@@ -189,7 +205,7 @@ class _Attempt:
         self.size = session.ctas, x * y * z
         begin = functools.partial(Knowledge, bound.program, *self.size, **self.options)
         self.apart = _apart(bound, self.polls, ordered)
-        _weigh(session)
+        _weigh(session, bound)
         try:
             asynchronous = bound.program.asynchronous
             if not asynchronous and (said := self._by(decide_thread_modularly, session, begin)) is not None:
@@ -262,7 +278,7 @@ class _Attempt:
         bound = self.bound
         put_back(bound, self.initial)
         session: Any = make_threads(bound, self.ordered, self.logged)
-        _weigh(session)
+        _weigh(session, bound)
         try:
             if not few(session):
                 return None
