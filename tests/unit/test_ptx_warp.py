@@ -236,10 +236,11 @@ def test_a_kernel_with_the_name_of_a_modifier_does_not_call_itself():
         ".reg .b32 %r<2>; ld.param.u64 %rd1, [x]; atom.global.cas.b32 %r1, [%rd1], 0, 1; bar.warp.sync -1; ret; }"
     )
     bound: list[Any] = []
-    starting.append(bound.append)
+    keep = bound.append
+    starting.append(keep)
     try:
         report = wsemu.check(module["cas"], 1, 32, (np.zeros(1, np.int32),))
     finally:
-        starting.pop()
+        starting.remove(keep)
     assert report.verdict == "verified"
     assert bound[0].program.local_bytes == 0

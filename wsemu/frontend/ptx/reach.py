@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.syntax import Operand, Statement, Targets, Variable
 
 _NAME = re.compile(r"[\w$.%]+", re.ASCII)
-"""what may be a name, or an opcode with its modifiers, which are none"""
+"""a name, or an opcode with its modifiers, which is none"""
 _INDIRECT = re.compile(r"\.call(?:prototype|targets)\b")
 _SHORT = re.compile(r"\bmov\.[bu]32\s+[^,;]+,\s*([A-Za-z_$][\w$]*)\s*;", re.ASCII)
 _SHARED = re.compile(r"\.shared\b[^;]*?([\w$]+)\s*(?:\[[^;]*)?;", re.ASCII)
