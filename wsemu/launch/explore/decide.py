@@ -123,7 +123,6 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None, first: bool 
     return said._replace(findings=(*said.findings, *warned)) if said is not None and warned else said
 
 
-<<<<<<< HEAD
 def decide_large(bound: Bound, places: Places, *, left: list[Any]) -> Decided | None:
     """Decide a launch with many CTAs or threads if its CTAs draw numbers from one counter, each alone; else None."""
     if bound.configuration.ctas > MOST_DRAWING_CTAS or math.prod(bound.configuration.cluster) > 1:
@@ -147,9 +146,6 @@ def _knowledge_options(bound: Bound, ordered: frozenset[int], data: frozenset[in
     }
 
 
-def _weigh(session: Session) -> None:
-    """Reduce the number of accesses that decide a launch if many lanes wait for each: a step takes longer then."""
-=======
 def _state_bytes(bound: Bound) -> int:
     """Return about how many bytes a CTA keeps between steps: registers, local and shared memory."""
     program, shape = bound.program, bound.configuration
@@ -161,7 +157,6 @@ def _state_bytes(bound: Bound) -> int:
 def _weigh(session: Session, bound: Bound) -> None:
     """Reduce the number of accesses that decide a launch if many lanes wait for each, or CTAs have much to keep: a step
     takes longer then."""
->>>>>>> 01ad5505 (Kernels named as modifiers do not call themselves; searches weigh what CTAs keep)
     session.start()
     waiting = sum(len(session.asks(cta)) for cta in range(session.ctas))
     session.effort /= 1 + waiting / LANES_PER_UNIT + _state_bytes(bound) // BYTES_PER_UNIT
