@@ -20,6 +20,7 @@ if sys.dont_write_bytecode:
     sys.dont_write_bytecode = False
     sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".pytest_cache" / "bytecode"))
 
+from tests import durations  # noqa: E402
 from wsemu.cli import GARBAGE  # noqa: E402
 from wsemu.machine import build  # noqa: E402 - finds and leaves bytecode as was said above
 from wsemu.model import settings  # noqa: E402
@@ -79,6 +80,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
         gc.freeze()
         gc.set_threshold(GARBAGE, *gc.get_threshold()[1:])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the slow tests before pytest chooses by marks."""
+    durations.mark(items)
 
 
 @pytest.fixture
