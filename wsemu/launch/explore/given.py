@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wsemu.proof.taint import Analysis
     from wsemu.proof.threads import Made
 
-MOST_ACCESSES = 1 << 16
+MOST_ACCESSES = 1 << 14
 """Warp instructions of accesses that are followed."""
 MOST_WARPS, MOST_ADDS = 4_096, 20_000
 """of a launch that is made in two orders"""
