@@ -7,10 +7,12 @@ Reference: PTX ISA, "Vector Data-types" in "Memory Consistency Model": scalar ac
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from wsemu.model.finding import Finding
-from wsemu.model.isa import ATOMICS, NAMES, PARTS_SHIFT
+from wsemu.model.isa import ATOMICS, OPCODE, PARTS_SHIFT
 from wsemu.model.remedy import LAST, Cures
 
 if TYPE_CHECKING:
@@ -19,18 +21,25 @@ if TYPE_CHECKING:
 
 CODES = ("strong-vector",)
 CURES = {"strong-vector": Cures(LAST)}
+_ATOMIC = frozenset(OPCODE[name] for name in ATOMICS)
 
 
 def examine(places: Places, settings: Settings) -> list[Finding]:
     """Return a finding for each executed strong access of a vector, by its location in the source."""
-    found = {places.origin(pc): pc for pc in reversed(range(len(places.program.code))) if _is_strong_vector(places, pc)}
-    return [_describe(places, pc) for pc in reversed(found.values())]
+    return [_describe(places, pc) for pc in _find_first(places).values()]
 
 
-def _is_strong_vector(places: Places, pc: int) -> bool:
-    fields = places.program.code[pc]
-    strong = NAMES[int(fields[0])] in ATOMICS and bool(places.outcome.executions[pc])
-    return strong and bool(int(fields[7]) >> PARTS_SHIFT & 3)
+def _find_first(places: Places) -> dict[Any, int]:
+    """Return the first executed strong access of a vector at each location in the source."""
+    if _ATOMIC.isdisjoint(places.program.opcodes):
+        return {}
+    code = places.program.code
+    vectors = np.flatnonzero(np.isin(code[:, 0], sorted(_ATOMIC)) & (code[:, 7] >> PARTS_SHIFT & 3 != 0)).tolist()
+    found: dict[Any, int] = {}
+    for pc in vectors:
+        if places.outcome.executions[pc]:
+            found.setdefault(places.origin(pc), pc)
+    return found
 
 
 def _describe(places: Places, pc: int) -> Finding:
