@@ -155,6 +155,9 @@ def _explain_copy(raw: RawFinding, places: Places) -> Finding:
             if copies
             else "an mbarrier is a word of the CTA's own shared memory: check its index"
         )
+        if places.program.uses_dynamic_shared and (given := _dynamic_bytes(raw, places)) is not None:
+            message += f": this launch has {words.amount(given)} of dynamic shared memory"
+            help_ = _larger(places, raw.pc)
     site = places.site(raw.pc, label, cta=raw.cta, warp=raw.warp)
     sites = [site, *places.callers(raw.pc)]
     return Finding(code=raw.code, message=message, sites=sites, notes=[note], help=help_, count=raw.count)

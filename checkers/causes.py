@@ -122,6 +122,19 @@ def group_by_edit(
     return sort_by_cause(findings, found, replaced)
 
 
+def _put_overwrite_first(findings: Sequence[Finding], group: list[int]) -> list[int]:
+    """Return a group with a copy that overwrites data too early before a read that it races with for this reason."""
+    first = findings[group[0]]
+    if first.code != "race" or not first.message.startswith("read-after-write") or "nothing waits" not in first.message:
+        return group
+    lines = {(site.file, site.line) for site in first.places}
+    for n in group[1:]:
+        other = findings[n]
+        if other.message.startswith("write-after-read") and {(s.file, s.line) for s in other.places} == lines:
+            return [n, *(k for k in group if k != n)]
+    return group
+
+
 def sort_by_cause(
     findings: Sequence[Finding], groups: Iterable[Iterable[int]], replaced: Collection[tuple[str, int]] = ()
 ) -> list[list[int]]:
@@ -134,5 +147,5 @@ def sort_by_cause(
             code = "tx-mismatch"
         return not here or findings[n].severity != "error", cures_of(code).rank, n
 
-    sorted_ = [sorted(group, key=rank) for group in groups]
+    sorted_ = [_put_overwrite_first(findings, sorted(group, key=rank)) for group in groups]
     return sorted(sorted_, key=lambda group: (all(findings[n].severity != "error" for n in group), rank(group[0])[1:]))

@@ -120,3 +120,9 @@ def test_a_parity_that_does_not_flip():
         f"change the parity of the wait on line {line} each time that the mbarrier is used again, as "
         "`(k / stages) & 1` does"
     )
+
+
+def test_an_mbarrier_in_forgotten_dynamic_shared_memory():
+    finding = checked("pooled_barrier", 1, 32).errors[0]
+    assert finding.message.endswith("reaches outside shared memory: this launch has 0 bytes of dynamic shared memory")
+    assert "`--dynamic-shared BYTES`" in (finding.help or "")

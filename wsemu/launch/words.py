@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"cuda\.(syncthreads|syncwarp|threadfence)\(\)": r"__\1()",
     r"`cuda\.shfl_sync`": "`__shfl_sync`",
+    r"`ballot_sync`": "`__ballot_sync(0xffffffff, condition)`",
     r"`alignment=(\d+)`": r"`__align__(\1)`",
     r"`cuda\.atomic`": "`atomicAdd` or its kin",
     r"`cuda\.atomic\.(add|sub|inc|dec|min|max|and|or|xor|exch|cas)_?`": lambda found: f"`{_atomic(found[1])}`",

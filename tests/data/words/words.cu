@@ -100,3 +100,8 @@ __global__ void one_parity(const float *x, float *y, int n)
         }
     }
 }
+
+__global__ void pooled_barrier()
+{
+    if (threadIdx.x == 0) init((uint64_t *)pool + 4, 1);
+}
