@@ -244,12 +244,17 @@ class Transfer(CudaDMA):
         """What is shared out on its own, and how."""
         return ((self.copy().way(), self.copy()),)
 
-    def plan(self, arch: str = "sm_90") -> Any:
-        """How this transfer goes: its way of splitting, steps, wavefronts and sectors, as a `Plan` that prints as
-        a table."""
+    def plan(self, arch: str = "sm_90", *, time: bool = False) -> Any:
+        """Return how this transfer is split: steps, wavefronts and sectors, as a `Plan` that prints as a table; with
+        `time` also its predicted cycles."""
         from wsemu.launch.transfer import plan  # the emulator, which kernels do not need
 
-        return plan(self, arch)
+        made = plan(self, arch)
+        if time:
+            from wsemu.timing.transfers import add_time
+
+            made = add_time(made)
+        return made
 
     def start_xfer_async(self, src: Any, registers: Any, *index: Any) -> Any:
         """DMA: load the first step into registers.  Reads `src` before the buffer is known to be empty."""

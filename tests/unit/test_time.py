@@ -14,6 +14,7 @@ from tests.commands import wsemu as command
 from wsemu.launch.running import bind_launch
 from wsemu.model import settings
 from wsemu.model.launch_shape import configure
+from wsemu.patterns import CudaDMASequential
 from wsemu.timing.stream import follow
 
 if TYPE_CHECKING:
@@ -287,3 +288,15 @@ def test_a_trace_has_the_waits_of_all_warps_in_cycles(tmp_path: Path) -> None:
     for warp in (0, 1):
         own = [event for event in slices if event["tid"] == warp]
         assert all(a["ts"] <= b["ts"] for a, b in itertools.pairwise(own))
+
+
+def test_a_plan_has_the_time_of_its_transfer() -> None:
+    def cycles(threads: int, alignment: int, engine: str) -> float:
+        pattern = CudaDMASequential(1, threads, 64, 64, 8192, alignment=alignment, engine=engine)
+        plan = pattern.plan(time=True)
+        assert f"{plan.cycles:,.0f} cycles from L2, predicted" in str(plan)
+        return float(plan.cycles)
+
+    assert cycles(32, 16, "bulk") < cycles(32, 16, "cp.async") < cycles(32, 16, "warps") < cycles(32, 4, "warps")
+    assert cycles(128, 16, "warps") < cycles(32, 16, "warps")
+    assert CudaDMASequential(1, 32, 64, 64, 8192).plan().cycles == 0

@@ -476,6 +476,8 @@ class Plan:
     ideal_wavefronts: int
     copies: dict[int, int] = field(default_factory=dict)
     """bytes of an asynchronous copy -> how many of them: warp-wide `cp.async`, or bulk copies"""
+    cycles: float = 0.0
+    """predicted cycles of the transfer by one CTA on an H200, from L2; 0: not requested"""
 
     @property
     def steps(self) -> int:
@@ -501,6 +503,8 @@ class Plan:
         lines.append(f"  {'sectors':<10} {self.sectors:,}, ideal {self.ideal_sectors:,}")
         if not p.bulk:
             lines.append(f"  {'wavefronts':<10} {self.wavefronts:,}, ideal {self.ideal_wavefronts:,}")
+        if self.cycles:
+            lines.append(f"  {'time':<10} {self.cycles:,.0f} cycles from L2, predicted for an H200")
         return "\n".join(lines)
 
 
