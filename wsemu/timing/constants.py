@@ -142,6 +142,7 @@ RTX4090 = H200._replace(
 )
 B200 = H200._replace(
     name="B200",
+    arch="sm_100",
     measured=False,
     source="NVIDIA Blackwell Architecture Technical Brief: 148 multiprocessors, 1.965 GHz, 126 MB of L2, 8 TB/s; a "
     "multiprocessor as that of an H200; tcgen05 and tensor memory are not modeled",
