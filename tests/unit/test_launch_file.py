@@ -345,7 +345,7 @@ def test_arrays_share_memory_in_a_launch_file_as_they_did(tmp_path: Path) -> Non
     assert LaunchFile.read(tmp_path / "t.json").args == ("[t.0.npy, same:0.0, t.1.npy]", "t.2.npy")
     assert wsemu.check_like(tmp_path / "t.json").verdict == "verified"
     wsemu.save_launch(tmp_path / "t.json", GATHER, "gather", 2, 32, [[x[1], x[2]], x])
-    given = LaunchFile.read(tmp_path / "t.json").args
+    given = tuple(LaunchFile.read(tmp_path / "t.json").args)
     assert (
         given[0]
         == "[view(t.0.npy, f32[32], offset=128, strides=[4]), view(same:0.0, f32[32], offset=256, strides=[4])]"

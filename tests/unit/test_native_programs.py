@@ -169,6 +169,7 @@ def test_an_interrupt_ends_the_program_and_the_command(client, tmp_path):
     command = [sys.executable, "-m", "wsemu", "run", str(client), str(PTX), "spin"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as ran:
+        assert ran.stderr is not None
         assert ran.stderr.readline() == "spinning\n"
         ran.send_signal(signal.SIGINT)
         text, _ = ran.communicate(timeout=60)

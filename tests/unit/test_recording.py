@@ -50,7 +50,7 @@ def test_triton_drops_constants_and_passes_what_its_runtime_would(tmp_path: Path
     wsemu.record_launch(tmp_path / "add.json", triton_add(), 2, given if by_name else list(given.values()))
     launch = LaunchFile.read(tmp_path / "add.json")
     assert (launch.entry, launch.grid, launch.block) == ("add", (2,), (128,))
-    assert launch.args[3:] == ("i32:500", "null", "null")
+    assert tuple(launch.args)[3:] == ("i32:500", "null", "null")
     report = wsemu.check_like(tmp_path / "add.json")
     assert (report.verdict, report.findings) == ("verified", [])
 
@@ -72,7 +72,7 @@ def test_an_object_of_cuda_core_and_its_launch_configuration(tmp_path: Path) -> 
     wsemu.record_launch(tmp_path / "scale.json", made, config, [floats(32), 32, 2.0], entry="scale")
     launch = LaunchFile.read(tmp_path / "scale.json")
     assert (launch.grid, launch.block, launch.dynamic_shared) == ((1, 1, 1), (32, 1, 1), 16)
-    assert launch.args[1:] == ("i32:32", "f32:2.0")
+    assert tuple(launch.args)[1:] == ("i32:32", "f32:2.0")
     assert wsemu.check_like(tmp_path / "scale.json").verdict == "verified"
 
 
@@ -165,8 +165,8 @@ def test_a_descriptor_of_triton_is_a_tensor_map_with_its_shape_and_strides(tmp_p
     wsemu.record_launch(tmp_path / "copied.json", made, 1, {"x": described, "out": floats(32), "N": 16})
     launch = LaunchFile.read(tmp_path / "copied.json")
     assert launch.block == (32,)
-    assert launch.args[1:5] == ("i32:4", "i32:16", "i64:16", "i64:1")
-    assert np.load(tmp_path / launch.args[6]).nbytes == 128
+    assert tuple(launch.args)[1:5] == ("i32:4", "i32:16", "i64:16", "i64:1")
+    assert np.load(tmp_path / tuple(launch.args)[6]).nbytes == 128
     report = wsemu.check_like(tmp_path / "copied.json")
     assert report.verdict == "verified", report
 

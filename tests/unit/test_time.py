@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def arrays() -> tuple[np.ndarray, np.ndarray]:
     return np.zeros(CTAS * TILES * TILE // 4, np.float32), np.zeros(CTAS * TILES * TILE // 4, np.float32)
 
 
-def predicted(path: Path, stages: int, ctas: int = CTAS, **options: int) -> Prediction:
+def predicted(path: Path, stages: int, ctas: int = CTAS, **options: Any) -> Prediction:
     kernel = wsemu.load_ptx(path)["ring"]
     return wsemu.time(kernel, ctas, 288, arrays(), dynamic_shared=stages * (TILE + 16), **options)
 

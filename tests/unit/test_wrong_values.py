@@ -9,7 +9,7 @@ import pytest
 from tests.commands import wsemu as command
 
 LAUNCH = {"ptx": "kernels.ptx", "grid": [1], "block": [64]}
-KEYS = "ptx, entry, grid, block, dynamic_shared, cluster, args, set, link"
+KEYS = "ptx, entry, grid, block, dynamic_shared, cluster, args, expect, set, nvcc, link, memory, variables"
 
 
 def flat(text: str) -> str:
