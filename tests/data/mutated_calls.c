@@ -22,7 +22,7 @@ enum { NONE, ADDRESS, STREAM, EVENT, MODULE, FUNCTION, GRAPH, EXEC };
 static Word draw(void) { state ^= state << 13; state ^= state >> 7; state ^= state << 17; return state; }
 static Word below(Word most) { return draw() % most; }
 static Word odd_size(void) {
-    static const Word sizes[] = {0, 1, 3, 4, 31, 128, 129, 4096, 65537, 1ull << 31, (1ull << 40) + 1, ~0ull, 1ull << 63};
+    static const Word sizes[] = {0, 1, 3, 4, 31, 128, 129, 4096, 65537, 1ull << 25, (1ull << 40) + 1, ~0ull, 1ull << 63};
     return below(3) ? 1 + below(512) : sizes[below(sizeof sizes / sizeof *sizes)];
 }
 static Word handle(int kind) {
@@ -128,7 +128,7 @@ int main(int count, char **words) {
     int bad = 0;
     for (Word seed = strtoull(words[2], NULL, 10), end = seed + strtoull(words[3], NULL, 10); seed < end; seed++) {
         pid_t child = fork();
-        if (!child) { alarm(60); _exit(sequence(seed)); }
+        if (!child) { alarm(120); _exit(sequence(seed)); }
         int status = 0;
         waitpid(child, &status, 0);
         if (status) { printf("sequence %llu: %s %d\n", (unsigned long long)seed, WIFSIGNALED(status) ? "signal" : "exit code", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)); bad++; }

@@ -85,6 +85,7 @@ class Connection:
         for file in self._files:
             os.close(file)
         self.stream.close()
+        self.session.end()
 
 
 class Ended:

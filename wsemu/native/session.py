@@ -127,6 +127,15 @@ class Session:
         values = device.attributes(self._arch, settings.current().sms)
         return _reply(0, pack_attributes(values, device.MEMORY, f"{device.NAME} {self._arch.name}"))
 
+    def end(self) -> None:
+        """Let go of the memory of a process that has ended."""
+        self._answers.clear()
+        self._notes.clear()
+        self.modules.clear()
+        self._bytes = np.empty(0, np.uint8)
+        self.memory = DeviceMemory()
+        self._order = HostOrder(self.memory)
+
     def handle(self, operation: int, data: bytes) -> bytes:
         """Handle a message; return the reply, or nothing if it has none."""
         if operation in self._notes:
