@@ -13,7 +13,7 @@ from wsemu.model.work import find_work
 from wsemu.timing import simulate
 from wsemu.timing.code import Code
 from wsemu.timing.simulate import Load
-from wsemu.timing.stream import ROOM, follow
+from wsemu.timing.stream import AMOUNT, EVENT, KIND, ROOM, follow
 from wsemu.timing.tables import tabulate
 from wsemu.timing.traffic import IN_SHARED, NOT, kept_in_l2, measure, serve
 
@@ -30,6 +30,8 @@ TURNS = 7
 MUCH = 1_500_000
 """items of all CTAs of a multiprocessor, from which on only some waves are run"""
 WAVES = 3
+SHARED_PART = 0.7
+"""size of the arrays, as a part of the copied bytes, below which tiles count as shared by CTAs"""
 
 
 class Predicted(NamedTuple):
@@ -93,7 +95,7 @@ def predict(
     tensor = any(find_work(NAMES[row[0]]).kind == "product" for row in code.rows)
     total = max(1.0, found.read_bytes + found.written_bytes)
     written = found.written_bytes / total
-    merged = device.merged if _reuses(stream, found) else 1.0
+    merged = device.merged if _reuses(stream) else 1.0
     runs = ctas if stream.is_whole else here
     if stream.is_whole and runs > WAVES * here and made.executed * runs > MUCH:
         runs = WAVES * here + runs % here
@@ -141,9 +143,11 @@ def _only_shared(stream: Stream, found: Traffic) -> frozenset[int]:
     return frozenset(shared - others)
 
 
-def _reuses(stream: Stream, found: Traffic) -> bool:
-    """Return whether bulk copies of several CTAs mostly read the same."""
-    return False
+def _reuses(stream: Stream) -> bool:
+    """Return whether bulk and tensor copies of several CTAs read the same: more than all arrays have."""
+    credited = stream.events[stream.events[:, KIND] == EVENT["credit"], AMOUNT].sum()
+    copied = float(credited) * stream.executed / max(1, len(stream.pc)) * stream.bound.configuration.ctas
+    return bool(copied * SHARED_PART > sum(data.nbytes for data, _ in stream.bound.segments))
 
 
 def _extend(run: Run, stream: Stream, made: Tables, resident: int) -> float:
