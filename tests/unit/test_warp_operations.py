@@ -127,7 +127,7 @@ def mask_too_small(y):
 def test_a_mask_that_leaves_out_executing_lanes_is_reported(run):
     report = run(mask_too_small, 32, np.zeros(32, np.int64))
     assert codes(report) == ["barrier-divergence"]
-    assert report.findings[0].sites[0].text.endswith("mask 0x0000ffff leaves out executing lanes")
+    assert report.findings[0].sites[0].text.endswith("mask 0x0000ffff leaves out lanes 16-31")
 
 
 @cuda.jit
