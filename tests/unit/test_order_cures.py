@@ -139,11 +139,100 @@ MAIL = (
 }
 """
 )
+ARMS = (
+    HEAD
+    + """\
+.visible .entry arms(.param .u64 y)
+{
+	.reg .pred %p<3>;
+	.reg .b32 %r<6>;
+	.reg .b64 %rd<4>;
+	.shared .align 4 .b8 flag[4];
+	ld.param.u64 %rd1, [y];
+	mov.u32 %r1, %tid.x;
+	mul.wide.u32 %rd2, %r1, 4;
+	add.u64 %rd1, %rd1, %rd2;
+	setp.ne.u32 %p1, %r1, 0;
+	@%p1 bra $others;
+	st.shared.u32 [flag], 7;
+	barrier.sync 0;
+	st.global.u32 [%rd1], 7;
+	bra $end;
+$others:
+	barrier.sync 0;
+	ld.shared.u32 %r2, [flag];
+	st.global.u32 [%rd1], %r2;
+$end:
+	bar.sync 1;
+	ret;
+}
+"""
+)
+TURNS = (
+    HEAD
+    + """\
+.visible .entry turns(.param .u64 y)
+{
+	.reg .pred %p<6>;
+	.reg .b32 %r<12>;
+	.reg .b64 %rd<4>;
+	.shared .align 4 .b8 buffer[256];
+	ld.param.u64 %rd1, [y];
+	mov.u32 %r1, %tid.x;
+	mov.u32 %r2, 0;
+	and.b32 %r3, %r1, 31;
+	shl.b32 %r3, %r3, 2;
+	mov.u32 %r4, buffer;
+	add.u32 %r4, %r4, %r3;
+	setp.lt.u32 %p1, %r1, 32;
+	@%p1 bra $consume;
+$produce:
+	and.b32 %r5, %r2, 1;
+	shl.b32 %r6, %r5, 7;
+	add.u32 %r6, %r6, %r4;
+	setp.lt.u32 %p2, %r2, 2;
+	@%p2 bra $free;
+	add.u32 %r7, %r5, 3;
+	bar.sync %r7, 64;
+$free:
+	st.shared.u32 [%r6], %r2;
+	add.u32 %r9, %r5, 1;
+	bar.arrive %r9, 64;
+	add.u32 %r2, %r2, 1;
+	setp.lt.u32 %p3, %r2, 4;
+	@%p3 bra $produce;
+	ret;
+$consume:
+	cvt.u64.u32 %rd2, %r3;
+	add.u64 %rd1, %rd1, %rd2;
+$tile:
+	and.b32 %r5, %r2, 1;
+	shl.b32 %r6, %r5, 7;
+	add.u32 %r6, %r6, %r4;
+	add.u32 %r10, %r5, 1;
+	bar.sync %r10, 64;
+	ld.shared.u32 %r8, [%r6];
+	st.global.u32 [%rd1], %r8;
+	setp.ge.u32 %p4, %r2, 2;
+	@%p4 bra $kept;
+	add.u32 %r11, %r5, 3;
+	bar.arrive %r11, 64;
+$kept:
+	add.u64 %rd1, %rd1, 128;
+	add.u32 %r2, %r2, 1;
+	setp.lt.u32 %p5, %r2, 4;
+	@%p5 bra $tile;
+	ret;
+}
+"""
+)
 FENCE, SYNC = "\tfence.acq_rel.gpu;\n", "\tbarrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;\n"
 CASES: dict[str, tuple[str, str, int, int, Callable[[], tuple[Any, ...]], list[int]]] = {
     "flag": (FLAG, "flag", 2, 1, lambda: (_zeros(1), _zeros(1), _zeros(1)), [7]),
     "named": (NAMED, "named", 1, 64, lambda: (_zeros(32),), [*range(32)]),
     "copies": (COPIES, "copies", 1, 32, lambda: (np.arange(64, dtype=np.int32), _zeros(32)), [*range(32, 96, 2)]),
+    "arms": (ARMS, "arms", 1, 64, lambda: (_zeros(64),), [7] * 64),
+    "turns": (TURNS, "turns", 1, 64, lambda: (_zeros(128),), [n // 32 for n in range(128)]),
     "mail": (MAIL, "mail", 2, 1, lambda: (_zeros(2),), [1, 0]),
 }
 """text, entry, CTAs, threads of a CTA, arguments, and the contents of the last array afterwards"""
@@ -170,6 +259,19 @@ MISTAKES = {
         SYNC + "\tld",
         SYNC.splitlines()[1] + "\n\tld",
         "insert `cluster.barrier_arrive()`",
+    ),
+    "no barrier in two arms": ("arms", "\tbarrier.sync 0;\n", "", "insert `__syncthreads()` between line 16 and line"),
+    "no sync of a ring": (
+        "turns",
+        "\tbar.sync %r7, 64;\n$free",
+        "$free",
+        "insert `bar.sync` on barriers 3 to 4 for 64 threads in the loop around line 29",
+    ),
+    "no arrive of a ring": (
+        "turns",
+        "\tbar.arrive %r11, 64;\n$kept",
+        "$kept",
+        "insert `bar.arrive` on barriers 3 to 4 for 64 threads in the loop around line 43",
     ),
     "no barrier of the cluster": ("mail", SYNC + "\tmapa", "\tmapa", "insert `cluster.sync()` before"),
 }

@@ -127,12 +127,13 @@ class Kernel:
         return len(lines) <= 1 or len(runs) <= 1 or len(inside) <= _POLL
 
     def start(self, place: Place) -> int:
-        """Return the line of the text where the statement of an instruction begins."""
-        at = place.at
+        """Return the line of the text that begins the statement of an instruction, before a loop that polls with it."""
+        around = [loop.first for loop in self.loops if loop.first < place.at < loop.last and self.polls(loop)]
+        at = min([place.at, *around])
         for other in reversed([p for p in self.text.places if p.at <= place.at]):
             if (other.file, other.line) != (place.file, place.line):
                 break
-            at = other.at
+            at = min(at, other.at)
         return at
 
     def block_end(self, place: Place) -> int:

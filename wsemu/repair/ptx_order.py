@@ -6,8 +6,9 @@ import linecache
 import re
 from typing import TYPE_CHECKING
 
-from wsemu.repair.ptx_kernel import score_edit
+from wsemu.repair.ptx_kernel import is_label, score_edit
 from wsemu.repair.ptx_text import Patch
+from wsemu.repair.ptx_waits import round_starts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 WARP = 32
 _ATOMIC = re.compile(r"(?:atom|red)\.|(?:ld|st)\.(?:\w+\.)*(?:relaxed|acquire|release|volatile)|(?:ld|st)\.volatile")
 _ACCESS = re.compile(r"(?:ld|st)\.|cp\.async|wgmma\.mma|ldmatrix|stmatrix")
+_LOAD = re.compile(r"ld\.|ldmatrix|cp\.async\.bulk\S*bulk_group")
+_ANY_BARRIER = "barrier.sync 0;"
+_STORE = re.compile(r"st\.|stmatrix|cp\.async|red\.|atom\.")
 _NAMED = re.compile(r"((?:bar|barrier)(?:\.cta)?\.(?:sync|arrive|red)\S*)\s+([%\w]+),\s*([%\w]+);")
 _BRANCH = re.compile(r"bra(?:\.uni)?\s+(\S+);")
 _IDS = re.compile(r"\bbarrier (\d+)")
@@ -36,8 +40,10 @@ def order_edits(kernel: Kernel) -> Iterator[Scored]:
     if _RACES & codes:
         yield from _fence_edits(kernel)
         yield from _outer_barrier_edits(kernel)
+        yield from _line_barrier_edits(kernel)
     if _OF_NAMED & codes:
         yield from _named_edits(kernel)
+        yield from _lone_barrier_edits(kernel)
     yield from _cluster_edits(kernel)
 
 
@@ -100,10 +106,15 @@ def _follows(kernel: Kernel, place: Place) -> int:
     return next((p.at for p in kernel.text.places if p.at > after), kernel.text.places[-1].at)
 
 
+def _block_labels(kernel: Kernel) -> dict[str, int]:
+    """Return the lines of the labels of the compiler, which are unique in a kernel."""
+    return {line.strip()[:-1]: at for at, line in enumerate(kernel.text.lines) if is_label(line)}
+
+
 # -- barriers ----------------------------------------------------------------------------------------------------------
 def _outer_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
     """A barrier before the branch around what a finding names, and at the end of it, for all threads pass there."""
-    labels = {line.strip()[:-1]: at for at, line in enumerate(kernel.text.lines) if line.strip().endswith(":")}
+    labels = _block_labels(kernel)
     hot = [p for p in kernel.text.places if (p.file, p.line) in kernel.hot and _ACCESS.match(p.text)]
     found: dict[int, tuple[Place, int]] = {}
     for place in hot:
@@ -126,6 +137,44 @@ def _outer_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
                 patch = Patch(kernel.text).before(following.at, what)
                 says = f"insert `{words}` after the branch of {where}"
                 yield score_edit(near + 0.02, "insert", says, patch, 1)
+
+
+def _line_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
+    """Insert a barrier after each copy of a source line, or also before each copy of a later line: the compiler may
+    have copied them to the paths of a branch, so the barrier is not an aligned one."""
+    stores, loads = (_copies_of_lines(kernel, pattern) for pattern in (_STORE, _LOAD))
+    for n, copies in enumerate(stores[:_MOST]):
+        where = kernel.source.where(copies[0])
+        patch = Patch(kernel.text)
+        for place in copies:
+            patch.after(place.at, _ANY_BARRIER)
+        yield score_edit(0.45 + 0.05 * n, "insert", f"insert `__syncthreads()` after {where}", patch, 1)
+        for k, others in enumerate(loads[:_MOST]):
+            if others[0].line > copies[0].line:
+                patch = Patch(kernel.text)
+                for place in copies:
+                    patch.after(place.at, _ANY_BARRIER)
+                for place in others:
+                    patch.before(kernel.start(place), _ANY_BARRIER)
+                says = f"insert `__syncthreads()` between {where} and {kernel.source.where(others[0])}"
+                yield score_edit(0.5 + 0.05 * (n + k), "insert", says, patch, 1)
+
+
+def _copies_of_lines(kernel: Kernel, pattern: re.Pattern[str]) -> list[list[Place]]:
+    """Return the last instruction of each copy of the lines that findings name, or that have fences in loops."""
+    runs: dict[tuple[str, int], dict[int, Place]] = {}
+    for place in kernel.text.places:
+        line = place.file, place.line
+        if (line in kernel.hot and pattern.match(place.text)) or _fences_in_loop(kernel, place, pattern):
+            runs.setdefault(line, {})[place.run] = place
+    return [[*copies.values()] for copies in runs.values()]
+
+
+def _fences_in_loop(kernel: Kernel, place: Place, pattern: re.Pattern[str]) -> bool:
+    """Return whether an instruction is a fence in a loop, which may follow stores."""
+    if pattern is not _STORE or not place.text.startswith("fence"):
+        return False
+    return any(loop.first < place.at < loop.last for loop in kernel.loops)
 
 
 def _named_edits(kernel: Kernel) -> Iterator[Scored]:
@@ -163,6 +212,60 @@ def _named_edits(kernel: Kernel) -> Iterator[Scored]:
             yield score_edit(0.4 + near, "argument", says, patch)
 
 
+def _lone_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
+    """Insert the syncs or arrives that named barriers lack: in the rounds of threads that use other barriers, once all
+    barriers of a ring have been used."""
+    groups: dict[tuple[object, bool], list[tuple[Place, re.Match[str]]]] = {}
+    for place in kernel.text.places:
+        if match := _NAMED.match(place.text):
+            groups.setdefault((place.spot, ".arrive" in match[1]), []).append((place, match))
+    known = {key: _barrier_numbers(kernel, group) for key, group in groups.items()}
+    for (spot, arrives), lone in groups.items():
+        numbers, count = known[spot, arrives], kernel.registers.number(lone[0][1][3])
+        matched = any(numbers & known[key] for key in groups if key[1] != arrives)
+        if count is None or not numbers or matched:
+            continue
+        for (_, others_arrive), host in groups.items():
+            if host is lone or arrives != others_arrive:
+                continue
+            for stages in dict.fromkeys((len(numbers), 2, 1, 3, 4)):
+                first = min(numbers)
+                patch = _lone_barrier_patch(kernel, [p for p, _ in host], not arrives, first, stages, count)
+                what = "sync" if arrives else "arrive"
+                names = f"barriers {first} to {first + stages - 1}" if stages > 1 else f"barrier {first}"
+                where = kernel.source.where(host[0][0])
+                turn = f"from round {stages} on" + (", in turn" if stages > 1 else "")
+                says = f"insert `bar.{what}` on {names} for {count} threads in the loop around {where}, {turn}"
+                yield score_edit(0.5 + 0.1 * (stages != len(numbers)), "insert", says, patch, 1)
+
+
+def _barrier_numbers(kernel: Kernel, group: list[tuple[Place, re.Match[str]]]) -> set[int]:
+    """Return the known numbers of the barriers of a statement: constants, those that findings report for its lines, or
+    the constant part of a computed number."""
+    addresses = [kernel.registers.address(match[2]) for _, match in group]
+    constants = {address.offset for address in addresses if not address.varies and not address.symbol}
+    lines = {(place.file, place.line) for place, _ in group}
+    sites = [
+        site for finding in kernel.report.findings[:12] for site in finding.sites if (site.file, site.line) in lines
+    ]
+    reported = {int(number) for site in sites for number in _IDS.findall(site.text)}
+    return constants or reported or {address.offset for address in addresses if address.offset}
+
+
+def _lone_barrier_patch(kernel: Kernel, host: list[Place], arrives: bool, first: int, stages: int, count: int) -> Patch:
+    """Return a sync or an arrive at the start of each round of a statement, except in the first rounds."""
+    patch = Patch(kernel.text).declare(".reg .b32 %wsemu_n;", "mov.u32 %wsemu_n, 0;")
+    for n, at in enumerate(round_starts(kernel, host)):
+        number, early = f"%wsemu_i{n}", f"%wsemu_k{n}"
+        patch.before(
+            at, f".reg .b32 {number};", f".reg .pred {early};", f"rem.u32 {number}, %wsemu_n, {stages};",
+            f"add.u32 {number}, {number}, {first};", f"setp.lt.u32 {early}, %wsemu_n, {stages};",
+            "add.u32 %wsemu_n, %wsemu_n, 1;", f"@{early} bra $wsemu_early{n};",
+            f"bar.{'arrive' if arrives else 'sync'} {number}, {count};", f"$wsemu_early{n}:",
+        )  # fmt: skip
+    return patch
+
+
 # -- clusters ----------------------------------------------------------------------------------------------------------
 def _cluster_edits(kernel: Kernel) -> Iterator[Scored]:
     """An arrive or a wait of the cluster's barrier that lacks the other one, and a whole one."""
@@ -182,6 +285,8 @@ def _cluster_edits(kernel: Kernel) -> Iterator[Scored]:
             yield score_edit(
                 0.0, "insert", f"insert `cluster.barrier_wait()` after {kernel.source.where(place)}", patch, 1
             )
+    if {*kernel.codes} <= {"deadlock"}:  # a barrier more ends none
+        return
     hot = [p for p in kernel.text.places if (p.file, p.line) in kernel.hot]
     gaps = dict.fromkeys(at for p in hot for at in (_branch_start(kernel, p), _follows_line(kernel, p)))
     owned = {p.at: p for p in kernel.text.places}
@@ -193,7 +298,7 @@ def _cluster_edits(kernel: Kernel) -> Iterator[Scored]:
 
 def _branch_start(kernel: Kernel, place: Place) -> int:
     """Return the line of the branch around an instruction, or of its statement."""
-    labels = {line.strip()[:-1]: at for at, line in enumerate(kernel.text.lines) if line.strip().endswith(":")}
+    labels = _block_labels(kernel)
     for other in reversed([p for p in kernel.text.places if p.at < place.at]):
         target = m[1] if (m := _BRANCH.match(other.text)) and other.predicate else ""
         if labels.get(target, -1) > place.at:
@@ -203,7 +308,7 @@ def _branch_start(kernel: Kernel, place: Place) -> int:
 
 def _follows_line(kernel: Kernel, place: Place) -> int:
     """Return the line after the branch around an instruction, or after the instruction."""
-    labels = {line.strip()[:-1]: at for at, line in enumerate(kernel.text.lines) if line.strip().endswith(":")}
+    labels = _block_labels(kernel)
     after = place.at
     for other in reversed([p for p in kernel.text.places if p.at < place.at]):
         target = m[1] if (m := _BRANCH.match(other.text)) and other.predicate else ""

@@ -11,7 +11,7 @@ from wsemu.repair.ptx_text import Patch
 from wsemu.repair.rings import PHASES, UNINITIALIZED, arrive_instruction, remote_arrive_instruction, wait_instructions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from wsemu.repair.ptx_kernel import Kernel, Scored
     from wsemu.repair.ptx_text import Place
@@ -89,7 +89,7 @@ def _missing_wait_edits(kernel: Kernel) -> Iterator[Scored]:
             if source is None or source.stages != target.stages or (source is target and target in waited):
                 continue
             near = far + kernel.distance(op) + 0.15 * (op.what != "expect") + 0.1 * (source is target)
-            gaps = [place.at for place in op.places], _round_starts(kernel, op)
+            gaps = [place.at for place in op.places], round_starts(kernel, op.places)
             for n, places in enumerate(gaps):
                 if n and op.what != "arrive":
                     continue
@@ -148,7 +148,7 @@ def _missing_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
             assert source is not None
             if source is target or source.stages != target.stages or not target.stages:
                 continue
-            near = 0.3 + (0.0 if lacking else 0.9) + kernel.distance(op)
+            near = 0.3 + (0.1 if lacking else 1.0) * kernel.distance(op) + (0.0 if lacking else 0.9)
             for n, (guard, who) in enumerate(_arriving(kernel, target)):
                 for k, rank in enumerate(dict.fromkeys(["", *kernel.ranks[:1]])):
                     patch = _with_arrive(kernel, op, source, target, guard, rank)
@@ -184,13 +184,13 @@ def _round_ends(kernel: Kernel, op: Operation) -> list[int]:
     return ends
 
 
-def _round_starts(kernel: Kernel, op: Operation) -> list[int]:
-    """Return for each copy of an arrive the line that begins its round: after the previous copy, or in the loop."""
+def round_starts(kernel: Kernel, copies: Sequence[Place]) -> list[int]:
+    """Return for each copy of a statement the line that begins its round: after the previous copy, or in the loop."""
     starts: list[int] = []
-    for n, place in enumerate(op.places):
+    for n, place in enumerate(copies):
         loops = kernel.loops_around(place)
         first = loops[0].first if loops else kernel.block_start(place)
-        earlier = [p.at for p in op.places[:n] if p.at > first]
+        earlier = [p.at for p in copies[:n] if p.at > first]
         after = max(earlier, default=first)
         run = next((p.run for p in kernel.text.places if p.at == after), -1)
         starts.append(next(p.at for p in kernel.text.places if p.at > after and p.run != run))
