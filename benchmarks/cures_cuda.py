@@ -7,6 +7,7 @@ What a kernel should compute is a function of NumPy, which `wsemu` does not see.
 
 from __future__ import annotations
 
+import linecache
 import re
 import statistics
 import subprocess
@@ -126,6 +127,18 @@ def _chain(tiles: int) -> Launch:
     return Launch(tiles, 32, (x, np.zeros(tiles, np.int32), np.zeros(tiles, np.int32), y), y, x + before)
 
 
+def _multicast(tiles: int) -> Launch:
+    x = _floats(tiles, 64)
+    y = np.zeros((2, tiles, 64), np.float32)
+    return Launch(2, 96, (x, y, np.int32(tiles)), y, np.stack([x, 2 * x]))
+
+
+def _lock(tiles: int) -> Launch:
+    x = np.arange(32 * tiles, dtype=np.int32)
+    total = np.zeros(1, np.int32)
+    return Launch(tiles, 32, (x, total, np.zeros(1, np.int32), np.int32(x.size)), total, x.sum(keepdims=True))
+
+
 def _neighbours(x: Any) -> Any:
     return x + np.roll(x, 1, 1) + np.roll(x, -1, 1)
 
@@ -138,6 +151,9 @@ KERNELS = {
     "stages": Kernel("stages", "stages", 6, _tiled(64, 256, _neighbours)),
     "last": Kernel("flags", "last", 4, _last),
     "chain": Kernel("flags", "chain", 5, _chain),
+    "noinc": Kernel("noinc", "noinc", 5, _tiled(160, 128, lambda x: 3 * x)),
+    "multicast": Kernel("multicast", "multicast", 5, _multicast),
+    "lock": Kernel("flags", "lock", 3, _lock),
     "named": Kernel("named", "named", 6, _tiled(96, 64, lambda x: x[:, ::-1])),
     "epilogue": Kernel("epilogue", "epilogue", 5, _tiled(128, 128, lambda x: x * x)),
 }
@@ -158,7 +174,7 @@ def compiled(mutant: Mutant, folder: Path) -> Path | None:
     """Write the PTX of a mutant; None if its text is not there, or does not compile."""
     source = FOLDER / f"{KERNELS[mutant.kernel].file}.cu"
     text = source.read_text(encoding="utf-8")
-    start = text.index(f" {KERNELS[mutant.kernel].entry}(") if mutant.kernel == "chain" else 0
+    start = text.index(f" {KERNELS[mutant.kernel].entry}(") if KERNELS[mutant.kernel].file == "flags" else 0
     old, new = (part.replace("\\n", "\n") for part in (mutant.old, mutant.new))
     if not mutant.in_ptx:
         if old not in text[start:]:
@@ -166,6 +182,7 @@ def compiled(mutant: Mutant, folder: Path) -> Path | None:
         text = text[:start] + text[start:].replace(old, new, 1)
     file, made = folder / source.name, folder / f"{source.stem}.ptx"
     file.write_text(text, encoding="utf-8")
+    linecache.checkcache()
     command = ["nvcc", "-ptx", "-lineinfo", "-arch=sm_90a", "-I", str(FOLDER), "-o", str(made), str(file)]
     if subprocess.run(command, capture_output=True, check=False).returncode:
         return None

@@ -41,3 +41,19 @@ extern "C" __global__ void chain(const int *x, int *totals, int *flags, int *y) 
     __syncthreads();
     y[b * blockDim.x + t] = x[b * blockDim.x + t] + before;
 }
+
+extern "C" __global__ void lock(const int *x, int *sum, int *mutex, int n) {
+    __shared__ int parts[32];
+    int t = threadIdx.x, i = blockIdx.x * 32 + t;
+    parts[t] = i < n ? x[i] : 0;
+    __syncthreads();
+    if (t == 0) {
+        int total = 0;
+        for (int k = 0; k < 32; ++k) total += parts[k];
+        while (atomicCAS(mutex, 0, 1) != 0) {}
+        __threadfence();
+        sum[0] += total;
+        __threadfence();
+        atomicExch(mutex, 0);
+    }
+}
