@@ -226,6 +226,24 @@ $kept:
 }
 """
 )
+TALLY = (
+    HEAD
+    + """\
+.visible .entry tally(.param .u64 y)
+{
+	.reg .b32 %r<6>;
+	.reg .b64 %rd<4>;
+	.loc 1 1 1
+	ld.param.u64 %rd1, [y];
+	mov.u32 %r1, %tid.x;
+	.loc 1 2 1
+	red.global.add.u32 [%rd1], %r1;
+	.loc 1 3 1
+	ret;
+}
+	.file	1 "tally.cu"
+"""
+)
 FENCE, SYNC = "\tfence.acq_rel.gpu;\n", "\tbarrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;\n"
 CASES: dict[str, tuple[str, str, int, int, Callable[[], tuple[Any, ...]], list[int]]] = {
     "flag": (FLAG, "flag", 2, 1, lambda: (_zeros(1), _zeros(1), _zeros(1)), [7]),
@@ -233,6 +251,7 @@ CASES: dict[str, tuple[str, str, int, int, Callable[[], tuple[Any, ...]], list[i
     "copies": (COPIES, "copies", 1, 32, lambda: (np.arange(64, dtype=np.int32), _zeros(32)), [*range(32, 96, 2)]),
     "arms": (ARMS, "arms", 1, 64, lambda: (_zeros(64),), [7] * 64),
     "turns": (TURNS, "turns", 1, 64, lambda: (_zeros(128),), [n // 32 for n in range(128)]),
+    "tally": (TALLY, "tally", 1, 64, lambda: (_zeros(1),), [sum(range(64))]),
     "mail": (MAIL, "mail", 2, 1, lambda: (_zeros(2),), [1, 0]),
 }
 """text, entry, CTAs, threads of a CTA, arguments, and the contents of the last array afterwards"""
@@ -259,6 +278,18 @@ MISTAKES = {
         SYNC + "\tld",
         SYNC.splitlines()[1] + "\n\tld",
         "insert `cluster.barrier_arrive()`",
+    ),
+    "a plain store to the flag": (
+        "flag",
+        "atom.global.exch.b32 %r2, [%rd2], 1",
+        "st.global.u32 [%rd2], 1",
+        "make the store of line 17 atomic",
+    ),
+    "a plain sum": (
+        "tally",
+        "red.global.add.u32 [%rd1], %r1;",
+        "ld.global.u32 %r2, [%rd1];\n\tadd.s32 %r3, %r2, %r1;\n\tst.global.u32 [%rd1], %r3;",
+        "write `atomicAdd` in place of the load and the store",
     ),
     "no barrier in two arms": ("arms", "\tbarrier.sync 0;\n", "", "insert `__syncthreads()` between line 16 and line"),
     "no sync of a ring": (

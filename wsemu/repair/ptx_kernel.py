@@ -110,6 +110,11 @@ class Kernel:
         return [m[1] for p in self.text.places if (m := _MAPPED.match(p.text))]
 
     @property
+    def has_cluster(self) -> bool:
+        """True if the kernel uses a cluster."""
+        return any("::cluster" in p.text and ("multicast" in p.text or "mapa" in p.text) for p in self.text.places)
+
+    @property
     def threads(self) -> int:
         """Threads of a CTA."""
         x, y, z = self.report.block

@@ -60,13 +60,14 @@ def _count_edits(kernel: Kernel) -> Iterator[Scored]:
         op, old = inits[0], ring.count
         likely = [n - lack for lack, n in kernel.numbers.lacks if n == old and lack < n]
         likely += [old + kernel.numbers.surplus] if kernel.numbers.surplus else []
-        less = [*others, old - 1, old + 1, 1, WARP, kernel.threads, warps, warps - 1, kernel.threads - WARP,
+        less = [*others, 2 * old, old - 1, old + 1, 1, WARP, kernel.threads, warps, warps - 1, kernel.threads - WARP,
                 kernel.threads - WARP + 1, WARP + 1]  # fmt: skip
         for n, new in enumerate(dict.fromkeys([*likely, *less])):
             if new in (old, 0) or new < 0:
                 continue
             score = kernel.distance(op) * (ring not in kernel.hot_rings) + 0.08 * n
-            score += 0.0 if new in likely else 0.8
+            too_many = new > old and bool({"over-arrival", "phase-alias"} & {*kernel.codes})
+            score += 0.0 if new in likely else 0.35 if too_many else 0.8
             patch = Patch(kernel.text)
             for init in inits:
                 _with_number(patch, init, new)

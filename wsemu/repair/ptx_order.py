@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import re
 from typing import TYPE_CHECKING
@@ -20,8 +21,17 @@ WARP = 32
 _ATOMIC = re.compile(r"(?:atom|red)\.|(?:ld|st)\.(?:\w+\.)*(?:relaxed|acquire|release|volatile)|(?:ld|st)\.volatile")
 _ACCESS = re.compile(r"(?:ld|st)\.|cp\.async|wgmma\.mma|ldmatrix|stmatrix")
 _LOAD = re.compile(r"ld\.|ldmatrix|cp\.async\.bulk\S*bulk_group")
+_LEAVES = re.compile(r"(?:bra|ret|exit)\b")
+_MAX_LINES = 20
+"""maximum number of lines of PTX of an update: a load, a sum and a store"""
+_LATE = 2.8
+"""distance of barriers that are not aligned, if no branch separates the accesses"""
 _ANY_BARRIER = "barrier.sync 0;"
-_STORE = re.compile(r"st\.|stmatrix|cp\.async|red\.|atom\.")
+_PLAIN = re.compile(r"(ld|st)\.global\.([bsuf](?:32|64)\b)")
+_UPDATE = re.compile(
+    r"st\.(?P<space>shared|global)\.(?P<type>[bsuf](?:32|64))\s+(?P<at>\[[^\]]+\]),\s*(?P<value>%\w+);"
+)
+_STORE = re.compile(r"st\.|stmatrix|cp\.async\.c[ag]|red\.|atom\.")
 _NAMED = re.compile(r"((?:bar|barrier)(?:\.cta)?\.(?:sync|arrive|red)\S*)\s+([%\w]+),\s*([%\w]+);")
 _BRANCH = re.compile(r"bra(?:\.uni)?\s+(\S+);")
 _IDS = re.compile(r"\bbarrier (\d+)")
@@ -39,6 +49,7 @@ def order_edits(kernel: Kernel) -> Iterator[Scored]:
     codes = {*kernel.codes}
     if _RACES & codes:
         yield from _fence_edits(kernel)
+        yield from _atomic_edits(kernel)
         yield from _outer_barrier_edits(kernel)
         yield from _line_barrier_edits(kernel)
     if _OF_NAMED & codes:
@@ -111,6 +122,55 @@ def _block_labels(kernel: Kernel) -> dict[str, int]:
     return {line.strip()[:-1]: at for at, line in enumerate(kernel.text.lines) if is_label(line)}
 
 
+def _atomic_edits(kernel: Kernel) -> Iterator[Scored]:
+    """Make a plain access to a flag strong, or an update of a number atomic."""
+    hot = [p for p in kernel.text.places if (p.file, p.line) in kernel.hot]
+    strong = any(_ATOMIC.match(p.text) for p in kernel.text.places)
+    for n, places in enumerate(_statements([p for p in hot if _PLAIN.match(p.text)])[:_MOST] if strong else ()):
+        patch = Patch(kernel.text)
+        for place in places:
+            patch.replace(place.at, _PLAIN.sub(r"\1.relaxed.gpu.global.\2", place.text))
+        verb = "store" if places[0].text.startswith("st") else "load"
+        says = f"make the {verb} of {kernel.source.where(places[0])} atomic (`cuda::atomic_ref`, relaxed)"
+        yield score_edit(0.25 + 0.05 * n, "atomic", says, patch)
+    for update in _updates(kernel, hot):
+        patch = Patch(kernel.text)
+        for load, add, store, instruction in update:
+            patch.replace(load.at, "").replace(add.at, "").replace(store.at, instruction)
+        says = f"write `atomicAdd` in place of the load and the store of {kernel.source.where(update[0][0])}"
+        yield score_edit(0.2, "atomic", says, patch)
+
+
+def _updates(kernel: Kernel, hot: list[Place]) -> list[list[tuple[Place, Place, Place, str]]]:
+    """Return sums that a statement loads, changes and stores, with the instruction that adds atomically."""
+    found: dict[object, list[tuple[Place, Place, Place, str]]] = {}
+    for store in hot:
+        match = _UPDATE.match(store.text)
+        near = [p for p in kernel.text.places if store.at - _MAX_LINES < p.at < store.at]
+        before = [p for p in near if p.run == store.run or p.file == kernel.text.path]
+        add = next((p for p in reversed(before) if match and _sum_parts(p.text, match["value"])), None)
+        if match is None or add is None:
+            continue
+        parts = _sum_parts(add.text, match["value"])
+        loads = [
+            p for p in before if re.match(rf"ld\.{match['space']}\.\w+\s+\S+,\s*{re.escape(match['at'])};", p.text)
+        ]
+        load = next((p for p in loads if re.search(r"\s(%\w+),", p.text)[1] in parts), None)  # type: ignore[index]
+        if load is not None:
+            loaded = re.search(r"\s(%\w+),", load.text)[1]  # type: ignore[index]
+            (other,) = [part for part in parts if part != loaded] or [loaded]
+            kind = match["type"].replace("s64", "u64").replace("b32", "u32").replace("b64", "u64")
+            instruction = f"red.{match['space']}.add.{kind} {match['at']}, {other};"
+            found.setdefault(store.spot, []).append((load, add, store, instruction))
+    return [*found.values()]
+
+
+def _sum_parts(text: str, result: str) -> list[str]:
+    """Return the operands of a sum whose result is a register; none for other instructions."""
+    match = re.match(rf"add(?:\.\w+)+\s+{re.escape(result)},\s*([%\w-]+),\s*([%\w-]+);", text)
+    return [match[1], match[2]] if match else []
+
+
 # -- barriers ----------------------------------------------------------------------------------------------------------
 def _outer_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
     """A barrier before the branch around what a finding names, and at the end of it, for all threads pass there."""
@@ -140,15 +200,18 @@ def _outer_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _line_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Insert a barrier after each copy of a source line, or also before each copy of a later line: the compiler may
-    have copied them to the paths of a branch, so the barrier is not an aligned one."""
+    """Insert a barrier after each copy of a source line, or also before each copy of a later line.
+
+    The compiler may have copied the lines to the paths of a branch, so the barrier is not an aligned one.
+    """
     stores, loads = (_copies_of_lines(kernel, pattern) for pattern in (_STORE, _LOAD))
     for n, copies in enumerate(stores[:_MOST]):
         where = kernel.source.where(copies[0])
         patch = Patch(kernel.text)
         for place in copies:
             patch.after(place.at, _ANY_BARRIER)
-        yield score_edit(0.45 + 0.05 * n, "insert", f"insert `__syncthreads()` after {where}", patch, 1)
+        near = 0.05 * n + (0.45 if _on_paths(kernel, copies) else _LATE)
+        yield score_edit(near, "insert", f"insert `__syncthreads()` after {where}", patch, 1)
         for k, others in enumerate(loads[:_MOST]):
             if others[0].line > copies[0].line:
                 patch = Patch(kernel.text)
@@ -157,7 +220,15 @@ def _line_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
                 for place in others:
                     patch.before(kernel.start(place), _ANY_BARRIER)
                 says = f"insert `__syncthreads()` between {where} and {kernel.source.where(others[0])}"
-                yield score_edit(0.5 + 0.05 * (n + k), "insert", says, patch, 1)
+                near = 0.05 * (n + k) + (0.5 if _on_paths(kernel, [copies[-1], others[0]]) else _LATE)
+                yield score_edit(near, "insert", says, patch, 1)
+
+
+def _on_paths(kernel: Kernel, places: list[Place]) -> bool:
+    """Return whether instructions are on different paths of a branch: an unconditional one separates two of them."""
+    ordered = sorted(places, key=lambda place: place.at)
+    leaves = [p.at for p in kernel.text.places if not p.predicate and _LEAVES.match(p.text)]
+    return any(one.at < at < other.at for one, other in itertools.pairwise(ordered) for at in leaves)
 
 
 def _copies_of_lines(kernel: Kernel, pattern: re.Pattern[str]) -> list[list[Place]]:

@@ -150,13 +150,21 @@ def _missing_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
                 continue
             near = 0.3 + (0.1 if lacking else 1.0) * kernel.distance(op) + (0.0 if lacking else 0.9)
             for n, (guard, who) in enumerate(_arriving(kernel, target)):
-                for k, rank in enumerate(dict.fromkeys(["", *kernel.ranks[:1]])):
+                for k, (rank, whose) in enumerate(_ranks(kernel)):
                     patch = _with_arrive(kernel, op, source, target, guard, rank)
                     if patch is not None:
-                        whose = " of the other CTA" if rank else ""
                         end = f"after what line {op.place.line} waits for is used"
                         says = f"insert an arrive on {kernel.name(target)}{whose} {end}, by {who}"
                         yield score_edit(near + 0.2 * n + 0.1 * k, "insert", says, patch, 1)
+
+
+def _ranks(kernel: Kernel) -> Iterator[tuple[str, str]]:
+    """Yield the CTAs on whose rings threads may arrive: a register with the rank, and words."""
+    yield "", ""
+    if kernel.ranks:
+        yield kernel.ranks[0], " of the other CTA"
+    if kernel.has_cluster:
+        yield "%laneid", " of each CTA of the cluster"
 
 
 def _arriving(kernel: Kernel, ring: Ring) -> Iterator[tuple[str, str]]:
@@ -206,15 +214,26 @@ def _with_arrive(kernel: Kernel, op: Operation, source: Ring, target: Ring, guar
             return None
         steps, operand = made
         arrive = arrive_instruction(operand, at)
-        if rank:
+        if rank == "%laneid":
+            steps, arrive = _arrive_on_each(steps, operand, n)
+        elif rank:
             steps = [*steps, f"mapa.shared::cluster.u32 {operand}, {operand}, {rank};"]
             arrive = remote_arrive_instruction(operand)
-        if guard:
+        if guard and rank != "%laneid":
             steps = [*steps, f".reg .b32 %wsemu_g{n};", f".reg .pred %wsemu_h{n};", f"mov.u32 %wsemu_g{n}, {guard};",
                      f"setp.eq.u32 %wsemu_h{n}, %wsemu_g{n}, 0;", "bar.warp.sync -1;"]  # fmt: skip
             arrive = f"@%wsemu_h{n} {arrive}"
         patch.before(end, *steps, arrive)
     return patch
+
+
+def _arrive_on_each(steps: list[str], operand: str, number: int) -> tuple[list[str], str]:
+    """Return instructions with which the first lanes of a warp arrive on a ring, each in another CTA of the cluster."""
+    lane, size, few = f"%wsemu_g{number}", f"%wsemu_s{number}", f"%wsemu_h{number}"
+    more = [f".reg .b32 {lane};", f".reg .b32 {size};", f".reg .pred {few};", f"mov.u32 {lane}, %laneid;",
+            f"mov.u32 {size}, %cluster_nctarank;", f"setp.lt.u32 {few}, {lane}, {size};", "bar.warp.sync -1;",
+            f"@{few} mapa.shared::cluster.u32 {operand}, {operand}, {lane};"]  # fmt: skip
+    return [*steps, *more], f"@{few} {remote_arrive_instruction(operand)}"
 
 
 def _start_edits(kernel: Kernel) -> Iterator[Scored]:
@@ -352,16 +371,26 @@ def _init_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
 
 def _remote_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
     """Arrive on the ring of another CTA of the cluster, whose rank the kernel computes elsewhere."""
-    for op in kernel.uses.all("arrive") if kernel.ranks else ():
+    for op in kernel.uses.all("arrive") if kernel.ranks or kernel.has_cluster else ():
         if op.ring is None or not op.is_local_arrive:
             continue
         patch = Patch(kernel.text)
         for n, (place, (at, _)) in enumerate(zip(op.places, op.operands, strict=True)):
-            steps = (f".reg .b32 %wsemu_c{n};", f"mapa.shared::cluster.u32 %wsemu_c{n}, {at}, {kernel.ranks[0]};")
+            rank = kernel.ranks[0] if kernel.ranks else "0"
+            steps = (f".reg .b32 %wsemu_c{n};", f"mapa.shared::cluster.u32 %wsemu_c{n}, {at}, {rank};")
             patch.before(place.at, *steps)
             patch.replace(place.at, remote_arrive_instruction(f"%wsemu_c{n}"))
         says = f"arrive on {kernel.name(op.ring)} of the other CTA in {kernel.source.where(op.place)}"
-        yield score_edit(0.1 + kernel.distance(op), "argument", says, patch)
+        if kernel.ranks:
+            yield score_edit(0.1 + kernel.distance(op), "argument", says, patch)
+        patch = Patch(kernel.text)
+        for n, (place, (at, _)) in enumerate(zip(op.places, op.operands, strict=True)):
+            lane = f"%wsemu_c{n}"
+            mapped = f"mapa.shared::cluster.u32 {lane}, {at}, {lane};"
+            patch.before(place.at, f".reg .b32 {lane};", f"mov.u32 {lane}, %laneid;", mapped)
+            patch.replace(place.at, remote_arrive_instruction(lane))
+        says = f"arrive on {kernel.name(op.ring)} of the CTA whose rank is the lane in {kernel.source.where(op.place)}"
+        yield score_edit(0.2 + kernel.distance(op), "argument", says, patch)
 
 
 # -- drains ------------------------------------------------------------------------------------------------------------
