@@ -210,7 +210,7 @@ def _line_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
         patch = Patch(kernel.text)
         for place in copies:
             patch.after(place.at, _ANY_BARRIER)
-        near = 0.05 * n + (0.45 if _on_paths(kernel, copies) else _LATE)
+        near = 0.05 * n + (0.45 if _paths_differ(kernel, copies) else _LATE)
         yield score_edit(near, "insert", f"insert `__syncthreads()` after {where}", patch, 1)
         for k, others in enumerate(loads[:_MOST]):
             if others[0].line > copies[0].line:
@@ -220,11 +220,11 @@ def _line_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
                 for place in others:
                     patch.before(kernel.start(place), _ANY_BARRIER)
                 says = f"insert `__syncthreads()` between {where} and {kernel.source.where(others[0])}"
-                near = 0.05 * (n + k) + (0.5 if _on_paths(kernel, [copies[-1], others[0]]) else _LATE)
+                near = 0.05 * (n + k) + (0.5 if _paths_differ(kernel, [copies[-1], others[0]]) else _LATE)
                 yield score_edit(near, "insert", says, patch, 1)
 
 
-def _on_paths(kernel: Kernel, places: list[Place]) -> bool:
+def _paths_differ(kernel: Kernel, places: list[Place]) -> bool:
     """Return whether instructions are on different paths of a branch: an unconditional one separates two of them."""
     ordered = sorted(places, key=lambda place: place.at)
     leaves = [p.at for p in kernel.text.places if not p.predicate and _LEAVES.match(p.text)]
