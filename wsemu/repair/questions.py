@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from wsemu.repair.search import Attempted, Launched, Results
 
-ORDERS = frozenset(("insert", "move", "delete", "pair", "split", "unguard", "call", "argument", "return"))
+ORDERS = frozenset(("insert", "move", "stage", "delete", "pair", "split", "unguard", "call", "argument", "return"))
 """kinds of edits that change when accesses happen, and not which accesses"""
 _ALIKE = 2
 """an edit must change at least one of this number of elements that the kernel as it is changes"""

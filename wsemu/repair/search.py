@@ -522,7 +522,7 @@ class Search:
         no result; nor may one keep it from most of what it stores, or from every store."""
         if self.stores and not attempted.stores:
             return False
-        if 2 * (count_changed(self.before, attempted.results) + attempted.elsewhere) < self.changed:
+        if count_changed(self.before, attempted.results) + attempted.elsewhere < self.changed // 2:
             return False
         if self.report.verdict != "verified" or digest(attempted.results) == self.results:
             return True
