@@ -27,8 +27,6 @@ RELEASES = "  mbarrier.arrive.shared::cta.b64 _, [%r12+48];\n"
 DEALLOC = "  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r6, 64;\n"
 ALLOC = "  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r5], 64;\n"
 ADDS = "  setp.ne.u32 %p6, %r15, 0;\n"
-ELECT = "  elect.sync %r7|%p4, 0xffffffff;\n  @!%p4 bra END;\n  @%p2 bra PRODUCER;\n"
-PARITY = "  shl.b32 %r12, %r10, 3; add.u32 %r12, %r12, %r4;\n"
 VERSION = (hex(descriptor(0, 128, 256)), hex(descriptor(0, 128, 256) & ~(1 << 46)))
 
 EDITS = [
@@ -43,8 +41,6 @@ EDITS = [
     (30, "  bar.warp.sync 0xffffffff;\n  bar.sync 0;\n", "  bar.warp.sync 0xffffffff;\n", {"tmem-race"}),
     (35, "[%r4+48], 128", "[%r4+48], 4", {"over-arrival"}),
     (36, "shl.b32 %r14, %r10, 5; add.u32 %r14, %r14, %r6;\n  mov", "shl.b32 %r14, %r10, 9;\n  mov", {"tmem-bounds"}),
-    (39, ELECT, ELECT.replace("bra END", "bra ON").replace("@!%p4", "@%p4").replace("  @%p2 bra P", "  @%p2 bra END;\n"
-     "ON:\n  @%p2 bra P"), {"tcgen05-issued-by-many"}),
     (40, MMA + FREES, FREES + MMA, {"race"}),
     (41, "[%r12+32], %r11", "[%r12+16], %r11", {"tmem-race"}),
     (41, FILLS, "  mbarrier.arrive.shared::cta.b64 _, [%r12+32];\n", {"tmem-race"}),
