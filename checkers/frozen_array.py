@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.model.finding import Finding, Site
-from wsemu.model.remedy import LAST, Cures
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wsemu.model.settings import Settings
 
 CODES = ("frozen-array",)
-CURES = {"frozen-array": Cures(LAST)}
+CURES = {"frozen-array": Cures(580)}
 
 
 def examine(places: Places, settings: Settings) -> list[Finding]:

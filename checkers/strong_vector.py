@@ -13,14 +13,14 @@ import numpy as np
 
 from wsemu.model.finding import Finding
 from wsemu.model.isa import ATOMICS, OPCODE, PARTS_SHIFT
-from wsemu.model.remedy import LAST, Cures
+from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
     from wsemu.model.settings import Settings
 
 CODES = ("strong-vector",)
-CURES = {"strong-vector": Cures(LAST)}
+CURES = {"strong-vector": Cures(570)}
 _ATOMIC = frozenset(OPCODE[name] for name in ATOMICS)
 
 

@@ -11,15 +11,15 @@ import wsemu
 from tests.commands import wsemu as typed
 from tests.unit import steering_kernels as kernels
 from wsemu import cuda, ptx
-from wsemu.launch.explore import crowds, search
+from wsemu.launch.explore import crowds, draws, search
 from wsemu.model.errors import UsageError
 
 
 @cuda.jit
-def takes_slots_up_to(count, y):
-    i = cuda.atomic.add(count, 0, 1)
-    if i < y.shape[0]:
-        y[i] = cuda.grid(1)
+def takes_slots_of_two_counters(counts, y):
+    i, j = cuda.atomic.add(counts, 0, 1), cuda.atomic.add(counts, 1, 1)
+    if j < y.shape[0]:
+        y[i + j - j] = cuda.grid(1)
 
 
 def queue(**options: Any) -> wsemu.Report:
@@ -110,6 +110,7 @@ def test_steps_that_take_longer_count_more(
         x = np.arange(4 * threads, dtype=np.float32)
         return wsemu.check(kernel, 2, threads, (x, np.zeros_like(x), np.zeros(1, np.int32), 4), **options)
 
+    monkeypatch.setattr(draws.Draws, "is_proven", lambda self: False)
     monkeypatch.setattr(crowds.Crowds, "is_proven", lambda self: False)
     assert check().verdict == "verified"
     monkeypatch.setattr(search, limit, least)
@@ -118,7 +119,7 @@ def test_steps_that_take_longer_count_more(
 
 
 def test_lanes_that_all_wait_are_told_of_the_option() -> None:
-    report = wsemu.check(takes_slots_up_to, 1, 64, (np.zeros(1, np.int32), np.zeros(16, np.int32)))
+    report = wsemu.check(takes_slots_of_two_counters, 1, 64, (np.zeros(2, np.int32), np.zeros(64, np.int32)))
     assert report.verdict == "incomplete"
     assert any("`--effort 10`" in note for note in report.notes)
 

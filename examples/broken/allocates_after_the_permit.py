@@ -1,0 +1,15 @@
+"""Tmem alloc after relinquish: `tcgen05.relinquish_alloc_permit` promises that the CTA allocates no more tensor
+memory.
+
+Hardware: With `-g` the assembler adds a check that stops the launch. Without it, another CTA may have been let onto the
+multiprocessor because of the promise.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+import wsemu
+
+kernel = wsemu.load_ptx(Path(__file__).with_suffix(".ptx"))["allocates_after_the_permit"]
+kernel[1, 128](np.zeros(128, np.uint32))

@@ -1,0 +1,14 @@
+"""Tmem read unfinished: a warp that loads from tensor memory goes on at once.
+
+Hardware: The assembler waits before a register of the load is used, and not before an arrival or a barrier. If all
+registers were used before, the hardware happens to be done; PTX does not promise it.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+import wsemu
+
+kernel = wsemu.load_ptx(Path(__file__).with_suffix(".ptx"))["overwritten_while_it_is_read"]
+kernel[1, 256](np.zeros(256, np.uint32))
