@@ -219,7 +219,8 @@ def test_a_program_that_has_changed_is_not_run(witness: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("place", "why"),
     [(".hidden/p.py", "hidden folder"), (".p.py", "hidden folder"), ("v/site-packages/p.py", "an installed package"),
-     ("v/dist-packages/x/p.py", "an installed package"), ("p.sh", "has not the suffix .py"), ("p", "has not the suffix .py")],
+     ("v/dist-packages/x/p.py", "an installed package"), ("p.sh", "has not the suffix .py"),
+     ("p", "has not the suffix .py")],
 )  # fmt: skip
 def test_no_witness_has_a_program_run_there(
     witness: Path, tmp_path: Path, place: str, why: str, monkeypatch: pytest.MonkeyPatch
