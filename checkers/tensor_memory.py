@@ -41,7 +41,7 @@ DETAIL = {
     "tmem-bounds": Detail({"column": _COLUMN, "columns": _COUNT}),
     "tmem-uninitialized": Detail({"column": _COLUMN, "lane": "the lane of tensor memory"}),
     "tmem-wrong-quarter": Detail({"quarter": "32 lanes that the address names", "own": "those of the warp"}),
-    "tmem-misaligned-lane": Detail({"lane": "that the address names", "shape": "an index of `SHAPES`"}),
+    "tmem-misaligned-lane": Detail({"lane": "that the address names", "shape": "an index of `SHAPES`, or 5 of a copy"}),
     "tmem-leak": Detail({"column": _COLUMN, "columns": _COUNT}),
     "tmem-double-free": Detail({
         "column": _COLUMN, "columns": _COUNT, "owned": "32 columns a bit that the CTA has",
@@ -197,6 +197,12 @@ def _explain_quarter(raw: RawFinding, places: Places) -> Finding:
 
 
 def _explain_misaligned(raw: RawFinding, places: Places) -> Finding:
+    if raw.detail["shape"] == len(SHAPES):
+        return words.finding(
+            raw, places, f"a copy of shape .4x256b to lane {raw.detail['lane']} of tensor memory: its rows lie 32 "
+            "lanes apart", f"by {words.who(raw, places)}", ["its 4 rows go to lanes beyond the last one, 127"],
+            "name a lane from 0 to 31 in bits 31 to 16 of the address",
+        )  # fmt: skip
     shape = SHAPES[raw.detail["shape"]]
     step = 32 if shape in ("32x32b", "16x32bx2") else 16
     return words.finding(

@@ -155,6 +155,59 @@ def test_products_with_scale_factors_agree(kind: str, types: int, more: int):
     assert results(text, random_bytes("", 8192), factors.copy().view(np.uint32), 8).any()
 
 
+FACTORS_OF_4_BITS = "tcgen05.mma.cta_group::1.kind::{} [%r11], %rd6, %rd7, %r15, [%r17], [%r18], %p5;"
+
+
+def find_codes(text: str, engine: Engine, *, grid: int = 1) -> set[str]:
+    """Return the errors of a program."""
+    arguments = random_bytes("", 8192), np.zeros((128, 32), np.uint32), np.zeros((128, 8), np.uint32)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], grid, 128, arguments, engine=engine)
+    return {finding.code for finding in report.findings if finding.severity == "error"}
+
+
+def scaled(form: str, more: int, fills: str) -> str:
+    """Return a program of a product of 4-bit elements with factors at columns 16 and 20."""
+    issued = "add.u32 %r17, %r11, 16; add.u32 %r18, %r11, 20; " + FACTORS_OF_4_BITS.format(form)
+    i = 1 << 7 | 1 << 10 | 1 << 17 | 8 << 24 | more
+    return program(fills, with_descriptors(A, B, i), ISSUE.format(issued=issued), dump(8))
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(
+    ("form", "more", "good"),
+    [("mxf4.block_scale", 1 << 23 | 2 << 29 | 2 << 4, True), ("mxf4.block_scale", 1 << 23 | 1 << 29, False),
+     ("mxf4.block_scale", 1 << 23 | 3 << 4, False), ("mxf4nvf4.block_scale.block16", 2 << 29, False),
+     ("mxf4nvf4.block_scale.block16", 1 << 4, False), ("mxf4nvf4.block_scale.block32", 1 << 23 | 1 << 4, False)],
+)  # fmt: skip
+def test_factors_begin_at_a_byte_that_has_room_for_all(form: str, more: int, good: bool, engine: Engine):
+    assert ("tcgen05-descriptor" not in find_codes(scaled(form, more, fill(8, 16)), engine)) == good
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_each_quarter_of_lanes_has_a_copy_of_the_factors(engine: Engine):
+    one = "  @!%p1 bra FILLED;\n" + fill(8, 16).replace("bar.sync 0;", "") + "FILLED:\n  bar.sync 0;\n"
+    assert find_codes(scaled("mxf4.block_scale", 1 << 23, one), engine) == {"tmem-uninitialized"}
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(("lane", "codes"), [(0, set()), (31, set()), (32, {"tmem-misaligned-lane"}),
+                                             (127, {"tmem-misaligned-lane"})])  # fmt: skip
+def test_rows_of_a_copy_stay_within_the_lanes(lane: int, codes: set[str], engine: Engine):
+    issued = f"add.u32 %r13, %r11, {lane << 16 | 24}; tcgen05.cp.cta_group::1.4x256b [%r13], %rd6;"
+    text = program(fill(32, 0), with_descriptors(A, B, 0), ISSUE.format(issued=issued), dump(8))
+    assert find_codes(text, engine) == codes
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_products_of_other_layouts_are_no_pipelined_pair(engine: Engine):
+    first = multiply("f16")
+    second = first.replace("mma.", "mma.ws.")
+    text = program(
+        with_descriptors(A, B, instruction(64, 64)), ISSUE.format(issued=first + second), dump(8), columns=64
+    )  # fmt: skip
+    assert find_codes(text, engine) == {"tmem-race"}
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(32, 16), (64, 32), (128, 64)])
 def test_products_of_weights_agree(rows: int, columns: int):
     issued = "tcgen05.mma.ws.cta_group::1.kind::f16 [%r11], %rd6, %rd7, %r15, %p5;"
@@ -223,6 +276,39 @@ def test_columns_of_several_ctas_on_a_multiprocessor(
     assert ("tensor memory" in report.reasons) == (verdict == "incomplete")
 
 
+ALLOCATES = """
+.version 8.7
+.target sm_100a
+.address_size 64
+.visible .entry k()
+{
+  .shared .align 4 .b32 slot[2];
+  .reg .b32 %r<8>; .reg .pred %p<2>;
+  mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;
+  setp.gt.u32 %p1, %r2, LAST;
+  @%p1 bra END;
+  mov.u32 %r4, slot; shr.u32 %r3, %r1, 5; shl.b32 %r5, %r3, 2; add.u32 %r4, %r4, %r5;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r4], 256;
+  bar.warp.sync 0xffffffff;
+  ld.shared.b32 %r6, [%r4];
+  bar.sync 0;
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r6, 256;
+END:
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(
+    ("threads", "last", "verdict"), [(64, 1, "incomplete"), (32, 3, "verified"), (32, 1, "verified")]
+)
+def test_two_ctas_that_allocate_twice_may_wait_for_each_other(threads: int, last: int, verdict: str, engine: Engine):
+    """The other two allocate nothing, so that a CTA allocates once on average."""
+    kernel = wsemu.load_ptx(ALLOCATES.replace("LAST", str(last)))["k"]
+    assert wsemu.check(kernel, 4, threads, (), engine=engine).verdict == verdict
+
+
 # -- pairs of CTAs -----------------------------------------------------------------------------------------------------
 
 MEETING = "  barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n"
@@ -273,6 +359,30 @@ def test_an_edit_of_a_pair_is_found(old: str, new: str, number: int, codes: set[
     assert len(parts) > number + 1
     report, _, _ = check_pair(old.join(parts[: number + 1]) + new + old.join(parts[number + 1 :]), engine)
     assert {finding.code for finding in report.findings if finding.severity == "error"} == codes
+
+
+PAIR_FACTORS = f"""
+  add.u32 %r17, %r11, 40; add.u32 %r18, %r11, 48; mov.b32 %r19, 127;
+  setp.gt.u32 %p3, %r1, 63; selp.b32 %r20, 128, 127, %p3;
+  tcgen05.st.sync.aligned.32x32b.x4.b32 [%r17], {{%r19, %r19, %r19, %r19}};
+  tcgen05.st.sync.aligned.32x32b.x1.b32 [%r18], {{%r20}};
+  tcgen05.wait::st.sync.aligned;
+{MEETING}  @!%p7 bra WAIT;
+"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_factors_of_a_pair_lie_below_their_half_of_the_columns(engine: Engine):
+    """Both halves of B are alike, and the factors of the second are twice as large."""
+    text = PAIR.replace("  @!%p7 bra WAIT;\n", PAIR_FACTORS).replace("0x10040010", hex(1 << 23 | 8 << 17 | 8 << 24))
+    text = text.replace("[%r2], 32", "[%r2], 64").replace("%r11, 32", "%r11, 64")
+    text = text.replace("kind::f16", "kind::mxf8f6f4.block_scale").replace("%r15, %p5", "%r15, [%r17], [%r18], %p5")
+    source = np.tile(np.random.default_rng(2).choice(np.array([0x38, 0x40, 0xB8], np.uint8), 8192), 2)
+    result = np.zeros((256, 16), np.float32)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 2, 128, (source, result), engine=engine, cluster=2)
+    assert report.verdict == "verified", report.findings
+    assert result[:64].any()
+    assert (result[64:128] == 2 * result[:64]).all()
 
 
 def test_a_pair_needs_a_cluster():

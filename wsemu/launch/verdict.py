@@ -168,7 +168,7 @@ def judge(
     of_parts = functools.partial(_split_vectors, program, trace_of) if mixed else trace_of
     wanted, orders = _separate_atomics(wanted, places, of_parts, bool(steered))
     wanted, loads = _separate_phase_loads(wanted, places, trace_of)
-    wanted, columns = _separate_reuse(wanted, places, configuration)
+    wanted, columns = _separate_reuse(wanted, places, configuration, trace_of)
     wanted, failing = _separate_assertions(wanted, bool(steered))
     found = _judge_findings(wanted, places, trace_of, settings, bool(steered), more)
     stopped = _stop_reasons(places, settings, found.has_errors)
@@ -719,7 +719,7 @@ def _separate_phase_loads(
 
 
 def _separate_reuse(
-    wanted: list[RawFinding], places: Places, configuration: LaunchConfiguration
+    wanted: list[RawFinding], places: Places, configuration: LaunchConfiguration, trace_of: Tracer
 ) -> tuple[list[RawFinding], list[str]]:
     """Take out what the proof does not decide about allocations of tensor memory, with a reason each."""
     if OPCODE[ALLOC] not in places.program.opcodes:
@@ -727,7 +727,7 @@ def _separate_reuse(
     from wsemu.launch.columns import space_doubts, split_reuse
 
     wanted, reasons = split_reuse(wanted, places)
-    return wanted, [*reasons, *space_doubts(places, configuration)]
+    return wanted, [*reasons, *space_doubts(places, configuration, trace_of)]
 
 
 def _analysis(places: Places, lockstep: bool, trace_of: Tracer) -> Analysis | None:

@@ -98,6 +98,7 @@ from wsemu.model.tensor_memory import (
     REPEAT_BITS,
     REPEAT_SHIFT,
     SHAPE_BITS,
+    SHAPES,
 )
 
 ALLOC, DEALLOC, RELINQUISH, LOAD, STORE, WAIT, FENCE, COPY, MULTIPLY, COMMIT = (OPCODE[name] for name in OPERATIONS)
@@ -109,6 +110,8 @@ OF_LOADS_KIND, OF_STORES_KIND = 4, 5
 """kinds of the groups of operations that a warp has not waited for"""
 S32, S64, S128, S256, SPLIT = range(5)
 """shapes of ld and st"""
+OF_ROWS = len(SHAPES)
+"""`shape` of a finding about a cp of shape 4x256b"""
 WHOLE, ROWS4, HALF, TWO_02, TWO_01, FOUR = range(6)
 """shapes of a cp, by number in its aux"""
 
@@ -431,6 +434,10 @@ def copy(m, warp, w, pc, i, lane):
     if wrong:
         m.serial += 1
         record_finding(m.report_entry, m.address, (DESCRIPTOR, pc, w, 1 << lane, -1, -1), (wrong, descriptor, 7, 0, 0))
+        return DONE
+    if shape == ROWS4 and to >> 16 > 31:
+        m.serial += 1
+        record_finding(m.report_entry, m.address, (MISALIGNED, pc, w, 1 << lane, -1, -1), (to >> 16, OF_ROWS, 0, 0, 0))
         return DONE
     bad = 0
     for q in range(1 + pair):

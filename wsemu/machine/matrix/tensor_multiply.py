@@ -142,13 +142,13 @@ def take_layout(p, m_rows, weights):
 
 
 @compiled
-def reserved_bits(kind, weights):
-    """Bits of an instruction descriptor that must be 0."""
+def reserved_bits(kind, weights, vector):
+    """Bits of an instruction descriptor that must be 0, among them low bits of the first bytes of factors."""
     if kind < SCALED:
         return 0x20800040 | (0 if kind == INTEGERS else 8) | (0 if weights else 0xC0000000)
     if kind == SCALED:
         return 0x8700004B
-    return 0x0701904B
+    return 0x0701904B | ((1 << vector) - 1) << 29 | ((1 << vector) - 1) << 4
 
 
 @compiled
@@ -192,7 +192,7 @@ def decode_product(m, p, registers, i, lane):
     good_shape = take_layout(p, m_rows, weights)
     if (d >> 2) & 1 != ((i.aux & SPARSE) != 0):
         p.wrong = SPARSITY
-    elif d & reserved_bits(p.kind, weights):
+    elif d & reserved_bits(p.kind, weights, (i.aux >> VECTOR_SHIFT) & VECTOR_BITS):
         p.wrong = RESERVED
     elif not good_types:
         p.wrong = TYPES
@@ -236,6 +236,12 @@ def columns_per_cta(p):
 
 
 @compiled
+def factor_columns(p):
+    """Columns of the factors of b."""
+    return ((p.n >> 1 if p.layout == HALVES else p.n) + 31) // 32
+
+
+@compiled
 def leaves_memory(m, p, w, pc, lane, first, report):
     """Return whether an operand leaves shared memory; with `report`, report it."""
     for q in range(1 + p.pair):
@@ -256,7 +262,7 @@ def has_columns(m, p, w, pc, lane, member, group, report):
     if good and p.kind >= SCALED:
         good = owns_columns(m, w, pc, lane, member, p.scale_a, 4, report)
         if good:
-            good = owns_columns(m, w, pc, lane, member, p.scale_b, (p.n + 31) // 32, report)
+            good = owns_columns(m, w, pc, lane, member, p.scale_b, factor_columns(p), report)
     return good
 
 
@@ -319,7 +325,7 @@ def touch_columns(m, p, w, pc, lane, number, member):
         touch(m, w, bit, pc, number, member, READS_OPERAND, group, 0, bands, a, a + 8)
     if p.kind >= SCALED:
         touch(m, w, bit, pc, number, member, READS_OPERAND, group, 0, 0xFF, p.scale_a, p.scale_a + 4)
-        high = p.scale_b + (p.n + 31) // 32
+        high = p.scale_b + factor_columns(p)
         touch(m, w, bit, pc, number, member, READS_OPERAND, group, 0, 0xFF, p.scale_b, high)
     key = p.column | p.lane << 16 | p.rows << 24 | p.n << 32 | p.layout << 44
     touch(m, w, bit, pc, number, member, ADDS, group, key, bands, p.column, p.column + column_count(p))

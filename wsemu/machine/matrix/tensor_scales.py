@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from wsemu.machine.lowering import compiled
 from wsemu.machine.matrix.tensor_operands import (
+    HALVES,
     column_distance,
-    load_column,
     row_lane,
     shared_word,
     tensor_word,
@@ -26,20 +26,30 @@ FRACTION, FLOOR = 35, -139
 
 
 @compiled
+def factor_index(p, member, row, of_b):
+    """Return the index of the first copy of the word of a row's factors."""
+    base, lane = p.scale_b if of_b else p.scale_a, 0
+    if of_b and p.layout == HALVES:
+        lane = 64 * (row >= p.n >> 1)
+        row %= p.n >> 1
+    return word_index(member, lane + (row & 31), base + (row >> 5))
+
+
+@compiled
 def factor(m, p, member, row, of_b, j):
     """The j-th factor of a row of a or a column of b."""
-    base = p.scale_b if of_b else p.scale_a
     first = p.id_b if of_b else p.id_a
-    lane, column = row & 31, base + (row >> 5)
-    word = load_column(m, member, lane, column)
+    word = load_u32(m.columns + 4 * factor_index(p, member, row, of_b))
     return (word >> (8 * (first + j))) & 0xFF
 
 
 @compiled
 def has_factors(m, p, member, row, of_b):
-    """Return whether the word of a row's factors is initialized."""
-    base = p.scale_b if of_b else p.scale_a
-    return load_u8(m.columns_written + word_index(member, row & 31, base + (row >> 5)))
+    """Return whether the word of a row's factors is initialized in each quarter of lanes that has a copy of it."""
+    at, good = m.columns_written + factor_index(p, member, row, of_b), 1
+    for q in range(2 if of_b and p.layout == HALVES else 4):
+        good &= load_u8(at + 32 * q)
+    return good
 
 
 @compiled

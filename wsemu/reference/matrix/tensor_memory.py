@@ -400,6 +400,11 @@ def _copy(run: WarpRun, fields: list[int], lane: int) -> None:
             what=wrong, value=descriptor - (descriptor >> 63 << 64), kind=7,
         )  # fmt: skip
         return
+    if shape == 1 and to >> 16 > 31:
+        run.cta.finding(
+            "tmem-misaligned-lane", run.group.pc, run.warp.number, 1 << lane, lane=to >> 16, shape=len(SHAPES)
+        )  # fmt: skip
+        return
     members, column = participating_ctas(run, fields), to & 0xFFFF
     lacking = [cta_columns(cta).lacks(run, 1 << lane, column, width) for cta in members]
     places = {cta.number: locate_all(run, cta, lane, source) for cta in members}

@@ -162,7 +162,7 @@ class Product:
         if self.bits >> 2 & 1 != bool(self.auxiliary & SPARSE):
             return SPARSITY, self.bits
         shift = () if self.auxiliary & WEIGHTS or self.has_factors else (30, 31)
-        if any(self.bits >> bit & 1 for bit in (*_RESERVED[self.kind], *shift)):
+        if any(self.bits >> bit & 1 for bit in (*_RESERVED[self.kind], *shift, *self._clear_bits())):
             return RESERVED, self.bits
         if not self._types_go_together():
             return TYPES, self.bits
@@ -175,6 +175,11 @@ class Product:
             if found := source.wrong(dense=self.dense):
                 return found, source.descriptor
         return 0, 0
+
+    def _clear_bits(self) -> list[int]:
+        """Return the low bits of the first bytes of factors: it is 0 or 2 for two factors, 0 for four."""
+        count = self.auxiliary >> VECTOR_SHIFT & VECTOR_BITS if self.has_factors else 0
+        return [first + n for first in (4, 29) for n in range(count)]
 
     def _types_go_together(self) -> bool:
         a, b, d = self.element(False), self.element(True), self.bits >> 4 & 3
@@ -219,6 +224,10 @@ class Product:
         """The first column of scale factors."""
         return self.run.read(self.fields[2] + ROW * (2 if of_b else 1), "b32", self.lane) & 0xFFFF
 
+    def factor_columns(self) -> int:
+        """Return the columns of the factors of B."""
+        return -(-(self.n // 2 if self.layout == "B" else self.n) // 32)
+
     def touched_words(self) -> tuple[list[Word], list[list[Word]]]:
         """Words of D, and of each operand in tensor memory."""
         sums = list(dict.fromkeys(self.place(row, c) for row in range(self.rows) for c in range(self.n)))
@@ -227,7 +236,7 @@ class Product:
             lanes = sorted({lane for lane, _ in sums})
             operands.append([(lane, (self.a & 0xFFFF) + c) for lane in lanes for c in range(8)])
         for of_b in (False, True) if self.has_factors else ():
-            count = -(-self.n // 32) if of_b else 4
+            count = self.factor_columns() if of_b else 4
             operands.append([(lane, self.factors(of_b) + c) for c in range(count) for lane in range(128)])
         return sums, operands
 
@@ -242,7 +251,7 @@ class Product:
         if not self.has_factors:
             return False
         first, second = self.factors(False), self.factors(True)
-        return memory.lacks(run, bit, first, 4) or memory.lacks(run, bit, second, -(-self.n // 32))
+        return memory.lacks(run, bit, first, 4) or memory.lacks(run, bit, second, self.factor_columns())
 
     # -- values --------------------------------------------------------------------------------------------------------
     def row_of_a(self, member: Cta, memory: TensorMemory, row: int, column: int) -> list[int] | None:
@@ -273,9 +282,14 @@ class Product:
         return self._from_shared(self.source(True), self.members[column // part], column % part)
 
     def scales(self, memory: TensorMemory, row: int, of_b: bool) -> list[Number] | None:
-        """The factors of a row of A or a column of B; None where they are not written."""
-        word = memory.words.get((row % 32, self.factors(of_b) + row // 32))
-        if word is None:
+        """The factors of a row of A or a column of B; None where one of their copies is not written."""
+        quarters = range(4)
+        if of_b and self.layout == "B":
+            half, row = divmod(row, self.n // 2)
+            quarters = range(2 * half, 2 * half + 2)
+        copies = [memory.words.get((32 * quarter + row % 32, self.factors(of_b) + row // 32)) for quarter in quarters]
+        word = copies[0]
+        if word is None or None in copies:
             return None
         count = 1 << (self.auxiliary >> VECTOR_SHIFT & VECTOR_BITS)
         first = self.bits >> (4 if of_b else 29) & 3
@@ -342,7 +356,7 @@ def _touch(product: Product, memory: TensorMemory, agent: int) -> None:
     access = Access(agent, order.number(actor), product.lane, order.time(actor), run.group.pc, OPERAND, group)
     for words in operands:
         memory.touch(run, 1 << product.lane, access, words)
-    key = product.column, product.at_lane, product.rows, product.n
+    key = product.column, product.at_lane, product.rows, product.n, ord(product.layout)
     memory.touch(run, 1 << product.lane, access._replace(what=SUM, key=key), sums)
 
 
