@@ -295,14 +295,18 @@ MOST_CANDIDATES = 400_000
 _EXECUTION = 40
 
 
-def explore(program: Program, most: int = MOST_CANDIDATES, *, up_to_wrong: bool = False) -> Found:
+def explore(
+    program: Program, most: int = MOST_CANDIDATES, *, up_to_wrong: bool = False, vectors_are_one: bool = False
+) -> Found:
     """Every execution that the axioms allow, or those among so many candidates; `up_to_wrong`: up to the first one that
-    goes wrong."""
+    goes wrong; `vectors_are_one`: those alone in which each strong access of a vector is one access, as in hardware."""
     outcomes: set[Outcome] = set()
     races: set[tuple[tuple[int, int], tuple[int, int]]] = set()
     hanging, whole, same = False, True, False
     try:
         for execution in _allowed(program, _Effort(most), alike=up_to_wrong):
+            if vectors_are_one and execution.tears():
+                continue
             outcomes.add(execution.outcome())
             racing = execution.races()
             races |= {pair for pair, alike in racing.items() if not alike}
@@ -671,6 +675,30 @@ class _Execution:
             if any(self.cause[w] >> read & 1 for w in order[order.index(write) + 1 :] if w != read):
                 return False
         return True
+
+    def tears(self) -> bool:
+        """Whether two strong accesses of vectors come one after the other at one element, and not at another one."""
+        vectors: dict[tuple[int, int], dict[str, int]] = {}
+        for n, event in enumerate(self.events):
+            if event.thread >= 0 and event.operation.place and event.operation.order != WEAK:
+                operations, step = self.base.program[event.thread].operations, (event.at + 1) // 2
+                while step and operations[step - 1].joined:
+                    step -= 1
+                vectors.setdefault((event.thread, step), {})[event.operation.place] = n
+        return any(
+            len({self._comes_before(one[place], other[place]) for place in one.keys() & other.keys()} - {None}) > 1
+            for one, other in combinations(vectors.values(), 2)
+        )
+
+    def _comes_before(self, one: int, other: int) -> bool | None:
+        """Whether one of two accesses to a place comes before the other there; None: both read one write, or later."""
+        order = next(
+            order for order in self.co if self.events[order[0]].operation.place == self.events[one].operation.place
+        )
+        first, second = (order.index(n if self.events[n].writes else self.rf[n]) for n in (one, other))
+        if self.events[one].writes == self.events[other].writes:
+            return first < second if self.events[one].writes else None
+        return first <= second if self.events[one].writes else first < second
 
     def races(self) -> dict[tuple[tuple[int, int], tuple[int, int]], bool]:
         """(thread, step) of both sides -> whether they are two weak stores of one value."""

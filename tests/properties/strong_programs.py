@@ -45,6 +45,8 @@ NARROW = ("cta", "cluster")
 MISSING = "missing-fence"
 """a race with a volatile load of a vector, behind an atomic that tells of what it reads"""
 SAME = "same-value-store"
+WHOLE = "strong-vector"
+"""a strong access of a vector, which counts as one access, as in hardware"""
 MOST_EVENTS = 11
 """of all threads of a program: what is enumerated grows fast"""
 MOST_ATOMICS = 4
@@ -531,13 +533,13 @@ def verdict(
     program: Program, engine: Any = "vm", space: str = "global", *, together: bool = False
 ) -> tuple[str, tuple[str, ...]]:
     """wsemu's verdict, and the codes of its errors, with the warnings that tell of races: `missing-fence`, and
-    `same-value-store`."""
+    `same-value-store`, and `strong-vector`."""
     source, grid, warps = ptx(program, space, together=together)
     cluster = 2 if any(thread.cluster >= 0 for thread in program) else None
     grid += grid % 2 if cluster else 0
     kernel = wsemu.load_ptx(source)["k"]
     report = wsemu.check(kernel, grid, 32 * warps, (np.zeros(16, np.uint32),), cluster=cluster, engine=engine)
-    told = {f.code for f in report.findings if f.severity == "error" or f.code in (MISSING, SAME)}
+    told = {f.code for f in report.findings if f.severity == "error" or f.code in (MISSING, SAME, WHOLE)}
     return report.verdict, tuple(sorted(told))
 
 
@@ -560,6 +562,8 @@ def judged_strong(program: Program, engine: Any = "vm", space: str = "global", *
     if not found.known:
         return Judged(program, found, "", (), space, "")
     said, codes = verdict(program, engine, space, together=together)
+    if said == "verified" and WHOLE in codes:
+        found = explore(program, up_to_wrong=True, vectors_are_one=True)
     complaint = "missed" if found.wrong and said == "verified" and MISSING not in codes else ""
     if not found.wrong and not found.same and (said == "failed" or SAME in codes):
         complaint = "false alarm"
@@ -576,7 +580,7 @@ def _of_one_value(program: Program, said: str, codes: tuple[str, ...]) -> str:
         return ""
     if said == "verified":
         return "" if SAME in codes else "missed"
-    return "" if steered and {*codes} <= {"race", "intra-warp-race"} else "false alarm"
+    return "" if steered and {*codes} <= {"race", "intra-warp-race", WHOLE} else "false alarm"
 
 
 def space_for(program: Program, source: random.Random) -> str:

@@ -163,3 +163,14 @@ def test_what_a_read_observes_comes_before_what_follows_it() -> None:
     assert explore(
         parse("P0@0: W x 1; A add f 1 relaxed gpu -> c | P1@1: A add f 1 relaxed gpu -> a; ?a=1 W x 7")
     ).racing
+
+
+@pytest.mark.parametrize(("writes", "results"), [
+    ("W f 1 relaxed & W g 2 relaxed", {(0, 0), (1, 2)}),
+    ("W f 1 relaxed; W g 2 relaxed", {(0, 0), (0, 2), (1, 0), (1, 2)}),
+])  # fmt: skip
+def test_strong_accesses_of_vectors_can_be_one_access(writes: str, results: set[tuple[int, int]]) -> None:
+    program = parse(f"P0@0: {writes} | P1@1: R f relaxed -> a & R g relaxed -> b")
+    found = {tuple(dict(o.registers[1]).values()) for o in explore(program, vectors_are_one=True).outcomes}
+    assert found == results
+    assert len(explore(program).outcomes) == 4

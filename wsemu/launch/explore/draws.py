@@ -222,7 +222,7 @@ class Draws:
             state.saved, state.memory = session.save(cta), session.save_memory()
             state.segments = (segment,)
             state.floors = (self._floor(state),)
-            found[self._enter(state)] = state
+            found[self._enter(state, frozenset({-1 - cta}))] = state
 
     def _ask(self, cta: int) -> Ask:
         asks = self.session.asks(cta)
@@ -291,18 +291,16 @@ class Draws:
         child.saved, child.memory = session.save(cta), session.save_memory()
         child.segments = (*state.segments, segment)[-self.kept :]
         child.floors = (*state.floors, self._floor(child))[-MOST_DISTANCE:]
-        to = self._enter(child, self.owners[key])
+        to = self._enter(child, self.owners[key] | {number})
         state.after.setdefault((segment, to), number)
         self.furthest[segment, to] = max(number, self.furthest.get((segment, to), 0))
 
-    def _enter(self, state: State, before: frozenset[int] = frozenset()) -> bytes:
-        """Record a state; return its key."""
+    def _enter(self, state: State, own: frozenset[int]) -> bytes:
+        """Record a state; return its key.  `own` are the numbers that all paths by which it is reached now have drawn:
+        those of the state before, which several CTAs and numbers may lead to, and the last one."""
         hashed = hashlib.blake2b(self.session.digest(state.cta), digest_size=16)
         hashed.update(repr((state.ask[1:], state.segments)).encode())
         key = hashed.digest()
-        own = frozenset({*before, -1 - state.cta, *state.numbers[-self.kept - 1 :]})
-        if not state.numbers:
-            own = frozenset({-1 - state.cta})
         known = self.owners.get(key)
         self.owners[key] = own if known is None else known & own
         self.grown |= known is not None and not known <= own
