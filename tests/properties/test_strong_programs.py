@@ -363,7 +363,7 @@ SENT, TAKEN = "W f 1 release gpu & W g 2 release gpu", "R f acquire gpu & R g ac
 ])  # fmt: skip
 @pytest.mark.parametrize("engine", ["vm", "reference"])
 def test_strong_accesses_of_vectors(line: str, said: str, engine: Any) -> None:
-    """Vectors that meet vectors alone are one access each, as in hardware; one that meets its element is not decided."""
+    """Vectors that meet vectors alone are one access each; one that meets its element is not decided."""
     found = judged_strong(parse(line), engine)
     assert found.found.wrong == (said == "failed")
     assert (found.complaint, found.verdict) == ("", said)
