@@ -167,6 +167,46 @@ def test_results_that_depend_on_the_cta_are_noted(engine: Engine) -> None:
     assert any("depend on the order" in note for note in report.notes), report.notes
 
 
+ADDS = False
+"""whether a CTA adds its numbers in `seen`, instead of storing the last one"""
+BAD = 5
+
+
+def remembering(count: Any, out: Any, seen: Any, total: int) -> None:
+    """Each CTA keeps in an array what it has drawn: the store beside `out` needs 3 and 5 as successive numbers."""
+    tile = cuda.atomic.add(count, 0, 1)
+    while tile < total:
+        before = seen[cuda.blockIdx.x]
+        if ADDS:
+            cuda.atomic.add(seen, cuda.blockIdx.x, tile)
+            before = seen[cuda.blockIdx.x] - tile
+        else:
+            seen[cuda.blockIdx.x] = tile
+        out[1000 if before == 3 and tile == BAD else tile] += 1
+        tile = cuda.atomic.add(count, 0, 1)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("adds", [False, True])
+def test_an_array_may_distinguish_ctas_that_draw(adds: bool, engine: Engine) -> None:
+    arguments = np.zeros(1, i32), np.zeros(6, i32), np.zeros(3, i32), i32(6)
+    report = wsemu.check(variant(remembering, ADDS=adds), 3, 1, arguments, engine=engine)
+    assert (report.verdict, [finding.code for finding in report.errors]) == ("failed", ["out-of-bounds"])
+
+
+def test_results_of_an_array_that_is_added_to_need_no_states() -> None:
+    @cuda.jit
+    def added(count: Any, out: Any, total: int) -> None:
+        tile = cuda.atomic.add(count, 0, 1)
+        while tile < total:
+            out[tile] += tile
+            tile = cuda.atomic.add(count, 0, 1)
+
+    report = wsemu.check(added, 3, 1, (np.zeros(1, i32), np.zeros(100, i32), i32(100)))
+    assert (report.verdict, report.notes) == ("verified", [])
+    assert HOW in report.proof
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_counter_that_is_read_is_not_only_drawn_from(engine: Engine) -> None:
     @cuda.jit

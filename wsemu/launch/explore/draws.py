@@ -5,8 +5,8 @@ by the numbers alone.  The launch is right in all orders if each CTA is, with ea
 docs/how.md, "Drawn numbers", has the theorem.
 
 A CTA draws when nothing else of it can run.  In each such state it gets each possible number, and its operations until
-the next draw are a *segment*.  A state consists of registers that matter, shared memory that is read before it is
-written, parities of phases, and the last segments.  `Window` finds how many of these may contain something that some
+the next draw are a *segment*.  A state consists of registers that matter, memory that a segment reads and an earlier
+one may have written, parities of phases, and the last segments.  `Window` finds how many of these may contain something that some
 thread does not know.  An engine then judges runs of one CTA in which each segment follows each state.
 """
 
@@ -141,6 +141,8 @@ class Draws:
         """The number of last segments that distinguish states."""
         self.matters: set[int] = set()
         """Bytes of shared memory that are read before they are written."""
+        self.carried: dict[int, frozenset[int]] = {}
+        """Location of an array that a segment reads and an earlier one may have written -> its owners."""
         self.shared = Shared()
         self.owners: dict[bytes, frozenset[int]] = {}
         """State -> the last numbers that all paths there have drawn."""
@@ -175,6 +177,8 @@ class Draws:
         """Run all segments; return whether nothing new distinguishes states."""
         self.touched: dict[int, Touch] = {}
         self.held: dict[int, bytes] = {}
+        self.loaded: dict[int, frozenset[int]] = {}
+        """Location of an array -> the number, if it is one, whose segments load what was there before them."""
         self.states: dict[bytes, State] = {}
         self.uneven = False
         session = self.session = self._session(Looking(tells=True), self.logged)
@@ -192,9 +196,20 @@ class Draws:
             session.close()
         if any(touch.conflicts() for touch in self.touched.values()):
             raise _OtherwiseError
+        self._find_carried()
         self.grown |= self.shared.grown or needed > self.most
         self.shared.grown, self.most = False, max(needed, self.most)
         return not self.grown
+
+    def _find_carried(self) -> None:
+        """Find locations of arrays whose contents distinguish states.
+
+        The numbers of a CTA grow: none of its segments before a number accesses what that number owns.
+        """
+        for at, numbers in self.loaded.items():
+            touch = self.touched[at]
+            if touch.writes and not touch.owners & numbers and self.carried.get(at) != touch.owners:
+                self.carried[at], self.grown = touch.owners, True
 
     def _find_bound(self) -> int:
         """Return a bound of the numbers.
@@ -214,7 +229,7 @@ class Draws:
             state = State(
                 cta, None, None, known, Ask(cta, 0, 0, 0, (-1, 0)), (), (), {}, np.zeros(known.total, np.int32), ()
             )
-            segment = self._take(state, one, frozenset({-1 - cta}))
+            segment = self._take(state, one, frozenset({-1 - cta}), None)
             if one.status == "done":
                 continue
             state.ask = self._ask(cta)
@@ -282,7 +297,7 @@ class Draws:
             cta, None, None, state.known.copy(), state.ask, state.segments, state.floors, dict(state.last),
             state.marks.copy(), (*state.numbers, number),
         )  # fmt: skip
-        segment = self._take(child, moved, self.owners[key] | {number})
+        segment = self._take(child, moved, self.owners[key] | {number}, number)
         if moved.status == "done":
             state.after.setdefault((segment, b""), number)
             return
@@ -300,6 +315,10 @@ class Draws:
         those of the state before, which several CTAs and numbers may lead to, and the last one."""
         hashed = hashlib.blake2b(self.session.digest(state.cta), digest_size=16)
         hashed.update(repr((state.ask[1:], state.segments)).encode())
+        last = {*state.numbers[-self.kept - 1 :]}
+        for at, owners in self.carried.items():
+            if owners & last or min(owners, default=-1) < 0:
+                hashed.update(at.to_bytes(8, "little") + self._read_array(at))
         key = hashed.digest()
         known = self.owners.get(key)
         self.owners[key] = own if known is None else known & own
@@ -333,21 +352,21 @@ class Draws:
         return max(depth for depth in depths.values() if depth is not None)
 
     # -- what a segment does ------------------------------------------------------------------------------------------
-    def _take(self, state: State, moved: Moved, owners: frozenset[int]) -> bytes:
+    def _take(self, state: State, moved: Moved, owners: frozenset[int], drawn: int | None) -> bytes:
         """Check a segment; return its name, which does not depend on locations in arrays."""
         if not all(map(self.passes, moved.findings)):
             raise _OtherwiseError
         made = [one._replace(event=one.event._replace(cta=0)) for one in moved.made]
         position = len(state.numbers)
         hashed = hashlib.blake2b(moved.status.encode(), digest_size=16)
-        fresh = set[int]()
+        fresh, stored = set[int](), set[int]()
         for number, one in enumerate(made):
             self._look(state, one, position)
             for _ in state.known.apply(0, [one], number + position * _EVENTS):
                 raise _OtherwiseError
             hashed.update(repr(self._shape(one)).encode())
             self._note_shared(one, fresh)
-            self._note_arrays(one, owners)
+            self._note_arrays(one, owners, drawn, stored)
         if state.known.unclear or state.known.loose:
             raise _OtherwiseError
         return hashed.digest()
@@ -413,7 +432,7 @@ class Draws:
         if event.kind == "copy":
             reduces = effects_of(NAMES[self.code[event.pc][0]]).moves.combines
             yield event.generation, event.amount, True, False, _PLAIN
-            yield event.place, event.amount, False, True, _REDUCED if reduces else _PLAIN
+            yield event.place, event.amount, reduces, True, _REDUCED if reduces else _PLAIN
         elif event.kind == "access":
             atomic, stores, size = does(self.code[event.pc], data=event.pc in self.data)
             kind = _ATOMIC if atomic and not self.code[event.pc][7] & SCOPES else _PLAIN
@@ -432,12 +451,12 @@ class Draws:
             if writes:
                 fresh.update(there)
 
-    def _note_arrays(self, made: Made, owners: frozenset[int]) -> None:
-        """Record the locations of arrays that a segment accesses."""
+    def _note_arrays(self, made: Made, owners: frozenset[int], drawn: int | None, stored: set[int]) -> None:
+        """Record the locations of arrays that a segment accesses; `stored` are those that it has stored to."""
         if made.event.kind == "access" and made.event.pc in self.ordered:
             return
         grain = self.grain
-        for start, size, _, writes, kind in self._sides(made):
+        for start, size, reads, writes, kind in self._sides(made):
             if start >> SEGMENT_SHIFT < FIRST_ARRAY:
                 continue
             for at in range(start - start % grain, start + size, grain):
@@ -449,10 +468,17 @@ class Draws:
                     self.touched[at] = Touch(known.owners & owners, known.writes or writes, known.kinds | kind)
                 else:
                     self.touched[at] = Touch(owners, writes, kind)
+                if reads and kind == _PLAIN and drawn is not None and at not in stored:
+                    self.loaded[at] = self.loaded.get(at, frozenset({drawn})) & {drawn}
+                if writes and kind == _PLAIN and start <= at and at + grain <= start + size:
+                    stored.add(at)
                 if writes and kind == _PLAIN:
-                    number, offset = (at >> SEGMENT_SHIFT) - FIRST_ARRAY, at & _OFFSET
-                    value = self.bound.segments[number][0][offset : offset + grain].tobytes()
+                    value = self._read_array(at)
                     self.uneven |= self.held.setdefault(at, value) != value
+
+    def _read_array(self, at: int) -> bytes:
+        number, offset = (at >> SEGMENT_SHIFT) - FIRST_ARRAY, at & _OFFSET
+        return self.bound.segments[number][0][offset : offset + self.grain].tobytes()
 
     # -- judging ------------------------------------------------------------------------------------------------------
     def _judge(self) -> None:
