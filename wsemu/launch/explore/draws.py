@@ -6,8 +6,8 @@ docs/how.md, "Drawn numbers", has the theorem.
 
 A CTA draws when nothing else of it can run.  In each such state it gets each possible number, and its operations until
 the next draw are a *segment*.  A state consists of registers that matter, memory that a segment reads and an earlier
-one may have written, parities of phases, and the last segments.  `Window` finds how many of these may contain something that some
-thread does not know.  An engine then judges runs of one CTA in which each segment follows each state.
+one may have written, parities of phases, and the last segments.  `Window` finds how many of these may contain something
+that some thread does not know.  An engine then judges runs of one CTA in which each segment follows each state.
 """
 
 from __future__ import annotations
@@ -478,7 +478,7 @@ class Draws:
 
     def _read_array(self, at: int) -> bytes:
         number, offset = (at >> SEGMENT_SHIFT) - FIRST_ARRAY, at & _OFFSET
-        return self.bound.segments[number][0][offset : offset + self.grain].tobytes()
+        return bytes(self.bound.segments[number][0][offset : offset + self.grain])
 
     # -- judging ------------------------------------------------------------------------------------------------------
     def _judge(self) -> None:
