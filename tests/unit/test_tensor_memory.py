@@ -309,6 +309,37 @@ def test_two_ctas_that_allocate_twice_may_wait_for_each_other(threads: int, last
     assert wsemu.check(kernel, 4, threads, (), engine=engine).verdict == verdict
 
 
+RELEASES = """
+.version 8.7
+.target sm_100a
+.address_size 64
+.visible .entry k()
+{
+  .shared .align 4 .b32 slot;
+  .reg .b32 %r<8>;
+  mov.u32 %r1, slot;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], FIRST;
+  bar.warp.sync 0xffffffff;
+  ld.shared.b32 %r2, [%r1];
+  bar.warp.sync 0xffffffff;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 32;
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r2, 64;
+  add.u32 %r3, %r2, 96;
+  tcgen05.st.sync.aligned.32x32b.x1.b32 [%r3], {%r2};
+  tcgen05.wait::st.sync.aligned;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(("first", "codes"), [(128, {"tmem-double-free", "tmem-leak"}),
+                                              (32, {"tmem-double-free", "tmem-unallocated"})])  # fmt: skip
+def test_a_release_of_other_columns_releases_these_columns(first: int, codes: set[str], engine: Engine):
+    report = wsemu.check(wsemu.load_ptx(RELEASES.replace("FIRST", str(first)))["k"], 1, 32, (), engine=engine)
+    assert {finding.code for finding in report.findings if finding.severity == "error"} == codes
+
+
 # -- pairs of CTAs -----------------------------------------------------------------------------------------------------
 
 MEETING = "  barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n"

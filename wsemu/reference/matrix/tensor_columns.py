@@ -84,6 +84,8 @@ class TensorMemory:
         self.history: dict[Word, History] = {}
         self.allocations: dict[int, Allocation] = {}
         """first granule of an allocation -> the allocation"""
+        self.remains: set[int] = set()
+        """granules that are still allocated after a release of the first ones of their allocation"""
         self.relinquished: tuple[int, int] | None = None
         """(instruction, warp)"""
         self.last: tuple[int, int, int] | None = None
@@ -107,7 +109,14 @@ class TensorMemory:
     # -- who owns what ------------------------------------------------------------------------------------------------
     def owned_granules(self) -> set[int]:
         """The granules that are allocated."""
-        return {first + n for first, made in self.allocations.items() for n in range(made.granules)}
+        return self.remains | {first + n for first, made in self.allocations.items() for n in range(made.granules)}
+
+    def release(self, granules: range) -> None:
+        """Release granules, and no more: the rest of their allocations remains."""
+        kept = self.owned_granules().difference(granules)
+        self.allocations = {first: made for first, made in self.allocations.items() if first not in granules}
+        self.remains = set()
+        self.remains = kept - self.owned_granules()
 
     def owned_bits(self) -> int:
         return sum(1 << granule for granule in self.owned_granules())

@@ -214,7 +214,7 @@ def release(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     words = ((at, c) for c in range(column, column + columns) for at in range(ROWS))
     memory.touch(run, lanes, make_access(run, lane, -1, RELEASE, 0), words)
     memory.forget(column, columns)
-    del memory.allocations[column // GRANULE]
+    memory.release(range(column // GRANULE, (column + columns) // GRANULE))
     agent = _fork_known(run)
     memory.released.append((range(column, column + columns), make_access(run, lane, agent, RELEASE, 0)))
     cta.order.tick((cta.number, run.warp.number))
