@@ -3,8 +3,9 @@
 Detects: uses and releases that do not match allocations, and columns that are kept; unordered accesses, pipelined
 pairs of one warp excepted; loads without a wait. It also detects addresses in lanes of other warps, invalid
 descriptors, and operations that several lanes issue.
-Does not detect: allocations that may wait for ever (`launch/columns.py`: the launch is `incomplete`); what the
-operations do to shared memory: that is `race`, `proxy`, `bounds`.
+Does not detect: allocations that may wait for ever (`launch/columns.py`: the launch is `incomplete`); what depends on
+the columns of an allocation (`launch/moved_columns.py`).  What the operations do to shared memory is `race`, `proxy`,
+`bounds`.
 Reference: PTX ISA, "TensorCore 5th Generation Family Instructions"; what the assembler makes of allocations.
 """
 
@@ -31,14 +32,15 @@ _TWO = {
     "missing": "1: a `wait::st` after the earlier access, 2: a `wait::ld`, 0: neither alone",
 }  # fmt: skip
 _COLUMN, _COUNT = "the first one", "how many"
+_MOVED = {"moved": "the column from which allocations are searched for in the run that shows it, if not from 0"}
 DETAIL = {
     "tmem-race": Detail(_TWO),
     "tmem-read-unfinished": Detail(_TWO),
     "tcgen05-fence": Detail(_TWO),
     "tmem-unallocated": Detail({
         "column": _COLUMN, "columns": _COUNT, "owned": "32 columns a bit that the CTA has", "rank": "of the CTA",
-    }),
-    "tmem-bounds": Detail({"column": _COLUMN, "columns": _COUNT}),
+    }, _MOVED),
+    "tmem-bounds": Detail({"column": _COLUMN, "columns": _COUNT}, _MOVED),
     "tmem-uninitialized": Detail({"column": _COLUMN, "lane": "the lane of tensor memory"}),
     "tmem-wrong-quarter": Detail({"quarter": "32 lanes that the address names", "own": "those of the warp"}),
     "tmem-misaligned-lane": Detail({"lane": "that the address names", "shape": "an index of `SHAPES`, or 5 of a copy"}),
@@ -46,7 +48,7 @@ DETAIL = {
     "tmem-double-free": Detail({
         "column": _COLUMN, "columns": _COUNT, "owned": "32 columns a bit that the CTA has",
         "what": "0: they are not allocated, 1: no allocation begins there, 2: it has other columns",
-    }),
+    }, _MOVED),
     "tmem-columns": Detail({"columns": _COUNT, "frees": "1: of a release"}),
     "tmem-alloc-after-relinquish": Detail({"columns": _COUNT}),
     "tmem-grow": Detail({"columns": _COUNT, "before": "of the allocation before"}),
@@ -154,13 +156,21 @@ def _explain_fence(raw: RawFinding, places: Places) -> Finding:
     )  # fmt: skip
 
 
+def _moved_notes(raw: RawFinding) -> list[str]:
+    seen = f"seen in a run whose allocations begin at column {raw.detail.get('moved')}"
+    return [f"{seen}: {_GIVEN}"] if "moved" in raw.detail else []
+
+
+_GIVEN = "which columns an allocation gets depends on the other CTAs of the multiprocessor"
+
+
 def _explain_unallocated(raw: RawFinding, places: Places) -> Finding:
     d = raw.detail
     owned = [n for n in range(16) if d["owned"] >> n & 1]
     has = ", ".join(_columns_text(GRANULE * n, GRANULE) for n in owned) if owned else "none"
     return words.finding(
         raw, places, f"tensor memory is used that the CTA has not allocated: {_extent(d)}",
-        f"by {words.who(raw, places)}", [f"allocated here: {has}"],
+        f"by {words.who(raw, places)}", [f"allocated here: {has}", *_moved_notes(raw)],
         "allocate it with `tcgen05.alloc`, and use the address that this stores",
     )  # fmt: skip
 
@@ -169,7 +179,7 @@ def _explain_bounds(raw: RawFinding, places: Places) -> Finding:
     d = raw.detail
     return words.finding(
         raw, places, f"tensor memory has 512 columns: {_extent(d)} are beyond the last one",
-        f"by {words.who(raw, places)}", [], "use fewer columns, or a smaller address",
+        f"by {words.who(raw, places)}", _moved_notes(raw), "use fewer columns, or a smaller address",
     )  # fmt: skip
 
 
@@ -227,7 +237,8 @@ def _explain_double_free(raw: RawFinding, places: Places) -> Finding:
     trap = ["the machine stops with a trap"] if d["what"] < 2 else []
     return words.finding(
         raw, places, f"a release of {_extent(d)} of tensor memory, {why}",
-        f"by {words.who(raw, places)}", trap, "release what `tcgen05.alloc` gave, with the same number of columns",
+        f"by {words.who(raw, places)}", [*trap, *_moved_notes(raw)],
+        "release what `tcgen05.alloc` gave, with the same number of columns",
     )  # fmt: skip
 
 

@@ -87,10 +87,15 @@ def _columns(program: Program, times: dict[int, int]) -> tuple[int, int]:
 
 def _resident_ctas(program: Program, configuration: LaunchConfiguration, *, pair: bool) -> int:
     """Return the most CTAs of the launch that a multiprocessor may hold; those of a pair are on two of them."""
+    ctas = int(configuration.ctas) // (2 if pair else 1)
+    return max(1, min(resident_at_most(program, configuration), ctas))
+
+
+def resident_at_most(program: Program, configuration: LaunchConfiguration) -> int:
+    """Return how many CTAs of a kernel a multiprocessor has room for, whatever the grid."""
     shared = -(-program.shared_bytes // 16) * 16 + configuration.dynamic_shared
     each, _ = ctas_per_multiprocessor(configuration.arch, math.prod(configuration.block), shared, program.registers)
-    ctas = int(configuration.ctas) // (2 if pair else 1)
-    return max(1, min(each, ctas))
+    return each
 
 
 def _may_wait(program: Program, configuration: LaunchConfiguration) -> bool:

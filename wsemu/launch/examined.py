@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wsemu.launch.explore.orders import Orders
+    from wsemu.launch.moved_columns import Moved
     from wsemu.launch.result import Report
     from wsemu.launch.running import Ran
     from wsemu.model.bound import Bound
@@ -138,11 +139,13 @@ def judge_run(
     if orders is not None:
         decide = functools.partial(orders.decide, places, initial)
         gives_places = functools.partial(orders.gives_places, places, trace, initial)
+    allocates = OPCODE[ALLOC] in program.opcodes and orders is not None  # else it may be of some CTAs alone
     begun = started + compiling()
     report = judge(
         configuration, places, notes, trace, bound.settings, begun, more, decide, gives_places,
         functools.partial(_follow, bound, outcome, initial, tried=tried),
         functools.partial(_find_unordered_load, bound, outcome, initial, trace),
+        functools.partial(_move_columns, bound, outcome, initial) if allocates else None,
     )  # fmt: skip
     needed = together(program, configuration, bound.settings.sms) or (orders.needed if orders is not None else None)
     if bound.heap is not None:
@@ -191,6 +194,13 @@ def _find_unordered_load(
     from wsemu.launch.first_stores import find_unordered_load
 
     return find_unordered_load(bound, outcome, initial, trace)
+
+
+def _move_columns(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], places: Places) -> Moved:
+    """Return what a launch does otherwise with its allocations of tensor memory at other columns."""
+    from wsemu.launch.moved_columns import move_columns
+
+    return move_columns(bound, outcome, initial, places)
 
 
 def _again(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:

@@ -265,13 +265,14 @@ def ran(
     alone: int = 0,
     joined: frozenset[int] = frozenset(),
     maps: tuple[tuple[int, int], ...] = (),
+    first_granule: int = 0,
 ) -> Ran:
     """Run a launch; `budget`: another one than was asked for; `only` these CTAs, where there are any; `strict`: tell
     where several lanes store one value, too; `converged`: take lanes of an operation at an mbarrier together;
     `values`, on the reference engine: tell stores of one value from other races; `alone`, on the VM: which of the lanes
     that store the same bytes by one bulk operation does, from 1; `joined`, on the VM: plain stores that conflict with
     everything but stores of the same value by each other; `maps`, on the VM: arrays that show which bytes of a segment
-    are written."""
+    are written; `first_granule`: 32 columns of tensor memory from which allocations are searched for."""
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {
@@ -302,7 +303,9 @@ def ran(
         guessed = stored is None and bound.memory is not None and "stores_anywhere" not in program.derived
         if guessed:  # by addresses from memory, which mostly lead to few of the allocations
             stored = frozenset(array.segment for array in bound.arrays if array.name in bound.names)
-        watch = Watch(stored=stored, alone=alone, joined=joined, maps=maps, **found)
+        watch = Watch(
+            stored=stored, alone=alone, joined=joined, maps=maps, first_granule=first_granule, **found
+        )  # fmt: skip
         spread = _workers(bound) if workers is None else workers
         options = {**sizes, "workers": spread, "descending": chosen.cta_order == "descending", "watch": watch}
         run = Launch(*launch_, **options, only=only, each=_advance(program.name))
@@ -318,6 +321,7 @@ def ran(
 
         everything = TraceRequest(frozenset(range(len(program.code))))
         options = {**sizes, **found, "trace": None if values else everything, "values": values}
+        options["first_granule"] = first_granule
         before = [data.copy() for data, _ in bound.segments]
         outcome = _adjust_counts(bound, reference.run(*launch_, **options))
         whole = outcome.trace or Trace()

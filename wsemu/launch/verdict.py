@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from wsemu.launch.explore.decided import Decided
+    from wsemu.launch.moved_columns import Moved
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Event, FindingKey, Outcome, RawFinding, Trace, Tracer
     from wsemu.model.settings import Settings
@@ -145,11 +146,13 @@ def judge(
     gives_places: Callable[[Analysis], bool] | None = None,
     follow: Follow | None = None,
     find_unordered_load: Callable[[], tuple[int, int] | None] | None = None,
+    move_columns: Callable[[Places], Moved] | None = None,
 ) -> Report:
     """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
     looks for what only this launch should do, `decide` tries all orders of the atomics that steer it, `gives_places`
     tells whether these only give out places, `follow` finds what undefined values reach, `find_unordered_load` a
-    strong load that another order puts before the first store to its bytes."""
+    strong load that another order puts before the first store to its bytes, `move_columns` what it does with its
+    allocations of tensor memory at other columns."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _separate_meetings(wanted, places)
@@ -170,6 +173,9 @@ def judge(
     wanted, loads = _separate_phase_loads(wanted, places, trace_of)
     wanted, columns = _separate_reuse(wanted, places, configuration, trace_of)
     wanted, failing = _separate_assertions(wanted, bool(steered))
+    if move_columns is not None and not any(CODES[raw.code].severity == "error" for raw in wanted if raw.code in CODES):
+        moved = move_columns(places)
+        wanted, columns, loose = [*wanted, *moved.findings], [*columns, *moved.reasons], [*loose, *moved.notes]
     found = _judge_findings(wanted, places, trace_of, settings, bool(steered), more)
     stopped = _stop_reasons(places, settings, found.has_errors)
     if found.untold and not found.has_errors:  # all that were kept are accepted, of the others nobody has said that

@@ -674,6 +674,7 @@ MACHINE = record(
     tensor_ctas=1,  # host address of TENSOR_CTA[members]
     tensor_accesses=1,  # host address of TENSOR_ACCESS[tensor_room]
     tensor_count=1,
+    tensor_first=1,  # granule of 32 columns from which an allocation is searched for
     tensor_room=1,
     tensor_fences=1,  # 1: rows have what `tcgen05.fence` publishes and orders
     group_kinds=1,  # GROUPS of each thread

@@ -105,6 +105,8 @@ class Watch:
     """whether what is loaded through the read-only cache must not be written"""
     suspects: Suspects | None = None
     """where a run before this one found that lanes may conflict: there this one decides"""
+    first_granule: int = 0
+    """32 columns of tensor memory from which allocations are searched for"""
     apart: bool = False
     """in that run, parts of warps met barriers"""
     named: bool = False
@@ -425,6 +427,7 @@ class Tables:
         ):  # fmt: skip
             state[name] = address_of(table)
         state["tensor_room"] = self.rooms.agents
+        state["tensor_first"] = self.watch.first_granule
 
     def _lay_out_objects(self) -> None:
         """What operations from outside need."""

@@ -18,6 +18,8 @@ ROWS, COLUMNS, GRANULE = 128, 512, 32
 WORDS = ROWS * COLUMNS
 ALLOCATION, RELEASE = 6, 7
 """classes of accesses that findings name: an allocation, a release"""
+COLUMN_ERRORS = ("tmem-unallocated", "tmem-bounds", "tmem-double-free")
+"""codes of accesses and releases of columns that are not the CTA's: some only with allocations at other columns"""
 
 # -- ld and st: aux is the shape, log2 of the repetitions << 3, PACKED, the distance of 16x32bx2 << OFFSET_SHIFT -------
 SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")

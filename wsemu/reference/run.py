@@ -96,6 +96,7 @@ def run(
     clusters: bool = False,
     stopped: Callable[[WarpRun, list[int], int], None] | None = None,
     undefined: Undefined | None = None,
+    first_granule: int = 0,
 ) -> Outcome:
     """Run a launch, group of CTAs after group; arrays in `segments` (bytes, writable?) are changed in place.
 
@@ -111,7 +112,7 @@ def run(
     `read_only` for writes to what is loaded through the read-only cache.  `trace` asks for the events of the run.
     Groups of CTAs of this `shape` are alive at once; in `clusters` they access each other's shared memory; `stopped` is
     called with each value that a debugger's stop shows: the warp, the instruction, its lanes.  `undefined` follows
-    undefined values.
+    undefined values.  Allocations of tensor memory are searched for from `first_granule` on.
     """
     options = Options(
         races, lockstep, recycling, initialised, read_only, uninitialized, trace, strict, converged, values,
@@ -120,7 +121,7 @@ def run(
     groups = Grouping(grid, shape)
     launch = Launch(program, groups, block, rows, segments, dynamic_shared, budget, options, clusters=clusters)
     launch.stopped = stopped
-    launch.undefined = undefined
+    launch.undefined, launch.first_granule = undefined, first_granule
     outcome = launch.outcome
     outcome.arch = arch
     outcome.window = launch.window
@@ -196,6 +197,7 @@ class Launch:
         self.outcome = Outcome("done", executions=[0] * len(self.code))
         self.stopped: Callable[[WarpRun, list[int], int], None] | None = None
         self.undefined: Undefined | None = None
+        self.first_granule = 0
         self.found: dict[tuple[str, int, int], RawFinding] = {}
         """by code and places; of a copy of a CTA what was found in it, not in others"""
         self.watch = self._watch(options)

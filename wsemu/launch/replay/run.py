@@ -13,6 +13,7 @@ others                   the CTA in order, until the operation is executed that 
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -34,6 +35,7 @@ from wsemu.model.codes import CHECKERS
 from wsemu.model.data import dataclass, replace
 from wsemu.model.finding import Step
 from wsemu.model.isa import LANES, NAMES, OPERATIONS, step_word
+from wsemu.model.tensor_memory import COLUMN_ERRORS, COLUMNS, GRANULE
 from wsemu.reference.run import BudgetError, Cta
 from wsemu.reference.sync.named_barrier import StopError
 from wsemu.reference.undefined import Undefined
@@ -405,9 +407,20 @@ def _replay_deadlock(bound: Bound, code: str, steps: Sequence[Step], budget: int
     return result
 
 
-def _replay_until_reported(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
+def _replay_columns(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
+    """Replay an error that may be one only with allocations of tensor memory at other columns: try all columns."""
+    for first in (0, *reversed(range(1, COLUMNS // GRANULE))):
+        with contextlib.suppress(ReplayError):
+            return _replay_until_reported(bound, code, steps, budget, earlier, first)
+    raise ReplayError(f"warp {steps[-1].warp} comes through line {steps[-1].line} without `{code}`")
+
+
+def _replay_until_reported(
+    bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range, first_granule: int = 0
+) -> Replay:
     """Something wrong in itself: the CTA in order, until it is reported."""
     machine = Machine(bound, steps, budget, races=code in _ORDERED)
+    machine.launch.first_granule = first_granule
     for number in earlier:
         machine.run_in_order(machine.begin_cta(number))
     step, cta = steps[-1], machine.cta(steps[-1])
@@ -472,6 +485,7 @@ _ROOMS = {
     "barrier-recycling": _replay_recycling,
     "deadlock": _replay_deadlock,
     "undefined-register": _used,
+    **dict.fromkeys(COLUMN_ERRORS, _replay_columns),
 }
 _ORDERED = (*CHECKERS["proxy"], *CHECKERS["tensor-memory"])
 """codes of accesses that are wrong in themselves, and are found only with clocks"""

@@ -97,13 +97,19 @@ def judge_group(m, w, pc, i, mask):
 
 
 @compiled
-def find_run(owned, count):
-    """The first aligned free granules, or -1."""
-    for start in range(GRANULES):
-        mask = ((1 << count) - 1) << start
-        if start % count == 0 and owned & mask == 0:
+def find_run(owned, count, first):
+    """Return the first aligned free granules from `first` on and then from the beginning, or -1."""
+    for n in range(GRANULES // count):
+        start = (first // count + n) * count % GRANULES
+        if owned & ((1 << count) - 1) << start == 0:
             return start
     return -1
+
+
+@compiled
+def first_granule(m, count, index):
+    """Return the granule where the search begins for a CTA or pair of a group, by its index there."""
+    return (m.tensor_first + count * index) % GRANULES if m.tensor_first else 0
 
 
 @compiled
@@ -140,7 +146,7 @@ def may_allocate(m, w, registers, i, mask):
     member = warp_at(m.warps, w).member
     if i.aux & PAIR:
         return pair_is_ready(m, w, columns)
-    return find_run(tensor_cta_at(m.tensor_ctas, member).owned, columns // GRANULE) >= 0
+    return find_run(tensor_cta_at(m.tensor_ctas, member).owned, columns // GRANULE, 0) >= 0
 
 
 @compiled
@@ -151,7 +157,7 @@ def pair_is_ready(m, w, columns):
     even, odd = tensor_cta_at(m.tensor_ctas, own & ~1), tensor_cta_at(m.tensor_ctas, own | 1)
     if own & 1:
         return even.offered != 0
-    return even.offered == 0 and find_run(even.owned | odd.owned, columns // GRANULE) >= 0
+    return even.offered == 0 and find_run(even.owned | odd.owned, columns // GRANULE, 0) >= 0
 
 
 @compiled
@@ -182,9 +188,10 @@ def allocate(m, w, pc, registers, i, mask, again):
             return STANDS
     cta = tensor_cta_at(m.tensor_ctas, warp.member)
     count = columns // GRANULE
-    start = find_run(cta.owned, count)
     if i.aux & PAIR:
         start = settle_pair(m, w, count)
+    else:
+        start = find_run(cta.owned, count, first_granule(m, count, warp.member))
     give(m, w, pc, i, mask, cta, start, count)
     publish(m, w, pc, lane, to, start * GRANULE)
     return DONE
@@ -199,7 +206,7 @@ def settle_pair(m, w, count):
         start = even.offered - 1
         even.offered = 0
         return start
-    start = find_run(even.owned | odd.owned, count)
+    start = find_run(even.owned | odd.owned, count, first_granule(m, count, own >> 1))
     even.offered = start + 1
     return start
 

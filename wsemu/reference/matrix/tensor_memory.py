@@ -121,10 +121,18 @@ def _pair_columns(cta: Cta) -> tuple[TensorMemory, TensorMemory]:
     return cta_columns(even), cta_columns(odd)
 
 
-def _free(taken: set[int], count: int) -> int:
-    """The first granule of an aligned run that is free, or -1."""
-    starts = range(0, COLUMNS // GRANULE, count)
-    return next((start for start in starts if taken.isdisjoint(range(start, start + count))), -1)
+def _free(taken: set[int], count: int, wanted: int = 0) -> int:
+    """Return the first granule of an aligned run that is free, or -1.  The search begins at the run with `wanted`."""
+    starts = [*range(0, COLUMNS // GRANULE, count)]
+    at = wanted % (COLUMNS // GRANULE) // count
+    free = (start for start in starts[at:] + starts[:at] if taken.isdisjoint(range(start, start + count)))
+    return next(free, -1)
+
+
+def _preferred_granule(cta: Cta, count: int, ranks: int) -> int:
+    """Return where to look first for free granules: in each CTA, or pair of CTAs, of a group somewhere else."""
+    first = cta.launch.first_granule
+    return first and first + count * (cta.launch.grouping.of(cta.number)[1] // ranks)
 
 
 def _fits(cta: Cta, fields: list[int], columns: int) -> bool:
@@ -140,13 +148,13 @@ def _fits(cta: Cta, fields: list[int], columns: int) -> bool:
 def _first_granule(cta: Cta, fields: list[int], count: int) -> int:
     """Return the first granule of an allocation."""
     if not fields[7] & PAIR:
-        return _free(cta_columns(cta).owned_granules(), count)
+        return _free(cta_columns(cta).owned_granules(), count, _preferred_granule(cta, count, 1))
     even, odd = _pair_columns(cta)
     if cta.launch.grouping.of(cta.number)[1] & 1:
         assert even.offered is not None
         start, even.offered = even.offered, None
         return start
-    even.offered = _free(even.owned_granules() | odd.owned_granules(), count)
+    even.offered = _free(even.owned_granules() | odd.owned_granules(), count, _preferred_granule(cta, count, 2))
     return even.offered
 
 
