@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST = 64
 """findings that are put into groups; further ones stand alone"""
+FEW = 20
+"""races of which copies of one statement are looked for: that reads their messages, which takes a trace"""
 _BYTES = re.compile(r"bytes (too many|missing)")
 """in the message of a deadlock: what is counted too often, or too seldom, is a cause, not what follows from it"""
 _OBJECT = re.compile(r"`([A-Za-z_][\w.:<>-]*\[[^`]*\][\w.]*)`|(barrier \d+)")
@@ -72,6 +74,8 @@ def _crossed_edges(findings: Sequence[Finding]) -> Iterator[tuple[int, int]]:
     """Yield pairs of races that one barrier between two lines orders: copies of a statement, as of a loop that was
     unrolled by hand, race each with its own reader."""
     gaps: dict[Any, tuple[int, int, int]] = {}
+    if sum(finding.code in _RACES for finding in findings) > FEW:
+        return
     for n, finding in enumerate(findings):
         ends = [site for site in finding.places if site.warp is not None]
         if finding.code not in _RACES or len({site.file for site in ends}) != 1 or len(ends) != 2:
@@ -125,7 +129,7 @@ def group_by_edit(
 def _put_overwrite_first(findings: Sequence[Finding], group: list[int]) -> list[int]:
     """Return a group with a copy that overwrites data too early before a read that it races with for this reason."""
     first = findings[group[0]]
-    if first.code != "race" or not first.message.startswith("read-after-write") or "nothing waits" not in first.message:
+    if len(group) == 1 or first.code != "race" or not first.message.startswith("read-after-write") or "nothing waits" not in first.message:
         return group
     lines = {(site.file, site.line) for site in first.places}
     for n in group[1:]:

@@ -187,13 +187,13 @@ def test_more_than_interleavings_is_not_decided_where_ctas_stand_for_each_other(
 
 @cuda.jit
 def lanes_leave_their_names(count, y):
-    slot = cuda.atomic.add(count, 0, 1)
-    if slot < 8:
+    slot, other = cuda.atomic.add(count, 0, 1), cuda.atomic.add(count, 1, 1)
+    if other < 8:
         y[slot] = cuda.threadIdx.x
 
 
 def test_lanes_that_come_in_too_many_orders_are_not_decided() -> None:
-    assert wsemu.check(lanes_leave_their_names, 1, 32, (kernels.ints(1), kernels.ints(8))).verdict == "incomplete"
+    assert wsemu.check(lanes_leave_their_names, 1, 32, (kernels.ints(2), kernels.ints(32))).verdict == "incomplete"
 
 
 def test_lanes_that_begin_alike_are_one() -> None:

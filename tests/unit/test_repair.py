@@ -515,7 +515,7 @@ def test_a_mask_that_leaves_out_lanes_is_told_which_to_name():
         y[cuda.threadIdx.x] = cuda.shfl_xor_sync(0xFFFF, x[cuda.threadIdx.x], 1)
 
     report = wsemu.check(half, 1, 32, (zeros(32), zeros(32)))
-    assert "in the mask, 0xFFFFFFFF" in (report.errors[0].help or "")
+    assert (report.errors[0].help or "").endswith("or name all that execute it, 0xffffffff")
     assert report.cures(budget=PLENTY)[0].says.startswith("write `0xFFFFFFFF` in place of `0xFFFF`")
 
 

@@ -35,8 +35,8 @@ def test_a_complex_number_of_it_is_undecided() -> None:
     @cuda.jit
     def kernel(a, s):
         t = cuda.threadIdx.x
-        v = complex(0, cuda.atomic.add(a, 0, 1)) * 2
-        if v.imag > 5:
+        v = complex(0, cuda.atomic.add(a, 0, 1)) * complex(0, cuda.atomic.add(a, 1, 1))
+        if v.real < -5:
             s[t] = v
 
     report = wsemu.check(kernel, 1, 16, (np.zeros(4, np.int32), np.zeros(64, np.complex64)))

@@ -21,8 +21,8 @@ from wsemu import cuda
 
 @cuda.jit
 def take_a_ticket(x, counter):
-    x[cuda.atomic.add(counter, 0, 1) ^ 1] = 1
-    cuda.syncwarp()
+    place, other = cuda.atomic.add(counter, 0, 1), cuda.atomic.add(counter, 1, 1)
+    x[place + other - other] = cuda.threadIdx.x
 
 @cuda.jit
 def good(x):
@@ -38,7 +38,7 @@ def tries(x):
 x = np.zeros(64, np.int32)
 good[1, 32](x)
 for _ in range("tickets" in sys.argv and 2):
-    take_a_ticket[1, 8](x, np.zeros(1, np.int32))
+    take_a_ticket[1, 32](x, np.zeros(2, np.int32))
 for _ in range("tries" in sys.argv and 2):
     tries[1, 32](x)
 """

@@ -22,9 +22,9 @@ from wsemu.machine.memory.read_only_claims import Claims, written_bytes
 from wsemu.machine.memory.shadow_planes import WINDOWS_FROM, collide, merge_suspects, overlapping
 from wsemu.machine.readout import event_of
 from wsemu.machine.state import (
+    STEP,
     address_of,
 )
-from wsemu.machine.steps import STEP
 from wsemu.machine.tables import MAX_EVENTS, Rooms, Watch
 from wsemu.machine.tier import hot
 from wsemu.machine.vm import Machine

@@ -71,6 +71,8 @@ SEGMENT = record(
 VARIABLE = record(begin=1, bytes=1, writable=1)
 """the variable of local memory whose number an address has: where it begins in a thread's memory, its bytes, and 1 if
 stores are allowed; number 0 is all of that memory"""
+STEP = 24
+"""bytes of a logged step: warp << 32 | instruction; its lanes; how many events the trace has had before"""
 WINDOW, BEFORE = 1 << 15, 1 << 14
 """cells of a window, and those before the one that a CTA touches first"""
 NOWHERE = 1 << 40

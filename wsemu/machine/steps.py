@@ -11,9 +11,7 @@ from types import FunctionType
 from wsemu.machine.lowering import compiled
 from wsemu.machine.scalars import store_i64
 from wsemu.machine.scheduler import run_warp
-
-STEP = 24
-"""bytes: warp << 32 | instruction; its lanes; how many events the trace has had before"""
+from wsemu.machine.state import STEP
 
 
 @compiled
