@@ -129,7 +129,12 @@ def group_by_edit(
 def _put_overwrite_first(findings: Sequence[Finding], group: list[int]) -> list[int]:
     """Return a group with a copy that overwrites data too early before a read that it races with for this reason."""
     first = findings[group[0]]
-    if len(group) == 1 or first.code != "race" or not first.message.startswith("read-after-write") or "nothing waits" not in first.message:
+    if (
+        len(group) == 1
+        or first.code != "race"
+        or not first.message.startswith("read-after-write")
+        or "nothing waits" not in first.message
+    ):
         return group
     lines = {(site.file, site.line) for site in first.places}
     for n in group[1:]:

@@ -53,6 +53,7 @@ _CLASSES = (
     Row("*", "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate", 70, "7.4"),
     Row("*", "L2::evict_normal|L2::evict_first|L2::evict_last", 80, "7.4"),
     Row("*", "mmio", 70, "8.2"),
+    Row("*", "cta_group::1|cta_group::2", 100, "8.6", "100f 110f"),
     Row("*", "f32x2", 100, "8.6"),
 )
 _MEMORY = (
