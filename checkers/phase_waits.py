@@ -149,7 +149,7 @@ class Ledger:
         """`warp 1 arrived on `full[0]` at line 24, where nobody waits`, where nobody ever came to an mbarrier."""
         if self.users(address):
             return ""
-        waited = {wait.address for wait in self.places.outcome.phase_waits}
+        waited = {wait.address for wait in self.places.outcome.phase_waits} | {place for place, _ in self.seen}
         for (place, _), phase in self.phases.items():
             if place not in waited and phase.arrived:
                 warp, pc = min(phase.arrived)

@@ -102,3 +102,15 @@ __global__ void wait_behind_the_use(const int *x, int *y) {
   y[t] = tile[t];  // expect: race
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
+
+// A barrier that each round of an unrolled loop lacks.
+__global__ void rounds_without_a_barrier(const int *x, int *y) {
+  __shared__ int sums[128];
+  const int t = threadIdx.x;
+  sums[t] = x[t];
+  __syncthreads();
+  for (int k = 64; k; k /= 2) {
+    if (t < k) sums[t] += sums[t + k];  // expect: race
+  }
+  if (!t) y[0] = sums[0];
+}

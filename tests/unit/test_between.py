@@ -12,6 +12,7 @@ import pytest
 import wsemu
 from tests.commands import wsemu as command
 from wsemu import cuda
+from wsemu.between.findings import conflict_finding
 from wsemu.between.operations import Access, Ranges, Where
 from wsemu.between.order import Event
 from wsemu.between.session import Session
@@ -176,3 +177,31 @@ def test_a_forked_stream_has_to_be_joined() -> None:
     sequence.end_capture("a", "work")
     messages = [finding.message for report in sequence.reports for finding in report.findings]
     assert [message[-11:] for message in messages] == ["(error 904)"]
+
+
+@pytest.mark.parametrize(("kind", "freed_by", "severity", "help_"), [
+    ("device", "b", "error", "record an event in a after the scale, and let b wait for it before the free"),
+    ("device", "", "warning", "synchronize with a before the memory is freed"),
+    ("pool", "b", "error", "record an event in a after the scale, and let b wait for it before the free"),
+])  # fmt: skip
+def test_a_free_in_a_stream_waits_for_nothing(kind: Any, freed_by: str, severity: str, help_: str) -> None:
+    found: list[Conflict] = []
+    session = Session(found.append)
+    streams = {name: session.order.add_stream("nonblocking", name) for name in "ab"}
+    block = session.allocate(0, 8, kind, "x")
+    session.launch(streams["a"], "scale", Where("f", 1), [Access("write", Ranges.single(0, 8))])
+    session.free(block, stream=streams.get(freed_by), where=Where("f", 2))
+    (finding,) = map(conflict_finding, found)
+    assert (finding.severity, finding.help) == (severity, help_)
+    assert any("`cudaFree` waits" in note for note in finding.notes) == (severity == "warning")
+
+
+def test_memory_that_is_used_after_a_free_is_freed_later() -> None:
+    found: list[Conflict] = []
+    session = Session(found.append)
+    one, two = (session.order.add_stream("nonblocking", name) for name in "ab")
+    block = session.allocate(0, 8, "device", "x")
+    session.free(block, stream=one)
+    session.launch(two, "launch of `scale`", None, [Access("write", Ranges.single(0, 8))])
+    (finding,) = map(conflict_finding, found)
+    assert finding.help == "free the memory after the launch of `scale`"

@@ -151,7 +151,7 @@ def _notes(conflict: Conflict) -> list[str]:
     if one.pageable or two.pageable:
         notes.append("memory that is not pinned: drivers usually finish this copy before they return, which CUDA does "
                      "not promise")  # fmt: skip
-    if conflict.code == "freed-in-use" and conflict.block.kind == "device":
+    if _severity(conflict) == "warning":
         notes.append("`cudaFree` waits for the device in practice; CUDA does not promise it")
     return notes
 
@@ -168,7 +168,7 @@ def _help(conflict: Conflict) -> str:
             what = f"the {one.name}" if one.stream else f"the {two.name}"
             return f"synchronize with {one.stream or two.stream} between {what} and the access of the host"
         case "freed-in-use":
-            return f"synchronize with {one.stream or 'the device'} before the memory is freed"
+            return _help_to_free(conflict)
         case "stale-capture":
             return "keep the memory until the last launch of the graph, or capture the graph again"
         case "use-before-alloc":
@@ -184,6 +184,17 @@ def _help(conflict: Conflict) -> str:
     return f"record an event in {one.stream} after the {one.name}, and let {two.stream} wait for it"
 
 
+def _help_to_free(conflict: Conflict) -> str:
+    """Return the help for memory that is freed too early: a wait before the free, or a later free."""
+    one, two = conflict.earlier, conflict.later
+    if conflict.earlier_access.kind == "free":
+        return f"free the memory after {_subject(two)}"
+    if one.stream and two.stream:
+        ordered = f"record an event in {one.stream} after {_subject(one)}, and let {two.stream} wait for it"
+        return f"{ordered} before the free"
+    return f"synchronize with {one.stream or 'the device'} before the memory is freed"
+
+
 def _schedule(conflict: Conflict, name: str) -> list[str]:
     """Return the order that shows it: the later operation first."""
     one, two = conflict.earlier, conflict.later
@@ -191,10 +202,10 @@ def _schedule(conflict: Conflict, name: str) -> list[str]:
         return []
     order = [(two, conflict.later_access, "(2)"), (one, conflict.earlier_access, "(1)")]
     return [
-        f"{mark} {operation.stream or 'host'}, {_line(operation)}: {_subject(operation)} {_VERBS[access.kind]} {name}"
+        f"{mark} {operation.stream or 'host'}{_line(operation)}: {_subject(operation)} {_VERBS[access.kind]} {name}"
         for operation, access, mark in order
     ]
 
 
 def _line(operation: Operation) -> str:
-    return "no line" if operation.where is None else f"line {operation.where.line}"
+    return "" if operation.where is None else f", line {operation.where.line}"

@@ -140,15 +140,32 @@ def _head(line: str) -> str:
 
 
 def _alike(text: Text, gap: Place) -> list[Place]:
-    """Where the copies of a line begin: one for each time that its first access, or what synchronises, stands there."""
-    runs: dict[int, list[Place]] = {}
-    for place in text.places:
-        if (place.file, place.line) == (gap.file, gap.line):
-            runs.setdefault(place.run, []).append(place)
-    acts = {run: [m[0] for p in own if (m := _ACTS.match(p.text))] for run, own in runs.items()}
+    """Return where the copies of a line begin: one for each time that its first access or synchronization is there."""
+    copies: dict[int, list[Place]] = {}
+    labeled, head = -1, ""
+    for n, place in enumerate(text.places):
+        if (place.file, place.line) != (gap.file, gap.line):
+            continue
+        before = text.places[n - 1] if n else None
+        starts = before is None or before.run != place.run
+        if starts:
+            head = place.text.partition(" ")[0]
+        if starts or (place.text.partition(" ")[0] == head and _follows_label(text, place)):
+            labeled = place.at
+        copies.setdefault(labeled, []).append(place)
+    acts = {at: [m[0] for p in own if (m := _ACTS.match(p.text))] for at, own in copies.items()}
     first = next((names[0] for names in acts.values() if names), "")
-    copies = [runs[run][0] for run, names in acts.items() if first in names]
-    return copies if first and len(copies) > 1 and gap in copies else [gap]
+    alike = [copies[at][0] for at, names in acts.items() if first in names]
+    return alike if first and len(alike) > 1 and gap in alike else [gap]
+
+
+def _follows_label(text: Text, place: Place) -> bool:
+    """Return whether a label is before an instruction: a copy of a loop's body may begin there."""
+    for line in reversed(text.lines[: place.at]):
+        words = line.partition("//")[0].strip()
+        if words and not words.startswith(".loc"):
+            return words.endswith(":")
+    return False
 
 
 def _instruction_edits(

@@ -6,6 +6,8 @@ import functools
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wsemu.checkers import registry
 from wsemu.evidence.places import Places
 from wsemu.evidence.readings import format_steps
@@ -488,7 +490,7 @@ class Description:
     def _value(self, ask: Ask) -> str:
         """`, which is 3,`: the element that a lane waits for; nothing where that is no element of one array."""
         value = self._read_value(ask)
-        return "" if value is None else f", which is {value},"
+        return "" if value is None or isinstance(value, np.void) else f", which is {value},"
 
     def _read_value(self, ask: Ask) -> Any:
         """Return the element that a lane waits for; None outside of arrays."""
