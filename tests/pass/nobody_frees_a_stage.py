@@ -1,4 +1,4 @@
-"""The consumer arrives on the mbarrier of each stage that it has read."""
+"""The fix of `nobody_frees_a_stage`: the consumer arrives on the mbarrier of each stage that it has read."""
 
 import numpy as np
 
