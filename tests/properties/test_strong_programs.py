@@ -291,6 +291,25 @@ def test_a_strong_vector_is_seen_as_a_whole(fence: str, said: str, engine: str) 
     assert (found.complaint, found.verdict, "strong-vector" in found.codes) == ("", said, True)
 
 
+@pytest.mark.parametrize(("line", "said"), [
+    ("P0@0: R f relaxed -> b; ?b=0 F acq_rel gpu; A max f 1 | P1@{}: R f acquire -> a; ?a=1 W f 2", "incomplete"),
+    ("P0@0: R f acquire -> b; ?b=0 F acq_rel gpu; W f 1 relaxed | P1@{}: R f acquire -> a; ?a=1 W f 2", "incomplete"),
+    ("P0@0: R f relaxed -> b; ?b=0 F acq_rel gpu; A exch g 1 | P1@{}: R g acquire -> a; ?a=1 W f 2", "incomplete"),
+    ("P0@0: R x -> b; ?b=0 F acq_rel gpu; A exch g 1 | P1@{}: R g acquire -> a; ?a=1 W x 2", "incomplete"),
+    ("P0@0: R x -> b; ?b=0 A exch g 1 release; A exch g 1 | P1@{}: R g acquire -> a; ?a=1 W x 2", "incomplete"),
+    ("P0@0: R x -> b; ?b=0 A exch g 1 release | P1@{}: R g acquire -> a; ?a=1 W x 2", "verified"),
+    ("P0@0: R x -> b; ?b=0 F acq_rel gpu; ?b=0 A exch g 1 | P1@{}: R g acquire -> a; ?a=1 W x 2", "verified"),
+    ("P0@0: R x -> b; ?b=0 F sc gpu; F acq_rel gpu; A exch g 1 | P1@{}: R g acquire -> a; ?a=1 W x 2", "verified"),
+    ("P0@0: R x -> b; ?b=0 F sc gpu; A exch g 1 release | P1@{}: R g acquire -> a; ?a=1 W x 2", "verified"),
+])  # fmt: skip
+@pytest.mark.parametrize("cta", [0, 1])
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_read_that_decides_on_a_release_may_see_a_later_write(line: str, said: str, cta: int, engine: Any) -> None:
+    program = parse(line.format(cta))
+    assert explore(program).racing == (said == "incomplete")
+    assert verdict(program, engine) == (said, ())
+
+
 DRAWS_TWICE = "A add f 1 acq_rel -> t; A add f 1 -> b; ?t=0 F sc gpu; "
 
 

@@ -124,9 +124,25 @@ class Orders:
             found = decide(bound, places, left=stays, first=self.first)
         elif found is None:
             found = decide_large(bound, places, left=left)
+        if found is not None and found.proven:
+            found = self._doubt_guarded_release(found, places)
         self.tried = found is not None
         self.needed = found.needed if found is not None else None
         return found
+
+    def _doubt_guarded_release(self, found: Decided, places: Places) -> Decided:
+        """Return a proof, or why it is none: interleavings are not all executions where a read decides on a fence."""
+        from wsemu.proof.guarded_releases import find_guarded_release
+
+        guarded = find_guarded_release(self.bound.program, self.segment_of.get)
+        if guarded is None:
+            return found
+        why = (
+            f"{places.where(guarded.fence)}: the read on line {places.line(guarded.read)} decides whether this fence "
+            f"comes before the strong write on line {places.line(guarded.write)}, and may see a store that is made "
+            "after that write: put the fence where each result leads to it"
+        )
+        return found._replace(proven=False, reasons=(why,), how="")
 
 
 def _may_wait(program: Program) -> bool:
