@@ -55,14 +55,14 @@ class _Search:
         for step, state in analysis._states():
             guard = state.get(step.guard, 0) & every if step.guard else 0
             if guard:
-                for pc in self._find_region(step.pc) if step.kind == "bra" else {step.pc}:
+                for pc in self._find_region(step.pc) if step.kind in ("bra", "exit") else {step.pc}:
                     self.depends[pc] |= guard
             if step.kind in ("load", "store", "atomic"):
                 self.arrays[step.pc] |= analysis._arrays(step, state)
 
     def _find_region(self, branch: int) -> set[int]:
-        """Return the instructions between a branch and its join."""
-        join, found = self.code[branch][5], set[int]()
+        """Return the instructions between a branch and its join, or all behind an exit."""
+        join, found = self.code[branch][5] if self.names[branch] == "bra" else -1, set[int]()
         pending = [*successors(branch, self.code[branch])]
         while pending:
             pc = pending.pop()
