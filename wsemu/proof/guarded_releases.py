@@ -1,11 +1,13 @@
 """Releases that a thread makes only for some results of a read, before a strong write that it makes for all of them.
 
-By PTX a read may get the value of a later write that nothing orders after it.  Where that value skips the fence which
-would order the two, an execution exists that no interleaving shows: in `b = x; if (b == 0) fence; flag = 1;` another
-thread that sees the flag stores to `x`, and the read may get that.  Were the write of the flag skipped, too, the value
-would depend on itself.  So a launch is not decided by its interleavings if some read decides whether a fence is made,
-no other fence stands between it and a strong write that the read does not decide, and the location of the read may be
-written by something that is not morally strong with it.
+By PTX a read may get the value of a later write that nothing orders after it.  That value may skip the fence that would
+order the two.  No interleaving shows such an execution.  An example is `b = x; if (b == 0) fence; flag = 1;`: another
+thread that sees the flag stores to `x`, and the read may get that value.  If the read decided the write of the flag as
+well, the value would depend on itself.
+
+So interleavings do not decide a launch under three conditions.  A read decides whether a fence is made.  No other fence
+is between that one and a strong write that the read does not decide.  Something that is not morally strong with the
+read may write its location.
 
 Reference: PTX ISA, "Memory Consistency Model", causality order, no thin air, SC per location.
 """
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 
     from wsemu.model.program import Program
 
-_RANKS = {"fence.cta": 0, "fence.gpu": 1, "fence.sys": 2}
+_RANKS = {f"fence.{scope}": rank for rank, scope in enumerate(("cta", "gpu", "sys"))}
+"""Fence -> its rank by scope."""
 
 
 class GuardedRelease(NamedTuple):
@@ -55,15 +58,15 @@ class _Search:
         for step, state in analysis._states():
             guard = state.get(step.guard, 0) & every if step.guard else 0
             if guard:
-                for pc in self._find_region(step.pc) if step.kind in ("bra", "exit") else {step.pc}:
+                for pc in self._find_region(step.pc) if self.kinds[step.pc] == "control" else {step.pc}:
                     self.depends[pc] |= guard
             if step.kind in ("load", "store", "atomic"):
                 self.arrays[step.pc] |= analysis._arrays(step, state)
 
     def _find_region(self, branch: int) -> set[int]:
-        """Return the instructions between a branch and its join, or all behind an exit."""
-        join, found = self.code[branch][5] if self.names[branch] == "bra" else -1, set[int]()
-        pending = [*successors(branch, self.code[branch])]
+        """Return the instructions between a branch and its join, or all that follow an exit."""
+        pending, found = [*successors(branch, self.code[branch])], set[int]()
+        join = self.code[branch][5] if len(pending) > 1 else -1
         while pending:
             pc = pending.pop()
             if pc != join and pc not in found and pc < len(self.code):
@@ -72,7 +75,7 @@ class _Search:
         return found
 
     def find(self, fences: list[int]) -> GuardedRelease | None:
-        """Return the first one behind some fences."""
+        """Return the first one that follows one of some fences."""
         for fence in fences:
             for write, bits in self._follow(fence) if self.depends[fence] else ():
                 for n, read in enumerate(self.reads):
@@ -102,7 +105,7 @@ class _Search:
         return found
 
     def _is_release(self, pc: int) -> bool:
-        """Return whether a fence makes the write behind it release."""
+        """Return whether a fence makes the next write a release."""
         return pc >= 0 and self.names[pc] in _RANKS and self.code[pc][7] == RELEASES
 
     def _replaces(self, pc: int, fence: int) -> bool:
