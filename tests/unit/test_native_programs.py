@@ -289,7 +289,8 @@ def test_a_session_of_pytest_on_the_driver_fails_the_tests_whose_launches_fail(t
     file = tmp_path / "test_session.py"
     file.write_text(SESSION.replace("{ptx!r}", repr(str(PTX).encode())))
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--wsemu-cuda", "-q", str(file)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    usual = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=usual)
     assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
     assert "error[uninitialized-read]" in done.stdout
     assert done.returncode == 1
