@@ -54,7 +54,8 @@ _CALL = re.compile(r"TensorMap\(|load_ptx|cluster_ctarank|cluster_sync|cluster_a
 FOLDERS = ("examples", "examples/broken", "tests/pass", "tests/fail/*", "tests/incomplete", "tests/numba")
 PROGRAMS = [
     path for folder in FOLDERS for path in sorted(ROOT.glob(f"{folder}/*.py"))
-    if path.stem not in ("neighbour", "table_changed_between_launches") and not _CALL.search(path.read_text(encoding="utf-8"))
+    if path.stem not in ("neighbour", "table_changed_between_launches")
+    and not _CALL.search(path.read_text(encoding="utf-8"))
 ]  # fmt: skip
 """without those of tensor maps, of which Numba-CUDA's PTX gets the address: a launch of PTX is given maps themselves;
 without those whose kernels are PTX already; without clusters, which the GPU backend does not launch;

@@ -61,36 +61,7 @@ def bind_launch(
     if isinstance(kernel, Code) and bound[0].heap is None and holds_blocks(bound[0]):
         made = made._replace(program=kernel.program(arguments, chosen.fma, blocks=True))
         bound = _bind_program(made, source, configuration, arguments, chosen, uninitialized, part, memory)
-    if isinstance(kernel, Code):
-        return bound[0], (*bound[1], *_notes_on_order(bound[0], arguments))
     return bound
-
-
-def _notes_on_order(bound: Bound, arguments: Sequence[Any]) -> list[str]:
-    """Return a note for each array whose elements do not lie in memory in the order of its indices: a kernel that gets
-    its address, and not its strides as numbers, sees its bytes in the order of memory."""
-    numbers = {int(value) for value in arguments if isinstance(value, (int, np.integer))}
-    return [
-        f"`{array.name}` is not contiguous in C order (strides {', '.join(map(str, array.strides))}); the kernel "
-        "gets its address and sees the elements in the order of memory"
-        for array in bound.arrays
-        if not _is_c_contiguous(array) and not _knows_strides(array, numbers)
-    ]
-
-
-def _knows_strides(array: BoundArray, numbers: set[int]) -> bool:
-    """Return whether all strides of an array, in bytes or elements, are among some numbers."""
-    size = array.dtype.itemsize
-    return all(stride in numbers or (stride % size == 0 and stride // size in numbers) for stride in array.strides)
-
-
-def _is_c_contiguous(array: BoundArray) -> bool:
-    expected = array.dtype.itemsize
-    for extent, stride in zip(reversed(array.shape), reversed(array.strides), strict=True):
-        if extent > 1 and stride != expected:
-            return False
-        expected *= extent
-    return True
 
 
 def _bind_program(
