@@ -115,3 +115,13 @@ def test_files_hold_numbers_or_bits(tmp_path):
     with pytest.raises(UsageError, match=r"float32\[2\]"):
         argument(f"e4m3[3]:{tmp_path / 'numbers.npy'}")
     assert argument("tmap(bf16[64,64], box=[64,8])").fields.type == "bf16"
+
+
+def test_expected_results_in_memory_are_refused(file, tmp_path):
+    form = json.loads(file(expect={"out": "out.npy"}).read_text())
+    np.save(tmp_path / "part.npy", np.zeros(256, np.uint8))
+    form["memory"] = [{"address": 1 << 44, "bytes": 256, "data": "part.npy"}]
+    (tmp_path / "launch.json").write_text(json.dumps(form))
+    done = typed("check", str(tmp_path / "launch.json"))
+    assert done.returncode == 2
+    assert "`expect` does not work with `memory`" in " ".join((done.stdout + done.stderr).split())

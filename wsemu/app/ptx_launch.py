@@ -162,6 +162,8 @@ def run(file: Path, words: Sequence[str]) -> None:
     form = _read_form(options)
     arguments = parse_arguments(arguments_in_order(form, options.arg, kernel), folder)
     if form is not None and form.memory:
+        if form.expect:
+            raise UsageError("`expect` does not work with `memory`: compare with `wsemu.check_like(expected=...)`")
         _launch_in_memory(options, form, module, kernel, grid, threads, dynamic, arguments)
         return
     expected = parse_expected(form, kernel, folder)

@@ -79,7 +79,7 @@ def _passes_with(
 def _describe(array: BoundArray, earlier: dict[str, Any], before: Sequence[Memory | None]) -> str:
     """Return a note with the first element that differs."""
     was, now = _elements(array, earlier["before"]), _elements(array, before)
-    at = next(n for n, (one, other) in enumerate(zip(was, now, strict=True)) if one != other)
+    at = next(n for n, (one, other) in enumerate(zip(was, now, strict=True)) if repr(one) != repr(other))
     where = f"line {earlier['site'][1]}" if earlier["site"] else "an earlier line"
     name = f"{array.name}[{', '.join(map(str, np.unravel_index(at, array.shape)))}]"
     return (
