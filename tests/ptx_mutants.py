@@ -48,6 +48,8 @@ FOLLOWED = frozenset(("undefined-register", "undefined-copy", "undefined-shuffle
 """codes of undefined values, of which each engine names the use that it comes to first"""
 _FOLLOWED_NOTES = ("`--effort` follows more", "shuffle from a lane that takes no part")
 """parts of notes on them"""
+_NOT_STORED = "nothing had been stored there"
+"""the beginning of a race's note on a value that nothing wrote"""
 PAIRED = frozenset(("same-value-store",))
 """codes of which each engine names other pairs of the same accesses"""
 NUMBERS = (
@@ -313,13 +315,14 @@ def _compared(field: str, value: Any, stopped: bool) -> Any:
     if stopped:
         return {finding["code"] for finding in value if finding["severity"] == "error"} - FOLLOWED
     others = [finding for finding in value if finding["code"] not in FOLLOWED | PAIRED]
-    return [_without_followed(finding) for finding in others], codes & PAIRED
+    followed = codes & FOLLOWED or any(_NOT_STORED in note for finding in value for note in finding["notes"])
+    return [_without_followed(finding) if followed else finding for finding in others], codes & PAIRED
 
 
 def _without_followed(finding: dict[str, Any]) -> dict[str, Any]:
     """Return a finding without what the uses of undefined values, which each engine chooses, add to it: a note of a
     race, and the loads that a schedule shows."""
-    notes = [note for note in finding["notes"] if not note.startswith("nothing had been stored there")]
+    notes = [note for note in finding["notes"] if not note.startswith(_NOT_STORED)]
     return finding | {"notes": notes, "schedule": [], "schedule_steps": 0, "steps": []}
 
 
