@@ -400,6 +400,19 @@ def _to_integer(a: float, how: str, s: str, n: int, source: str) -> Bits:
     return to_unsigned(max(least, min(ROUND[how](a), most)), n)
 
 
+def _predicates() -> None:
+    meanings: dict[str, Callable[..., bool]] = {
+        "mov": lambda a: a,
+        "not": lambda a: not a,
+        "and": lambda a, b: a and b,
+        "or": lambda a, b: a or b,
+        "xor": lambda a, b: a != b,
+        "andn": lambda a, b: a and not b,
+        "selp": lambda a, b, c: a if c else b,
+    }
+    semantics.update({f"{name}.pred": meaning for name, meaning in meanings.items()})
+
+
 def _floats(f: str) -> None:
     """Operations on one float type."""
     top = 1 << (FORMATS[f].bits - 1)
@@ -566,17 +579,11 @@ for _n in (8, 16, 32, 64):
     _typed_integers("u", _n)
 for _f in ("f32", "f64"):
     _floats(_f)
+_predicates()
 semantics.update(
     {
         "ftz.f32": _flush,
         "prmt.b32": _permute,
-        "mov.pred": lambda a: a,
-        "not.pred": lambda a: not a,
-        "and.pred": lambda a, b: a and b,
-        "or.pred": lambda a, b: a or b,
-        "xor.pred": lambda a, b: a != b,
-        "andn.pred": lambda a, b: a and not b,
-        "selp.pred": lambda a, b, c: a if c else b,
     }
 )
 semantics = {name: semantics[name] for name, operation in OPERATIONS.items() if operation.kind == "alu"}

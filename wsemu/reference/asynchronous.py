@@ -6,6 +6,7 @@ the tables: those of this package at the end of this module, any others from out
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -86,25 +87,35 @@ def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
     return stands
 
 
+def _by_name(beginning: str, *meanings: Meaning) -> dict[str, Meaning]:
+    """Return each meaning under the name of its operation: `beginning`, then the name of the function."""
+    return {f"{beginning}.{meaning.__name__}": meaning for meaning in meanings}
+
+
 def _plain(meaning: Callable[[WarpRun, list[int], int], None]) -> Meaning:
-    return lambda run, name, fields, lanes: meaning(run, fields, lanes)
+    """Return a meaning that needs no name of its operation."""
+
+    @functools.wraps(meaning)
+    def execute_plain(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
+        meaning(run, fields, lanes)
+
+    return execute_plain
 
 
 enter(
     Family(
         "mbarrier",
         {
-            "mbarrier.init": _plain(mbarrier.init),
-            "mbarrier.inval": _plain(mbarrier.inval),
-            "mbarrier.arrive": _plain(mbarrier.arrive),
-            "mbarrier.expect_tx": lambda run, name, fields, lanes: mbarrier.change_bytes(
-                run, fields, lanes, expects=True
-            ),
-            "mbarrier.complete_tx": lambda run, name, fields, lanes: mbarrier.change_bytes(
-                run, fields, lanes, expects=False
+            **_by_name(
+                "mbarrier",
+                _plain(mbarrier.init),
+                _plain(mbarrier.inval),
+                _plain(mbarrier.arrive),
+                _plain(mbarrier.expect_tx),
+                _plain(mbarrier.complete_tx),
+                _plain(mbarrier.pending_count),
             ),
             **dict.fromkeys(WAITS, mbarrier.wait),
-            "mbarrier.pending_count": _plain(mbarrier.pending_count),
             "cp.async.arrive": _plain(mbarrier.arrive_async),
         },
         dict.fromkeys(WAITS, Standing(mbarrier.may_go, mbarrier.go)),
@@ -115,33 +126,29 @@ enter(
         "copy",
         {
             **dict.fromkeys(CP_ASYNC, cp_async.copy),
-            "cp.async.commit": cp_async.commit,
-            "cp.async.wait": cp_async.wait,
-            **dict.fromkeys(("bulk.load", "bulk.send", "bulk.send_reduce", "bulk.multicast"), bulk_copy.load),
-            **dict.fromkeys(
-                (f"async.{name}.b{bits}" for name in ("store", "reduce") for bits in (32, 64)), bulk_copy.store_one
+            **_by_name("cp.async", cp_async.commit, cp_async.wait),
+            **{f"bulk.{name}": bulk_copy.load for name in ("load", "send", "send_reduce", "multicast")},
+            **_by_name(
+                "bulk",
+                bulk_copy.store,
+                bulk_copy.reduce,
+                bulk_copy.commit,
+                bulk_copy.wait,
+                bulk_copy.prefetch,
+                bulk_copy.zero,
             ),
-            "bulk.store": bulk_copy.store,
-            "bulk.reduce": bulk_copy.reduce,
-            "bulk.commit": bulk_copy.commit,
-            "bulk.wait": bulk_copy.wait,
-            "bulk.prefetch": bulk_copy.prefetch,
-            "bulk.zero": bulk_copy.zero,
-            "tensor.load": tensor_copy.load,
-            "tensor.multicast": tensor_copy.load,
-            "tensor.store": tensor_copy.store,
-            "tensor.reduce": tensor_copy.reduce,
-            "tensor.prefetch": tensor_copy.prefetch,
-            "map.release": map_fences.release,
-            "map.acquire": map_fences.acquire,
+            **{f"async.{name}.b{bits}": bulk_copy.store_one for name in ("store", "reduce") for bits in (32, 64)},
+            **{f"tensor.{name}": tensor_copy.load for name in ("load", "multicast")},
+            **_by_name("tensor", tensor_copy.store, tensor_copy.reduce, tensor_copy.prefetch),
+            **_by_name("map", map_fences.release, map_fences.acquire),
         },
     )
 )
 enter(
     Family(
         "registers",
-        {"setmaxnreg.inc": register_pool.change, "setmaxnreg.dec": register_pool.change},
-        {"setmaxnreg.inc": Standing(register_pool.may_go, register_pool.go)},
+        {register_pool.TAKE: register_pool.change, register_pool.GIVE: register_pool.change},
+        {register_pool.TAKE: Standing(register_pool.may_go, register_pool.go)},
         end=register_pool.compare_warpgroups,
     )
 )
@@ -149,15 +156,10 @@ enter(
     Family(
         "warpgroup",
         {
-            "wgmma.fence": wgmma.fence,
-            "wgmma.commit": wgmma.commit,
-            "wgmma.wait": wgmma.wait,
-            "wgmma.track": wgmma.track,
-            "wgmma.touch": wgmma.touch,
-            "wgmma.check": wgmma.check,
+            **_by_name("wgmma", wgmma.fence, wgmma.commit, wgmma.wait, wgmma.track, wgmma.touch, wgmma.check),
             **dict.fromkeys(WGMMA, wgmma.multiply),
         },
-        {"wgmma.commit": Standing(warpgroup.may_go, warpgroup.go)},
+        {warpgroup.COMMIT: Standing(warpgroup.may_go, warpgroup.go)},
         end=wgmma.compare_warps,
         waits=warpgroup.waits,
     )
@@ -165,16 +167,16 @@ enter(
 enter(
     Family(
         "cluster",
-        {"cluster.arrive": cluster_barrier.arrive, "cluster.wait": cluster_barrier.wait},
-        {"cluster.wait": Standing(cluster_barrier.may_go, cluster_barrier.go)},
+        _by_name("cluster", cluster_barrier.arrive, cluster_barrier.wait),
+        {cluster_barrier.WAIT: Standing(cluster_barrier.may_go, cluster_barrier.go)},
         waits=cluster_barrier.waits,
     )
 )
 enter(
     Family(
         "grid",
-        {"grid.arrive": grid_barrier.arrive, "grid.wait": grid_barrier.wait},
-        {"grid.wait": Standing(grid_barrier.may_go, grid_barrier.go)},
+        _by_name("grid", grid_barrier.arrive, grid_barrier.wait),
+        {grid_barrier.WAIT: Standing(grid_barrier.may_go, grid_barrier.go)},
         waits=grid_barrier.waits,
     )
 )

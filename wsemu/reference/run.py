@@ -40,7 +40,7 @@ from wsemu.reference.memory.same_values import SameValueWatch
 from wsemu.reference.memory.shadow import Options, Watch
 from wsemu.reference.memory.thread_shadow import ThreadWatch
 from wsemu.reference.state import Group, Segment, Warp
-from wsemu.reference.sync import peers
+from wsemu.reference.sync import cluster_barrier, peers
 from wsemu.reference.sync.cluster_barrier import ClusterBarrier
 from wsemu.reference.sync.grid_barrier import GridBarrier
 from wsemu.reference.sync.mbarrier import Mbarrier, Mbarriers, waiting
@@ -435,7 +435,7 @@ class Cta:
 
     def meets(self, warp: Warp) -> bool:
         """Whether some of a warp stands at the barrier of the cluster."""
-        return any(self.launch.operation_name(group.pc - 1) == "cluster.wait" for group in warp.parked)
+        return any(self.launch.operation_name(group.pc - 1) == cluster_barrier.WAIT for group in warp.parked)
 
     def end(self) -> None:
         """Judge what is left when it ends."""

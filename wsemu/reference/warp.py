@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.control_flow import TURN
 from wsemu.model.isa import ERRORS, LANES, NAMES, OPERATIONS, PROXIES, READ, STOPS
-from wsemu.model.outcome import EventKind, RawFinding
+from wsemu.model.outcome import FENCES, EventKind, RawFinding
 from wsemu.reference.arithmetic import semantics
 from wsemu.reference.asynchronous import STANDING, execute
 from wsemu.reference.matrix import multiply
 from wsemu.reference.memory.bounds import atomic, load, store
 from wsemu.reference.state import Group, Region, Warp, chain, list_lanes, merge_groups
 from wsemu.reference.sync import cluster_barrier, mbarrier
-from wsemu.reference.sync.named_barrier import StopError, check_operands, count_warp, operands, warp_exits
+from wsemu.reference.sync.named_barrier import (
+    ARRIVE,
+    StopError,
+    TrapError,
+    check_operands,
+    count_warp,
+    operands,
+    warp_exits,
+)
 from wsemu.reference.warp_operations import exchange, names_absent
 
 if TYPE_CHECKING:
@@ -189,7 +197,7 @@ class WarpRun:
     def _trap(self, fields: list[int], lanes: int) -> None:
         if fields[7]:
             self.cta.finding("failed-assertion", self.group.pc, self.warp.number, lanes)
-        raise StopError("trap", self.group.pc, self.warp.number)
+        raise TrapError(self.group.pc, self.warp.number)
 
     # -- barriers -------------------------------------------------------------------------------------------------
     def _barrier(self, name: str, fields: list[int], lanes: int) -> None:
@@ -203,7 +211,7 @@ class WarpRun:
         if lanes != warp.alive:
             self._stand(lanes)
             return
-        if name != "bar.arrive":
+        if name != ARRIVE:
             warp.ready.pop()
             warp.parked.append(group)
         self._count(pc, lanes)
@@ -324,7 +332,7 @@ class WarpRun:
             return "stands"
         if OPERATIONS[name].kind in _WIDE:
             return "warp"
-        return ("aligned " if fields[7] else "") + ("arrive" if name == "bar.arrive" else "sync")
+        return ("aligned " if fields[7] else "") + ("arrive" if name == ARRIVE else "sync")
 
     def _go_past(self, groups: list[Group]) -> bool:
         """PTX promises no meeting points: lanes that wait at a join for standing ones go on without them."""
@@ -420,26 +428,44 @@ def alu(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     run.write_lanes(fields[2], operation.result, lanes, values)
 
 
-_FENCES: dict[str, EventKind] = {"fence.cta": "fence.cta", "fence.gpu": "fence.gpu", "fence.sys": "fence.sys"}
+_SCOPES: dict[str, EventKind] = {kind: kind for kind in FENCES}
 
 
 def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Orders memory for the checkers; the reference has one order anyway."""
-    cta, warp = run.cta, run.warp.number
-    if name in _FENCES:
-        run.launch.watch.happen(_FENCES[name], cta.number, warp, run.group.pc, lanes)
-    elif name == "show" and fields[7] == STOPS:
-        if run.launch.stopped is not None:
-            run.launch.stopped(run, fields, lanes)
-    elif name == "show":
+    """Order memory for the checkers; the reference has one order anyway."""
+    if name in _SCOPES:
+        run.launch.watch.happen(_SCOPES[name], run.cta.number, run.warp.number, run.group.pc, lanes)
+    elif name in _OTHER_FENCES:
+        _OTHER_FENCES[name](run, fields, lanes)
+
+
+def _show(run: WarpRun, fields: list[int], lanes: int) -> None:
+    """Pass printed values to the trace, or stop for a debugger."""
+    if fields[7] != STOPS:
         values = run.values(fields[3], "b64")
         run.launch.watch.executes(run, READ, {lane: values[lane] for lane in list_lanes(lanes)})
-    elif name == "fence.mbarrier_init" and run.launch.program.asynchronous:
+    elif run.launch.stopped is not None:
+        run.launch.stopped(run, fields, lanes)
+
+
+def _publish_mbarriers(run: WarpRun, fields: list[int], lanes: int) -> None:
+    if run.launch.program.asynchronous:
         mbarrier.publish(run, lanes)
-    elif name == "fence.proxy" and run.launch.program.asynchronous:
+
+
+def _fence_proxy(run: WarpRun, fields: list[int], lanes: int) -> None:
+    if run.launch.program.asynchronous:
+        cta, warp = run.cta, run.warp.number
         cta.order.fence_proxy((cta.number, warp), lanes, PROXIES[fields[6]])
         run.launch.watch.happen("proxy", cta.number, warp, run.group.pc, lanes=lanes)
         cta.order.begin_interval((cta.number, warp))
+
+
+_OTHER_FENCES: dict[str, Callable[[WarpRun, list[int], int], None]] = {
+    "show": _show,
+    "fence.mbarrier_init": _publish_mbarriers,
+    "fence.proxy": _fence_proxy,
+}
 
 
 _EXECUTE: dict[str, Callable[[WarpRun, str, list[int], int], None]] = {

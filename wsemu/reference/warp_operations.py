@@ -20,17 +20,11 @@ if TYPE_CHECKING:
 
 
 def exchange(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    undefined = run.launch.undefined
-    if undefined is not None and name.split(".")[0] not in _EXCHANGE and name != "syncwarp":
-        undefined.other(run, fields, lanes, compares=name == "alike.b64")
-    if name == "activemask":
-        for lane in list_lanes(lanes):
-            run.write(fields[2], "b32", lane, lanes)
-        return
-    if name == "alike.b64":
-        alike = len({run.read(fields[3], "b64", lane) for lane in list_lanes(lanes)}) == 1
-        for lane in list_lanes(lanes):
-            run.write(fields[2], "p", lane, alike)
+    what, undefined = name.split(".")[0], run.launch.undefined
+    if undefined is not None and what not in _EXCHANGE and what != "syncwarp":
+        undefined.other(run, fields, lanes, compares=what == "alike")
+    if what in _OF_ACTIVE_LANES:
+        _OF_ACTIVE_LANES[what](run, fields, lanes)
         return
     groups: dict[int, int] = {}
     for lane in list_lanes(lanes):
@@ -38,7 +32,7 @@ def exchange(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         groups[members] = groups.get(members, 0) | 1 << lane
     for members, group in groups.items():
         _exchange_among(run, name, fields, group, members)
-    if name == "elect.sync":  # L1
+    if what == "elect":  # L1
         for lane in list_lanes(lanes):
             run.write(fields[2], "b32", lane, list_lanes(lanes)[0])
 
@@ -60,9 +54,24 @@ def _exchange_among(run: WarpRun, name: str, fields: list[int], lanes: int, memb
     if there:
         met = lanes | (members & ~run.warp.alive)  # what lanes did before they exited
         run.launch.watch.happen("warp", run.cta.number, run.warp.number, run.group.pc, met)
-    if name not in ("syncwarp", "elect.sync"):
-        what, mode = name.split(".")[:2]
-        _EXCHANGE[what](run, mode, name.rpartition(".")[2], fields, lanes, there, members)
+    what, _, mode = name.partition(".")
+    if what in _EXCHANGE:
+        _EXCHANGE[what](run, mode.partition(".")[0], name.rpartition(".")[2], fields, lanes, there, members)
+
+
+def _write_active_mask(run: WarpRun, fields: list[int], lanes: int) -> None:
+    for lane in list_lanes(lanes):
+        run.write(fields[2], "b32", lane, lanes)
+
+
+def _compare_values(run: WarpRun, fields: list[int], lanes: int) -> None:
+    alike = len({run.read(fields[3], "b64", lane) for lane in list_lanes(lanes)}) == 1
+    for lane in list_lanes(lanes):
+        run.write(fields[2], "p", lane, alike)
+
+
+_OF_ACTIVE_LANES = {"activemask": _write_active_mask, "alike": _compare_values}
+"""operations without a member mask"""
 
 
 def shuffle(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int, there: int, members: int) -> None:

@@ -32,7 +32,7 @@ from wsemu.reference.memory.bounds import find_segment, locate, put
 from wsemu.reference.memory.thread_shadow import Conflict, ThreadWatch, Touch
 from wsemu.reference.state import list_lanes
 from wsemu.reference.sync import mbarrier, peers
-from wsemu.reference.sync.named_barrier import StopError
+from wsemu.reference.sync.named_barrier import StopError, TrapError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -199,7 +199,7 @@ def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stor
     if decoded is None and not written:
         refuse(NO_MAP, 0)
     if decoded is None or written or decoded.im2col or (decoded.interleave and max(decoded.steps) > 1):
-        raise StopError("trap", run.group.pc, run.warp.number)
+        raise TrapError(run.group.pc, run.warp.number)
     if decoded.rank != len(at):
         refuse(RANK, decoded.rank)
     if not decoded.interleave and at[0] * decoded.size % UNIT:

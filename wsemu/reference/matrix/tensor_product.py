@@ -45,7 +45,7 @@ from wsemu.reference.matrix.tensor_sums import (
     element_number,
     scale_factor,
 )
-from wsemu.reference.sync.named_barrier import StopError
+from wsemu.reference.sync.named_barrier import TrapError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -311,7 +311,7 @@ def issue_product(run: WarpRun, fields: list[int], lane: int, members: list[Cta]
     """A product of a lane, at once."""
     product = Product(run, fields, lane, members)
     if product.dense and product.bits >> 31:  # K = 96, which is not modelled
-        raise StopError("trap", run.group.pc, run.warp.number)
+        raise TrapError(run.group.pc, run.warp.number)
     what, value = product.wrong()
     if what:
         value -= value >> 63 << 64

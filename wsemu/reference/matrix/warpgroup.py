@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from wsemu.reference.warp import WarpRun
 
 WARPS = 4
+COMMIT = "wgmma.commit"
+"""the operation at which warps wait for each other"""
 
 
 @dataclass(slots=True)
@@ -100,7 +102,7 @@ def waits(cta: Cta) -> Iterator[ObjectWait]:
     parts = cta.parts_of_groups
     for warp in cta.warps:
         for group in warp.parked:
-            if cta.launch.operation_name(group.pc - 1) == "wgmma.commit":
+            if cta.launch.operation_name(group.pc - 1) == COMMIT:
                 own = len(parts[warp.number].groups)
                 come = sum(len(parts[w].groups) >= own for w in _others(cta, warp.number))
                 yield ObjectWait(warp.number, group.lanes, group.pc - 1, WARPGROUP, -1, come, WARPS)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 TWICE, UNARRIVED, PART = range(3)
 """`what` of a cluster-barrier finding"""
 KIND = "cluster barrier"
+WAIT = "cluster.wait"
+"""the operation at which lanes wait"""
 
 
 @dataclass(slots=True)
@@ -142,7 +144,7 @@ def waits(cta: Cta) -> Iterator[ObjectWait]:
     barrier = cta.group.barrier
     for warp in cta.warps:
         for group in sorted(warp.parked, key=lambda group: group.lanes & -group.lanes):
-            if cta.launch.operation_name(group.pc - 1) == "cluster.wait":
+            if cta.launch.operation_name(group.pc - 1) == WAIT:
                 threads = barrier.threads()
                 arrived = threads - barrier.missing()
                 yield ObjectWait(warp.number, group.lanes, group.pc - 1, KIND, -1, arrived, threads)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 TWICE, UNARRIVED = 3, 4
 """`what` of a cluster-barrier finding"""
 KIND = "barrier of the grid"
+WAIT = "grid.wait"
+"""the operation at which lanes wait"""
 
 
 @dataclass(slots=True)
@@ -109,6 +111,6 @@ def waits(cta: Cta) -> Iterator[ObjectWait]:
     missing, ctas = barrier.missing(), len(cta.group.ctas)
     for warp in cta.warps:
         for group in sorted(warp.parked, key=lambda group: group.lanes & -group.lanes):
-            if cta.launch.operation_name(group.pc - 1) == "grid.wait":
+            if cta.launch.operation_name(group.pc - 1) == WAIT:
                 arrived = ctas - len(missing)
                 yield ObjectWait(warp.number, group.lanes, group.pc - 1, KIND, -1, arrived, ctas, tuple(missing))

@@ -32,7 +32,7 @@ from wsemu.reference.arithmetic import to_unsigned
 from wsemu.reference.memory.bounds import locate
 from wsemu.reference.state import Group, Warp, list_lanes
 from wsemu.reference.sync import peers, phases
-from wsemu.reference.sync.named_barrier import StopError
+from wsemu.reference.sync.named_barrier import StopError, TrapError
 from wsemu.reference.sync.phases import At, Phase, new_phase
 from wsemu.reference.sync.thread_clocks import Mark
 
@@ -282,7 +282,7 @@ def _init(run: WarpRun, address: int, lanes: int, count: int) -> None:
     cta.mbarriers.live[address] = made
     cta.mbarriers.initialized[address] = marks[0].pc, count
     if len(cta.mbarriers.live) > MOST_LIVE:
-        raise StopError("trap", at.pc, at.warp)
+        raise TrapError(at.pc, at.warp)
     happen(run, "init", made, lanes, count)
 
 
@@ -447,8 +447,18 @@ def _complete(run: WarpRun, mbarrier: Mbarrier, at: At) -> bool:
     return True
 
 
-def change_bytes(run: WarpRun, fields: list[int], lanes: int, *, expects: bool) -> None:
-    """`mbarrier.expect_tx`, `mbarrier.complete_tx`: they give nothing."""
+def expect_tx(run: WarpRun, fields: list[int], lanes: int) -> None:
+    """Expect more bytes in the current phase (PTX ISA, "mbarrier.expect_tx")."""
+    _count_bytes(run, fields, lanes, expects=True)
+
+
+def complete_tx(run: WarpRun, fields: list[int], lanes: int) -> None:
+    """Count bytes as transferred, without a copy (PTX ISA, "mbarrier.complete_tx")."""
+    _count_bytes(run, fields, lanes, expects=False)
+
+
+def _count_bytes(run: WarpRun, fields: list[int], lanes: int, *, expects: bool) -> None:
+    """Change the bytes that the current phase waits for; neither operation releases memory."""
     for mbarrier, there in targets(run, fields[3], fields[6], lanes, far=bool(fields[7] & REMOTE), told=False):
         counts = _operands(run, mbarrier, there, fields[4], OF_BYTES)
         count = sum(counts.values())

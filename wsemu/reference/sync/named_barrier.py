@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from wsemu.reference.warp import WarpRun
 
 BARRIERS = 16
+ARRIVE = "bar.arrive"
+"""the operation that does not wait"""
 BAD_ID, BAD_COUNT, LANES_DIFFER = 0, 1, 2
 """detail `kind` of an invalid-barrier finding"""
 
@@ -31,6 +33,13 @@ class StopError(Exception):
         self.status = status
         self.pc = pc
         self.warp = warp
+
+
+class TrapError(StopError):
+    """The launch reached a `trap`, or what is not modelled."""
+
+    def __init__(self, pc: int, warp: int) -> None:
+        super().__init__("trap", pc, warp)
 
 
 @dataclass(slots=True)
@@ -84,7 +93,7 @@ def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, lanes: int) 
     number, count = operands(run, fields, lanes)
     barrier = cta.barriers[number]
     _join_generation(cta, barrier, name, count, (pc, warp.number, lanes))
-    waits = name != "bar.arrive"
+    waits = name != ARRIVE
     watch = cta.launch.watch
     gives = lanes if count else lanes | (warp.whole & ~warp.alive)  # B7: the exited ones belong to it
     gives = ALL_LANES if gives == warp.whole else gives
@@ -111,7 +120,7 @@ def _join_generation(cta: Cta, barrier: Barrier, name: str, count: int, where: t
     reduction = name if name.startswith("bar.red") else ""
     if not barrier.arrived:
         barrier.expected, barrier.reduction, barrier.forms = count, reduction, set()
-    barrier.forms |= {"counted" if count else "whole"} | ({"gives"} if name == "bar.arrive" else set())
+    barrier.forms |= {"counted" if count else "whole"} | ({"gives"} if name == ARRIVE else set())
     if barrier.arrived and (
         (barrier.expected or whole) != (count or whole) or barrier.reduction != reduction or exits_matter(cta, barrier)
     ):
@@ -204,14 +213,15 @@ def _give_result(cta: Cta, warp: Warp, group: Group, votes: list[Participant]) -
     name = cta.launch.operation_name(group.pc - 1)
     if not name.startswith("bar.red"):
         return
-    if name == "bar.red.popc":
+    reduction = name.rpartition(".")[2]
+    if reduction == "popc":
         total = sum((p.votes or 0).bit_count() for p in votes)
         row = warp.registers.setdefault(fields[2], [0] * LANES)
         for lane in range(LANES):
             if group.lanes >> lane & 1:
                 row[lane] = total
         return
-    answer = all(p.votes == p.voters for p in votes) if name == "bar.red.and" else any(p.votes for p in votes)
+    answer = all(p.votes == p.voters for p in votes) if reduction == "and" else any(p.votes for p in votes)
     old = warp.predicates.get(fields[2], 0)
     warp.predicates[fields[2]] = old | group.lanes if answer else old & ~group.lanes
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wsemu.reference.state import Group
     from wsemu.reference.warp import WarpRun
 
+TAKE, GIVE = "setmaxnreg.inc", "setmaxnreg.dec"
 LEAST, MOST, STEP = 24, 256, 8
 ALL_LANES = (1 << LANES) - 1
 BAD_COUNT, BAD_DIRECTION, PART, DIFFERENT, AT_ONCE = range(5)
@@ -43,7 +44,7 @@ def change(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
     """A warp gives back or asks for registers; returns whether it has to wait for them."""
     pool, count, warp = run.cta.registers, fields[6], run.warp.number
     present = pool.of_warp[warp]
-    gives = name == "setmaxnreg.dec"
+    gives = name == GIVE
     wrong = None
     if not LEAST <= count <= MOST or count % STEP:
         wrong = BAD_COUNT

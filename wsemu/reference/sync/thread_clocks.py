@@ -27,7 +27,7 @@ import numpy as np
 
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import LANES, SHARED
-from wsemu.model.outcome import ALL_LANES
+from wsemu.model.outcome import ALL_LANES, FENCES
 from wsemu.reference.state import list_lanes
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Clocks:
         return self.shared if segment == SHARED else self.elsewhere
 
 
-FENCES = {
+PROXY_FENCES = {
     "async": ("shared", "elsewhere"),
     "async.global": ("elsewhere",),
     "async.shared::cta": ("shared",),
@@ -201,9 +201,7 @@ class ThreadOrder:
             "complete": self._complete,
             "exit": self._exit,
             "warp": self._warp,
-            "fence.cta": self._fence,
-            "fence.gpu": self._fence,
-            "fence.sys": self._fence,
+            **dict.fromkeys(FENCES, self._fence),
         }
 
     def _of(self, cta: int) -> _Group:
@@ -314,7 +312,7 @@ class ThreadOrder:
         """The asynchronous proxy may rely on what some lanes of a warp know, each by itself."""
         for lane in list_lanes(self._together(actor, lanes)):
             clocks = self.clocks(actor, lane)
-            for which in FENCES.get(kind, ()):
+            for which in PROXY_FENCES.get(kind, ()):
                 getattr(clocks, which).assign(clocks.all)
 
     def release_maps(self, actor: Actor, lanes: int, *, widely: bool) -> None:
