@@ -87,7 +87,7 @@ def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
     return stands
 
 
-def _by_name(beginning: str, *meanings: Meaning) -> dict[str, Meaning]:
+def _name_meanings(beginning: str, *meanings: Meaning) -> dict[str, Meaning]:
     """Return each meaning under the name of its operation: `beginning`, then the name of the function."""
     return {f"{beginning}.{meaning.__name__}": meaning for meaning in meanings}
 
@@ -106,7 +106,7 @@ enter(
     Family(
         "mbarrier",
         {
-            **_by_name(
+            **_name_meanings(
                 "mbarrier",
                 _plain(mbarrier.init),
                 _plain(mbarrier.inval),
@@ -126,9 +126,9 @@ enter(
         "copy",
         {
             **dict.fromkeys(CP_ASYNC, cp_async.copy),
-            **_by_name("cp.async", cp_async.commit, cp_async.wait),
+            **_name_meanings("cp.async", cp_async.commit, cp_async.wait),
             **{f"bulk.{name}": bulk_copy.load for name in ("load", "send", "send_reduce", "multicast")},
-            **_by_name(
+            **_name_meanings(
                 "bulk",
                 bulk_copy.store,
                 bulk_copy.reduce,
@@ -139,8 +139,8 @@ enter(
             ),
             **{f"async.{name}.b{bits}": bulk_copy.store_one for name in ("store", "reduce") for bits in (32, 64)},
             **{f"tensor.{name}": tensor_copy.load for name in ("load", "multicast")},
-            **_by_name("tensor", tensor_copy.store, tensor_copy.reduce, tensor_copy.prefetch),
-            **_by_name("map", map_fences.release, map_fences.acquire),
+            **_name_meanings("tensor", tensor_copy.store, tensor_copy.reduce, tensor_copy.prefetch),
+            **_name_meanings("map", map_fences.release, map_fences.acquire),
         },
     )
 )
@@ -156,7 +156,7 @@ enter(
     Family(
         "warpgroup",
         {
-            **_by_name("wgmma", wgmma.fence, wgmma.commit, wgmma.wait, wgmma.track, wgmma.touch, wgmma.check),
+            **_name_meanings("wgmma", wgmma.fence, wgmma.commit, wgmma.wait, wgmma.track, wgmma.touch, wgmma.check),
             **dict.fromkeys(WGMMA, wgmma.multiply),
         },
         {warpgroup.COMMIT: Standing(warpgroup.may_go, warpgroup.go)},
@@ -167,7 +167,7 @@ enter(
 enter(
     Family(
         "cluster",
-        _by_name("cluster", cluster_barrier.arrive, cluster_barrier.wait),
+        _name_meanings("cluster", cluster_barrier.arrive, cluster_barrier.wait),
         {cluster_barrier.WAIT: Standing(cluster_barrier.may_go, cluster_barrier.go)},
         waits=cluster_barrier.waits,
     )
@@ -175,7 +175,7 @@ enter(
 enter(
     Family(
         "grid",
-        _by_name("grid", grid_barrier.arrive, grid_barrier.wait),
+        _name_meanings("grid", grid_barrier.arrive, grid_barrier.wait),
         {grid_barrier.WAIT: Standing(grid_barrier.may_go, grid_barrier.go)},
         waits=grid_barrier.waits,
     )
