@@ -22,6 +22,18 @@ int main(int count, char **words) {
     cuMemHostAlloc(&pinned, 256, 0);
     memset(pinned, 0, 256);
     cuMemsetD32_v2(x, 0, 64);
+    if (!strncmp(what, "first", 5)) { /* work before the first stream */
+        cuCtxSynchronize();
+        if (!strcmp(what, "first filled")) cuMemsetD32_v2(x, 0, 64);
+        else launch(x, NULL);
+        if (!strcmp(what, "first waited")) cuStreamSynchronize(NULL);
+        if (!strcmp(what, "first recorded")) { cuEventCreate(&event, 0); cuEventRecord(event, NULL); launch(x + 128, NULL); }
+        if (!strcmp(what, "first per thread")) launch(x, (void *)2);
+        cuStreamCreate(&a, strcmp(what, "first blocking") != 0);
+        if (!strcmp(what, "first recorded")) cuStreamWaitEvent(a, event, 0);
+        launch(strcmp(what, "first disjoint") ? x : x + 128, a);
+        return 0;
+    }
     cuStreamCreate(&a, !strcmp(what, "nonblocking"));
     cuStreamCreate(&b, 0);
     cuEventCreate(&event, 0);

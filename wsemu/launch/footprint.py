@@ -134,19 +134,25 @@ class Footprint:
 def shared_footprint(bound: Bound, places: Places, tracer: Tracer) -> tuple[Footprint, object]:
     """Return the footprint of a launch, and a key that equal ones have; None if contents decide what it touches."""
     program = places.program
-    if _depends_on_contents(places):
+    if depends_on_contents(places):
         made = Footprint(bound, places, tracer)
         made.accesses()  # now: other launches and the host may change the arrays
         return made, None
-    configuration = bound.configuration
-    rows = tuple((row, value[0], _plain(value[1])) for row, value in bound.rows.items())
-    key = (configuration.grid, configuration.block, configuration.dynamic_shared, configuration.cluster, rows)
+    key = launch_key(bound, places)
     known: dict[Any, Footprint] = program.derived.setdefault(_KEPT, {})
     if key not in known:
         if len(known) >= MAX_KEPT:
             known.pop(next(iter(known)))
         known[key] = Footprint(bound, places, tracer)
-    return known[key], (id(program), key)
+    return known[key], key
+
+
+def launch_key(bound: Bound, places: Places) -> tuple[Any, ...]:
+    """Return a key that launches of one kernel with one shape and the same parameters have."""
+    configuration = bound.configuration
+    rows = tuple((row, value[0], _plain(value[1])) for row, value in bound.rows.items())
+    shape = (configuration.grid, configuration.block, configuration.dynamic_shared, configuration.cluster)
+    return (id(places.program), *shape, rows)
 
 
 MAX_KEPT = 64
@@ -157,7 +163,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _depends_on_contents(places: Places) -> bool:
+def depends_on_contents(places: Places) -> bool:
     """Return whether the contents of arrays decide branches or addresses of a launch."""
     derived = places.program.derived
     if "contents_decide" not in derived:

@@ -1,7 +1,8 @@
 """The order of a program's launches, copies and waits, entered into a session of `between` as the driver reports them.
 
-Entering begins with the first stream that a program makes: until then all its work is in the default stream.  What host
-code reads and writes by itself is not seen; host threads count as one.
+Entering begins with the first stream that a program makes: until then all its work is in the default stream.  The work
+that the host has not waited for by then is kept, and entered first.  What host code reads and writes by itself is not
+seen; host threads count as one.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from wsemu.between.operations import Access, Ranges
 from wsemu.between.order import Event
 from wsemu.between.session import Session
 from wsemu.launch.between import report_conflict
-from wsemu.launch.footprint import possible_accesses, shared_footprint
+from wsemu.launch.footprint import depends_on_contents, launch_key, possible_accesses, shared_footprint
 from wsemu.model import settings
-from wsemu.model.isa import SEGMENT_SHIFT
+from wsemu.model.data import NamedTuple
+from wsemu.model.isa import FIRST_ARRAY, SEGMENT_SHIFT
 from wsemu.native.messages import ActionKind, Kind
 
 if TYPE_CHECKING:
@@ -35,6 +37,73 @@ _BLOCKS: dict[int, BlockKind] = {Kind.PINNED: "mapped", Kind.REGISTERED: "mapped
 """kinds of blocks that are not `device`.  Managed memory counts as the device's: host accesses to it are not seen."""
 
 
+MAX_EARLY = 256
+"""number of different launches and copies before the first stream that are kept"""
+MAX_EARLY_BYTES = 256 << 20
+"""bytes of arrays that launches before the first stream keep, to determine what they touch"""
+
+
+class EarlyLaunch(NamedTuple):
+    """A launch before the first stream."""
+
+    number: int
+    bound: Bound
+    places: Any
+    tracer: Tracer | None
+    """None: only the arrays that it touches are known"""
+
+
+class EarlyWork:
+    """Work in the default stream that the host has not waited for, before the first stream."""
+
+    def __init__(self) -> None:
+        self._kept: dict[object, EarlyLaunch | Action] = {}
+        """in the order of the calls; equal work is kept once, as the last one"""
+        self._bytes: dict[object, int] = {}
+        """bytes that launches keep, by their keys; 0 if a launch keeps nothing"""
+
+    def keep_launch(self, launch: EarlyLaunch) -> None:
+        """Keep a launch, in place of an equal one."""
+        key = launch_key(launch.bound, launch.places)
+        if key not in self._bytes:
+            room = MAX_EARLY_BYTES - sum(self._bytes.values())
+            size = self._written_bytes(launch)
+            self._bytes[key] = size if size <= room and not depends_on_contents(launch.places) else 0
+        self._keep(key, launch if self._bytes[key] else launch._replace(tracer=None))
+
+    def _written_bytes(self, launch: EarlyLaunch) -> int:
+        """Return the bytes of the arrays whose contents a launch keeps to run again."""
+        found = possible_accesses(launch.bound, launch.places)
+        written = [n for n, kinds in found.items() if kinds & {"write", "atomic"}]
+        return 1 + sum(launch.bound.segments[n - FIRST_ARRAY][0].nbytes for n in written)
+
+    def keep(self, action: Action) -> None:
+        """Keep a copy, a fill or the record of an event; drop all once the host has waited for it."""
+        if action.kind in (ActionKind.SYNC_ALL, ActionKind.SYNC_STREAM) or _waits_in_practice(action):
+            self.clear()
+        else:
+            self._keep(action, action)
+
+    def _keep(self, key: object, work: EarlyLaunch | Action) -> None:
+        self._kept.pop(key, None)
+        self._kept[key] = work
+        if len(self._kept) > MAX_EARLY:
+            oldest = next(iter(self._kept))
+            del self._kept[oldest]
+            self._bytes.pop(oldest, None)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._kept.clear()
+        self._bytes.clear()
+
+    def take(self) -> list[EarlyLaunch | Action]:
+        """Return what is kept, in its order, and drop it."""
+        taken = [*self._kept.values()]
+        self.clear()
+        return taken
+
+
 class HostOrder:
     """The operations that one process of a program issues to its streams."""
 
@@ -48,6 +117,7 @@ class HostOrder:
         self._freeing: dict[int, int | None] = {}
         """address -> the stream in which it is about to be freed; None: memory whose end is not judged"""
         self._launches = 0
+        self._early = EarlyWork()
         self._enter: dict[int, Callable[[Session, Action], None]] = {
             ActionKind.COPY: self._copy,
             ActionKind.FILL: self._copy,
@@ -59,11 +129,6 @@ class HostOrder:
             ActionKind.HOST_CALL: self._call_host,
         }
 
-    @property
-    def is_recording(self) -> bool:
-        """True once the program has a stream of its own."""
-        return self._session is not None
-
     def note_allocation(self, address: int, size: int, kind: int) -> None:
         """Enter an allocation."""
         self._kinds[address] = kind
@@ -73,6 +138,8 @@ class HostOrder:
     def note_free(self, address: int, size: int) -> None:
         """Enter the end of an allocation, before it."""
         self._kinds.pop(address, None)
+        if self._session is None and self._freeing.pop(address, 0) == 0:
+            self._early.clear()  # as drivers wait for the device
         block = self._session.blocks.find(address) if self._session is not None else None
         if self._session is None or block is None or not size:
             return
@@ -88,41 +155,57 @@ class HostOrder:
             self._add_stream(action)
         elif action.kind in (ActionKind.FREE_IN_STREAM, ActionKind.DROP):
             self._freeing[action.reads[0][0]] = action.stream if action.kind == ActionKind.FREE_IN_STREAM else None
-        elif self._session is not None and action.kind in self._enter:
-            self._enter[action.kind](self._session, action)
+        elif action.kind not in self._enter:
+            return
+        elif self._is_early(action.stream):
+            self._early.keep(action)
+        else:
+            session = self._session or self._begin()
+            self._enter[action.kind](session, action)
 
     def note_launch(self, stream: int, bound: Bound, places: Any, tracer: Tracer) -> None:
         """Enter a launch that has run to its end."""
-        if self._session is None:
-            return
         self._launches += 1
-        footprint, key = shared_footprint(bound, places, tracer)
-        own = [n for n in possible_accesses(bound, places) if self._memory.has_segment(n)]
+        launch = EarlyLaunch(self._launches, bound, places, tracer)
+        if self._is_early(stream):
+            self._early.keep_launch(launch)
+        else:
+            self._enter_launch(self._session or self._begin(), stream, launch)
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+    def _is_early(self, stream: int) -> bool:
+        return self._session is None and stream in LEGACY
+
+    def _begin(self) -> Session:
+        """Begin to enter, with the allocations that there are and the work before this that may still run."""
+        self._session = session = Session(report_conflict, managed=settings.current().managed)
+        for one in self._memory:
+            self._allocate(session, one.address, one.bytes)
+        for work in self._early.take():
+            if isinstance(work, EarlyLaunch):
+                self._enter_launch(session, 0, work)
+            else:
+                self._enter[work.kind](session, work)
+        return session
+
+    def _enter_launch(self, session: Session, stream: int, launch: EarlyLaunch) -> None:
+        _, bound, places, tracer = launch
         kinds = possible_accesses(bound, places)
         coarse = [
             Access(kind, Ranges.single(n << SEGMENT_SHIFT, n + 1 << SEGMENT_SHIFT), exact=False)  # type: ignore[arg-type]
-            for n in own for kind in sorted(kinds[n])
+            for n in kinds if self._memory.has_segment(n) for kind in sorted(kinds[n])
         ]  # fmt: skip
+        footprint, key = (None, None) if tracer is None else shared_footprint(bound, places, tracer)
 
         def refine() -> Sequence[Access] | None:
-            found = footprint.accesses()
+            found = None if footprint is None else footprint.accesses()
             return None if found is None else [
                 Access(one.kind, Ranges(one.starts, one.ends).shift(one.segment << SEGMENT_SHIFT), at=one.at)  # type: ignore[arg-type]
                 for one in found if self._memory.has_segment(one.segment)
             ]  # fmt: skip
 
-        name = f"launch of `{places.program.name}` ({self._launches:,})"
-        self._session.launch(
-            self._stream(stream), name, None, coarse, refine=refine, key=(key, stream) if key else None
-        )
-
-    # -- inside --------------------------------------------------------------------------------------------------------
-    def _begin(self) -> Session:
-        """Begin to enter, with the allocations that there are."""
-        self._session = session = Session(report_conflict, managed=settings.current().managed)
-        for one in self._memory:
-            self._allocate(session, one.address, one.bytes)
-        return session
+        name = f"launch of `{places.program.name}` ({launch.number:,})"
+        session.launch(self._stream(stream), name, None, coarse, refine=refine, key=(key, stream) if key else None)
 
     def _allocate(self, session: Session, address: int, size: int) -> None:
         kind = _BLOCKS.get(self._kinds.get(address, Kind.DEVICE), "device")
@@ -170,9 +253,14 @@ class HostOrder:
             waits=not action.is_async and source is not None,
             name="copy" if source else "fill",
         )
-        if not action.is_async and source is not None and not settings.current().strict:
-            session.synchronize(self._stream(action.stream))  # as drivers do, beyond what CUDA promises
+        if _waits_in_practice(action):
+            session.synchronize(self._stream(action.stream))
 
     def _call_host(self, session: Session, action: Action) -> None:
         stream = self._stream(action.stream)
         session.end_callback(stream, session.begin_callback(stream, None))
+
+
+def _waits_in_practice(action: Action) -> bool:
+    """Return whether drivers let the host wait for the end of a copy, beyond what CUDA promises."""
+    return action.kind == ActionKind.COPY and not action.is_async and not settings.current().strict

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import mmap
 import os
@@ -254,7 +253,7 @@ class Session:
                 hooks.adding_hook(hooks.observers, reports.append),
                 hooks.adding_hook(hooks.printing, printed.append),
                 hooks.adding_hook(hooks.refused, refuse),
-                hooks.adding_hook(hooks.finished, enter) if self._order.is_recording else contextlib.nullcontext(),
+                hooks.adding_hook(hooks.finished, enter),
             ):
                 launch(kernel, configuration, [*map(Packed, parameters)], self.memory)
         except UnsupportedError as error:
