@@ -75,7 +75,8 @@ class EarlyWork:
         """Return the bytes of the arrays whose contents a launch keeps to run again."""
         found = possible_accesses(launch.bound, launch.places)
         written = [n for n, kinds in found.items() if kinds & {"write", "atomic"}]
-        return 1 + sum(launch.bound.segments[n - FIRST_ARRAY][0].nbytes for n in written)
+        sizes: list[int] = [launch.bound.segments[n - FIRST_ARRAY][0].nbytes for n in written]
+        return 1 + sum(sizes)
 
     def keep(self, action: Action) -> None:
         """Keep a copy, a fill or the record of an event; drop all once the host has waited for it."""
