@@ -2,8 +2,9 @@
 
     python benchmarks/between.py --programs 100000 --seconds 600 --workers 16 --seed 0
 
-Two generators: host programs on a legacy, two blocking and a non-blocking stream, with events, waits of the host, host
-accesses and frees; and chains of launches with programmatic stream serialization.  `missed` counts programs with a
+Three generators: host programs on a legacy, two blocking and a non-blocking stream, with events, waits of the host,
+accesses of the host and frees; chains of launches with programmatic stream serialization; and such chains whose threads
+execute fences and barriers.  `missed` counts programs with a
 race of which none was reported, `false` counts reported pairs that no execution has the other way round.
 """
 
@@ -15,9 +16,14 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
+import numpy as np
+
 from wsemu.between.operations import Access, Ranges, Where
-from wsemu.between.order import Event
+from wsemu.between.order import Event as HostEvent
 from wsemu.between.session import Conflict, Dependence, Session
+from wsemu.launch.dependents import Dependents, published_stores
+from wsemu.model.isa import GRID_TRIGGER, GRID_WAIT, OPCODE
+from wsemu.model.outcome import Event
 
 STREAMS = {0: "legacy", 1: "blocking", 2: "blocking", 3: "nonblocking"}
 Step = tuple[Any, ...]
@@ -65,7 +71,7 @@ def reported_pairs(program: list[Step]) -> set[tuple[int, int]]:
 
     session = Session(report)
     streams = {0: session.legacy} | {n: session.order.add_stream(kind, f"s{n}") for n, kind in STREAMS.items() if n}  # type: ignore[arg-type]
-    events = [Event(f"e{n}") for n in range(2)]
+    events = [HostEvent(f"e{n}") for n in range(2)]
     blocks = [session.allocate(8 * b, 8 * b + 8, "pinned" if b < 3 else "device", f"b{b}") for b in range(6)]
     for n, (does, *rest) in enumerate(program):
         where = Where("program", n)
@@ -158,8 +164,12 @@ def compare_host(seed: int) -> tuple[int, int, int]:
 
 
 # -- chains of dependent launches --------------------------------------------------------------------------------------
-def chain(r: random.Random) -> list[tuple[bool, list[list[Step]]]]:
-    """Return launches, with the attribute or without, of CTAs of one thread: accesses, a trigger, a wait."""
+Launches = list[tuple[bool, list[list[list[Step]]]]]
+"""with the attribute or without; CTAs, threads, steps"""
+
+
+def chain(r: random.Random) -> Launches:
+    """Return launches of CTAs of one thread: accesses, a trigger, a wait."""
     out = []
     for k in range(r.randint(2, 4)):
         ctas = []
@@ -169,39 +179,105 @@ def chain(r: random.Random) -> list[tuple[bool, list[list[Step]]]]:
                 body.insert(r.randint(0, len(body)), ("trigger",))
             if k and r.random() < 0.6:
                 body.insert(r.randint(0, len(body)), ("wait",))
-            ctas.append(body)
+            ctas.append([body])
         out.append((k > 0 and r.random() < 0.85, ctas))
     return out
 
 
-def reported_launches(launches: list[tuple[bool, list[list[Step]]]]) -> set[tuple[int, int]]:
+def fenced_chain(r: random.Random) -> Launches:
+    """Return launches of CTAs of one or two threads, with fences and barriers as well."""
+    out = []
+    for k in range(r.randint(2, 3)):
+        ctas = []
+        for _ in range(r.randint(1, 2)):
+            barriers = r.randint(0, 2)
+            threads = [fenced_thread(r, barriers, k) for _ in range(r.randint(1, 2))]
+            ctas.append(threads)
+            if len(threads) == 2:
+                break
+        out.append((k > 0 and r.random() < 0.85, ctas))
+    return out
+
+
+def fenced_thread(r: random.Random, barriers: int, launch: int) -> list[Step]:
+    """Return the steps of a thread; the threads of a CTA have as many barriers."""
+    body: list[Step] = [("access", r.randrange(2), r.random() < 0.5) for _ in range(r.randint(0, 2))]
+    body += [("barrier",)] * barriers
+    r.shuffle(body)
+    for chance, step in ((0.6, ("fence",)), (0.15, ("fence",)), (0.5, ("trigger",)), (0.4 * (launch > 0), ("wait",))):
+        if r.random() < chance:
+            body.insert(r.randint(0, len(body)), step)
+    return body
+
+
+_CODE = ("wait", "trigger", "store", "load")
+"""instructions of the traces that are made here"""
+
+
+class ThreadProgram:
+    """As much of a program as `launch.dependents` reads."""
+
+    code = np.zeros((len(_CODE), 8), np.int64)
+    code[:, 0] = [OPCODE["show"], OPCODE["show"], OPCODE["st.b32"], OPCODE["ld.b32"]]
+    code[:, 7] = [GRID_WAIT, GRID_TRIGGER, 0, 0]
+
+
+def trace_events(ctas: list[list[list[Step]]]) -> list[Event]:
+    """Return the events of a run of CTAs, each thread in a warp of its own; those of accesses have it as `amount`."""
+    events: list[Event] = []
+    for cta, threads in enumerate(ctas):
+        at = [0] * len(threads)
+        generation = 0
+        while any(n < len(body) for n, body in zip(at, threads, strict=True)):
+            for warp, body in enumerate(threads):
+                while at[warp] < len(body) and body[at[warp]][0] != "barrier":
+                    events.append(thread_event(cta, warp, body[at[warp]]))
+                    at[warp] += 1
+            if all(n < len(body) for n, body in zip(at, threads, strict=True)):
+                for warp in range(len(threads)):
+                    events.append(Event("sync", cta, warp, 0, 0, place=0, generation=generation))
+                    at[warp] += 1
+                events.append(Event("complete", cta, len(threads) - 1, 0, 0, place=0, generation=generation))
+                generation += 1
+    return events
+
+
+def thread_event(cta: int, warp: int, step: Step) -> Event:
+    """Return the event of a step of a thread."""
+    if step[0] == "fence":
+        return Event("fence.gpu", cta, warp, 0, 0, place=1, lanes=0)
+    name = ("store" if step[2] else "load") if step[0] == "access" else step[0]
+    return Event("access", cta, warp, 0, _CODE.index(name), lanes=1, amount=step[1] if step[0] == "access" else 0)
+
+
+def reported_launches(launches: Launches) -> set[tuple[int, int]]:
     """Return the pairs of launches that a session reports."""
     found: set[tuple[int, int]] = set()
 
     def report(conflict: Conflict) -> None:
         assert conflict.earlier.where is not None
         assert conflict.later.where is not None
-        found.add((conflict.earlier.where.line, conflict.later.where.line))
+        if not conflict.only_fence:
+            found.add((conflict.earlier.where.line, conflict.later.where.line))
 
     session = Session(report)
     stream = session.order.add_stream("blocking", "s")
     for b in range(2):
         session.allocate(8 * b, 8 * b + 8, "device", f"b{b}")
     for n, (dependent, ctas) in enumerate(launches):
+        events = trace_events(ctas)
+        program: Any = ThreadProgram
+        published = published_stores(program, events, int)
+        waits = Dependents(program, int)
         accesses: list[Access] = []
-        first = []
-        for body in ctas:
-            after = False
-            for step in body:
-                after |= step[0] == "wait"
-                if step[0] == "access":
-                    kind, byte = "write" if step[2] else "read", 8 * step[1]
-                    part = ("after" if after else "before") if dependent else ""
-                    accesses.append(Access(kind, Ranges.single(byte, byte + 8), part))  # type: ignore[arg-type]
-            names = [step[0] for step in body]
-            first.append("wait" in names and ("trigger" not in names or names.index("wait") < names.index("trigger")))
-        waits = dependent and any(("wait",) in body for body in ctas)
-        known = Dependence(waits, dependent and any(first))
+        for number, event in enumerate(events):
+            after = waits.follow(event)
+            if event.kind == "access" and _CODE[event.pc] in ("store", "load"):
+                part = ("after" if after & 1 else "before") if dependent else ""
+                kind, byte = "write" if _CODE[event.pc] == "store" else "read", 8 * event.amount
+                visible = "generic" if number in published else ""
+                accesses.append(Access(kind, Ranges.single(byte, byte + 8), part, visible=visible))  # type: ignore[arg-type]
+        known = Dependence(dependent and waits.waits, dependent and waits.waits_first)
         session.launch(
             stream, f"launch {n}", Where("chain", n), accesses, dependent=dependent,
             dependence=lambda known=known: known,  # type: ignore[misc]
@@ -209,10 +285,10 @@ def reported_launches(launches: list[tuple[bool, list[list[Step]]]]) -> set[tupl
     return found
 
 
-def racing_launches(launches: list[tuple[bool, list[list[Step]]]]) -> set[tuple[int, int]]:
+def racing_launches(launches: Launches) -> set[tuple[int, int]]:
     """Return the pairs of launches with accesses that some execution leaves without order."""
     begun0 = tuple(int(k == 0) for k in range(len(launches)))  # 1: begun, 2: complete, and performed in memory
-    at0 = tuple(tuple(0 for _ in ctas) for _, ctas in launches)
+    at0 = tuple(tuple(tuple(0 for _ in threads) for threads in ctas) for _, ctas in launches)
     seen: set[Any] = set()
     stack = [(at0, begun0)]
     out: set[tuple[int, int]] = set()
@@ -225,38 +301,93 @@ def racing_launches(launches: list[tuple[bool, list[list[Step]]]]) -> set[tuple[
             if not begun[k]:
                 if not begun[k - 1]:
                     continue
-                previous = launches[k - 1][1]
-                reached = [(body, at[k - 1][c]) for c, body in enumerate(previous)]
-                ready = all(("trigger",) in body[:n] or n == len(body) for body, n in reached)
+                ready = all(map(lets_begin, launches[k - 1][1], at[k - 1]))
                 if ready if dependent else all(begun[j] == 2 for j in range(k)):
                     stack.append((at, (*begun[:k], 1, *begun[k + 1 :])))
                 continue
-            if begun[k] == 1 and all(at[k][c] == len(body) for c, body in enumerate(ctas)):
+            if begun[k] == 1 and all(map(has_ended, ctas, at[k])):
                 stack.append((at, (*begun[:k], 2, *begun[k + 1 :])))
-            for c, body in enumerate(ctas):
-                n = at[k][c]
-                if n == len(body) or (body[n] == ("wait",) and dependent and begun[k - 1] != 2):
-                    continue
-                step = body[n]
-                if step[0] == "access":
-                    for j in (j for j in range(k) if begun[j] != 2):
-                        others = (one for other in launches[j][1] for one in other if one[0] == "access")
-                        if any(one[1] == step[1] and (one[2] or step[2]) for one in others):
-                            out.add((j, k))
-                row = (*at[k][:c], n + 1, *at[k][c + 1 :])
-                stack.append(((*at[:k], row, *at[k + 1 :]), begun))
+            for c, threads in enumerate(ctas):
+                for t, body in enumerate(threads):
+                    n = at[k][c][t]
+                    if n == len(body) or (body[n] == ("wait",) and dependent and begun[k - 1] != 2):
+                        continue
+                    if body[n] == ("barrier",) and not all_arrive(threads, at[k][c], body[:n].count(("barrier",))):
+                        continue
+                    if body[n][0] == "access":
+                        unfinished = (j for j in range(k) if begun[j] != 2)
+                        out |= {(j, k) for j in unfinished if races(body[n], launches[j][1], at[j])}
+                    row = (*at[k][c][:t], n + 1, *at[k][c][t + 1 :])
+                    there = (*at[k][:c], row, *at[k][c + 1 :])
+                    stack.append(((*at[:k], there, *at[k + 1 :]), begun))
     return out
 
 
-def compare_chain(seed: int) -> tuple[int, int, int]:
+def has_ended(threads: list[list[Step]], at: tuple[int, ...]) -> bool:
+    """Return whether all threads of a CTA are at their end."""
+    return all(n == len(body) for body, n in zip(threads, at, strict=True))
+
+
+def lets_begin(threads: list[list[Step]], at: tuple[int, ...]) -> bool:
+    """Return whether a thread of a CTA has triggered, or all have ended."""
+    return has_ended(threads, at) or any(("trigger",) in body[:n] for body, n in zip(threads, at, strict=True))
+
+
+def all_arrive(threads: list[list[Step]], at: tuple[int, ...], number: int) -> bool:
+    """Return whether all threads of a CTA have reached their barrier of a number."""
+    for body, n in zip(threads, at, strict=True):
+        passed = body[:n].count(("barrier",))
+        if passed < number or (passed == number and body[n : n + 1] != [("barrier",)]):
+            return False
+    return True
+
+
+def races(step: Step, ctas: list[list[list[Step]]], at: tuple[tuple[int, ...], ...]) -> bool:
+    """Return whether an access conflicts with one of an unfinished launch that is not visible yet."""
+    for threads, reached in zip(ctas, at, strict=True):
+        for t, body in enumerate(threads):
+            for n, one in enumerate(body):
+                if one[0] != "access" or one[1] != step[1] or not (one[2] or step[2]):
+                    continue
+                if step[2] or not one[2] or not is_performed(threads, reached, t, n):
+                    return True
+    return False
+
+
+def is_performed(threads: list[list[Step]], at: tuple[int, ...], thread: int, number: int) -> bool:
+    """Return whether a fence that a store is ordered before has been executed: the thread's, or one behind a barrier
+    after the store.  The end of a CTA that never triggers makes nothing visible."""
+    if not any(("trigger",) in body for body in threads):
+        return False
+    barrier = threads[thread][:number].count(("barrier",))
+    for t, body in enumerate(threads):
+        first = number
+        if t != thread:
+            places = [n for n, step in enumerate(body) if step == ("barrier",)]
+            first = places[barrier] if barrier < len(places) else len(body)
+        if ("fence",) in body[first : at[t]]:
+            return True
+    return False
+
+
+def compare_launches(launches: Launches) -> tuple[int, int, int]:
     """Return whether a chain has a race, whether all were missed, and the number of false reports."""
-    launches = chain(random.Random(seed))
     races, reported = racing_launches(launches), reported_launches(launches)
     return bool(races), bool(races) and not reported, len(reported - races)
 
 
+def compare_chain(seed: int) -> tuple[int, int, int]:
+    """Compare a chain of launches of one thread each CTA."""
+    return compare_launches(chain(random.Random(seed)))
+
+
+def compare_fenced_chain(seed: int) -> tuple[int, int, int]:
+    """Compare a chain whose threads have fences and barriers."""
+    return compare_launches(fenced_chain(random.Random(seed)))
+
+
 # -- campaigns ---------------------------------------------------------------------------------------------------------
-COMPARISONS = {"streams": compare_host, "chains": compare_chain}
+COMPARISONS = {"streams": compare_host, "chains": compare_chain, "fenced chains": compare_fenced_chain}
 
 
 def compare_some(what: str, first: int, count: int, end: float) -> tuple[int, int, int, int, list[int]]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BENCHMARK: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "between.py"))
 
 
-@pytest.mark.parametrize("what", ["compare_host", "compare_chain"])
+@pytest.mark.parametrize("what", ["compare_host", "compare_chain", "compare_fenced_chain"])
 def test_random_programs_are_decided_as_by_all_executions(what: str) -> None:
     found = [BENCHMARK[what](seed) for seed in range(300)]
     assert sum(race for race, *_ in found) > 50

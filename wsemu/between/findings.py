@@ -38,6 +38,15 @@ def conflict_finding(conflict: Conflict) -> Finding:
     )
 
 
+def fence_note(conflict: Conflict) -> str:
+    """Return the note of a read that only a fence before a trigger orders."""
+    two, one = _subject(conflict.later), _subject(conflict.earlier)
+    return (
+        f"{two} reads `{conflict.block.name}` without a wait: only a fence before the trigger of {one} makes its "
+        "stores visible, which CUDA's headers promise and the PTX ISA does not"
+    )
+
+
 def undefined_finding(undefined: Undefined) -> Finding:
     """Return the finding of a read of bytes that nothing has written."""
     copy, reader, block = undefined.copy, undefined.reader, undefined.block
@@ -96,6 +105,10 @@ def _title(conflict: Conflict, name: str) -> str:
     if conflict.code in ("missing-pdl-wait", "pdl-transitive"):
         verb = "read" if old.kind in ("read", "constant") else "written"
         return f"{_subject(two)} {_VERBS[new.kind]} {name} before {_subject(one)} is known to have {verb} it"
+    if conflict.code == "proxy":
+        return (
+            f"{_subject(two)} copies {name} before its wait, without a proxy fence after the stores of {_subject(one)}"
+        )
     if conflict.code == "pdl-nc":
         return f"{_subject(two)} loads {name} through the read-only cache while {_subject(one)} may write it"
     hazard = f"{_HAZARDS[new.kind]}-after-{_HAZARDS[old.kind]}"
@@ -143,6 +156,8 @@ def _notes(conflict: Conflict) -> list[str]:
         return [f"{_PDL}; a trigger is not an order of memory"]
     if conflict.code == "pdl-transitive":
         return [f"{_PDL}; the launch between them never waits, so its end does not include theirs"]
+    if conflict.code == "proxy":
+        return [f"{_PDL}; a fence before the trigger makes stores visible to loads, and not to the asynchronous proxy"]
     if conflict.code == "pdl-nc":
         return [f"{_PDL}; `ld.global.nc` needs bytes that are read-only for the whole kernel, also after the wait"]
     if conflict.code == "managed-access":
@@ -177,6 +192,8 @@ def _help(conflict: Conflict) -> str:
             return "execute `griddepcontrol.wait` before the access in every thread, or drop the attribute"
         case "pdl-transitive":
             return "execute `griddepcontrol.wait` in the launch between them, or launch it without the attribute"
+        case "proxy":
+            return "add `fence.proxy.async.global` before the trigger, or `griddepcontrol.wait` before the copy"
         case "pdl-nc":
             return "load with `ld.global` (`volatile`, or without `const ... __restrict__`)"
         case "managed-access":

@@ -118,6 +118,10 @@ class Access(NamedTuple):
     """False: some of these bytes, as `Operation.refine` determines"""
     at: Span | None = None
     """location of the instruction of a kernel"""
+    visible: Literal["", "generic", "both"] = ""
+    """of a write before the trigger of its CTA: the proxies of dependent launches that see it without a wait"""
+    is_async: bool = False
+    """True for the async proxy: copies of a kernel"""
 
 
 @dataclass(slots=True)

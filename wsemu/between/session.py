@@ -57,6 +57,8 @@ class Conflict(NamedTuple):
     end: int
     certain: bool = True
     """False: which bytes one of them touches is unknown"""
+    only_fence: bool = False
+    """True for a read that a fence and a trigger of the earlier launch order, and nothing else: no error"""
 
 
 class Undefined(NamedTuple):
@@ -98,6 +100,8 @@ class Session:
         self._by_number: dict[int, Operation] = {}
         self.hosts = [self.order.host]
         """actors of the host threads"""
+        self._fenced: list[Conflict] = []
+        """reads of the present operation that only a fence before a trigger orders"""
         self._running: list[Operation] = []
         """launches that may run, if managed memory is exclusive"""
 
@@ -145,6 +149,9 @@ class Session:
         for access in operation.accesses:
             for block in [*self.blocks.overlapping(access.ranges.first, access.ranges.end)]:
                 self._enter(operation, clip_to_block(access, block), block)
+        fenced, self._fenced = self._fenced, []
+        for conflict in fenced:
+            self._report(conflict)
         return None
 
     def _is_decided(self, operation: Operation) -> bool:
@@ -220,12 +227,19 @@ class Session:
     ) -> None:
         one, old = earlier
         code = self._code(earlier, operation, access)
-        key = (code, one.where, one.name, operation.where, operation.name, block.name)
+        certain = (old.exact and access.exact) or "free" in (old.kind, access.kind)
+        visible = old.visible == "both" or (old.visible == "generic" and not access.is_async)
+        fenced = bool(operation.early) and one.number in operation.early and visible and access.kind == "read"
+        key = (code, fenced, one.where, one.name, operation.where, operation.name, block.name)
         if key in self._seen:
             return
         self._seen.add(key)
-        certain = (old.exact and access.exact) or "free" in (old.kind, access.kind)
-        self._report(Conflict(code, one, old, operation, access, block, first, end, certain))
+        found = Conflict(code, one, old, operation, access, block, first, end, certain, fenced)
+        if fenced:
+            self._fenced.append(found)
+        else:
+            self._fenced = [one for one in self._fenced if one.earlier is not found.earlier]
+            self._report(found)
 
     @staticmethod
     def _code(earlier: Entry, operation: Operation, access: Access) -> str:
@@ -237,6 +251,8 @@ class Session:
         if operation.early and one.number in operation.early:
             if access.kind == "constant":
                 return "pdl-nc"
+            if old.visible and access.is_async and access.kind == "read":
+                return "proxy"
             return "missing-pdl-wait" if one.number == max(operation.early) else "pdl-transitive"
         return "host-race" if not (one.stream and operation.stream) else "stream-race"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.between.findings import conflict_finding, undefined_finding, violation_finding
+from wsemu.between.findings import conflict_finding, fence_note, undefined_finding, violation_finding
 from wsemu.evidence.suppressions import accept_at_lines
 from wsemu.launch.hooks import observers
 from wsemu.launch.result import CheckFailed, Report
@@ -25,11 +25,21 @@ def report_conflict(conflict: Conflict) -> None:
     if pageable and conflict.code == "host-race" and chosen.pageable == "usual":
         return
     finding = conflict_finding(conflict)
-    if conflict.certain:
+    if conflict.only_fence:
+        _report_fence(conflict)
+    elif conflict.certain:
         report_finding(finding)
     elif CHECKER_OF[finding.code] in chosen.checkers:
         note = f"{finding.message}: the trace is too long to determine which bytes are accessed"
         deliver(_report("incomplete", [], [note], ["unknown accesses"]))
+
+
+def _report_fence(conflict: Conflict) -> None:
+    """Report a read that only a fence before a trigger orders: a note, and `incomplete` with `strict`."""
+    chosen = settings.current()
+    if CHECKER_OF[conflict.code] in chosen.checkers:
+        reasons = ["fence before a trigger"] if chosen.strict else []
+        deliver(_report("incomplete" if reasons else "verified", [], [fence_note(conflict)], reasons))
 
 
 def report_undefined(undefined: Undefined) -> None:

@@ -6,24 +6,33 @@ of the earlier launches is left to become visible.
 
 A CTA triggers (`griddepcontrol.launch_dependents`) when the first of its threads does, or when it ends.  Which thread
 is the first one depends on the schedule, so a wait comes before the trigger only if it is ordered before each of them.
+A trigger orders no memory.  But stores that are ordered before a fence of gpu scope, and that before each trigger of
+their CTA, are *published*: a later launch that the trigger lets begin reads them.  The end of a CTA that never triggers
+publishes nothing.  For reads through the async proxy, there must be a proxy fence as well.
 Reference: PTX ISA, "griddepcontrol"; CUDA programming guide, "Programmatic Dependent Launch".
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from wsemu.model.arch import WARP
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import GRID_TRIGGER, GRID_WAIT, NAMES, OPCODE, OPERATIONS
-from wsemu.model.outcome import ALL_LANES, CLUSTER_PLACE, GRID_PLACE
+from wsemu.model.outcome import ALL_LANES, CLUSTER_PLACE, FENCES, GRID_PLACE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from wsemu.model.outcome import Event
     from wsemu.model.program import Program
+
+
+FLAG = "flag"
+"""first item of the key of a location of atomics"""
 
 
 def grid_operations(program: Program) -> frozenset[int]:
@@ -31,6 +40,101 @@ def grid_operations(program: Program) -> frozenset[int]:
     code = program.code
     chosen = (code[:, 0] == OPCODE["show"]) & np.isin(code[:, 7], (GRID_WAIT, GRID_TRIGGER))
     return frozenset(np.flatnonzero(chosen).tolist())
+
+
+class _Step(NamedTuple):
+    """One step of the lanes of a warp that matters to what is published."""
+
+    kind: Literal["give", "take", "fence", "proxy", "trigger", "store"]
+    actor: tuple[int, int]
+    lanes: int
+    key: object = None
+    """object of `give` and `take`, None: the warp itself; number of the event of a `store`"""
+
+
+def published_stores(
+    program: Program, events: Sequence[Event], cluster_of: Callable[[int], int]
+) -> dict[int, tuple[int, int]]:
+    """Return the events whose stores are published, with their lanes: those of the generic proxy, and of both proxies.
+
+    The steps are read from the end.  A lane has the triggers that what it did so far is ordered before, and those with
+    a fence in between.
+    """
+    steps = Dependents(program, cluster_of).record(events)
+    ordered, fenced, proxied = (_Triggers() for _ in range(3))
+    before = {"fence": fenced, "proxy": proxied}
+    all_of: defaultdict[int, int] = defaultdict(int)
+    """CTA -> its triggers, as bits"""
+    number = 0
+    for step in steps:
+        if step.kind == "trigger":
+            for _ in iterate_lanes(step.lanes):
+                all_of[step.actor[0]] |= 1 << number
+                number += 1
+    found: dict[int, tuple[int, int]] = {}
+    for step in reversed(steps):
+        if step.kind == "trigger":
+            for lane in iterate_lanes(step.lanes):
+                number -= 1
+                ordered.of(step.actor)[lane] |= 1 << number
+        elif step.kind in before:
+            known, mine = before[step.kind].of(step.actor), ordered.of(step.actor)
+            for lane in iterate_lanes(step.lanes):
+                known[lane] |= mine[lane]
+        elif step.kind == "store" and (wanted := all_of[step.actor[0]]):
+            lanes = fenced.lanes_with(step, wanted)
+            if lanes:
+                found[step.key] = lanes, lanes & proxied.lanes_with(step, wanted)  # type: ignore[index]
+        elif step.kind in ("give", "take"):
+            for one in (fenced, proxied) if _is_flag(step.key) else (ordered, fenced, proxied):
+                one.pass_back(step)
+    return found
+
+
+def _is_flag(key: object) -> bool:
+    """Return whether an object is a location of atomics, which order what is before a fence alone."""
+    return isinstance(key, tuple) and key[0] == FLAG
+
+
+class _Triggers:
+    """The triggers that each lane is ordered before, as bits, while the steps are read from the end."""
+
+    def __init__(self) -> None:
+        self._of: defaultdict[tuple[int, int], list[int]] = defaultdict(lambda: [0] * WARP)
+        self._taken: defaultdict[object, int] = defaultdict(int)
+
+    def of(self, actor: tuple[int, int]) -> list[int]:
+        """Return those of the lanes of a warp."""
+        return self._of[actor]
+
+    def lanes_with(self, step: _Step, wanted: int) -> int:
+        """Return the lanes of a step that have all of some triggers."""
+        mine = self._of[step.actor]
+        return sum(1 << lane for lane in iterate_lanes(step.lanes) if mine[lane] & wanted == wanted)
+
+    def pass_back(self, step: _Step) -> None:
+        """Pass triggers from lanes that take to those that gave; among the lanes of a warp without an object."""
+        mine = self._of[step.actor]
+        if step.kind == "take":
+            any_of = 0
+            for lane in iterate_lanes(step.lanes):
+                any_of |= mine[lane]
+            if step.key is not None:
+                self._taken[step.key] |= any_of
+                return
+        else:
+            any_of = self._taken[step.key]
+        if any_of:
+            for lane in iterate_lanes(step.lanes):
+                mine[lane] |= any_of
+
+
+def iterate_lanes(lanes: int) -> Iterator[int]:
+    """Yield the lanes of a mask, the lowest first."""
+    while lanes:
+        lowest = lanes & -lanes
+        yield lowest.bit_length() - 1
+        lanes ^= lowest
 
 
 class Dependents:
@@ -49,6 +153,8 @@ class Dependents:
         """CTAs in which a thread waits"""
         self._first: dict[int, bool] = {}
         """CTA -> whether each of its triggers so far is after a wait"""
+        self._recorded: list[_Step] | None = None
+        """what orders stores, fences and triggers, while `published_stores` collects it"""
 
     @property
     def waits(self) -> bool:
@@ -70,7 +176,7 @@ class Dependents:
         if not self.has_operations:
             return 0
         actor = (event.cta, event.warp)
-        lanes = (event.place if event.kind == "warp" else event.lanes) & ALL_LANES
+        lanes = (event.place if event.kind in ("warp", *FENCES) else event.lanes) & ALL_LANES or ALL_LANES
         if self._syncs and event.kind != "complete":
             self._proceed(actor, lanes)
         if event.kind == "access":
@@ -84,16 +190,33 @@ class Dependents:
         elif event.kind == "await":
             self._inherit(actor, lanes, (event.place, event.generation))
         elif event.kind == "atomic":
-            self._inherit(actor, ALL_LANES, ("flag", event.place))
-            self._give(("flag", event.place), actor, ALL_LANES)
+            self._inherit(actor, ALL_LANES, (FLAG, event.place))
+            self._give((FLAG, event.place), actor, ALL_LANES)
         return self._behind[actor]
 
+    def record(self, events: Sequence[Event]) -> list[_Step]:
+        """Apply all events of a trace; return what orders their stores, fences and triggers."""
+        self._recorded = steps = []
+        for number, event in enumerate(events):
+            self.follow(event)
+            actor = (event.cta, event.warp)
+            if event.kind in ("fence.gpu", "fence.sys", "proxy"):
+                lanes = event.lanes if event.kind == "proxy" else event.place
+                steps.append(_Step("proxy" if event.kind == "proxy" else "fence", actor, lanes & ALL_LANES))
+            elif event.kind == "access" and self._kind(event) in ("store", "atomic"):
+                steps.append(_Step("store", actor, event.lanes, number))
+        return steps
+
     def _give(self, key: object, actor: tuple[int, int], lanes: int) -> None:
+        if self._recorded is not None:
+            self._recorded.append(_Step("give", actor, lanes, key))
         if self._behind[actor] & lanes:
             self._given.add(key)
 
     def _inherit(self, actor: tuple[int, int], lanes: int, key: object) -> None:
         """Lanes take what an object was given, or without one what any of them has."""
+        if self._recorded is not None:
+            self._recorded.append(_Step("take", actor, lanes, key))
         if self._behind[actor] & lanes if key is None else key in self._given:
             self._behind[actor] |= lanes
 
@@ -108,14 +231,19 @@ class Dependents:
 
     def _access(self, event: Event, actor: tuple[int, int]) -> None:
         fields = self._program.code[event.pc]
-        if OPERATIONS[NAMES[int(fields[0])]].kind != "fence":
+        if self._kind(event) != "fence":
             return
         if fields[7] == GRID_WAIT:
             self._behind[actor] |= event.lanes
             self._waited.add(event.cta)
         elif fields[7] == GRID_TRIGGER:
+            if self._recorded is not None:
+                self._recorded.append(_Step("trigger", actor, event.lanes))
             behind = self._behind[actor] & event.lanes == event.lanes
             self._first[event.cta] = self._first.get(event.cta, True) and behind
+
+    def _kind(self, event: Event) -> str:
+        return OPERATIONS[NAMES[int(self._program.code[event.pc, 0])]].kind
 
     def _meet(self, event: Event, actor: tuple[int, int], lanes: int) -> None:
         """An arrival at a barrier of a CTA, a cluster or the grid."""

@@ -8,11 +8,11 @@ kernel with the same parameters share a footprint, if the contents of arrays dec
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from wsemu.launch.dependents import Dependents, grid_operations
+from wsemu.launch.dependents import Dependents, grid_operations, published_stores
 from wsemu.model.data import NamedTuple
 from wsemu.model.effects import effects_of
 from wsemu.model.isa import (
@@ -22,6 +22,7 @@ from wsemu.model.isa import (
     NO_STORE,
     NON_COHERENT,
     OFFSET_MASK,
+    OPCODE,
     OPERATIONS,
     SEGMENT_SHIFT,
     access_shape,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
     Offsets = npt.NDArray[np.int64]
 
+Visible = Literal["", "generic", "both"]
+_VISIBLE: tuple[Visible, ...] = ("", "generic", "both")
 _KINDS = {"load": "read", "store": "write", "atomic": "atomic"}
 _KEPT = "footprints"
 
@@ -54,6 +57,10 @@ class Touched(NamedTuple):
     starts: Offsets
     ends: Offsets
     at: Span
+    visible: Visible = ""
+    """of a write before a trigger: the proxies of later launches that see it without a wait"""
+    is_async: bool = False
+    """True for the async proxy: copies"""
 
 
 def access_kind(program: Program, pc: int) -> str | None:
@@ -178,37 +185,66 @@ def depends_on_contents(places: Places) -> bool:
 
 def _list_accesses(places: Places, trace: Trace, segments: int, dependents: Dependents) -> list[Touched]:
     """Return the accesses of a trace, by segment, kind, part and instruction."""
-    found: defaultdict[tuple[int, str, str, int], list[tuple[int, int]]] = defaultdict(list)
-    for event in trace.events:
+    found: defaultdict[tuple[int, int, _How], list[tuple[int, int]]] = defaultdict(list)
+    is_published = _published(places, trace) if dependents.has_operations else {}
+    for number, event in enumerate(trace.events):
         part = dependents.follow(event)
-        for kind, address, size, lanes_part in _event_accesses(places, trace, event, part):
+        for how, address, size in _event_accesses(places, trace, event, part, is_published.get(number, (0, 0))):
             address &= ~ADDRESS_WRAPPED
             segment = address >> SEGMENT_SHIFT
             if FIRST_ARRAY <= segment < FIRST_ARRAY + segments:
-                found[segment, kind, lanes_part, event.pc].append((address & OFFSET_MASK, size))
+                found[segment, event.pc, how].append((address & OFFSET_MASK, size))
     return [
-        Touched(segment, kind, part, *_merge_pieces(pieces), places.span(pc))
-        for (segment, kind, part, pc), pieces in found.items()
+        Touched(segment, how.kind, how.part, *_merge_pieces(pieces), places.span(pc), how.visible, how.is_async)
+        for (segment, pc, how), pieces in found.items()
     ]
 
 
-def _event_accesses(places: Places, trace: Trace, event: Event, after: int) -> Iterator[tuple[str, int, int, str]]:
-    """Yield kind, address, size and part of the accesses of an event; `after`: lanes that are after a wait."""
+def _published(places: Places, trace: Trace) -> dict[int, tuple[int, int]]:
+    """Return the published stores of a trace.
+
+    Kernels without asynchronous operations have no events of proxy fences: one that was executed counts for each store.
+    """
+    program = places.program
+    found = published_stores(program, trace.events, places.cluster_index)
+    fences = np.flatnonzero(program.code[:, 0] == OPCODE["fence.proxy"])
+    if not program.asynchronous and any(places.outcome.executions[pc] for pc in fences.tolist()):
+        return {number: (lanes, lanes) for number, (lanes, _) in found.items()}
+    return found
+
+
+class _How(NamedTuple):
+    """What an access does: see `Touched`."""
+
+    kind: str
+    part: str
+    visible: Visible = ""
+    is_async: bool = False
+
+
+def _event_accesses(
+    places: Places, trace: Trace, event: Event, after: int, published: tuple[int, int]
+) -> Iterator[tuple[_How, int, int]]:
+    """Yield what the accesses of an event do, their addresses and sizes; `after`: lanes that are after a wait;
+    `published`: those whose stores are, for generic loads and for copies."""
     program = places.program
     if event.kind == "access" and event.addresses >= 0:
         kind = access_kind(program, event.pc)
         if kind is None:
             return
         size = access_shape(NAMES[int(program.code[event.pc, 0])])[1]
+        ways = {(part, seen): _How(kind, part, seen) for part in ("before", "after") for seen in _VISIBLE}
+        generic, both = published
         for lane, address in trace.lane_addresses(event).items():
-            yield kind, address, size, "after" if after >> lane & 1 else "before"
+            visible = _VISIBLE[(generic >> lane & 1) + (both >> lane & 1)]
+            yield ways["after" if after >> lane & 1 else "before", visible], address, size
     elif event.kind == "copy":
         part = "after" if after & event.lanes else "before"
         combines = effects_of(NAMES[int(program.code[event.pc, 0])]).moves.combines
         if event.place >= 0:
-            yield "atomic" if combines else "write", event.place, event.amount, part
+            yield _How("atomic" if combines else "write", part, "", True), event.place, event.amount
         if event.generation >= 0:
-            yield "read", event.generation, event.amount, part
+            yield _How("read", part, "", True), event.generation, event.amount
 
 
 def _merge_pieces(pieces: list[tuple[int, int]]) -> tuple[Offsets, Offsets]:

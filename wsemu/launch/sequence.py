@@ -133,8 +133,11 @@ class Sequence:
         def refine() -> Items[Access] | None:
             found = footprint.accesses()
             return None if found is None else [
-                Access(one.kind, Ranges(one.starts, one.ends).shift(base[one.segment]), part, True, one.at)  # type: ignore[arg-type]
-                for one in found if one.segment in base for part in [one.part if pdl else ""]
+                Access(
+                    one.kind, Ranges(one.starts, one.ends).shift(base[one.segment]), one.part if pdl else "", True,  # type: ignore[arg-type]
+                    one.at, one.visible, one.is_async,
+                )
+                for one in found if one.segment in base
             ]  # fmt: skip
 
         def dependence() -> Dependence | None:
