@@ -119,7 +119,7 @@ class Access(NamedTuple):
     at: Span | None = None
     """location of the instruction of a kernel"""
     visible: Literal["", "generic", "both"] = ""
-    """of a write before the trigger of its CTA: the proxies of dependent launches that see it without a wait"""
+    """proxies of dependent launches that see a write without a wait"""
     is_async: bool = False
     """True for the async proxy: copies of a kernel"""
 

@@ -150,8 +150,8 @@ class Session:
             for block in [*self.blocks.overlapping(access.ranges.first, access.ranges.end)]:
                 self._enter(operation, clip_to_block(access, block), block)
         fenced, self._fenced = self._fenced, []
-        for conflict in fenced:
-            self._report(conflict)
+        for one in fenced:
+            self._report(one)
         return None
 
     def _is_decided(self, operation: Operation) -> bool:

@@ -154,7 +154,7 @@ class Dependents:
         self._first: dict[int, bool] = {}
         """CTA -> whether each of its triggers so far is after a wait"""
         self._recorded: list[_Step] | None = None
-        """what orders stores, fences and triggers, while `published_stores` collects it"""
+        """steps that order stores, fences and triggers, while `published_stores` collects them"""
 
     @property
     def waits(self) -> bool:
@@ -200,7 +200,7 @@ class Dependents:
         for number, event in enumerate(events):
             self.follow(event)
             actor = (event.cta, event.warp)
-            if event.kind in ("fence.gpu", "fence.sys", "proxy"):
+            if event.kind in ("proxy", *FENCES[1:]):
                 lanes = event.lanes if event.kind == "proxy" else event.place
                 steps.append(_Step("proxy" if event.kind == "proxy" else "fence", actor, lanes & ALL_LANES))
             elif event.kind == "access" and self._kind(event) in ("store", "atomic"):

@@ -22,7 +22,6 @@ from wsemu.model.isa import (
     NO_STORE,
     NON_COHERENT,
     OFFSET_MASK,
-    OPCODE,
     OPERATIONS,
     SEGMENT_SHIFT,
     access_shape,
@@ -58,7 +57,7 @@ class Touched(NamedTuple):
     ends: Offsets
     at: Span
     visible: Visible = ""
-    """of a write before a trigger: the proxies of later launches that see it without a wait"""
+    """proxies of later launches that see a write without a wait"""
     is_async: bool = False
     """True for the async proxy: copies"""
 
@@ -186,7 +185,7 @@ def depends_on_contents(places: Places) -> bool:
 def _list_accesses(places: Places, trace: Trace, segments: int, dependents: Dependents) -> list[Touched]:
     """Return the accesses of a trace, by segment, kind, part and instruction."""
     found: defaultdict[tuple[int, int, _How], list[tuple[int, int]]] = defaultdict(list)
-    is_published = _published(places, trace) if dependents.has_operations else {}
+    is_published = _find_published(places, trace) if dependents.has_operations else {}
     for number, event in enumerate(trace.events):
         part = dependents.follow(event)
         for how, address, size in _event_accesses(places, trace, event, part, is_published.get(number, (0, 0))):
@@ -200,21 +199,25 @@ def _list_accesses(places: Places, trace: Trace, segments: int, dependents: Depe
     ]
 
 
-def _published(places: Places, trace: Trace) -> dict[int, tuple[int, int]]:
+def _find_published(places: Places, trace: Trace) -> dict[int, tuple[int, int]]:
     """Return the published stores of a trace.
 
     Kernels without asynchronous operations have no events of proxy fences: one that was executed counts for each store.
     """
     program = places.program
     found = published_stores(program, trace.events, places.cluster_index)
-    fences = np.flatnonzero(program.code[:, 0] == OPCODE["fence.proxy"])
-    if not program.asynchronous and any(places.outcome.executions[pc] for pc in fences.tolist()):
+    executed = np.flatnonzero(places.outcome.executions).tolist()
+    if not program.asynchronous and any(_is_proxy_fence(program, pc) for pc in executed):
         return {number: (lanes, lanes) for number, (lanes, _) in found.items()}
     return found
 
 
+def _is_proxy_fence(program: Program, pc: int) -> bool:
+    return effects_of(NAMES[int(program.code[pc, 0])]).event == "proxy"
+
+
 class _How(NamedTuple):
-    """What an access does: see `Touched`."""
+    """Fields of a `Touched` other than its bytes and its location."""
 
     kind: str
     part: str
