@@ -23,13 +23,12 @@ from wsemu.machine.state import DONE, ENDS, STARTS, WAKES
 from wsemu.machine.sync import mbarrier, proxies, register_pool
 from wsemu.machine.sync.lane_clocks import converge, time_of
 from wsemu.model import tensor_memory
-from wsemu.model.isa import FIRST_GROUP_OPERATION, N_OPERATIONS, OPCODE
+from wsemu.model.isa import FIRST_GROUP_OPERATION, N_OPERATIONS, OPCODE, opcodes
 
-PROXY, INIT_FENCE = OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]
-FIRST_BETWEEN, LAST_BETWEEN = (OPCODE[name] for name in ("cluster.arrive", "async.reduce.b64"))
-TENSOR_PREFETCH = OPCODE["tensor.prefetch"]
-MAP_RELEASE, MAP_ACQUIRE = OPCODE["map.release"], OPCODE["map.acquire"]
-GROUP_COMMIT = OPCODE["wgmma.commit"]
+PROXY, INIT_FENCE = opcodes("fence", "proxy", "mbarrier_init")
+(FIRST_BETWEEN,), (LAST_BETWEEN,) = opcodes("cluster", "arrive"), opcodes("async.reduce", "b64")
+(TENSOR_PREFETCH,), (GROUP_COMMIT,) = opcodes("tensor", "prefetch"), opcodes("wgmma", "commit")
+MAP_RELEASE, MAP_ACQUIRE = opcodes("map", "release", "acquire")
 ALLOC = OPCODE[tensor_memory.ALLOC]
 """the first operation on tensor memory, and the only one that waits"""
 

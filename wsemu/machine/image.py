@@ -33,6 +33,7 @@ from wsemu.model.isa import (
     access_numbers,
     access_shape,
     memory_shape,
+    opcodes,
 )
 from wsemu.model.program import Program
 from wsemu.model.read_only import loads_read_only
@@ -72,7 +73,7 @@ _REDUCTION_WIDTHS = np.array([2 * int(type_.lstrip("busf")) for _, type_ in BULK
 """bytes of an element, 16 times: no other atomic is as wide, and any two differ in a bit"""
 
 
-MAP_ACQUIRE, MAP_RELEASE = OPCODE["map.acquire"], OPCODE["map.release"]
+MAP_ACQUIRE, MAP_RELEASE = opcodes("map", "acquire", "release")
 
 
 _TILES = find_opcodes(lambda row: row.moves.unit == "tile")
@@ -89,6 +90,9 @@ TENSOR_MEMORY = find_opcodes(lambda row: row.family.called == "`tcgen05`")
 
 
 grouping_of = functools.lru_cache(maxsize=256)(Grouping)
+
+
+_BARRIERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "barrier"]
 
 
 ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if operation.kind == "atomic"]
@@ -182,7 +186,7 @@ def image_of(key: ProgramKey) -> Image:
 def _name_barriers(program: Program, code: npt.NDArray[np.int64]) -> None:
     """Barrier operations whose operands are constants have them at hand, see `named_barrier.operands`."""
     numbers = {row: int(value) for row, type_, value in program.constants if type_ == "b32"}
-    for at in np.flatnonzero((code[:, 0] >= OPCODE["bar.sync"]) & (code[:, 0] <= OPCODE["bar.red.or"])).tolist():
+    for at in np.flatnonzero(np.isin(code[:, 0], _BARRIERS)).tolist():
         number, count = numbers.get(int(code[at, 3]), -1), numbers.get(int(code[at, 4]), -1)
         if not code[at, 4]:
             count = 0

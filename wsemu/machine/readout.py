@@ -21,6 +21,7 @@ from wsemu.model.isa import (
     SEGMENT_SHIFT,
     SHARED,
     WAITS,
+    opcodes,
 )
 from wsemu.model.outcome import (
     MOST_FINDINGS,
@@ -221,7 +222,7 @@ class Readout(Tables):
     ) -> Iterator[PhaseWait]:
         """What the lanes of a group wait for."""
         op, _, _, a, b, _, imm, _ = row
-        type_ = np.uint64 if NAMES[op] == "mbarrier.wait" else np.uint32
+        type_ = np.uint64 if NAMES[op] == WAITS[0] else np.uint32
         addresses = self.registers[w, a : a + 8 * LANES].view(np.int64)
         asked = self.registers[w, b : b + LANES * np.dtype(type_).itemsize].view(type_)
         groups: dict[tuple[int, int], int] = {}
@@ -322,10 +323,11 @@ _APART = (layout.HELD, layout.AWAITS)
 _WAITS = tuple(OPCODE[name] for name in WAITS)
 
 
-_COMMIT = OPCODE["wgmma.commit"]
-
-
-_CLUSTER_WAIT, _GRID_WAIT = OPCODE["cluster.wait"], OPCODE["grid.wait"]
+(_COMMIT,), (_CLUSTER_WAIT,), (_GRID_WAIT,) = (
+    opcodes("wgmma", "commit"),
+    opcodes("cluster", "wait"),
+    opcodes("grid", "wait"),
+)
 
 
 _CONFLICT = ("address", "kind", "other_kind", "size", "interval", "other_interval", "other_lane", "other_last")

@@ -83,7 +83,8 @@ from wsemu.machine.sync.named_barrier import (
 from wsemu.machine.sync.named_barrier import STOPS as BARRIER_STOPS
 from wsemu.machine.warp_operations import ACTIVEMASK, ALIKE, DIVERGENCE, names_any
 from wsemu.model.codes import CODE_NUMBERS
-from wsemu.model.control_flow import CTA_COST, TURN
+from wsemu.model.control_flow import BRA, CTA_COST, EXIT, JOIN, JUMP, TURN
+from wsemu.model.control_flow import TRAP as TRAP_OP
 from wsemu.model.isa import (
     AS_LOAD,
     AS_STORE,
@@ -106,25 +107,26 @@ from wsemu.model.isa import (
     SEGMENT_SHIFT,
     SERVED,
     SHARED,
+    SHOW,
     UNCOUNTED,
     USES_OLD,
     WRITE,
+    opcodes,
 )
+from wsemu.model.outcome import FENCES
 
-BRA, JUMP, JOIN, EXIT, TRAP_OP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 FAILED, RAISED = CODE_NUMBERS["failed-assertion"], CODE_NUMBERS["raised-exception"]
-FIRST_BARRIER, LAST_BARRIER, ARRIVE = (OPCODE[name] for name in ("bar.sync", "bar.red.or", "bar.arrive"))
-FIRST_FENCE, LAST_FENCE = OPCODE["fence.cta"], OPCODE["fence.sys"]
-PROXY, INIT_FENCE = OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]
+FIRST_BARRIER, LAST_BARRIER, ARRIVE = opcodes("bar", "sync", "red.or", "arrive")
+FIRST_FENCE, _, LAST_FENCE = (OPCODE[name] for name in FENCES)
+PROXY, INIT_FENCE = opcodes("fence", "proxy", "mbarrier_init")
 OFTEN = 8
 """a plan is made after as many accesses in vain, and those times the square of how often it was made"""
 PAUSE = 64
 """how often the VM goes on by itself where a block took its rows to lie otherwise, before it tries that again"""
-SHOW = OPCODE["show"]
 WHOLE = (1 << LANES) - 1
 EXITS, ENDS = 2, 3
 """see sync/cluster.py"""
-FIRST_FENCE_EVENT = EVENT_KINDS.index("fence.cta")
+FIRST_FENCE_EVENT = EVENT_KINDS.index(FENCES[0])
 
 
 @compiled
@@ -226,8 +228,7 @@ DELTAS = 8 * 2 * LANES
 """where in the scratch of 128 numbers `place_lanes` leaves its results: shadow.py uses the rest"""
 USED = USES_OLD << UNUSED_SHIFT
 UNSTORED = NO_STORE << UNUSED_SHIFT
-EXCHANGE, EXCHANGE64 = OPCODE["atom.exch.b32"], OPCODE["atom.exch.b64"]
-EXCHANGE8, EXCHANGE16 = OPCODE["atom.exch.b8"], OPCODE["atom.exch.b16"]
+EXCHANGE, EXCHANGE64, EXCHANGE8, EXCHANGE16 = opcodes("atom.exch", "b32", "b64", "b8", "b16")
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 
 

@@ -16,17 +16,16 @@ from wsemu.machine.records import call, instruction_at, machine_at, record_findi
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, store_i64, store_u32
 from wsemu.machine.sync.clocks import MET, meet
 from wsemu.model.codes import CODE_NUMBERS
-from wsemu.model.isa import LANES, OPCODE
+from wsemu.model.isa import LANES, OPCODE, opcodes
 
 DIVERGENCE, UNDEFINED = CODE_NUMBERS["barrier-divergence"], CODE_NUMBERS["undefined-shuffle"]
-SHUFFLE = tuple(OPCODE[f"shfl.{mode}.b32"] for mode in ("idx", "up", "down", "bfly"))
+SHUFFLE = tuple(opcodes("shfl", "idx.b32", "up.b32", "down.b32", "bfly.b32"))
 IDX, UP, DOWN, BFLY = SHUFFLE
-IDX64, UP64, DOWN64, BFLY64 = (OPCODE[f"shfl.{mode}.b64"] for mode in ("idx", "up", "down", "bfly"))
-MATCH_ANY, MATCH_ALL = OPCODE["match.any.b32"], OPCODE["match.all.b32"]
-MATCH_ANY64, MATCH_ALL64 = OPCODE["match.any.b64"], OPCODE["match.all.b64"]
-VOTE_ALL, VOTE_ANY, VOTE_UNI, BALLOT = (OPCODE[f"vote.{mode}"] for mode in ("all", "any", "uni", "ballot"))
-ADD, AND, OR, XOR = (OPCODE[f"redux.{what}.b32"] for what in ("add", "and", "or", "xor"))
-MIN_SIGNED, MAX_SIGNED, MIN, MAX = (OPCODE[f"redux.{what}"] for what in ("min.s32", "max.s32", "min.u32", "max.u32"))
+IDX64, UP64, DOWN64, BFLY64 = opcodes("shfl", "idx.b64", "up.b64", "down.b64", "bfly.b64")
+MATCH_ANY, MATCH_ALL, MATCH_ANY64, MATCH_ALL64 = opcodes("match", "any.b32", "all.b32", "any.b64", "all.b64")
+VOTE_ALL, VOTE_ANY, VOTE_UNI, BALLOT = opcodes("vote", "all", "any", "uni", "ballot")
+ADD, AND, OR, XOR = opcodes("redux", "add.b32", "and.b32", "or.b32", "xor.b32")
+MIN_SIGNED, MAX_SIGNED, MIN, MAX = opcodes("redux", "min.s32", "max.s32", "min.u32", "max.u32")
 ACTIVEMASK, ELECT, ALIKE = OPCODE["activemask"], OPCODE["elect.sync"], OPCODE["alike.b64"]
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from wsemu.model.isa import N_OPERATIONS, NAMES, OPCODE
+from wsemu.model.isa import N_OPERATIONS, OPCODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,8 +19,13 @@ CTA_COST = 32
 """warp instructions of the step budget that each CTA after the first takes to start"""
 TURN = 128
 """warp instructions after which a warp lets the next one run: neighbouring warps touch neighbouring memory"""
+BRA, JUMP, JOIN, EXIT, TRAP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
+JUMPS, ENDS = (BRA, JUMP), (EXIT, TRAP)
+"""operations that may go to their target; operations after which their lanes execute nothing"""
+STEERS: Final[dict[str, Literal["branch", "exit"]]] = {"bra": "branch", "exit": "exit"}
+"""operation whose guard decides where lanes go -> what an analysis calls the value's use"""
 _CHANGES_FLOW = np.zeros(N_OPERATIONS + 1, np.bool_)
-_CHANGES_FLOW[[OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap")]] = True
+_CHANGES_FLOW[[BRA, JUMP, JOIN, EXIT, TRAP]] = True
 
 
 def changes_flow(op: int) -> bool:
@@ -43,12 +48,12 @@ def successors(pc: int, row: Sequence[int]) -> tuple[int, ...]:
 
     Lanes that wait at a join go on behind it, as if they had run through it.
     """
-    name, guard, target = NAMES[row[0]], row[1], row[6]
-    if name == "trap" or (name == "exit" and not guard):
+    op, guard, target = row[0], row[1], row[6]
+    if op == TRAP or (op == EXIT and not guard):
         return ()
-    if name == "jump" or (name == "bra" and not guard):
+    if op == JUMP or (op == BRA and not guard):
         return (target,)
-    return (pc + 1, target) if name == "bra" else (pc + 1,)
+    return (pc + 1, target) if op == BRA else (pc + 1,)
 
 
 def reachable(program: Program, pc: int) -> Iterator[int]:

@@ -633,10 +633,17 @@ BULK_REDUCTIONS = (
 
 OPCODE = {name: i for i, name in enumerate(OPERATIONS)}
 NAMES = list(OPERATIONS)
+SHOW = OPCODE["show"]
+"""an operation that STOPS, or a `griddepcontrol`, or else prints"""
 N_OPERATIONS = len(OPERATIONS)
 """those of this table; what `enter` adds follows"""
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 """loads lie below it, stores from it to N_MEMORY"""
+
+
+def opcodes(family: str, *names: str) -> list[int]:
+    """Return the numbers of operations of one family: those called `family`, a dot, and one of `names`."""
+    return [OPCODE[f"{family}.{name}"] for name in names]
 
 
 def enter(name: str, result: str, operands: str, meaning: str) -> None:

@@ -36,9 +36,9 @@ from wsemu.machine.sync.lane_clocks import (
     time_bits,
 )
 from wsemu.model.codes import CODE_NUMBERS
-from wsemu.model.isa import LANES, OPCODE
+from wsemu.model.isa import LANES, opcodes
 
-COPY16 = OPCODE["cp.async.b128"]
+(COPY16,) = opcodes("cp.async", "b128")
 OUTLIVES, STORE_OUTLIVES = (CODE_NUMBERS[f"{what}-outlives-cta"] for what in ("async", "store"))
 
 

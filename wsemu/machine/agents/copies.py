@@ -56,17 +56,16 @@ from wsemu.model.isa import (
     LANES,
     OFFSET_MASK,
     ONLY_READ,
-    OPCODE,
     READ,
     SEGMENT_SHIFT,
     WRITE,
+    opcodes,
 )
 
-COMMIT, WAIT = OPCODE["cp.async.commit"], OPCODE["cp.async.wait"]
-COPY4, COPY8, COPY16 = (OPCODE[f"cp.async.b{n}"] for n in (32, 64, 128))
-LOAD, STORE, REDUCE = (OPCODE[f"bulk.{name}"] for name in ("load", "store", "reduce"))
-BULK_COMMIT, BULK_WAIT, PREFETCH, ZERO = (OPCODE[f"bulk.{name}"] for name in ("commit", "wait", "prefetch", "zero"))
-SEND, SEND_REDUCE, MULTICAST = (OPCODE[f"bulk.{name}"] for name in ("send", "send_reduce", "multicast"))
+COMMIT, WAIT, COPY4, COPY8, COPY16 = opcodes("cp.async", "commit", "wait", "b32", "b64", "b128")
+LOAD, STORE, REDUCE = opcodes("bulk", "load", "store", "reduce")
+BULK_COMMIT, BULK_WAIT, PREFETCH, ZERO = opcodes("bulk", "commit", "wait", "prefetch", "zero")
+SEND, SEND_REDUCE, MULTICAST = opcodes("bulk", "send", "send_reduce", "multicast")
 COPY_SIZE = CODE_NUMBERS["copy-size"]
 COPIED, LANDED, COMMITTED = (EVENT_KINDS.index(kind) for kind in ("copy", "landed", "commit"))
 WHOLE = 0xFFFF

@@ -24,12 +24,10 @@ from wsemu.machine.sync.mbarrier import (
 )
 from wsemu.machine.sync.peers import leaves, reach
 from wsemu.machine.sync.phases import judge_fenced
-from wsemu.model.isa import OFFSET_MASK, OPCODE, OWN_TILE, PAIR_TILE, SEGMENT_SHIFT, SHARED, TENSOR_RANK
+from wsemu.model.isa import OFFSET_MASK, OWN_TILE, PAIR_TILE, SEGMENT_SHIFT, SHARED, TENSOR_RANK, opcodes
 
-BULK_LOAD, BULK_SEND, BULK_SEND_REDUCE, BULK_MULTICAST = (
-    OPCODE[f"bulk.{name}"] for name in ("load", "send", "send_reduce", "multicast")
-)
-TENSOR_LOAD, TENSOR_MULTICAST = OPCODE["tensor.load"], OPCODE["tensor.multicast"]
+BULK_LOAD, BULK_SEND, BULK_SEND_REDUCE, BULK_MULTICAST = opcodes("bulk", "load", "send", "send_reduce", "multicast")
+TENSOR_LOAD, TENSOR_MULTICAST = opcodes("tensor", "load", "multicast")
 
 
 @compiled

@@ -48,14 +48,14 @@ from wsemu.model.isa import (
     N_MEMORY,
     OF_CTA_ALONE,
     OFFSET_MASK,
-    OPCODE,
     PUBLISHED,
     PUBLISHED_IN_CTA,
     SEGMENT_SHIFT,
+    opcodes,
 )
 from wsemu.model.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 
-RELEASE, ACQUIRE = OPCODE["map.release"], OPCODE["map.acquire"]
+RELEASE, ACQUIRE = opcodes("map", "release", "acquire")
 PROXY_FENCE = EVENT_KINDS.index("proxy")
 NO_FENCE = CODE_NUMBERS["tensormap-proxy"]
 NOT_RELEASED, NOT_ACQUIRED = range(2)

@@ -17,9 +17,9 @@ from wsemu.machine.sync.clobber import clobbers
 from wsemu.machine.sync.events import log, report_failure
 from wsemu.machine.sync.mbarrier import credit, find_credited
 from wsemu.machine.sync.peers import reach
-from wsemu.model.isa import ADDRESS_WRAPPED, ATOMIC, OFFSET_MASK, OPCODE, WRITE
+from wsemu.model.isa import ADDRESS_WRAPPED, ATOMIC, OFFSET_MASK, WRITE, opcodes
 
-STORE64, REDUCE, REDUCE64 = (OPCODE[f"async.{name}"] for name in ("store.b64", "reduce.b32", "reduce.b64"))
+STORE64, REDUCE, REDUCE64 = opcodes("async", "store.b64", "reduce.b32", "reduce.b64")
 
 
 @compiled

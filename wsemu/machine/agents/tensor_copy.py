@@ -29,7 +29,6 @@ from wsemu.model.isa import (
     ATOMIC,
     BULK_REDUCTIONS,
     OFFSET_MASK,
-    OPCODE,
     OWN_TILE,
     READ,
     ROW,
@@ -38,6 +37,7 @@ from wsemu.model.isa import (
     TENSOR_RANK,
     TENSOR_REDUCTIONS,
     WRITE,
+    opcodes,
 )
 from wsemu.model.tensor_map import (
     ELEMENT_TYPES,
@@ -50,8 +50,7 @@ from wsemu.model.tensor_map import (
     UNIT,
 )
 
-LOAD, STORE, REDUCE, PREFETCH = (OPCODE[f"tensor.{name}"] for name in ("load", "store", "reduce", "prefetch"))
-MULTICAST = OPCODE["tensor.multicast"]
+LOAD, STORE, REDUCE, PREFETCH, MULTICAST = opcodes("tensor", "load", "store", "reduce", "prefetch", "multicast")
 NO_MAP = CODE_NUMBERS["tensor-map"]
 NOT_THERE, RANK, INNER, NEGATIVE, TYPE = range(5)
 """`what` of a tensor-map finding"""

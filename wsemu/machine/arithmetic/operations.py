@@ -174,17 +174,16 @@ _float_bodies("f32")
 _float_bodies("f64")
 BODIES["ftz.f32"] = flush_subnormal
 BODIES["prmt.b32"] = permute_bytes
-BODIES.update(
-    {
-        "mov.pred": lambda b, x: x,
-        "not.pred": lambda b, x: b.not_(x),
-        "and.pred": lambda b, x, y: b.and_(x, y),
-        "or.pred": lambda b, x, y: b.or_(x, y),
-        "xor.pred": lambda b, x, y: b.xor(x, y),
-        "andn.pred": lambda b, x, y: b.and_(x, b.not_(y)),
-        "selp.pred": lambda b, x, y, p: b.or_(b.and_(p, x), b.and_(b.not_(p), y)),
-    }
-)
+_PREDICATES: dict[str, Body] = {
+    "mov": lambda b, x: x,
+    "not": lambda b, x: b.not_(x),
+    "and": lambda b, x, y: b.and_(x, y),
+    "or": lambda b, x, y: b.or_(x, y),
+    "xor": lambda b, x, y: b.xor(x, y),
+    "andn": lambda b, x, y: b.and_(x, b.not_(y)),
+    "selp": lambda b, x, y, p: b.or_(b.and_(p, x), b.and_(b.not_(p), y)),
+}
+BODIES.update((f"{name}.pred", body) for name, body in _PREDICATES.items())
 
 
 ALU_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind == "alu")

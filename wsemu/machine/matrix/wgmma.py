@@ -38,7 +38,7 @@ from wsemu.machine.sync.events import log
 from wsemu.machine.sync.group import own_shared
 from wsemu.machine.sync.lane_clocks import heads, refresh
 from wsemu.model.codes import CODE_NUMBERS
-from wsemu.model.isa import FIRST_WGMMA, FORGETS, LANES, OPCODE, READ, ROW, SEGMENT_SHIFT, SHARED, UNFENCED
+from wsemu.model.isa import FIRST_WGMMA, FORGETS, LANES, READ, ROW, SEGMENT_SHIFT, SHARED, UNFENCED, opcodes
 from wsemu.model.matrix import (
     CLAMPS,
     COLUMNS,
@@ -52,8 +52,7 @@ from wsemu.model.matrix import (
     TURNS_B,
 )
 
-COMMIT, WAIT = OPCODE["wgmma.commit"], OPCODE["wgmma.wait"]
-TRACK, TOUCH, CHECK = OPCODE["wgmma.track"], OPCODE["wgmma.touch"], OPCODE["wgmma.check"]
+COMMIT, WAIT, TRACK, TOUCH, CHECK = opcodes("wgmma", "commit", "wait", "track", "touch", "check")
 TOUCHED, NOT_FENCED = CODE_NUMBERS["wgmma-register"], CODE_NUMBERS["wgmma-unfenced"]
 APART = CODE_NUMBERS["wgmma-divergence"]
 INCOMPLETE, ABSENT, DIFFERENT = range(3)

@@ -110,16 +110,16 @@ from wsemu.model.isa import (
     N_MEMORY,
     NO_STORE,
     OF_CTA,
-    OPCODE,
     READ,
     SCOPES,
     SEGMENT_SHIFT,
     SHARED,
     WRITE,
+    opcodes,
 )
 from wsemu.model.outcome import MOST_SAME_VALUES
 
-BULK_ZERO = OPCODE["bulk.zero"]
+(BULK_ZERO,) = opcodes("bulk", "zero")
 RACE, INTRA_WARP, SAME_VALUE = (CODE_NUMBERS[c] for c in ("race", "intra-warp-race", "same-value"))
 FULL = (1 << LANES) - 1
 READS = 1 << 4

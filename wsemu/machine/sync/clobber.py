@@ -19,15 +19,15 @@ from wsemu.model.isa import (
     N_CONTROL,
     N_MEMORY,
     OFFSET_MASK,
-    OPCODE,
     READ,
     SEGMENT_SHIFT,
     SHARED,
     WRITE,
+    opcodes,
 )
 
 CLOBBER = CODE_NUMBERS["mbarrier-clobber"]
-ZERO = OPCODE["bulk.zero"]
+(ZERO,) = opcodes("bulk", "zero")
 
 
 @compiled

@@ -20,12 +20,12 @@ from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
     CLUSTER_ALIGNED,
     LANES,
-    OPCODE,
     RELAXED,
+    opcodes,
 )
 from wsemu.model.outcome import CLUSTER_PLACE
 
-ARRIVE, WAIT = OPCODE["cluster.arrive"], OPCODE["cluster.wait"]
+ARRIVE, WAIT = opcodes("cluster", "arrive", "wait")
 MISUSE = CODE_NUMBERS["cluster-barrier"]
 TWICE, UNARRIVED, PART = range(3)
 """detail[0] of a finding"""

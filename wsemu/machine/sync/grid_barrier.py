@@ -17,10 +17,10 @@ from wsemu.machine.sync.clocks import begin_interval
 from wsemu.machine.sync.events import ARRIVALS, AWAITED, PHASES, log
 from wsemu.machine.sync.lane_clocks import clear_row, cluster_row, join_lanes, learn
 from wsemu.model.codes import CODE_NUMBERS
-from wsemu.model.isa import LANES, OPCODE
+from wsemu.model.isa import LANES, opcodes
 from wsemu.model.outcome import GRID_PLACE
 
-GRID_ARRIVE, GRID_WAIT = OPCODE["grid.arrive"], OPCODE["grid.wait"]
+GRID_ARRIVE, GRID_WAIT = opcodes("grid", "arrive", "wait")
 MISUSE = CODE_NUMBERS["cluster-barrier"]
 TWICE, UNARRIVED = 3, 4
 """detail[0] of a finding"""

@@ -103,20 +103,19 @@ from wsemu.model.isa import (
     NO_COMPLETE,
     NOINC,
     OFFSET_MASK,
-    OPCODE,
     PEEK,
     RELAXED,
     REMOTE,
     SEGMENT_SHIFT,
     SHARED,
     WAIT_RELAXED,
+    opcodes,
 )
 
-INIT, INVAL, ARRIVE, EXPECT_TX, COMPLETE_TX, WAIT, WAIT_PARITY, PENDING_COUNT = (
-    OPCODE[f"mbarrier.{name}"]
-    for name in ("init", "inval", "arrive", "expect_tx", "complete_tx", "wait", "wait.parity", "pending_count")
+INIT, INVAL, ARRIVE, EXPECT_TX, COMPLETE_TX, WAIT, WAIT_PARITY, PENDING_COUNT = opcodes(
+    "mbarrier", "init", "inval", "arrive", "expect_tx", "complete_tx", "wait", "wait.parity", "pending_count"
 )
-ASYNC_ARRIVE = OPCODE["cp.async.arrive"]
+(ASYNC_ARRIVE,) = opcodes("cp.async", "arrive")
 REINIT, RANGE, OVER_ARRIVAL, SAME_INIT = (
     CODE_NUMBERS[c] for c in ("mbarrier-reinit", "mbarrier-range", "over-arrival", "same-value-init")
 )

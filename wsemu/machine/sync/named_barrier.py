@@ -45,7 +45,7 @@ from wsemu.machine.sync.clocks import (
 )
 from wsemu.machine.sync.warp_clocks import join_clock, join_waiting
 from wsemu.model.codes import CODE_NUMBERS
-from wsemu.model.isa import LANES, OPCODE
+from wsemu.model.isa import LANES, opcodes
 
 ALL_ARRIVE, BARRIER_DIVERGENCE, COUNT_MISMATCH, DANGLING, INVALID, OVERSUBSCRIBED = (
     CODE_NUMBERS[c]
@@ -58,9 +58,7 @@ ALL_ARRIVE, BARRIER_DIVERGENCE, COUNT_MISMATCH, DANGLING, INVALID, OVERSUBSCRIBE
         "oversubscribed",
     )
 )
-SYNC, ARRIVE, POPC, EVERY, SOME = (
-    OPCODE[f"bar.{name}"] for name in ("sync", "arrive", "red.popc", "red.and", "red.or")
-)
+SYNC, ARRIVE, POPC, EVERY, SOME = opcodes("bar", "sync", "arrive", "red.popc", "red.and", "red.or")
 GOES_ON, WAITS, STOPS, ELSE = range(4)
 """what an operation does to its warp; STOPS: the hardware raises an illegal instruction"""
 WHOLE = (1 << LANES) - 1

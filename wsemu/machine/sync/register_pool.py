@@ -13,9 +13,9 @@ from wsemu.machine.records import instruction_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64
 from wsemu.machine.state import DONE, STANDS
 from wsemu.model.codes import CODE_NUMBERS
-from wsemu.model.isa import LANES, OPCODE
+from wsemu.model.isa import LANES, opcodes
 
-INC, DEC = OPCODE["setmaxnreg.inc"], OPCODE["setmaxnreg.dec"]
+INC, DEC = opcodes("setmaxnreg", "inc", "dec")
 MISUSE, REPEATED = CODE_NUMBERS["setmaxnreg"], CODE_NUMBERS["setmaxnreg-repeated"]
 BAD_COUNT, DIRECTION, PART, DIFFERENT, AT_ONCE = range(5)
 """detail[1] of a finding"""

@@ -30,15 +30,14 @@ from wsemu.machine.state import BUDGET, DONE, LOOK, YIELDED
 from wsemu.machine.tier.arithmetic import Arithmetic
 from wsemu.machine.tier.frame import Kept
 from wsemu.machine.tier.shapes import CREDIT, same_steps
-from wsemu.model.control_flow import changes_flow
-from wsemu.model.isa import LANES, N_ALU, N_MEMORY, OPCODE
+from wsemu.model.control_flow import BRA, JOIN, JUMP, changes_flow
+from wsemu.model.isa import LANES, N_ALU, N_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from wsemu.machine.tier.shapes import Rows, State
 
-BRA, JUMP, JOIN = OPCODE["bra"], OPCODE["jump"], OPCODE["join"]
 REFUSED = 8
 """what a stretch loses of its CREDIT where control comes to it with rows that lie otherwise; each other time adds one,
 and without any it is left to the VM for the next PAUSE times"""

@@ -15,7 +15,7 @@ import numpy as np
 
 from wsemu.machine.arithmetic.families import family_of
 from wsemu.machine.tier.section_tables import may_have
-from wsemu.model.control_flow import inner_loop_numbers, loop_numbers, successors
+from wsemu.model.control_flow import BRA, JOIN, JUMP, inner_loop_numbers, loop_numbers, successors
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     ADDRESS_OUT,
@@ -26,7 +26,6 @@ from wsemu.model.isa import (
     N_MEMORY,
     N_OPERATIONS,
     NAMES,
-    OPCODE,
     OPERATIONS,
     ROW,
     SEGMENT_SHIFT,
@@ -299,22 +298,19 @@ class Parting(NamedTuple):
     """in the order in which they are made"""
 
 
-_BRA, _JUMP, _JOIN = OPCODE["bra"], OPCODE["jump"], OPCODE["join"]
-
-
 def _side(code: Sequence[Sequence[int]], start: int, join: int) -> Side | None:
     """From an instruction to a join; None where there is anything between but arithmetic, loads and stores."""
     pc = start
     while pc < len(code) and code[pc][0] < N_MEMORY and pc != join:
         pc += 1
-    there = pc == join or (pc < len(code) and code[pc][0] == _JUMP and code[pc][6] == join)
+    there = pc == join or (pc < len(code) and code[pc][0] == JUMP and code[pc][6] == join)
     return Side(start, pc) if there else None
 
 
 def parting(code: Sequence[Sequence[int]], pc: int) -> Parting | None:
     """Of a branch; None where its sides have more than arithmetic, loads and stores."""
     op, guard, *_, join, target = code[pc][:7]
-    if op != _BRA or not guard or join < 0 or pc + 1 in (join, target) or code[join][0] != _JOIN:
+    if op != BRA or not guard or join < 0 or pc + 1 in (join, target) or code[join][0] != JOIN:
         return None
     sides = [_side(code, start, join) for start in (pc + 1, target) if start != join]
     return Parting(join, tuple(side for side in sides if side)) if all(sides) else None
@@ -335,7 +331,7 @@ class Rows:
         self.uses, self.types, _ = _rows_of(program)
         self.given = frozenset(given)
         self.constants = {row: int(value) for row, t, value in program.constants if row in given and t[0] == "b"}
-        found_parting = {pc: parting(self.code, pc) for pc in range(len(self.code)) if self.code[pc][0] == _BRA}
+        found_parting = {pc: parting(self.code, pc) for pc in range(len(self.code)) if self.code[pc][0] == BRA}
         self.partings = {pc: one for pc, one in found_parting.items() if one}
         """by branch"""
         self.first: State = {}
