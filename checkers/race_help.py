@@ -8,6 +8,7 @@ from wsemu.checkers import by_lanes, words
 from wsemu.checkers.conflict import VERBS, Conflict, Side
 from wsemu.evidence.places import CALLS, lanes_text
 from wsemu.model.isa import ATOMIC, FIELDS, LANES, READ, WRITE
+from wsemu.model.outcome import CTA_FENCE, FENCES
 from wsemu.proof.idle import polls
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _flag(found: Conflict, witness: Witness) -> str:
 def _lacking(found: Conflict, witness: Witness, flag: tuple[int, int]) -> tuple[bool, bool]:
     """Whether there is no fence before the first one of two atomics, or none after the second; where both are there,
     they are of other threads, and both are named."""
-    enough = {"fence.gpu", "fence.sys", *(["fence.cta"] if found.same_cta else [])}
+    enough = {kind for kind in FENCES if found.same_cta or kind != CTA_FENCE}
 
     def is_fenced(access: Access, first: int | None, last: int | None) -> bool:
         between = witness.events[first:last]

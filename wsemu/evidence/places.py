@@ -11,7 +11,7 @@ import numpy as np
 
 from wsemu.evidence.shared_names import SharedNames, find_frames
 from wsemu.evidence.source_view import CUDA, Loop, SourceView, view
-from wsemu.model.control_flow import loop_numbers, successors
+from wsemu.model.control_flow import ENDS, loop_numbers, successors
 from wsemu.model.data import dataclass, field
 from wsemu.model.device_memory import RAW
 from wsemu.model.effects import find_opcodes
@@ -352,7 +352,7 @@ class Places:
             if self.barrier(current) in (barrier, None):
                 found = True
                 continue
-            avoided |= NAMES[code[current][0]] in ("exit", "trap")
+            avoided |= code[current][0] in ENDS
             queue += successors(current, code[current])
         return None if found and avoided else found
 

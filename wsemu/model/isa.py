@@ -21,7 +21,7 @@ from wsemu.model.data import NamedTuple
 from wsemu.model.matrix import MMA, MOVES, WGMMA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 LANES = 32
 ROW = 256
@@ -660,6 +660,11 @@ def leave(name: str) -> None:
     if name != NAMES[-1] or len(NAMES) == N_OPERATIONS:
         raise ValueError(f"operation {name!r} was not entered last")
     del NAMES[-1], OPCODE[name], OPERATIONS[name]
+
+
+def is_cluster_fence(row: Sequence[int]) -> bool:
+    """Return whether an instruction, of which `row` has the fields, is a fence of cluster scope."""
+    return row[6] == CLUSTER_WIDE and NAMES[row[0]] == "fence.cta"
 
 
 def access_numbers(opcodes: Iterable[int]) -> list[int]:

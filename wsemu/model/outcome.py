@@ -209,7 +209,8 @@ class AccessCount:
     worst_sectors: Pattern | None = None
 
 
-FENCES: tuple[EventKind, ...] = ("fence.cta", "fence.gpu", "fence.sys")
+CTA_FENCE: EventKind = "fence.cta"
+FENCES: tuple[EventKind, ...] = (CTA_FENCE, "fence.gpu", "fence.sys")
 """events of memory fences, by scope: each is named as its operation"""
 
 

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wsemu.model.addresses import ALLOCATED, FIRST_FUNCTION, LOOKED_UP, SAVED, WORKSPACE, is_function
+from wsemu.model.control_flow import STEERS
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     CP_ASYNC,
@@ -969,8 +970,8 @@ class _Analysis:
                 self._run(step, state)
 
     def _influenced_rows(self, step: Step, state: _State) -> Iterator[tuple[str, Bits]]:
-        if step.kind in ("bra", "exit"):
-            yield "branch" if step.kind == "bra" else "exit", state.get(step.guard, NOTHING).bits
+        if step.kind in STEERS:
+            yield STEERS[step.kind], state.get(step.guard, NOTHING).bits
         elif step.guard and step.kind in GUARDED:
             yield GUARDED[step.kind], state.get(step.guard, NOTHING).bits
         if step.address >= 0:

@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from wsemu.model.control_flow import EXIT, JOIN, JUMPS, TRAP
 from wsemu.model.data import NamedTuple, dataclass, field
+from wsemu.model.effects import effects_of
 from wsemu.model.isa import (
     BLOCKS,
     LANES,
@@ -69,6 +71,8 @@ TOKEN = Unknown("a token")
 """of an arrival: only a wait takes it"""
 FAR = "how far the loop is"
 """why a branch goes no one way: there may be more rounds to set apart at its end"""
+PARITY, PROMISE = "await parity", "promise"
+"""kinds of events: a wait for the phase of a parity; an arrival once the copies of its thread are over"""
 State = dict[int, Any]
 """row or predicate -> Value, Unknown, or of a predicate a bool, an array of them, or Unknown"""
 
@@ -88,7 +92,8 @@ class Event:
     pc: int
     threads: npt.NDArray[np.int64]
     kind: str
-    """read, write, atomic; barrier; warp; or the name of an asynchronous operation"""
+    """read, write, atomic; barrier; warp; an event of an mbarrier, PARITY, PROMISE; or another asynchronous operation's
+    name"""
     address: Value | None = None
     size: int = 0
     operands: tuple[Value, ...] = ()
@@ -230,12 +235,13 @@ class Machine:
         return _whole(~value if isinstance(value, np.ndarray) else not value)
 
     def _control(self, path: Path, name: str, fields: list[int], guard: Any) -> Path | None:
-        if name == "trap":
+        op = fields[0]
+        if op == TRAP:
             raise Unfit(path.pc, "it is not modelled")
         if isinstance(guard, Unknown):
             raise Unfit(path.pc, f"the branch depends on {guard.why}")
-        target = {"bra": fields[6], "jump": fields[6], "exit": -1}.get(name, path.pc + 1)
-        if guard is False or name == "join":
+        target = fields[6] if op in JUMPS else -1 if op == EXIT else path.pc + 1
+        if guard is False or op == JOIN:
             path.pc += 1
             return None
         if guard is True:
@@ -340,33 +346,39 @@ class Machine:
     def _asynchronous(
         self, path: Path, pc: int, name: str, fields: list[int], guard: Any, operand: Any, event: Any
     ) -> None:
-        if name.startswith("mbarrier.wait"):
+        row = effects_of(name)
+        moves = row.moves
+        if row.waits == "phase":
             token = path.state.get(fields[4], COMPUTED)
             if not fields[7] & (BLOCKS | PEEK):
                 raise Unfit(pc, "what it does depends on whether a phase is over")
             operands = () if token is TOKEN else (operand(4, "the phase"),)
-            event(name, operand(3, "the mbarrier"), 8, *operands)
+            event(PARITY if name.endswith(".parity") else row.event, operand(3, "the mbarrier"), 8, *operands)
             self._write(path, fields[2], bool(fields[7] & BLOCKS), guard)
-        elif name.startswith("mbarrier.") and name != "mbarrier.pending_count":
+        elif row.meets == "mbarrier" and not row.group:
             counts = len(OPERATIONS[name].operands) - 1
             steering = (operand(4 + n, "an amount") for n in range(counts))
-            event(name, operand(3, "the mbarrier"), fields[7], *steering)
+            event(row.event, operand(3, "the mbarrier"), fields[7], *steering)
             if OPERATIONS[name].result:
                 self._write(path, fields[2], TOKEN, guard)
-        elif name in ("cp.async.arrive",):
-            event(name, operand(3, "the mbarrier"), fields[7])
+        elif row.meets == "mbarrier" and row.group == "cp.async":
+            event(PROMISE, operand(3, "the mbarrier"), fields[7])
         elif name.startswith("cp.async.b"):
             bytes_ = _only(operand(5, "the size of the copy"), pc)
             address = operand(3, "the address")
             event("write", address._replace(a=address.a + fields[6]), int(name[10:]) // 8)
             event("read", operand(4, "the address"), bytes_)
-        elif name in ("bulk.load", "bulk.store"):
+        elif moves.unit == "bytes" and moves.writes and not moves.combines and row.reach == "cta":
             bytes_ = _only(operand(5, "the size of the copy"), pc)
             event("write", operand(3, "the address"), bytes_)
             event("read", operand(4, "the address"), bytes_)
-            if name == "bulk.load":
-                event("mbarrier.credit", operand(6, "the mbarrier"), 0, Value(bytes_))
-        elif name.startswith(("cp.async.", "bulk.commit", "bulk.wait", "bulk.prefetch", "setmaxnreg.")):
+            if moves.credits:
+                event("credit", operand(6, "the mbarrier"), 0, Value(bytes_))
+        elif (
+            row.meets == "registers"
+            or (row.group in ("cp.async", "bulk") and not moves.unit)
+            or (moves.unit == "bytes" and not moves.writes)
+        ):
             event(name)
         else:
             raise Unfit(pc, f"`{name.split('.m64')[0]}` is not followed")

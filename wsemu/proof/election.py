@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.model.control_flow import BRA, JUMPS
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import NAMES, OPERATIONS
 
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
     from wsemu.model.program import Program
 
-ADDITIONS = ("atom.add.b32", "atom.add.b64")
 _UNIFORM = ("shared", "dynamic", *(f"{name}.{axis}" for name in ("ctaid", "ntid", "nctaid") for axis in "xyz"))
 _HALF = {"b32": 1 << 31, "b64": 1 << 63}
+ADDITIONS = tuple(f"atom.add.{type_}" for type_ in _HALF)
 Meaning = tuple[str, int]
 """what a row holds: ("first", n) the number of the mask's first lane, plus n; ("mask", 0), ("reversed", 0) its bits,
 ("size", 0) how many there are; ("lane", 0) the lane's own number, ("thread", 0) tid.x; ("elected", 1) whether the lane
@@ -54,7 +55,7 @@ class _Scan:
     def __init__(self, program: Program, lanes_by_x: bool) -> None:
         self.code: list[list[int]] = program.code.tolist()
         self.lanes_by_x = lanes_by_x
-        self.entered = {row[6] for row in self.code if NAMES[row[0]] in ("bra", "jump")}
+        self.entered = {row[6] for row in self.code if row[0] in JUMPS}
         self.held: dict[int, Meaning] = {parameter.row: ("uniform", 0) for parameter in program.parameters}
         self.held.update((array.row, ("uniform", 0)) for array in program.constant_arrays)
         self.held.update((row, ("constant", int(value))) for row, type_, value in program.constants if type_[0] == "b")
@@ -76,7 +77,7 @@ class _Scan:
             kind = OPERATIONS[name].kind
             if pc in self.entered:
                 return
-            if name == "bra" and fields[5] == fields[6] > pc and self._passes(fields[1] ^ 1):
+            if fields[0] == BRA and fields[5] == fields[6] > pc and self._passes(fields[1] ^ 1):
                 yield from self._region(pc, range(pc + 1, fields[6]))
                 return
             if kind in ("control", "barrier"):

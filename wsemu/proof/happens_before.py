@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMIC, LANES, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED
-from wsemu.model.outcome import ALL_LANES, FENCES
+from wsemu.model.outcome import ALL_LANES, CTA_FENCE, FENCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -322,7 +322,7 @@ class HappensBefore:
 
     def fence(self, event: Event) -> None:
         actor = event.cta, event.warp
-        reach = OF_ALL if event.kind != "fence.cta" else OF_CLUSTER if event.pc in self._cluster_wide else OF_CTA
+        reach = OF_ALL if event.kind != CTA_FENCE else OF_CLUSTER if event.pc in self._cluster_wide else OF_CTA
         clock = self.clock(actor)
         if self.atomics:
             for (cta, other), given in self._seen[actor].items():

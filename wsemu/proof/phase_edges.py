@@ -18,7 +18,17 @@ import functools
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from wsemu.model.isa import CLUSTER_WIDE, NAMES, OPERATIONS, RELAXED, SEGMENT_SHIFT, SHARED, WAIT_RELAXED
+from wsemu.model.effects import effects_of, find_names
+from wsemu.model.isa import (
+    NAMES,
+    OPERATIONS,
+    RELAXED,
+    SEGMENT_SHIFT,
+    SHARED,
+    WAIT_RELAXED,
+    WAITS,
+    is_cluster_fence,
+)
 from wsemu.model.outcome import FENCES
 from wsemu.proof.happens_before import (
     OF_ALL,
@@ -43,18 +53,19 @@ GIVES, TAKES = "arrive_on", "await"
 """kinds of events"""
 EXITS = ("dsmem-after-exit", "dsmem-relaxed-exit")
 """codes"""
+_RELAXED = {
+    **dict.fromkeys(
+        find_names(lambda row: row.event == GIVES and row.meets in ("mbarrier", "cluster") and not row.group), RELAXED
+    ),
+    **dict.fromkeys(WAITS, WAIT_RELAXED),
+}
+"""operation on an mbarrier or a cluster's barrier -> the bit of its aux that makes it relaxed"""
 
 
 def relaxed_operations(program: Program) -> frozenset[int]:
     """The operations on mbarriers that give and take nothing."""
-    bits = {
-        "cluster.arrive": RELAXED,
-        "mbarrier.arrive": RELAXED,
-        "mbarrier.wait": WAIT_RELAXED,
-        "mbarrier.wait.parity": WAIT_RELAXED,
-    }
     rows = enumerate(program.code.tolist())
-    return frozenset(pc for pc, row in rows if row[7] & bits.get(NAMES[row[0]], 0))
+    return frozenset(pc for pc, row in rows if row[7] & _RELAXED.get(NAMES[row[0]], 0))
 
 
 class PhaseOrder(HappensBefore):
@@ -110,7 +121,7 @@ class PhaseOrder(HappensBefore):
 # -- what atomics order ----------------------------------------------------------------------------------------------
 def with_atomics(program: Program, cluster_of: Callable[[int], int]) -> PhaseOrder:
     """New clocks, with all that orders in a program."""
-    reach = OF_CLUSTER if "cluster.arrive" in _names(program) else OF_CTA
+    reach = OF_CLUSTER if any(effects_of(name).meets == "cluster" for name in _names(program)) else OF_CTA
     return PhaseOrder(
         True, uncounted_barriers(program), relaxed_operations(program), cluster_of, cluster_wide(program), reach
     )
@@ -119,7 +130,7 @@ def with_atomics(program: Program, cluster_of: Callable[[int], int]) -> PhaseOrd
 def cluster_wide(program: Program) -> frozenset[int]:
     """The fences that reach a cluster; in a cooperative launch each CTA is one by itself."""
     rows = () if program.cooperative else enumerate(program.code.tolist())
-    return frozenset(pc for pc, row in rows if NAMES[row[0]] == "fence.cta" and row[6] == CLUSTER_WIDE)
+    return frozenset(pc for pc, row in rows if is_cluster_fence(row))
 
 
 def _names(program: Program) -> set[str]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from wsemu.model.control_flow import STEERS
 from wsemu.model.data import NamedTuple, dataclass, replace
 from wsemu.model.isa import (
     ABORTS,
@@ -64,7 +65,6 @@ _MOVED: dict[str, tuple[int, ...]] = {
     "bfi": (2, 3), "prmt": (2,),
 }  # fmt: skip
 """operations that move bits -> the operands that say where"""
-_STEERS: dict[str, Kind] = {"bra": "branch", "exit": "exit"}
 
 
 class Sink(NamedTuple):
@@ -286,7 +286,7 @@ class _Writer:
             return
         guard = fields[1] >> 1
         if guard in used and operation.kind != "alu":
-            self._check(_STEERS.get(name, "guard"), [guard], 0)
+            self._check(STEERS.get(name, "guard"), [guard], 0)
         for kind, rows, sure in self._steering(name, fields):
             if kind == "store" and self.pc in self.enters:  # beside it
                 continue

@@ -27,6 +27,7 @@ import itertools
 import operator
 from typing import TYPE_CHECKING, Any
 
+from wsemu.model.control_flow import STEERS
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED, access_shape
 from wsemu.proof.linear import Compared, Grown, Linear
@@ -96,7 +97,7 @@ def plan(program: Program, analysis: Analysis, known: Mapping[int, int]) -> Plan
                 if held.factor < access_shape(NAMES[int(program.code[step.pc, 0])])[1]:
                     return None
                 made.stores[step.pc] = held
-            elif (what in ("branch", "exit") or what.startswith("guard of")) and step.guard:
+            elif (what in STEERS.values() or what.startswith("guard of")) and step.guard:
                 held = rows.get(step.guard)
                 if not isinstance(held, Compared):
                     return None

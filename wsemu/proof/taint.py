@@ -49,9 +49,9 @@ from functools import cached_property
 
 import numpy as np
 
-from wsemu.model.control_flow import successors
+from wsemu.model.control_flow import BRA, ENDS, EXIT, JOIN, JUMPS, STEERS, TRAP, successors
 from wsemu.model.data import dataclass
-from wsemu.model.effects import COMBINES, find_opcodes
+from wsemu.model.effects import COMBINES, EFFECTS, find_opcodes
 from wsemu.model.isa import (
     AS_LOAD,
     AS_STORE,
@@ -303,21 +303,22 @@ class Block:
 
 def blocks_of(program: Program, executions: Sequence[int], decoder: Decoder) -> dict[int, Block]:
     """Executed blocks by their first pc.  Lanes that wait at a join go on after it, as if they had run through it."""
-    names = [NAMES[fields[0]] for fields in decoder.code]
+    length = len(decoder.code)
     ran = [bool(count) for count in executions]
     following: dict[int, tuple[int, ...]] = {}
-    for pc in reversed(range(len(names))):
-        if names[pc] in ("bra", "jump", "exit", "trap"):
+    for pc in reversed(range(length)):
+        op = decoder.code[pc][0]
+        if op in JUMPS or op in ENDS:
             following[pc] = successors(pc, decoder.code[pc])
-        elif names[pc] == "join":  # not counted where all lanes that did not wait for others have exited
+        elif op == JOIN:  # not counted where all lanes that did not wait for others have exited
             ran[pc] |= ran[pc + 1]
     starts = {0, *(pc + 1 for pc in following), *(target for targets in following.values() for target in targets)}
-    ordered = sorted(start for start in starts if start < len(names))
+    ordered = sorted(start for start in starts if start < length)
     blocks = {}
-    for start, end in zip(ordered, [*ordered[1:], len(names)], strict=True):
+    for start, end in zip(ordered, [*ordered[1:], length], strict=True):
         if ran[start]:
             steps = [step for pc in range(start, end) if ran[pc] for step in decoder.steps(pc)]
-            targets = [t for t in following.get(end - 1, [end]) if t < len(names) and ran[t]]
+            targets = [t for t in following.get(end - 1, [end]) if t < length and ran[t]]
             blocks[start] = Block(start, steps, targets)
     return blocks
 
@@ -618,14 +619,14 @@ def _watching(program: Program) -> Iterator[int]:
     for pc, following in enumerate(ways):
         for way in following:
             before.setdefault(way, []).append(pc)
-    found = {pc for pc, row in enumerate(code) if NAMES[row[0]] == "trap" and GIVES_UP in program.traps[row[6]]}
+    found = {pc for pc, row in enumerate(code) if row[0] == TRAP and GIVES_UP in program.traps[row[6]]}
     pending = [*found]
     while pending:
         for pc in before.get(pending.pop(), ()):
-            if pc not in found and found.issuperset(ways[pc]) and NAMES[code[pc][0]] != "exit":
+            if pc not in found and found.issuperset(ways[pc]) and code[pc][0] != EXIT:
                 found.add(pc)
                 pending.append(pc)
-    yield from (pc for pc, row in enumerate(code) if NAMES[row[0]] == "bra" and not found.isdisjoint(ways[pc]))
+    yield from (pc for pc, row in enumerate(code) if row[0] == BRA and not found.isdisjoint(ways[pc]))
 
 
 def _union(state: State, rows: Sequence[int]) -> Bits:
@@ -637,8 +638,8 @@ def _union(state: State, rows: Sequence[int]) -> Bits:
 
 def _influenced_rows(step: Step) -> Iterator[tuple[str, tuple[int, ...]]]:
     """What of an instruction must not depend on the order, with its rows."""
-    if step.kind in ("bra", "exit"):
-        yield "branch" if step.kind == "bra" else "exit", (step.guard,)
+    if step.kind in STEERS:
+        yield STEERS[step.kind], (step.guard,)
     elif step.guard and step.kind in GUARDED:
         yield GUARDED[step.kind], (step.guard,)
     if step.address >= 0:
@@ -691,7 +692,7 @@ def _is_atomic(opcode: int) -> bool:
 def _combines(program: Program, pc: int) -> str:
     """What an atomic does with memory, as `COMMUTING` has it; a reduction of a bulk copy does it element by element."""
     opcode, auxiliary = int(program.code[pc, 0]), int(program.code[pc, 7])
-    if NAMES[opcode] == "tensor.reduce":  # its map says of what, and floats are the worst
+    if EFFECTS[NAMES[opcode]].moves.unit == "tile":  # its map says of what, and floats are the worst
         what = TENSOR_REDUCTIONS[auxiliary >> 3 & 7]
         return f"{what}.f" if what in ("add", "min", "max") else what
     if opcode not in REDUCES:

@@ -39,7 +39,6 @@ from wsemu.model.isa import (
     AS_STORE,
     ATOMIC,
     BOTH_WAYS,
-    CLUSTER_WIDE,
     FIRST_ARRAY,
     LANES,
     LOCAL,
@@ -58,8 +57,9 @@ from wsemu.model.isa import (
     SHARED,
     WRITE,
     access_shape,
+    is_cluster_fence,
 )
-from wsemu.model.outcome import ALL_LANES
+from wsemu.model.outcome import ALL_LANES, CTA_FENCE, FENCES
 from wsemu.proof.robust import EVERYWHERE, IN_CLUSTER, IN_CTA, NOWHERE, Before, Pair, Strong
 from wsemu.proof.thread_keys import BEHIND, FORCED, WIDE, Key, fence_name, parts
 
@@ -90,7 +90,6 @@ _OF_CTA, _OF_CLUSTER, _OF_ALL = range(3)
 _FAR = {_OF_CTA: IN_CTA, _OF_CLUSTER: IN_CLUSTER, _OF_ALL: EVERYWHERE}
 _SCOPED = {OF_CTA: _OF_CTA, OF_CLUSTER: _OF_CLUSTER, 0: _OF_ALL}
 """what the code of a strong access says of its scope -> how far it goes"""
-_FENCES = ("fence.cta", "fence.gpu", "fence.sys")
 _NO_ROW: Rows = np.zeros(0, np.int32)
 _NO_REACH: Reached = {}
 _NO_FENCES: Fences = {}, {}
@@ -271,8 +270,8 @@ class Knowledge:
         self.program, self.lockstep, self.uncounted = program, lockstep, frozenset(uncounted)
         self.ordered = ordered
         self.code = program.code.tolist()
-        self.sequential = any(NAMES[fields[0]] in _FENCES and fields[7] == SEQUENTIAL for fields in self.code)
-        self.acquires = any(NAMES[fields[0]] in _FENCES and fields[7] == ACQUIRES for fields in self.code)
+        self.sequential = any(NAMES[fields[0]] in FENCES and fields[7] == SEQUENTIAL for fields in self.code)
+        self.acquires = any(NAMES[fields[0]] in FENCES and fields[7] == ACQUIRES for fields in self.code)
         self.warps = -(-threads // LANES)
         self.of_cta = self.warps * LANES
         self.total = ctas * self.of_cta
@@ -317,12 +316,11 @@ class Knowledge:
         self.everywhere = _OF_ALL if others or not one else _OF_CTA if ctas == 1 else _OF_CLUSTER
         """how far what goes to all threads has to reach"""
         self.by_clusters = len(set(self.clusters.values())) < ctas and any(
-            (NAMES[fields[0]] == "fence.cta" and fields[6] == CLUSTER_WIDE)
-            or (OPERATIONS[NAMES[fields[0]]].kind == "atomic" and fields[7] & OF_CLUSTER)
+            is_cluster_fence(fields) or (OPERATIONS[NAMES[fields[0]]].kind == "atomic" and fields[7] & OF_CLUSTER)
             for fields in self.code
         )
         """whether it matters who is in one cluster"""
-        sequential = [fields for fields in self.code if NAMES[fields[0]] in _FENCES and fields[7] == SEQUENTIAL]
+        sequential = [fields for fields in self.code if NAMES[fields[0]] in FENCES and fields[7] == SEQUENTIAL]
         self.one_reach = len({self._extent(fields) for fields in sequential}) == 1
         """whether all `fence.sc` reach as far, so that each has one name"""
         self.apart: frozenset[int] = frozenset()
@@ -342,7 +340,7 @@ class Knowledge:
         """instructions of an access and of a copy that may be ordered in ways that are not followed"""
         self._rules: dict[str, Callable[[Made], None]] = {
             "arrive": self._arrive, "sync": self._sync, "complete": self._complete, "exit": self._exit,
-            "warp": self._warp, **dict.fromkeys(_FENCES, self._fence),
+            "warp": self._warp, **dict.fromkeys(FENCES, self._fence),
             "arrive_on": self._arrive_on, "await": self._await, "init": self._init,
             "credit": self._credit, "commit": self._commit, "landed": self._land,
         }  # fmt: skip
@@ -526,8 +524,8 @@ class Knowledge:
     def _extent(self, fields: Sequence[int]) -> int:
         """How far a fence goes, of all there is: one that goes to all CTAs is like a wider one."""
         reach = _OF_ALL
-        if NAMES[fields[0]] == "fence.cta":
-            reach = _OF_CLUSTER if fields[6] == CLUSTER_WIDE and self.by_clusters else _OF_CTA
+        if NAMES[fields[0]] == CTA_FENCE:
+            reach = _OF_CLUSTER if is_cluster_fence(fields) and self.by_clusters else _OF_CTA
         return _OF_ALL if reach >= self.everywhere else reach
 
     def spread(self, threads: Iterable[Thread]) -> int:
@@ -546,7 +544,7 @@ class Knowledge:
     def _acquire_after(self, event: Event, thread: Thread, place: Place) -> None:
         """A read that acquires comes itself after what it acquires; the fence that says so follows it in the code."""
         fence = self.code[event.pc + 1] if event.pc + 1 < len(self.code) else None
-        if fence is None or NAMES[fence[0]] not in _FENCES or fence[7] != ACQUIRES or place not in self.locations:
+        if fence is None or NAMES[fence[0]] not in FENCES or fence[7] != ACQUIRES or place not in self.locations:
             return
         threads = self._threads(event, ALL_LANES) if self.lockstep else [thread]
         reach = self._reach(event._replace(kind=NAMES[fence[0]], pc=event.pc + 1))
@@ -560,9 +558,9 @@ class Knowledge:
 
     def _reach(self, event: Event) -> int:
         """How far a fence goes."""
-        if event.kind != "fence.cta":
+        if event.kind != CTA_FENCE:
             return _OF_ALL
-        return _OF_CLUSTER if self.code[event.pc][6] == CLUSTER_WIDE else _OF_CTA
+        return _OF_CLUSTER if is_cluster_fence(self.code[event.pc]) else _OF_CTA
 
     def _within(self, cta: int, reach: int) -> tuple[int, ...]:
         """To whom a thread of a CTA gives, and from whom it takes, by what reaches so far."""

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from wsemu.model.control_flow import inner_loop_numbers, loop_numbers, successors
+from wsemu.model.control_flow import STEERS, inner_loop_numbers, loop_numbers, successors
 from wsemu.model.data import NamedTuple, dataclass
 from wsemu.model.isa import DROP, LANES, LOCAL, NAMES, NOINC, SEGMENT_SHIFT, SHARED
 from wsemu.model.program import Program
@@ -37,6 +37,8 @@ from wsemu.proof.affine import (
     COMPUTED,
     FAR,
     LOADED,
+    PARITY,
+    PROMISE,
     SHUFFLED,
     TOKEN,
     Event,
@@ -90,7 +92,7 @@ def _ends(program: Program, steered: Iterable[int], loops: Sequence[int]) -> dic
     found = {}
     for pc in steered:
         inside = [after for after in successors(pc, code[pc]) if after < len(loops) and loops[after] == loops[pc]]
-        if loops[pc] >= 0 and len(inside) == 1 and NAMES[code[pc][0]] in ("bra", "exit") and code[pc][1]:
+        if loops[pc] >= 0 and len(inside) == 1 and NAMES[code[pc][0]] in STEERS and code[pc][1]:
             found[inside[0]] = pc
     return found
 
@@ -333,14 +335,14 @@ def _factor(traces: Sequence[_Trace], geometry: Geometry) -> int:
 
 def _check_operands(event: Event) -> None:
     for operand in event.operands:
-        parity = event.kind == "mbarrier.wait.parity"
+        parity = event.kind == PARITY
         if parity and not (np.any(np.asarray(operand.b) % 2) or np.any(np.asarray(operand.c) % 2)):
             continue
         if not operand.constant:
             raise Unfit(event.pc, "the operand differs from round to round", final=not parity)
     if event.address is not None and np.any(event.address.c):
         raise Unfit(event.pc, "the address counts from the end of the loop", final=True)
-    if event.kind.startswith("mbarrier.") and event.address is not None and not event.address.constant:
+    if event.kind in _OF_MBARRIERS and event.address is not None and not event.address.constant:
         raise Unfit(event.pc, "the mbarrier differs from round to round")
 
 
@@ -363,7 +365,8 @@ def _barrier_period(traces: Sequence[_Trace], geometry: Geometry) -> int:
     return math.lcm(1, *(count // math.gcd(arrived, count) for (_, _, count), arrived in got.items()))
 
 
-_NAMES_BYTES = ("mbarrier.expect_tx", "mbarrier.complete_tx", "mbarrier.credit", "cp.async.arrive")
+_NAMES_BYTES = ("expect", "credit", PROMISE)
+_OF_MBARRIERS = ("init", "inval", "arrive_on", "expect", "credit", "await", PARITY)
 
 
 def _mbarrier_period(traces: Sequence[_Trace], geometry: Geometry) -> int:
@@ -373,16 +376,16 @@ def _mbarrier_period(traces: Sequence[_Trace], geometry: Geometry) -> int:
     """mbarrier -> an operation of the loop that names bytes, or adds an arrival"""
     for trace in traces:
         for event in (*trace.before, *trace.round, *trace.after):
-            if event.kind == "mbarrier.init":
+            if event.kind == "init":
                 for place, count in zip(_places(event, geometry), _each(event, 0), strict=True):
                     expected[place] = count
-        if any(event.kind in ("mbarrier.init", "mbarrier.inval") for event in trace.round):
+        if any(event.kind in ("init", "inval") for event in trace.round):
             raise Unfit(trace.round[0].pc, "mbarriers begin or end in the loop")
         for event in trace.round:
-            if event.kind == "mbarrier.arrive" and event.size & DROP:
+            if event.kind == "arrive_on" and event.size & DROP:
                 raise Unfit(event.pc, "threads leave the mbarrier")
-            arrives = event.kind == "mbarrier.arrive"
-            if arrives or (event.kind == "cp.async.arrive" and event.size & NOINC):
+            arrives = event.kind == "arrive_on"
+            if arrives or (event.kind == PROMISE and event.size & NOINC):
                 counts = _each(event, 0) if arrives else [1] * len(event.threads)
                 for place, count in zip(_places(event, geometry), counts, strict=True):
                     got[place] += count

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.model.control_flow import STEERS
 from wsemu.model.isa import (
     AS_STORE,
     ATOMICS,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 Shadow = int
 """mask of undefined bits, and above 64 bits the set of their sources; 0 if all bits are defined"""
 _MASK = (1 << 64) - 1
-_STEERS: dict[str, Sink] = {"bra": "branch", "exit": "exit"}
 
 
 class Undefined:
@@ -86,7 +86,7 @@ class Undefined:
             self._compute(run, name, operation, fields, lanes, unsure)
             return
         if unsure:
-            self._reach(run, _STEERS.get(name, "guard"), unsure)
+            self._reach(run, STEERS.get(name, "guard"), unsure)
         if lanes:
             for sink, rows in self._steering(name, operation, fields):
                 for row in rows:

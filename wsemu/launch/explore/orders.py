@@ -10,6 +10,7 @@ import numpy as np
 from wsemu.evidence.places import Places
 from wsemu.launch.explore.arrays import put_back
 from wsemu.model.codes import CODES, SCHEDULES
+from wsemu.model.control_flow import STEERS
 from wsemu.model.data import replace
 from wsemu.model.isa import ATOMICS, NAMES, OPCODE
 
@@ -158,7 +159,7 @@ def _atomics_branch(program: Program) -> bool:
 
     code = program.code
     steered = find_tainted(program, [1] * len(code))
-    return any(t.what in ("branch", "exit") and NAMES[int(code[t.source, 0])] in ATOMICS for t in steered)
+    return any(t.what in STEERS.values() and NAMES[int(code[t.source, 0])] in ATOMICS for t in steered)
 
 
 def _may_look(program: Program) -> bool:

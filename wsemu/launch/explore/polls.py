@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wsemu.model.control_flow import successors
+from wsemu.model.control_flow import ENDS, EXIT, successors
 from wsemu.model.isa import LANES, NAMES, NO_STORE, OPERATIONS
 from wsemu.proof.liveness import live_rows
 from wsemu.proof.taint_steps import plain_decoder
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _QUIET = ("alu", "fence", "control")
 """kinds of operations that a loop which waits may have beside its access"""
-_ENDS = ("exit", "trap")
 
 
 def find_polls(program: Program, ordered: Iterable[int]) -> dict[int, int]:
@@ -55,7 +54,7 @@ def _loop(code: list[list[int]], pc: int) -> tuple[list[int], int] | None:
     inside, at, after = [pc], pc, -1
     while True:
         ways = [way for way in successors(at, code[at]) if way < len(code)]
-        if NAMES[code[at][0]] == "exit" and len(ways) == 1:
+        if code[at][0] == EXIT and len(ways) == 1:
             ways.append(len(code))  # those that may go on end
         if len(ways) == 2:
             back = [way for way in ways if _comes_back(code, way, pc)]
@@ -70,8 +69,7 @@ def _loop(code: list[list[int]], pc: int) -> tuple[list[int], int] | None:
         if at == pc:
             return (inside, after) if after >= 0 else None
         name = NAMES[code[at][0]]
-        ends = name in _ENDS and not (name == "exit" and code[at][1])
-        if OPERATIONS[name].kind not in _QUIET or ends or at in inside:
+        if OPERATIONS[name].kind not in _QUIET or not successors(at, code[at]) or at in inside:
             return None
         inside.append(at)
 
@@ -80,7 +78,7 @@ def _comes_back(code: list[list[int]], at: int, pc: int) -> bool:
     """Whether an instruction leads to the access, without a branch."""
     seen = set[int]()
     while at != pc:
-        if at in seen or at >= len(code) or NAMES[code[at][0]] in _ENDS:
+        if at in seen or at >= len(code) or code[at][0] in ENDS:
             return False
         seen.add(at)
         ways = successors(at, code[at])

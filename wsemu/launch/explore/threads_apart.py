@@ -19,6 +19,7 @@ from wsemu.launch.explore.slow_session import SlowSession
 from wsemu.model.arch import ARCHS
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import LANES, NAMES, OPERATIONS, SCOPES
+from wsemu.model.outcome import CTA_FENCE
 from wsemu.reference.state import Group
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def suits(bound: Bound) -> bool:
     program = bound.program
     code = program.code.tolist()
     names = {NAMES[fields[0]] for fields in code}
-    alone = not any(OPERATIONS[name].kind in _TOGETHER for name in names) and "fence.cta" not in names
+    alone = not any(OPERATIONS[name].kind in _TOGETHER for name in names) and CTA_FENCE not in names
     narrow = any(OPERATIONS[NAMES[fields[0]]].kind == "atomic" and fields[7] & SCOPES for fields in code)
     held = program.shared_bytes or bound.configuration.dynamic_shared or program.asynchronous
     few = math.prod(bound.configuration.grid) * math.prod(bound.configuration.block) <= MOST_THREADS
