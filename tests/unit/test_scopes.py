@@ -53,11 +53,18 @@ def test_atomics_of_two_ctas(one, other):
 
 
 @pytest.mark.parametrize("other", WIDTH)
-@pytest.mark.parametrize("word", ["add.u32 %r4, [%rd1], 0", "cas.b32 %r4, [%rd1], 7, 7"])
+@pytest.mark.parametrize("word", ["add.u32 %r4, [%rd1], 0", "cas.b32 %r4, [%rd1], 0, 0"])
 def test_an_atomic_that_leaves_memory_as_it_is_is_a_write_for_narrow_scopes(word, other):
     body = f"@%p2 atom.gpu.global.{word}; @%p3 ld.relaxed.{other}.global.u32 %r4, [%rd1];"
     assert found(body) == (["race"] if WIDTH[other] < 2 else "verified")
     assert found(body, cluster=2) == (["race"] if WIDTH[other] < 1 else "verified")
+
+
+@pytest.mark.parametrize("other", WIDTH)
+def test_cas_that_fails_is_no_race_for_narrow_scopes(other):
+    """The kernel reads a rank: its orders are not tried."""
+    body = f"@%p2 atom.gpu.global.cas.b32 %r4, [%rd1], 7, 7; @%p3 ld.relaxed.{other}.global.u32 %r4, [%rd1];"
+    assert {found(body), found(body, cluster=2)} <= {"verified", "incomplete"}
 
 
 @pytest.mark.parametrize(("one", "other"), [*itertools.product(("cta", "cluster", "gpu"), repeat=2)])

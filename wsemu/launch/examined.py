@@ -16,7 +16,7 @@ from wsemu.launch.hooks import keeping, starting
 from wsemu.launch.running import bind_launch, ran, together
 from wsemu.launch.same import keep, repeated_report
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import N_ATOMIC, N_MEMORY, OPCODE
+from wsemu.model.isa import ATOMICS, N_ATOMIC, N_MEMORY, OPCODE
 from wsemu.model.tensor_memory import ALLOC
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
     from wsemu.model.settings import Settings
     from wsemu.model.undefined import Followed
+
+
+_COMPARES = frozenset(OPCODE[name] for name, (what, _) in ATOMICS.items() if what == "cas")
 
 
 class Examined(NamedTuple):
@@ -146,6 +149,7 @@ def judge_run(
         functools.partial(_follow, bound, outcome, initial, tried=tried),
         functools.partial(_find_unordered_load, bound, outcome, initial, trace),
         functools.partial(_move_columns, bound, outcome, initial) if allocates else None,
+        functools.partial(_find_failing_compares, bound, outcome, initial) if program.opcodes & _COMPARES else None,
     )  # fmt: skip
     needed = together(program, configuration, bound.settings.sms) or (orders.needed if orders is not None else None)
     if bound.heap is not None:
@@ -194,6 +198,13 @@ def _find_unordered_load(
     from wsemu.launch.first_stores import find_unordered_load
 
     return find_unordered_load(bound, outcome, initial, trace)
+
+
+def _find_failing_compares(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) -> list[RawFinding]:
+    """Return the races with a `cas` that writes nothing in this run."""
+    from wsemu.launch.failing_compares import find_failing_compares
+
+    return find_failing_compares(bound, outcome, initial)
 
 
 def _move_columns(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], places: Places) -> Moved:

@@ -41,7 +41,6 @@ from wsemu.model.isa import (
     OPCODE,
     OPERATIONS,
     PARTS_SHIFT,
-    READ,
     SEGMENT_SHIFT,
     SHARED,
     access_shape,
@@ -147,12 +146,14 @@ def judge(
     follow: Follow | None = None,
     find_unordered_load: Callable[[], tuple[int, int] | None] | None = None,
     move_columns: Callable[[Places], Moved] | None = None,
+    find_failing_compares: Callable[[], list[RawFinding]] | None = None,
 ) -> Report:
     """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
     looks for what only this launch should do, `decide` tries all orders of the atomics that steer it, `gives_places`
     tells whether these only give out places, `follow` finds what undefined values reach, `find_unordered_load` a
     strong load that another order puts before the first store to its bytes, `move_columns` what it does with its
-    allocations of tensor memory at other columns."""
+    allocations of tensor memory at other columns, `find_failing_compares` the races with a `cas` that writes
+    nothing."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _separate_meetings(wanted, places)
@@ -170,6 +171,9 @@ def judge(
     steered, loose = _order_dependent(places, analysis, given)
     of_parts = functools.partial(_split_vectors, program, trace_of) if mixed else trace_of
     wanted, orders = _separate_atomics(wanted, places, of_parts, bool(steered))
+    if find_failing_compares is not None and any(raw.code in RACES for raw in wanted):
+        wanted, failing_compares = _separate_compares(wanted, places, find_failing_compares())
+        orders += failing_compares
     wanted, loads = _separate_phase_loads(wanted, places, trace_of)
     wanted, columns = _separate_reuse(wanted, places, configuration, trace_of)
     wanted, failing = _separate_assertions(wanted, bool(steered))
@@ -517,15 +521,7 @@ def _separate_vector_parts(wanted: list[RawFinding], places: Places) -> tuple[li
         for raw in met
     ]
     out = {id(raw) for raw in met} | {id(raw) for raw in wanted if raw.code in ("intra-warp-race", "missing-fence")}
-    out |= {id(raw) for raw in wanted if _may_write_nothing(places.program, raw)}  # which no order is tried to find out
     return [raw for raw in wanted if id(raw) not in out], list(dict.fromkeys(reasons))
-
-
-def _may_write_nothing(program: Program, raw: RawFinding) -> bool:
-    """Return whether a race is one of a plain read and of a `cas`, which writes nothing where it fails."""
-    if raw.code not in RACES or READ not in (raw.detail["kind"], raw.detail["other_kind"]):
-        return False
-    return any(_is_atomic(program, pc) and ".cas." in NAMES[int(program.code[pc, 0])] for pc in (raw.pc, raw.other_pc))
 
 
 def meets_a_part(program: Program, raw: RawFinding) -> bool:
@@ -700,6 +696,19 @@ def _separate_atomics(
         else:
             kept.append(raw)
     return kept, list(dict.fromkeys(reasons))
+
+
+def _separate_compares(
+    wanted: list[RawFinding], places: Places, failing: list[RawFinding]
+) -> tuple[list[RawFinding], list[str]]:
+    """Take out races with a `cas` that writes nothing in this run, with a reason each why nothing is decided."""
+    reasons = [
+        f"{places.where(raw.other_pc)} and line {places.line(raw.pc)}: nothing orders a read and a `cas` that fails "
+        "here and writes nothing: whether it writes in another order is not decided"
+        for raw in wanted
+        if raw in failing
+    ]
+    return [raw for raw in wanted if raw not in failing], list(dict.fromkeys(reasons))
 
 
 def _separate_phase_loads(

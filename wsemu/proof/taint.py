@@ -256,11 +256,12 @@ def _sources(program: Program, lockstep: bool) -> list[int]:
 
 def commuting_unused(program: Program, atomics: Iterable[int], segment_of: SegmentOf | None = None) -> frozenset[int]:
     """Of these atomics, by their pcs, those whose order shows nowhere: what they return is not used, and all that may
-    touch their arrays are of one kind that commutes, unused too."""
+    touch their arrays are of one kind that commutes, unused too.  The order of a `cas` shows in which of them write."""
     sources = sorted(atomics)
     analysis = Analysis(program, [1] * len(program.code), sources, segment_of)
     live = live_rows(program)
     used = {pc for pc in sources if pc + 1 < len(live) and int(program.code[pc, 2]) in live[pc + 1]}
+    used |= {pc for pc in sources if _combines(program, pc) == "cas"}
     return frozenset(pc for group, pcs in analysis.meeting().items() if not used & group
                      and not _why_order_matters(program, sorted(group)) for pc in pcs)  # fmt: skip
 

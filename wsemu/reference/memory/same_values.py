@@ -9,6 +9,9 @@ every two accesses to a byte that nothing orders are two reads, two atomics, or 
 
 Whether a store leaves a byte as it is shows when its instruction is over: what was there before is compared with what
 is there then.
+
+A `cas` that fails writes nothing (PTX ISA, `atom`: `.cas` stores if the value at the location equals the operand): here
+it is an atomic that stands for a load.
 """
 
 from __future__ import annotations
@@ -16,7 +19,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import ATOMIC, FIRST_ARRAY, OFFSET_MASK, SEGMENT_SHIFT, SHARED, WRITE
+from wsemu.model.isa import (
+    ATOMIC,
+    ATOMICS,
+    FIRST_ARRAY,
+    NAMES,
+    OFFSET_MASK,
+    SEGMENT_SHIFT,
+    SHARED,
+    SIZE,
+    WRITE,
+)
 from wsemu.model.outcome import RawFinding
 from wsemu.reference.memory.thread_shadow import Conflict, Made, ThreadWatch, Touch
 from wsemu.reference.state import list_lanes
@@ -26,9 +39,11 @@ if TYPE_CHECKING:
 
     from wsemu.model.grid import Grouping
     from wsemu.model.program import Program
+    from wsemu.reference.memory.bounds import Place
     from wsemu.reference.memory.shadow import Options
     from wsemu.reference.state import Segment
     from wsemu.reference.sync.thread_clocks import Clocks
+    from wsemu.reference.warp import WarpRun
 
 
 class Stores(NamedTuple):
@@ -48,6 +63,23 @@ MOST_BEFORE = 64
 join are a race"""
 
 
+def list_failing_compares(run: WarpRun, places: dict[int, Place]) -> set[int]:
+    """Return the lanes of a `cas` that fail, if the lowest lane is first."""
+    fields = run.launch.code[run.group.pc]
+    what, type_ = ATOMICS[NAMES[fields[0]]]
+    if what != "cas":
+        return set()
+    failing, size = set[int](), SIZE[type_]
+    stored: dict[tuple[int, int], int] = {}
+    for lane, (segment, number, offset) in places.items():
+        held = int.from_bytes(segment.data[offset : offset + size], "little")
+        if stored.get((number, offset), held) == run.read(fields[4], type_, lane):
+            stored[number, offset] = run.read(fields[5], type_, lane)
+        else:
+            failing.add(lane)
+    return failing
+
+
 class SameValueWatch(ThreadWatch):
     """The search for races that knows of values."""
 
@@ -60,6 +92,8 @@ class SameValueWatch(ThreadWatch):
     ) -> None:
         super().__init__(program, options, report, groups, warps)
         self._asynchronous = program.asynchronous
+        self._fails = False
+        """the present access is a `cas` that fails"""
         self._states: dict[int, Stores] = {}
         self._open: list[tuple[int, int, list[Conflict]]] = []
         """of the instruction at hand: byte, what it held, the stores that nothing orders"""
@@ -118,6 +152,16 @@ class SameValueWatch(ThreadWatch):
             for state in states
             for made in (*state.last, *state.since)
         )
+
+    def touch(self, run: WarpRun, kind: int, places: dict[int, Place], size: int) -> None:
+        failing = list_failing_compares(run, places) if kind == ATOMIC else set[int]()
+        super().touch(run, kind, {lane: place for lane, place in places.items() if lane not in failing}, size)
+        self._fails = True
+        super().touch(run, kind, {lane: place for lane, place in places.items() if lane in failing}, size)
+        self._fails = False
+
+    def stands_for_load(self, run: WarpRun, kind: int) -> bool:
+        return self._fails or super().stands_for_load(run, kind)
 
     def _make(self, now: Touch, lanes: int, addresses: Iterable[int]) -> list[Conflict]:
         actor = now.cta, now.warp

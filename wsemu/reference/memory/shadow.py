@@ -285,7 +285,7 @@ class Watch:
         if not lanes_at:
             return
         actor = run.cta.number, run.warp.number
-        loads = stands_for_load(run, kind)
+        loads = self.stands_for_load(run, kind)
         now = Access(kind, *actor, self.order.interval(actor), run.group.pc, size, access_scope(run, kind), loads)
         found: list[Conflict] = []
         among: list[LaneConflict] = []
@@ -298,6 +298,10 @@ class Watch:
             self._tell(now, [conflict for conflict in found if conflict.earlier.pc == pc])
         for pc, own in dict.fromkeys((conflict.earlier.pc, conflict.earlier.actor == actor) for conflict in among):
             self._tell_lanes(now, [c for c in among if c.earlier.pc == pc and (c.earlier.actor == actor) == own])
+
+    def stands_for_load(self, run: WarpRun, kind: int) -> bool:
+        """Return whether the access that a warp makes now is an atomic that leaves memory as it is."""
+        return kind == ATOMIC and bool(run.launch.code[run.group.pc][7] & NO_STORE)
 
     def _touch_bytes(self, now: Access, lanes: int, address: int, judged: dict[int, Judged]) -> list[Conflict]:
         """Judge and enter an access of some lanes to the same bytes; bytes that went the same way are `judged` once."""
@@ -424,11 +428,6 @@ def access_scope(run: WarpRun, kind: int) -> Scope:
     cta = run.cta.number
     cluster = run.launch.grouping.of(cta)[0] if run.launch.clusters else cta
     return Scope(run.launch.code[run.group.pc][7] & SCOPES, cta, cluster)
-
-
-def stands_for_load(run: WarpRun, kind: int) -> bool:
-    """Whether the access that a warp makes now is an atomic that leaves memory as it is."""
-    return kind == ATOMIC and bool(run.launch.code[run.group.pc][7] & NO_STORE)
 
 
 def _firsts(earlier: list[Access]) -> list[Access]:

@@ -18,7 +18,7 @@ from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ATOMIC, LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
 from wsemu.model.outcome import RawFinding
 from wsemu.proof.happens_before import uncounted_barriers
-from wsemu.reference.memory.shadow import EVERYONE, Watch, access_scope, stands_for_load
+from wsemu.reference.memory.shadow import EVERYONE, Watch, access_scope
 from wsemu.reference.state import list_lanes
 from wsemu.reference.sync.thread_clocks import HAS_READ, HAS_WRITTEN, ThreadOrder
 
@@ -155,7 +155,7 @@ class ThreadWatch(Watch):
                     sizes.setdefault(address, size)
         actor = run.cta.number, run.warp.number
         interval, time = self.order.interval(actor), self.order.time(actor)
-        scope, loads = access_scope(run, kind), stands_for_load(run, kind)
+        scope, loads = access_scope(run, kind), self.stands_for_load(run, kind)
         found: list[Conflict] = []
         for address, lanes in lanes_at.items():
             now = Touch(kind, *actor, interval, time, run.group.pc, sizes[address], unit, scope=scope, loads=loads)
