@@ -253,7 +253,7 @@ class Session:
                 return "pdl-nc"
             if old.visible and access.is_async and access.kind == "read":
                 return "proxy"
-            return "missing-pdl-wait" if one.number == max(operation.early) else "pdl-transitive"
+            return "pdl-transitive" if one.number in operation.late else "missing-pdl-wait"
         return "host-race" if not (one.stream and operation.stream) else "stream-race"
 
     # -- bytes that nothing has written --------------------------------------------------------------------------------

@@ -74,6 +74,8 @@ class Stream:
         """Wait for the work of the stream."""
         if recorder.armed:
             recorder.synchronize(self.order)
+        else:
+            recorder.wait_early()
 
     @contextlib.contextmanager
     def auto_synchronize(self) -> Iterator[Stream]:
@@ -120,12 +122,14 @@ class Event:
     def record(self, stream: object = 0) -> None:
         """Take the work of a stream so far."""
         self.seconds = time.perf_counter()
-        if recorder.armed:
-            recorder.record(self.order, stream)
+        recorder.record(self.order, stream)
 
     def query(self) -> bool:
         """Whether the work is over: not at the first look, unless something has waited for it."""
-        return not recorder.armed or recorder.query(self.order)
+        if recorder.armed:
+            return recorder.query(self.order)
+        recorder.synchronize_early(self.order)
+        return True
 
     def wait(self, stream: object = 0) -> None:
         """Let later work of a stream wait for the event."""
@@ -136,6 +140,8 @@ class Event:
         """Wait for the event."""
         if recorder.armed:
             recorder.synchronize(self.order)
+        else:
+            recorder.synchronize_early(self.order)
 
     def elapsed_time(self, later: Event) -> float:
         """Milliseconds of this machine between two events: the emulator's time, not a GPU's."""
@@ -210,6 +216,8 @@ def synchronize() -> None:
     """Wait for the work of all streams."""
     if recorder.armed:
         recorder.synchronize(None)
+    else:
+        recorder.wait_early()
 
 
 def _do_nothing() -> None:

@@ -14,9 +14,7 @@ from __future__ import annotations
 import ast
 import dis
 import linecache
-import os
 import sys
-import sysconfig
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,10 +25,9 @@ from wsemu.between.operations import Ranges, Where, merge_ranges
 from wsemu.between.session import Undefined
 from wsemu.launch.between import report_undefined
 from wsemu.model.data import NamedTuple, dataclass, field
-from wsemu.model.own import is_own
+from wsemu.model.own import is_library, is_own
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import CodeType, FrameType
 
     from wsemu.between.operations import Operation
@@ -338,7 +335,7 @@ class Watcher:
         """Return whether code is the program's own: not of wsemu, Python or an installed package."""
         file = code.co_filename
         if file not in self._foreign:
-            self._foreign[file] = is_own(file) or _is_library(file)
+            self._foreign[file] = is_own(file) or is_library(file)
         return not self._foreign[file]
 
     def _call(self, frame: FrameType, event: str, arg: Any) -> Any:
@@ -456,7 +453,7 @@ def uses_elements(callee: ast.expr, frame: FrameType) -> bool:
         function = function.__func__
     if isinstance(function, FunctionType):
         own = (function.__module__ or "").startswith("wsemu")
-        return not own and _is_library(function.__code__.co_filename)
+        return not own and is_library(function.__code__.co_filename)
     if isinstance(function, BuiltinFunctionType):
         return function.__name__ not in UNUSED
     if isinstance(function, type):
@@ -464,16 +461,4 @@ def uses_elements(callee: ast.expr, frame: FrameType) -> bool:
     return not type(function).__module__.startswith("wsemu")
 
 
-def _is_library(file: str) -> bool:
-    path = os.path.realpath(file)
-    packages = any(f"{os.sep}{name}{os.sep}" in path for name in ("site-packages", "dist-packages"))
-    return packages or path.startswith(_LIBRARIES) or file.startswith("<")
-
-
-def _library_folders() -> Iterator[str]:
-    for name in ("stdlib", "platstdlib", "purelib", "platlib"):
-        yield os.path.realpath(sysconfig.get_path(name)) + os.sep
-
-
-_LIBRARIES = tuple(_library_folders())
 watcher = Watcher()

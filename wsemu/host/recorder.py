@@ -1,8 +1,8 @@
 """Records what a Numba program does between launches: its streams, events, copies, launches and host functions.
 
 Everything runs at once, in the order in which the program issues it; `wsemu.between` determines which operations
-nothing orders.  Recording begins with the first stream, or the first array that host and device share: until then all
-work is in the default stream, and the host waits for each copy.
+nothing orders.  Recording begins with the first stream, or the first array that host and device share.  Until then all
+work is in the default stream; the last steps that the host has not waited for are kept, and entered first.
 
 All host threads count as one: the order in which they call is the order of this run.
 """
@@ -22,10 +22,12 @@ from wsemu.between.operations import Access, Ranges, Where
 from wsemu.launch.arguments import find_arrays
 from wsemu.launch.configured import current_launch_config
 from wsemu.launch.hooks import finished
+from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
+from wsemu.model.data import NamedTuple
 from wsemu.model.device_array import DeviceArray, memory_owner
 from wsemu.model.isa import FIRST_ARRAY
-from wsemu.model.own import is_own
+from wsemu.model.own import is_library, is_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,8 +44,10 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
-MAX_EARLIER = 16
-"""copies that are kept until recording begins"""
+MAX_EARLIER = 64
+"""steps that are kept until recording begins"""
+MAX_EARLIER_BYTES = 256 << 20
+"""bytes of the arrays of launches that are kept, to determine what they touch"""
 
 
 MAX_FRAMES, MAX_ITEMS = 4, 64
@@ -69,10 +73,14 @@ def _make_finder(owner: Array) -> Callable[[tuple[str, Any]], str | None]:
     return variable_name
 
 
+_HELPERS = (contextlib.__file__, weakref.__file__)
+"""files of Python that call wsemu for a program"""
+
+
 def user_frame() -> FrameType | None:
     """Return the innermost frame outside of wsemu."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (is_own(frame.f_code.co_filename) or frame.f_code.co_filename == contextlib.__file__):
+    while frame is not None and (is_own(frame.f_code.co_filename) or frame.f_code.co_filename in _HELPERS):
         frame = frame.f_back
     return frame
 
@@ -91,6 +99,14 @@ def array_extent(array: Array) -> Ranges:
     return Ranges.single(*byte_bounds(np.asarray(array)))
 
 
+class Earlier(NamedTuple):
+    """A step in the default stream before recording begins."""
+
+    enter: Callable[[], object]
+    size: int
+    """bytes of arrays that it keeps"""
+
+
 class Recorder:
     """The session of the program that runs."""
 
@@ -107,8 +123,10 @@ class Recorder:
         """id of an array that owns memory -> kind of the memory"""
         self._host_blocks: set[Block] = set()
         self._actor: Actor | None = None
-        self._before: list[tuple[weakref.ref[Array] | None, weakref.ref[Array], Where | None]] = []
-        """the last copies in the default stream before recording began"""
+        self._before: list[Earlier] = []
+        """the last steps in the default stream before recording began"""
+        self._late: CheckFailed | None = None
+        """a report from the end of an array's life, where nothing can be raised"""
 
     @property
     def session(self) -> Session:
@@ -132,6 +150,7 @@ class Recorder:
         self._kinds.clear()
         self._host_blocks.clear()
         self._before.clear()
+        self._late = None
         self.notify()
 
     def arm(self) -> None:
@@ -142,14 +161,21 @@ class Recorder:
         from wsemu.host.line_accesses import watcher
 
         watcher.attach(self)
-        for source, target, where in self._before:
-            self._enter_earlier(None if source is None else source(), target(), where)
-        self._before.clear()
+        before, self._before = self._before, []
+        for step in before:
+            step.enter()
 
-    def _enter_earlier(self, source: Array | None, target: Array | None, where: Where | None) -> None:
+    def _keep(self, enter: Callable[[], object], size: int = 0) -> None:
+        """Keep a step from before recording began."""
+        self._before = [*self._before[1 - MAX_EARLIER :], Earlier(enter, size)]
+
+    def _enter_earlier(
+        self, source: weakref.ref[Array] | None, target: weakref.ref[Array], where: Where | None
+    ) -> None:
         """Enter a copy in the default stream from before recording began."""
-        if target is not None and target.size:
-            self._copy(source, target, self.stream(0), where, waits=True)
+        there = target()
+        if there is not None and there.size:
+            self._copy(None if source is None else source(), there, self.stream(0), where, waits=True)
 
     # -- streams and events --------------------------------------------------------------------------------------------
     def make_stream(self, owner: object, kind: StreamKind, name: str) -> Stream:
@@ -167,12 +193,25 @@ class Recorder:
 
     def synchronize(self, what: Stream | Event | None) -> None:
         """Enter a wait of the host."""
+        self._raise_late()
         self.session.synchronize(what, self.host)
         self.notify()
 
     def record(self, event: Event, stream: Any) -> None:
         """Enter the record of an event."""
-        self.session.record(event, self.stream(stream), frame_location(user_frame()), self.host)
+        where = frame_location(user_frame())
+        if self.armed:
+            self.session.record(event, self.stream(stream), where, self.host)
+        else:
+            self._keep(lambda: self.session.record(event, self.stream(stream), where, self.host))
+
+    def synchronize_early(self, event: Event) -> None:
+        """Enter a wait of the host for an event from before recording began."""
+        self._keep(lambda: self.session.synchronize(event, self.host))
+
+    def wait_early(self) -> None:
+        """Drop what is kept: the host has waited for it."""
+        self._before.clear()
 
     def wait(self, event: Event, stream: Any) -> None:
         """Enter the wait of a stream for an event."""
@@ -245,10 +284,30 @@ class Recorder:
         return made
 
     def _forget(self, block: Block, session: Session) -> None:
+        if session is self._session and block.kind == "pinned" and block.log:
+            self._free(block)
         session.blocks.remove(block)
         self._host_blocks.discard(block)
         if session is self._session and (block.log or block.undefined):
             self.notify()
+
+    def _free(self, block: Block) -> None:
+        """Enter the end of the life of pinned memory, unless the program ends.
+
+        Numba-CUDA frees arrays for kernels later, when a number of them is waiting.
+        """
+        frame = user_frame()
+        if frame is None or sys.is_finalizing() or is_library(frame.f_code.co_filename):
+            return
+        try:
+            self.session.free(block, host=self.host, where=frame_location(frame))
+        except CheckFailed as failed:
+            self._late = failed
+
+    def _raise_late(self) -> None:
+        if self._late is not None:
+            late, self._late = self._late, None
+            raise late
 
     def uses_host_memory(self) -> bool:
         """Return whether lines of the program may access memory that an operation in flight touches."""
@@ -292,9 +351,10 @@ class Recorder:
         frame = user_frame()
         where = frame_location(frame)
         if not self.armed:
-            weak = None if source is None else weakref.ref(source)
-            self._before = [*self._before[1 - MAX_EARLIER :], (weak, weakref.ref(target), where)]
+            weak, there = None if source is None else weakref.ref(source), weakref.ref(target)
+            self._keep(lambda: self._enter_earlier(weak, there, where))
             return
+        self._raise_late()
         self._copy(source, target, self.stream(stream), where, waits=not stream, frame=frame)
         if stream and not isinstance(target, DeviceArray) and (settings.current().strict or not fresh):
             self._use_result(target, frame, where)
@@ -350,27 +410,45 @@ class Recorder:
     def enter_launch(self, bound: Bound, places: Places, tracer: Tracer) -> None:
         """Enter a launch `kernel[grid, block, stream](...)` that has run."""
         config = current_launch_config()
-        if not self.armed or config is None:
+        if config is None:
             return
-        from wsemu.launch.footprint import possible_accesses, shared_footprint
-
         frame = user_frame()
-        where, stream = frame_location(frame), self.stream(config.stream)
+        where = frame_location(frame)
+        if self.armed:
+            self._raise_late()
+            self._launch(bound, places, tracer, config.args or (), config.stream, where, frame)
+        elif any(type(a) is np.ndarray and a.size for a in config.args or ()):
+            self.wait_early()  # for the copies back to the host
+        else:
+            size = sum(data.nbytes for data, _ in bound.segments)
+            if size <= MAX_EARLIER_BYTES - sum(one.size for one in self._before):
+                args = config.args or ()
+                self._keep(lambda: self._launch(bound, places, tracer, args, 0, where, None, early=True), size)
+
+    def _launch(
+        self, bound: Bound, places: Places, tracer: Tracer, args: Sequence[Any], given: Any,
+        where: Where | None, frame: FrameType | None, *, early: bool = False,
+    ) -> None:  # fmt: skip
+        """Enter a launch; of an `early` one, the arrays may have other contents now."""
+        from wsemu.launch.footprint import depends_on_contents, possible_accesses, shared_footprint
+
+        stream, waits = self.stream(given), not given
         host_arrays = [
-            a for a in config.args or ()
+            a for a in args
             if type(a) is np.ndarray and a.size and self.memory_kind(a) in ("pageable", "pinned")
         ]  # fmt: skip
         private = {byte_bounds(a)[0] for a in host_arrays}
-        for value in config.args or ():
+        for value in args:
             for _, array in find_arrays(value):
                 if isinstance(array, np.ndarray) and array.size:
                     self.block(array, frame)
         for array in host_arrays:
             self.session.copy(
-                stream, array_extent(array), None, where, kinds=(self._side(array), "device"), waits=not config.stream,
+                stream, array_extent(array), None, where, kinds=(self._side(array), "device"), waits=waits,
                 host=self.host, name=f"copy of `{self._name(memory_owner(array), frame)}` to the device",
             )  # fmt: skip
-        footprint, key = shared_footprint(bound, places, tracer)
+        is_known = not early or not depends_on_contents(places)
+        footprint, key = shared_footprint(bound, places, tracer) if is_known else (None, None)
         base = {
             n: data.ctypes.data for n, (data, _) in enumerate(bound.segments, FIRST_ARRAY)
             if data.size and data.ctypes.data not in private
@@ -381,14 +459,15 @@ class Recorder:
         ]  # fmt: skip
         self.session.launch(
             stream, f"launch of `{places.program.name}`", where, coarse, host=self.host,
-            refine=lambda: _exact(footprint, base), key=(key, tuple(base.values())) if key else None,
+            refine=None if footprint is None else lambda: _exact(footprint, base),
+            key=(key, tuple(base.values())) if key else None,
         )  # fmt: skip
         for array in host_arrays:
             self.session.copy(
-                stream, None, array_extent(array), where, kinds=("device", self._side(array)), waits=not config.stream,
+                stream, None, array_extent(array), where, kinds=("device", self._side(array)), waits=waits,
                 host=self.host, name=f"copy of `{self._name(memory_owner(array), frame)}` back to the host",
             )  # fmt: skip
-        if host_arrays and not config.stream:
+        if host_arrays and waits:
             self.session.synchronize(stream, self.host)
         self.notify()
 

@@ -27,6 +27,22 @@ def is_own(file: str) -> bool:
     return os.path.realpath(file).startswith(tuple(_FOLDERS.values()))
 
 
+@functools.lru_cache(maxsize=1 << 12)
+def is_library(file: str) -> bool:
+    """Return whether a file belongs to Python or to an installed package."""
+    path = os.path.realpath(file)
+    packages = any(f"{os.sep}{name}{os.sep}" in path for name in ("site-packages", "dist-packages"))
+    return packages or path.startswith(_library_folders()) or file.startswith("<")
+
+
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    import sysconfig  # on demand: most processes do not ask
+
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name in names)
+
+
 def own_name(file: str) -> str | None:
     """`wsemu/patterns/base.py` for a file of wsemu's, wherever it is installed; None for any other."""
     path = os.path.realpath(file)

@@ -1,0 +1,28 @@
+import numpy as np
+
+import wsemu
+from wsemu import cuda, ptx
+
+
+@cuda.jit
+def publish(x):
+    i = cuda.grid(1)
+    x[i] = i
+    cuda.threadfence()
+    cuda.syncthreads()  # fixed
+    if cuda.threadIdx.x == 0:
+        ptx.griddepcontrol_launch_dependents()
+
+
+@cuda.jit
+def consume(x, y):
+    i = cuda.grid(1)
+    y[i] = 2 * x[i]  # expect: missing-pdl-wait
+
+
+x, y = np.zeros(128, np.float32), np.zeros(128, np.float32)
+sequence = wsemu.Sequence()
+sequence.launch(publish, 2, 64, (x,), stream="s")
+sequence.launch(consume, 2, 64, (x, y), stream="s", pdl=True)  # expect: missing-pdl-wait
+sequence.copy(y, np.zeros(128, np.float32), stream="s")
+sequence.synchronize("s")
