@@ -205,3 +205,11 @@ def test_memory_that_is_used_after_a_free_is_freed_later() -> None:
     session.launch(two, "launch of `scale`", None, [Access("write", Ranges.single(0, 8))])
     (finding,) = map(conflict_finding, found)
     assert finding.help == "free the memory after the launch of `scale`"
+
+
+def test_the_programs_of_the_device_are_verified() -> None:
+    program = Path(__file__).parents[2] / "benchmarks" / "between_device.py"
+    done = command("run", str(program), "--runs", "1", "--size", "512")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all results are right, bit for bit" in done.stdout
+    assert not any(word in done.stdout + done.stderr for word in ("incomplete", "error["))
