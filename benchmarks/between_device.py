@@ -2,7 +2,7 @@
 
     python benchmarks/between_device.py --runs 20
 
-Each program is the repaired twin of one of `tests/corpora/between`, with arrays so large that a missing wait would show.
+Each program is the repaired twin of one of `tests/corpora/between`, with arrays so large that missing waits would show.
 It runs several times; the results must be those that NumPy computes on the host.  With two GPUs, programs
 that exchange data between them run as well.  It needs Numba-CUDA and NumPy alone.  `wsemu run` runs it, too:
 
