@@ -161,7 +161,14 @@ def test_a_failed_assertion_ends_the_device(client):
     done = run(client, str(PTX), "claim")
     assert "0 710\n" in done.stdout
     assert "error[" in done.stdout
+    assert "t < 1:7: t < 1: block: [0,0,0], thread: [1,0,0] Assertion `t < 1` failed.\n" in done.stderr
     assert done.returncode == 1
+
+
+@needs_driver
+def test_what_kernels_print_comes_out_when_the_host_waits(client):
+    done = run(client, str(PTX), "say")
+    assert "load 0\n0 thread 0\nthread 1\n0\n" in done.stdout
 
 
 @needs_driver

@@ -744,16 +744,44 @@ EXTERNAL = """
 """
 
 
-def test_printing_does_nothing():
+FORMATS = """
+.extern .func (.param .b32 result) vprintf(.param .b64 a, .param .b64 b);
+.global .align 1 .b8 odd[12] = {111, 100, 100, 32, 37, 100, 32, 37, 46, 49, 102, 10};
+.global .align 1 .b8 end[1];
+.global .align 1 .b8 even[6] = {101, 118, 101, 110, 10};
+"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_threads_print_by_the_format_that_each_passes(engine, capsys):
     body = """
-    mov.u64 %rd4, message;
-    cvta.global.u64 %rd5, %rd4;
-    { .param .b64 p0; st.param.b64 [p0+0], %rd5; .param .b64 p1; st.param.b64 [p1+0], 0; .param .b32 r;
+    .local .align 8 .b8 values[16];
+    .reg .f64 %d;
+    setp.gt.u32 %p1, %r1, 2;
+    @%p1 bra $done;
+    mov.u64 %rd4, odd;
+    cvta.global.u64 %rd4, %rd4;
+    mov.u64 %rd5, even;
+    cvta.global.u64 %rd5, %rd5;
+    and.b32 %r2, %r1, 1;
+    setp.ne.u32 %p1, %r2, 0;
+    selp.b64 %rd7, %rd4, %rd5, %p1;
+    st.local.u32 [values], %r1;
+    mov.f64 %d, 0d3FF8000000000000;
+    st.local.f64 [values+8], %d;
+    mov.u64 %rd6, values;
+    cvta.local.u64 %rd6, %rd6;
+    { .param .b64 p0; st.param.b64 [p0+0], %rd7; .param .b64 p1; st.param.b64 [p1+0], %rd6; .param .b32 r;
     call.uni (r), vprintf, (p0, p1);
     ld.param.b32 %r2, [r]; }
-    st.global.u32 [%rd3], %r1;
+    st.global.u32 [%rd3], %r2;
+    $done:
     """
-    assert result(body, outside=EXTERNAL) == list(range(32))
+    out = np.full(32, -1, np.int32)
+    report = run(INDEX + body, out, outside=FORMATS.replace("[12]", "[13]"), engine=engine)
+    assert report.verdict == "verified", str(report)
+    assert out.tolist() == [0, 2, 0] + [-1] * 29
+    assert sorted(capsys.readouterr().out.splitlines()) == ["even", "even", "odd 1 1.5"]
 
 
 def test_a_failed_assertion_ends_the_thread():

@@ -354,7 +354,7 @@ def _tell(done: Examined, raised: list[BaseException] | None) -> None:
         return
     from wsemu.launch import thread_output
 
-    thread_output.show(program, done.trace)
+    thread_output.show(done.bound, done.trace)
     error = thread_output.exception(done.bound, done.places.outcome)
     if error is not None and raised is not None:
         raised.append(error)

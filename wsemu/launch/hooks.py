@@ -90,6 +90,8 @@ keeping: Hooks[Callable[[Report, Launched], None]] = Hooks("keeping")
 """called with each launch of a Python kernel and with what makes it again; while there are any, that is kept of all"""
 printing: Hooks[Callable[[str], None]] = Hooks("printing")
 """called with what threads print; while there are any, standard output does not get it"""
+asserting: Hooks[Callable[[str], None]] = Hooks("asserting")
+"""called with the messages of failed assertions; while there are any, standard error does not get them"""
 around: Hooks[Callable[[Any, LaunchConfiguration, Sequence[Any], Callable[[], Report]], Report]] = Hooks("around")
 """called with each launch `kernel[grid, block](...)` and with what runs it, in its place; the last one counts"""
 declaring: Hooks[Callable[[dict[str, Any]], None]] = Hooks("declaring")

@@ -10,20 +10,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.launch import hooks
-from wsemu.model.isa import GRID_TRIGGER, GRID_WAIT, OPCODE, PRINTED, RAISES, STOPS
+from wsemu.launch.c_format import format_values
+from wsemu.model.data import NamedTuple
+from wsemu.model.isa import (
+    C_ASSERTION,
+    C_FORMAT,
+    FIRST_ARRAY,
+    GRID_TRIGGER,
+    GRID_WAIT,
+    OFFSET_MASK,
+    OPCODE,
+    PRINTED,
+    RAISES,
+    SEGMENT_SHIFT,
+    STOPS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import Event, Outcome, Trace, Tracer
-    from wsemu.model.program import Program
 
 _ALL = (1 << 64) - 1
+MAX_TEXT = 1 << 16
+"""bytes of a string that `%s` prints"""
 
 
-def show(program: Program, trace_of: Tracer) -> None:
+def show(bound: Bound, trace_of: Tracer) -> None:
     """Write what the kernel prints: CTA after CTA, in the order of the run, the lanes of a warp one after the other."""
+    program = bound.program
     others = np.isin(program.code[:, 7], (STOPS, GRID_WAIT, GRID_TRIGGER))
     shown = np.flatnonzero((program.code[:, 0] == OPCODE["show"]) & ~others).tolist()
     if not shown:
@@ -31,13 +47,37 @@ def show(program: Program, trace_of: Tracer) -> None:
     trace = trace_of(frozenset(shown))
     wanted = {pc: program.prints[int(program.code[pc, 6]) >> PRINTED] for pc in shown}
     write = hooks.printing[-1] if hooks.printing else sys.stdout.write
-    for line in _lines(trace, wanted):
-        write(line)
+    complain = hooks.asserting[-1] if hooks.asserting else sys.stderr.write
+    unknown = False
+    for printed in _printed_values(trace, wanted):
+        if printed.parts[0] == C_ASSERTION:
+            complain(_assertion_text(bound, printed))
+        elif printed.parts[0] == f"{C_FORMAT}?":
+            unknown = True
+        elif any(part.startswith(C_FORMAT) for part in printed.parts):
+            write(format_values(printed.parts, printed.values, lambda address: _read_text(bound, address)))
+        else:
+            write(_line(printed.parts, printed.values))
+    if unknown:
+        print(
+            f"wsemu: a `printf` of `{program.name}` has a format that is no constant: it prints nothing",
+            file=sys.stderr,
+        )
     if not trace.complete:
         print("wsemu: more was printed than a trace holds: the rest is left out", file=sys.stderr)
 
 
-def _lines(trace: Trace, prints: dict[int, tuple[str, ...]]) -> Iterator[str]:
+class Printed(NamedTuple):
+    """What one thread prints at once."""
+
+    parts: tuple[str, ...]
+    values: list[int]
+    cta: int
+    thread: int
+    """linear index in the CTA"""
+
+
+def _printed_values(trace: Trace, prints: dict[int, tuple[str, ...]]) -> Iterator[Printed]:
     open_: dict[tuple[int, int], list[Event]] = {}
     for event in trace.events:
         parts = prints.get(event.pc) if event.kind == "access" else None
@@ -45,12 +85,39 @@ def _lines(trace: Trace, prints: dict[int, tuple[str, ...]]) -> Iterator[str]:
             continue
         events = open_.setdefault((event.cta, event.warp), [])
         events.append(event)
-        if len(events) < sum(part in _FORMATS for part in parts):
+        if len(events) < _count_values(parts):
             continue
         columns = [trace.lane_addresses(one) for one in events]
         for lane in columns[0]:
-            yield _line(parts, [column[lane] & _ALL for column in columns])
+            yield Printed(parts, [column[lane] & _ALL for column in columns], event.cta, event.warp * 32 + lane)
         events.clear()
+
+
+def _count_values(parts: tuple[str, ...]) -> int:
+    if parts[0] == C_ASSERTION:
+        return 1
+    return sum(1 + part.count("*") if part.startswith(C_FORMAT) else part in _FORMATS for part in parts)
+
+
+def _assertion_text(bound: Bound, printed: Printed) -> str:
+    """Return the line of a thread whose assertion fails, as CUDA writes it."""
+    _, file, function, condition = printed.parts
+    shape = bound.configuration
+    cta, thread = (_coordinates(n, extent) for n, extent in ((printed.cta, shape.grid), (printed.thread, shape.block)))
+    block, lane = (",".join(map(str, place)) for place in (cta, thread))
+    where = f"{file}:{printed.values[0]}: {function}: block: [{block}], thread: [{lane}]"
+    return f"{where} Assertion `{condition}` failed.\n"
+
+
+def _read_text(bound: Bound, address: int) -> str:
+    """Return the string at an address of global memory, as it is after the launch."""
+    number, offset = (address >> SEGMENT_SHIFT) - FIRST_ARRAY, address & OFFSET_MASK
+    if not address:
+        return "(null)"
+    if not 0 <= number < len(bound.segments):
+        return "?"
+    data: bytes = bound.segments[number][0].view(np.uint8)[offset : offset + MAX_TEXT].tobytes()
+    return data.split(b"\0", 1)[0].decode(errors="replace")
 
 
 def _line(parts: tuple[str, ...], values: list[int]) -> str:

@@ -92,6 +92,9 @@ STOPS = 1
 """`aux` of a `show` that is of a debugger's stop: its imm is of `Program.stops`"""
 GRID_WAIT, GRID_TRIGGER = 2, 3
 """`aux` of a `show` that is a `griddepcontrol`: traces have it, and it has no other effect inside of its launch"""
+C_FORMAT, C_ASSERTION = "\0", "\0assert"
+"""how a part of `Program.prints` begins that is a conversion of C's `printf`, and the first part of an assertion, whose
+others are file, function and condition"""
 PRINTED = 6
 """bits of the imm of a `show` below the number of its print: which of its values it is"""
 ALIGNED = 1

@@ -235,6 +235,7 @@ class Session:
         reports: list[Report] = []
         missing: list[WsemuError] = []
         printed: list[str] = []
+        asserted: list[str] = []
         entered: list[Any] = []
 
         def enter(*launch: Any) -> None:
@@ -252,6 +253,7 @@ class Session:
             with (
                 hooks.adding_hook(hooks.observers, reports.append),
                 hooks.adding_hook(hooks.printing, printed.append),
+                hooks.adding_hook(hooks.asserting, asserted.append),
                 hooks.adding_hook(hooks.refused, refuse),
                 hooks.adding_hook(hooks.finished, enter),
             ):
@@ -269,7 +271,8 @@ class Session:
         del self._unverified[:-MAX_KEPT_REPORTS]
         if missing:
             return _reply(NOT_SUPPORTED)
-        return _reply(-max((_sticky(report) for report in reports), default=0), "".join(printed).encode())
+        status = -max((_sticky(report) for report in reports), default=0)
+        return _reply(status, _pack_output(printed, asserted) if printed or asserted else b"")
 
     def _take_reports(self, _: bytes) -> bytes:
         """Return the verdicts and texts of launches that were not verified, since the last time."""
@@ -279,6 +282,12 @@ class Session:
 
 def _reply(status: int, data: bytes = b"") -> bytes:
     return REPLY.pack(status, len(data)) + data
+
+
+def _pack_output(printed: Sequence[str], asserted: Sequence[str]) -> bytes:
+    """Return what threads print as replies have it: the bytes for stdout after their number, those for stderr."""
+    out, errors = ("".join(lines).encode(errors="replace") for lines in (printed, asserted))
+    return struct.pack("<I", len(out)) + out + errors
 
 
 def _launch_error(error: WsemuError) -> int:

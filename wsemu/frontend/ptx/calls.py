@@ -10,6 +10,7 @@ from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
 from wsemu.frontend.ptx.heap import allocate as allocate_block
 from wsemu.frontend.ptx.heap import release as release_block
 from wsemu.frontend.ptx.module import variable_size
+from wsemu.frontend.ptx.printing import print_values, show_assertion
 from wsemu.frontend.ptx.reach import candidates
 from wsemu.frontend.ptx.recursion import again, allocate, enter, pieces, stack
 from wsemu.frontend.ptx.syntax import Function, Instruction, Name, Number, Operand, Sink, Variable, Vector
@@ -33,7 +34,7 @@ def call(e: Emitter, instruction: Instruction) -> None:
     if found is None and isinstance(value := e.lookup(target), int):
         _emit_under_guard(e, lambda: _indirect(e, value, form, results, arguments))
     elif name in EXTERNAL:
-        EXTERNAL[name](e, results)
+        EXTERNAL[name](e, results, arguments)
     elif name in ON_HEAP and (found is None or found[1].body is None):
         _emit_under_guard(e, lambda: ON_HEAP[name](e, results, arguments))
     elif found is None or found[1].body is None:
@@ -271,16 +272,14 @@ def stack_restore(e: Emitter, instruction: Instruction) -> None:
 
 
 # -- functions of the system -----------------------------------------------------------------------------------------
-def _vprintf(e: Emitter, results: tuple[Operand, ...]) -> None:
-    """Nothing is printed; the result, how many arguments there were, is 0."""
-    for operand in results:
-        found = e.lookup(operand) if isinstance(operand, Name) else None
-        if isinstance(found, CallParameter):
-            e.effect_into("mov.b32", (e.constant("b32", 0),), (found.store(e, "b32", 0),))
+def _print(e: Emitter, results: Operands, arguments: Operands) -> None:
+    """`vprintf`"""
+    _emit_under_guard(e, lambda: print_values(e, results, arguments))
 
 
-def _assertion(e: Emitter, results: tuple[Operand, ...]) -> None:
+def _assertion(e: Emitter, results: Operands, arguments: Operands) -> None:
     """A thread whose assertion fails ends, and says so: a GPU would end the whole launch."""
+    show_assertion(e, arguments)
     e.leave("exit", ABORTS)
 
 
@@ -292,12 +291,12 @@ def _store_call_result(e: Emitter, results: tuple[Operand, ...], type_: str, val
             e.effect_into(f"mov.{type_}", (e.constant(type_, value),), (found.store(e, type_, 0),))
 
 
-def _grid_handle(e: Emitter, results: tuple[Operand, ...]) -> None:
+def _grid_handle(e: Emitter, results: Operands, arguments: Operands) -> None:
     """`cudaCGGetIntrinsicHandle`: not null in a cooperative launch."""
     _store_call_result(e, results, "b64", 1)
 
 
-def _grid_sync(e: Emitter, results: tuple[Operand, ...]) -> None:
+def _grid_sync(e: Emitter, results: Operands, arguments: Operands) -> None:
     """`cudaCGSynchronize`: one thread of each CTA meets those of the others, between two barriers of the CTA."""
 
     def emit() -> None:
@@ -315,8 +314,8 @@ def _grid_sync(e: Emitter, results: tuple[Operand, ...]) -> None:
     _emit_under_guard(e, emit)
 
 
-EXTERNAL: dict[str, Callable[[Emitter, tuple[Operand, ...]], None]] = {
-    "vprintf": _vprintf,
+EXTERNAL: dict[str, Callable[[Emitter, Operands, Operands], None]] = {
+    "vprintf": _print,
     "__assertfail": _assertion,
     "__assert_fail": _assertion,
     "cudaCGGetIntrinsicHandle": _grid_handle,

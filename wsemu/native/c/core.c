@@ -92,6 +92,7 @@ Result load_module(Module **out, const void *image, size_t bytes) {
     if (!out || !image) return INVALID_VALUE;
     if (!bytes) image = image_of(image, &bytes);
     uint32_t id = ++next_id;
+    write_output();
     Reply reply;
     Result result = ask_server(OP_MODULE, &id, sizeof id, image, bytes, &reply);
     if (result) { free(reply.data); return result; }
@@ -262,6 +263,41 @@ static Result check_shape(Function *function, const Shape *shape) {
     return shape->shared > most ? INVALID_VALUE : SUCCESS;
 }
 
+/* -- what kernels print: it is written when the host waits, as by CUDA -- */
+
+typedef struct Text { char *data; size_t used, room; } Text;
+static Text printed[2]; /* for stdout and stderr */
+
+static void append(Text *text, const char *data, size_t length) {
+    if (text->used + length > text->room) {
+        text->room = 2 * (text->used + length);
+        text->data = realloc(text->data, text->room);
+    }
+    memcpy(text->data + text->used, data, length);
+    text->used += length;
+}
+
+/* A reply to a launch: the bytes for stdout, their number before them, and those for stderr. */
+static void keep_output(const Reply *reply) {
+    uint32_t length;
+    if (reply->length < sizeof length) return;
+    memcpy(&length, reply->data, sizeof length);
+    append(&printed[0], reply->data + sizeof length, length);
+    append(&printed[1], reply->data + sizeof length + length, reply->length - sizeof length - length);
+}
+
+void write_output(void) {
+    FILE *files[2] = {stdout, stderr};
+    for (int n = 0; n < 2; n++) {
+        if (!printed[n].used) continue;
+        fwrite(printed[n].data, 1, printed[n].used, files[n]);
+        fflush(files[n]);
+        printed[n].used = 0;
+    }
+}
+
+bool has_output(void) { return printed[0].used || printed[1].used; }
+
 Result launch_bytes(Function *function, const Shape *shape, const void *stream, const void *parameters) {
     Graph *graph = capturing(stream);
     if (graph) {
@@ -272,6 +308,7 @@ Result launch_bytes(Function *function, const Shape *shape, const void *stream, 
         memcpy(node->parameters, parameters, function->parameter_bytes);
         return SUCCESS;
     }
+    write_output();
     struct { uint32_t module, index, grid[3], block[3], shared, cluster[3], flags, unused; uint64_t stream; } head = {
         function->module->id, function->index, {shape->grid[0], shape->grid[1], shape->grid[2]},
         {shape->block[0], shape->block[1], shape->block[2]}, shape->shared,
@@ -284,7 +321,7 @@ Result launch_bytes(Function *function, const Shape *shape, const void *stream, 
     if (small) memcpy(all + sizeof head, parameters, function->parameter_bytes);
     ask_server(OP_LAUNCH, all, sizeof head + (small ? function->parameter_bytes : 0), small ? NULL : parameters,
                small ? 0 : function->parameter_bytes, &reply);
-    if (reply.length) fwrite(reply.data, 1, reply.length, stdout);
+    keep_output(&reply);
     free(reply.data);
     if (reply.status < 0) { /* what only later calls return */
         sticky = -reply.status;

@@ -91,6 +91,7 @@ void log_call(const char *format, ...) {
 
 Result begin_call(void) {
     Result result = connect_server();
+    if (sticky) write_output();
     return result ? result : sticky;
 }
 
@@ -177,6 +178,8 @@ Result ask_server(int op, const void *head, size_t head_bytes, const void *body,
 void send_action(int kind, const void *stream, const void *event, Address to, Address from, uint64_t bytes, unsigned flags) {
     uint64_t words[7] = {(uint64_t)kind, (uint64_t)stream, (uint64_t)event, to, from, bytes, flags};
     if (connection >= 0) send_message(OP_ACTION, words, sizeof words, NULL, 0);
+    bool waits = kind == SYNC_STREAM || kind == SYNC_EVENT || kind == SYNC_ALL || kind == HOST_CALL || (kind == COPY && !flags);
+    if (waits) write_output();
 }
 
 static bool send_file(void) {
@@ -235,6 +238,7 @@ Result connect_server(void) {
 
 __attribute__((destructor)) static void finish(void) { /* what the program did last, that nothing waits for */
     if (is_connected() && pending_used) flush_pending();
+    if (!forked && has_output()) fprintf(stderr, "wsemu: output of kernels is lost: the program ends without waiting for them\n");
 }
 
 bool is_connected(void) { return connection >= 0 && !forked && !gone; }

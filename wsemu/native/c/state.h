@@ -70,6 +70,9 @@ Result ask_server(int op, const void *head, size_t head_bytes, const void *body,
 void send_action(int kind, const void *stream, const void *event, Address to, Address from, uint64_t bytes, unsigned flags);
 void log_call(const char *format, ...);
 
+void write_output(void); /* what kernels have printed */
+bool has_output(void);
+
 extern int attributes[160]; /* of the device, by CUdevice_attribute */
 extern char device_name[256];
 extern uint64_t total_memory;
