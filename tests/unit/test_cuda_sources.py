@@ -206,3 +206,60 @@ def test_files_that_are_linked(source):
     other.write_text("__device__ float twice(float x) { return 2 * x; }\n")
     done = commands.wsemu("check", source, "--link", other, "--grid", 1, "--block", 1, "--arg", "f32[1]:ones")
     assert done.returncode == 0, done.stdout
+
+
+HOST_PROGRAM = """\
+// int main() in a comment does not count
+#include <cstdio>
+#include <cstdlib>
+#ifndef FACTOR
+#define FACTOR 2
+#endif
+__global__ void scale(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] *= FACTOR; }
+int main(int count, char **words)
+{
+    float *d, h[32] = {1, 2, 3};
+    cudaMalloc(&d, sizeof h);
+    cudaMemcpy(d, h, sizeof h, cudaMemcpyHostToDevice);
+    scale<<<1, 32>>>(d, count > 1 ? atoi(words[1]) : 32);
+    cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost);
+    printf("%g %g %g\\n", h[0], h[1], h[2]);
+}
+"""
+
+
+@needs_nvcc
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        ((), "2 4 6"),
+        (("2",), "2 4 3"),
+        (("2", "--nvcc", "-DFACTOR=5"), "5 10 3"),
+        (("--", "1"), "2 2 3"),
+    ],
+)
+def test_a_file_with_a_main_is_compiled_and_run_as_a_program(tmp_path, capfd, words, printed):
+    file = tmp_path / "app.cu"
+    file.write_text(HOST_PROGRAM)
+    done = commands.wsemu("run", str(file), *words)
+    assert done.returncode == 0, done.stdout
+    assert "1 kernel, 1 launch: 1 verified" in done.stdout
+    assert printed in capfd.readouterr().out
+
+
+@needs_nvcc
+def test_options_of_a_launch_run_one_kernel_of_a_file_with_a_main(tmp_path):
+    file = tmp_path / "app.cu"
+    file.write_text(HOST_PROGRAM)
+    words = ("--grid", "1", "--block", "32", "--arg", "f32[32]:ones", "--arg", "i32:32")
+    done = commands.wsemu("check", str(file), *words)
+    assert "scale[grid 1, block 32]  verified" in done.stdout
+
+
+@needs_nvcc
+def test_a_program_that_does_not_compile_is_wrong_usage(tmp_path):
+    file = tmp_path / "app.cu"
+    file.write_text("int main() { syntax }")
+    done = commands.wsemu("run", str(file))
+    assert done.returncode == 2
+    assert "`app.cu` does not compile" in done.stdout

@@ -124,7 +124,8 @@ def _saving(folder: str, target: Target, settings: Settings, options: dict[str, 
     """`program.run` with these options, with the witnesses of errors saved in a folder where one is named."""
     from wsemu.app import program
 
-    (file, arguments, _), options = target, {**options, "as_ptx": target.is_ptx}
+    file, arguments, is_ptx, flags = target
+    options = {**options, "as_ptx": is_ptx, "flags": flags}
     if not folder:
         return program.run(file, arguments, settings, **options)
     from wsemu.launch.replay.witness_file import Saver

@@ -16,10 +16,10 @@ from typer.core import TyperCommand, TyperGroup
 from wsemu import __version__
 from wsemu.app import front_page
 from wsemu.app.exit_codes import INTERRUPTED
-from wsemu.app.program_file import LAUNCH_OPTIONS, is_launch
+from wsemu.app.program_file import LAUNCH_OPTIONS, has_main, is_launch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 
 class _Made(Mapping[str, Any]):
@@ -224,7 +224,8 @@ class ProgramCommand(OwnCommand):
 
     def _after_file(self, file: str, words: Iterator[str]) -> Iterator[str]:
         """Yield the options among the words after FILE, then FILE and the other words."""
-        is_data, own = is_launch(Path(file)), list[str]()
+        following = [*words]
+        is_data, own, words = self._is_data(Path(file), following), list[str](), iter(following)
         for word in words:
             if word == "--":
                 own += words
@@ -234,9 +235,17 @@ class ProgramCommand(OwnCommand):
                 own.append(word)
         yield from (file, *own)
 
+    def _is_data(self, file: Path, words: Sequence[str]) -> bool:
+        """Return whether a file takes no words: CUDA C++ with a `main` does, unless they have an option of a launch."""
+        given = words[: words.index("--")] if "--" in words else words
+        launch_options = {option for p in self.params if p.name in LAUNCH_OPTIONS for option in p.opts}
+        has_launch = any(word.partition("=")[0] in launch_options - {"--nvcc"} for word in given)
+        return is_launch(file) and (has_launch or not has_main(file))
+
     def _is_option(self, word: str) -> bool:
         """Return whether a word after the file of a program is an option of the command: `-m`, `--help`, and those of
         launches of PTX are the program's."""
         name = word.partition("=")[0]
-        parameters = (p for p in self.params if p.name not in (*LAUNCH_OPTIONS, "help", "module"))
+        own = (*LAUNCH_OPTIONS, "help", "module")
+        parameters = (p for p in self.params if p.name not in own or p.name == "nvcc")
         return word.startswith("-") and any(name in (*p.opts, *p.secondary_opts) for p in parameters)

@@ -104,8 +104,11 @@ class Lines:
                 self._launches.printer.text(f"{_shorten(kernel)}: {len(why):,} of {of} {verdict} ({words})")
 
 
-def run(command: Sequence[str], launches: Launches, save: str) -> int:
-    """Run a command; return the exit code for how it ended, 0 for success.  `save` names a folder for its launches."""
+def run(command: Sequence[str], file: Path, launches: Launches, save: str) -> int:
+    """Run the command of a file; return the exit code for how it ended, 0 for success.
+
+    `save` names a folder for its launches.
+    """
     from wsemu.launch.hooks import adding_hook, admitting, observers
 
     saver = LaunchSaver(Path(save)) if save else None
@@ -116,7 +119,7 @@ def run(command: Sequence[str], launches: Launches, save: str) -> int:
         return True
 
     check_program(Path(command[0]))
-    _show_sources(command)
+    _show_sources(command, file)
     sys.stdout.flush()
     try:
         with adding_hook(observers, lines.observe), adding_hook(admitting, admit):
@@ -128,9 +131,9 @@ def run(command: Sequence[str], launches: Launches, save: str) -> int:
     return _exit_code(ended.code, launches)
 
 
-def _show_sources(command: Sequence[str]) -> None:
+def _show_sources(command: Sequence[str], file: Path) -> None:
     """Have reports show sources below the folders of the program and of the scripts that it is started with."""
-    files = [Path(word) for word in command if word.endswith(".py") or word == command[0]]
+    files = [file, *(Path(word) for word in command if word.endswith(".py") or word == command[0])]
     folders = dict.fromkeys(os.path.dirname(os.path.abspath(file)) for file in files if file.is_file())
     known = os.environ.get("WSEMU_SOURCE_ROOTS", "")
     os.environ["WSEMU_SOURCE_ROOTS"] = os.pathsep.join(filter(None, [known, *folders]))

@@ -8,6 +8,7 @@ import os
 import runpy
 import signal
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,7 @@ def run(
     progress: str = "bar",
     as_ptx: bool | None = None,
     selection: Selection = EVERY,
+    flags: Sequence[str] = (),
 ) -> int:
     """Run `file` as `__main__` with `arguments`; returns the exit code of `wsemu check`.
 
@@ -64,14 +66,21 @@ def run(
     source, as by `python -m`.  `progress` is how a long launch shows how far it is: `bar`, `json` or `none`.
     With `as_ptx` the file is PTX, whatever its name; None: if its name says so.  A program in another
     language, or one that uses a package which launches through CUDA's driver, runs as it is, in a process of its own;
-    `selection` limits which launches are checked.
+    `selection` limits which launches are checked.  CUDA C++ with a `main` is compiled first, with `flags` of `nvcc`.
     """
     as_ptx = is_ptx(file) if as_ptx is None else as_ptx
     printer = printer or Printer()
-    command = None if as_ptx else find_command(file, arguments, module)
-    if command is not None:
-        launches = Launches(printer, limit, quiet, saver, fixes=fixes, advance=Advance(progress))
-        return _run_as_it_is(command, settings, launches, time_limit, selection)
+    with contextlib.ExitStack() as stack:
+        try:
+            command = None if as_ptx else find_command(file, arguments, module)
+            if not as_ptx and is_ptx(file):
+                command = [stack.enter_context(_compiled_program(file, settings, flags)), *arguments]
+        except UsageError as error:
+            printer.error(error)
+            return USAGE
+        if command is not None:
+            launches = Launches(printer, limit, quiet, saver, fixes=fixes, advance=Advance(progress))
+            return _run_as_it_is(command, file, settings, launches, time_limit, selection)
     if selection.save:
         printer.text(f"error: `--save-launches` is for CUDA programs, and `{file}` is none", "error")
         return USAGE
@@ -152,8 +161,20 @@ def _ran(
     return 0, None
 
 
+@contextlib.contextmanager
+def _compiled_program(file: Path, settings: _settings.Settings, flags: Sequence[str]) -> Iterator[str]:
+    """Compile CUDA C++ with a `main` in a folder that is removed afterwards."""
+    from wsemu.launch.ptx.nvcc import compile_program
+
+    with tempfile.TemporaryDirectory(prefix="wsemu-program-") as folder, _settings.using(settings):
+        program = os.path.join(folder, file.stem)
+        compile_program(os.path.abspath(file), flags, program)
+        yield program
+
+
 def _run_as_it_is(
     command: Sequence[str],
+    file: Path,
     settings: _settings.Settings,
     launches: Launches,
     time_limit: float | None,
@@ -168,7 +189,7 @@ def _run_as_it_is(
         limits(settings.arch)
         selecting = _selecting(selection, launches)
         with launches.observing_launches(), _settings.using(settings), _within(time_limit), selecting:
-            ending = native_program.run(command, launches, selection.save)
+            ending = native_program.run(command, file, launches, selection.save)
     except TimeUp:
         printer.text(f"the time limit of {time_limit:g} s is reached {launches.progress_text}", "warning")
         ending = launches.exit_code or INCOMPLETE
@@ -181,7 +202,7 @@ def _run_as_it_is(
     launches.idle()
     launches.total()
     if not ending and not launches.verdicts:
-        printer.text(f"error: {_nothing(Path(command[0]), settings, launches)}", "error")
+        printer.text(f"error: {_nothing(file, settings, launches)}", "error")
         return USAGE
     return ending or launches.exit_code
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from wsemu.model.data import NamedTuple
@@ -22,6 +23,12 @@ DATA_OPTIONS = tuple(f"--{name.replace('_', '-')}" for name in LAUNCH_OPTIONS[:-
 """options that a file may have, as they are written"""
 
 
+_MAIN = re.compile(r"^[ \t]*(?:extern[ \t]+\"C\"[ \t]+)?(?:int|void|auto)\s+main\s*\(", re.MULTILINE)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_LARGEST = 16 << 20
+"""bytes of a source that is searched"""
+
+
 class Target(NamedTuple):
     """A file that is run."""
 
@@ -31,11 +38,25 @@ class Target(NamedTuple):
     is_ptx: bool = False
     """whether the file is PTX, or CUDA C++ that becomes PTX; it is launched, whatever its name, and nothing in it is
     run as Python"""
+    flags: tuple[str, ...] = ()
+    """of `nvcc`, for CUDA C++ that is compiled to a program"""
 
 
 def is_ptx(file: Path) -> bool:
     """Whether a file is PTX or CUDA C++, by its name: its kernels are launched, and it is not run."""
     return file.suffix.lower() in KERNELS
+
+
+def has_main(file: Path) -> bool:
+    """Return whether a file is CUDA C++ with a host program: it defines `main`."""
+    if file.suffix.lower() != ".cu":
+        return False
+    try:
+        with file.open("rb") as stream:
+            text = stream.read(_LARGEST).decode(errors="replace")
+    except OSError:
+        return False
+    return _MAIN.search(_COMMENT.sub(" ", text)) is not None
 
 
 def is_launch(file: Path) -> bool:

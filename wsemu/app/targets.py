@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app.own_launch import find_own
-from wsemu.app.program_file import Target, is_ptx
+from wsemu.app.program_file import Target, has_main, is_ptx
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ def find_targets(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]
     """
     is_folder = file.is_dir()
     if not is_folder and file.suffix.lower() != ".json":
+        if has_main(file) and not launch.keys() - {"nvcc"} and not find_own(file, launch):
+            return [Target(file, arguments, flags=tuple(launch.get("nvcc", ())))]
         if is_ptx(file):
             return [Target(file, options.words(), True) for options in _launches(file, arguments, launch)]
         return [Target(file, _words(file, arguments, launch))]

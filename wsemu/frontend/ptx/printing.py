@@ -54,7 +54,7 @@ def parse_format(text: str) -> Format:
     for found in _CONVERSION.finditer(text):
         parts.append(text[at : found.start()])
         at = found.end()
-        flags, width, precision, length, kind = found.groups()
+        _, width, precision, length, kind = found.groups()
         if kind is None:
             parts[-1] += "%"
             continue

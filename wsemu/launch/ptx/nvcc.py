@@ -63,12 +63,7 @@ def compile_cuda(request: Request) -> str:
     """Return the PTX of a .cu file; UsageError without `nvcc`, and with its messages if it fails."""
     if not os.path.isfile(request.file):
         raise UsageError(f"`{request.file}` cannot be read: no such file")
-    compiler = find_nvcc()
-    if compiler is None:
-        raise UsageError(
-            f"`{os.path.basename(request.file)}` is CUDA C++, and its compiler, `nvcc`, is missing: put it on PATH, "
-            f"set CUDA_HOME, or install it with `{PACKAGES}`"
-        )
+    compiler = _require_nvcc(request)
     command = [compiler, *_options(request), *request.flags]
     kept = _find_kept(request, command)
     found = _read(kept) if kept is not None else None
@@ -78,6 +73,26 @@ def compile_cuda(request: Request) -> str:
     if kept is not None:
         _keep(kept, text, inputs)
     return text
+
+
+def compile_program(file: str, flags: Sequence[str], program: str) -> None:
+    """Compile CUDA C++ with a `main` to a program; UsageError without `nvcc`, and with its messages if it fails."""
+    request = Request(file, tuple(flags))
+    compiler = _require_nvcc(request)
+    words = [compiler, *_options(request)[1:], *flags, "-o", program, file]
+    done = subprocess.run(words, check=False, capture_output=True, encoding="utf-8", errors="replace")
+    if done.returncode:
+        raise _failure(request, done)
+
+
+def _require_nvcc(request: Request) -> str:
+    compiler = find_nvcc()
+    if compiler is None:
+        raise UsageError(
+            f"`{os.path.basename(request.file)}` is CUDA C++, and its compiler, `nvcc`, is missing: put it on PATH, "
+            f"set CUDA_HOME, or install it with `{PACKAGES}`"
+        )
+    return compiler
 
 
 def find_nvcc() -> str | None:

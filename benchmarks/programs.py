@@ -1,0 +1,109 @@
+"""Runs a folder of programs as they are, and prints a table: exit code, whether the program says that it passed, verdicts, seconds.
+
+    python benchmarks/programs.py /tmp/built --seconds 60 --words sizes.txt
+
+A program is an executable file in the folder, or one in a folder of the same name.  It runs in its own folder under
+`wsemu run`.  A file of words has a line for a program: its name, then its arguments.  Nothing is fetched: build the
+programs first, such as NVIDIA's cuda-samples with one `nvcc` line each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+PASSED = re.compile(
+    r"\bPASS(ED)?\b|\bSUCCESS(FUL(LY)?)?\b|Result = PASS|completed,? returned OK|Test passed|^OK\b|[Rr]esults? (match|ok)|: OK\b|validat\w+ ok",
+    re.IGNORECASE | re.MULTILINE,
+)
+FAILED = re.compile(r"\bFAIL(ED|URE)?\b|CUDA error|returned ERROR", re.MULTILINE)
+SUMMARY = re.compile(r"\d+ kernels?, \d+ launch(?:es)?: (.*)")
+CODES = re.compile(r"^error\[([\w-]+)\]", re.MULTILINE)
+
+
+class Result(NamedTuple):
+    """How a program ended."""
+
+    name: str
+    code: str
+    passed: str
+    verdict: str
+    seconds: float
+    why: str
+
+
+def find_programs(folder: Path) -> list[Path]:
+    """Return the executables of a folder, and those of its folders that have their name."""
+    found = [path / path.name if path.is_dir() else path for path in sorted(folder.iterdir())]
+    return [path for path in found if path.is_file() and os.access(path, os.X_OK)]
+
+
+def run_program(program: Path, words: list[str], options: argparse.Namespace) -> Result:
+    """Run a program under `wsemu run`, for a time."""
+    command = [sys.executable, "-m", "wsemu", "run", "--budget", str(options.budget), "--", str(program), *words]
+    start = time.perf_counter()
+    ran = subprocess.Popen(
+        command, cwd=program.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    try:
+        output, code = ran.communicate(timeout=options.seconds)[0], str(ran.returncode)
+    except subprocess.TimeoutExpired:
+        os.killpg(ran.pid, signal.SIGKILL)
+        output, code = ran.communicate()[0], "time"
+    seconds = time.perf_counter() - start
+    text = output.decode(errors="replace")
+    if options.logs:
+        options.logs.mkdir(parents=True, exist_ok=True)
+        (options.logs / f"{program.name}.txt").write_text(text)
+    return describe_run(program.name, code, text, seconds)
+
+
+def describe_run(name: str, code: str, text: str, seconds: float) -> Result:
+    """Return the row of a program that printed `text`."""
+    lines = [line for line in text.splitlines() if not line.startswith(("launch ", "error[", " ", "wsemu"))]
+    own = "\n".join(line for line in lines if not SUMMARY.match(line))
+    passed = "yes" if PASSED.search(own) and not FAILED.search(own) else "no" if FAILED.search(own) else "-"
+    summaries = SUMMARY.findall(text)
+    codes = ", ".join(dict.fromkeys(CODES.findall(text)))
+    missing = dict.fromkeys(re.findall(r"the program calls `(\w+)`", text))
+    why = ", ".join(filter(None, [codes, *missing]))
+    return Result(name, code, passed, summaries[-1] if summaries else "-", seconds, why)
+
+
+def main() -> None:
+    """Run the programs and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", nargs="*", default=[], help="names of programs")
+    parser.add_argument("--seconds", type=float, default=60, help="time of a program")
+    parser.add_argument("--budget", type=int, default=300_000_000, help="warp instructions of a launch")
+    parser.add_argument("--words", type=Path, help="a file of arguments, a line for a program")
+    parser.add_argument("--logs", type=Path, help="a folder for the output of programs")
+    options = parser.parse_args()
+    rows = [shlex.split(line) for line in options.words.read_text().splitlines() if line] if options.words else []
+    words = {name: given for name, *given in rows}
+    results = []
+    print("| program | exit code | passed | verdict | seconds | |\n|---|---|---|---|---|---|")
+    for program in find_programs(options.folder):
+        if options.only and program.name not in options.only:
+            continue
+        done = run_program(program, words.get(program.name, []), options)
+        results.append(done)
+        row = (done.name, done.code, done.passed, done.verdict, f"{done.seconds:.1f}", done.why)
+        print(f"| {' | '.join(row)} |", flush=True)
+    ended = sum(one.code in ("0", "1", "3") for one in results)
+    verified = sum(one.code == "0" for one in results)
+    passed = sum(one.passed == "yes" and one.code != "time" for one in results)
+    print(f"\n{len(results)} programs: {passed} print that they passed, {verified} verified, {ended} ended in time")
+
+
+if __name__ == "__main__":
+    main()
