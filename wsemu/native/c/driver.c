@@ -404,12 +404,26 @@ typedef struct Copy2D { End2D from, to; size_t width, height; } Copy2D;
 typedef struct End3D { size_t x, y, z, level; int type; void *host; Address device; void *array; void *reserved; size_t pitch, height; } End3D;
 typedef struct Copy3D { End3D from, to; size_t width, height, depth; } Copy3D;
 
-static Address start_2d(const End2D *end) { return (end->type == 1 ? (Address)end->host : end->device) + end->y * end->pitch + end->x; }
+enum { HOST_TYPE = 1, ARRAY_TYPE = 3 };
+typedef struct Rows { Address start; uint64_t pitch, slice; } Rows; /* one side of a copy: its first byte, and its rows and slices */
+static bool find_rows(Rows *rows, int type, void *host, Address device, void *array, size_t x, size_t y, size_t z, size_t pitch, size_t height) {
+    if (type == ARRAY_TYPE) {
+        if (!has_handle(array, ARRAY)) return false;
+        Array *one = array;
+        *rows = (Rows){one->address, one->pitch, one->slice};
+    } else {
+        *rows = (Rows){type == HOST_TYPE ? (Address)host : device, pitch, pitch * height};
+    }
+    rows->start += z * rows->slice + y * rows->pitch + x;
+    return true;
+}
 static Result copy_2d(const Copy2D *copy, const void *stream, bool asynchronous) {
     NEED(copy);
-    if (copy->from.type == 3 || copy->to.type == 3) return unsupported("cuMemcpy2D of a CUDA array");
-    size_t from = copy->from.pitch ? copy->from.pitch : copy->width, to = copy->to.pitch ? copy->to.pitch : copy->width;
-    return copy_rows(start_2d(&copy->to), to, start_2d(&copy->from), from, copy->width, copy->height, stream, asynchronous);
+    const End2D *f = &copy->from, *t = &copy->to;
+    Rows from, to;
+    if (!find_rows(&from, f->type, f->host, f->device, f->array, f->x, f->y, 0, f->pitch ? f->pitch : copy->width, 0)) return INVALID_HANDLE;
+    if (!find_rows(&to, t->type, t->host, t->device, t->array, t->x, t->y, 0, t->pitch ? t->pitch : copy->width, 0)) return INVALID_HANDLE;
+    return copy_rows(to.start, to.pitch, from.start, from.pitch, copy->width, copy->height, stream, asynchronous);
 }
 EXPORT Result cuMemcpy2D_v2(const Copy2D *copy) { BEGIN; return copy_2d(copy, NULL, false); }
 ALIAS(cuMemcpy2D, cuMemcpy2D_v2);
@@ -417,12 +431,14 @@ ALIAS(cuMemcpy2DUnaligned_v2, cuMemcpy2D_v2);
 ALIAS(cuMemcpy2DUnaligned, cuMemcpy2D_v2);
 EXPORT Result cuMemcpy2DAsync_v2(const Copy2D *copy, void *stream) { BEGIN; return copy_2d(copy, stream, true); }
 ALIAS(cuMemcpy2DAsync, cuMemcpy2DAsync_v2);
-static Address start_3d(const End3D *end, size_t z) { return (end->type == 1 ? (Address)end->host : end->device) + ((end->z + z) * end->height + end->y) * end->pitch + end->x; }
 static Result copy_3d(const Copy3D *copy, const void *stream, bool asynchronous) {
     NEED(copy);
-    if (copy->from.type == 3 || copy->to.type == 3) return unsupported("cuMemcpy3D of a CUDA array");
+    const End3D *f = &copy->from, *t = &copy->to;
+    Rows from, to;
+    if (!find_rows(&from, f->type, f->host, f->device, f->array, f->x, f->y, f->z, f->pitch ? f->pitch : copy->width, f->height ? f->height : copy->height)) return INVALID_HANDLE;
+    if (!find_rows(&to, t->type, t->host, t->device, t->array, t->x, t->y, t->z, t->pitch ? t->pitch : copy->width, t->height ? t->height : copy->height)) return INVALID_HANDLE;
     for (size_t z = 0; z < copy->depth; z++) {
-        Result result = copy_rows(start_3d(&copy->to, z), copy->to.pitch, start_3d(&copy->from, z), copy->from.pitch, copy->width, copy->height, stream, asynchronous);
+        Result result = copy_rows(to.start + z * to.slice, to.pitch, from.start + z * from.slice, from.pitch, copy->width, copy->height, stream, asynchronous);
         if (result) return result;
     }
     return SUCCESS;

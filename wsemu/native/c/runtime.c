@@ -11,7 +11,7 @@ typedef void *Handle;
 
 static __thread Result last;
 
-static Result keep(Result result) {
+Result keep(Result result) {
     if (result) last = result;
     return result;
 }
@@ -278,13 +278,23 @@ PER_THREAD_SYNC(cudaMemcpy2D);
 EXPORT Result cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind, Handle stream) { BEGIN; DIRECTION(kind); return keep(copy_rows((Address)to, to_pitch, (Address)from, from_pitch, width, height, stream, true)); }
 PER_THREAD(cudaMemcpy2DAsync);
 typedef struct Copy3D { Handle from_array; Position from_position; Pitched from; Handle to_array; Position to_position; Pitched to; Extent extent; int kind; } Copy3D;
+typedef struct End { Address start; uint64_t pitch, slice; } End; /* one side of a copy: its first byte, and its rows and slices */
+static End find_end(const Array *array, const Position *position, const Pitched *memory) {
+    if (!array) {
+        uint64_t slice = memory->pitch * memory->height;
+        return (End){memory->address + position->z * slice + position->y * memory->pitch + position->x, memory->pitch, slice};
+    }
+    uint64_t texel = (uint64_t)(array->texel.bits / 8 * array->texel.channels);
+    return (End){array->address + position->z * array->slice + position->y * array->pitch + position->x * texel, array->pitch, array->slice};
+}
 static Result copy_3d(const Copy3D *copy, Handle stream, bool asynchronous) {
     NEED(copy);
-    if (copy->from_array || copy->to_array) return keep(unsupported("cudaMemcpy3D of a CUDA array"));
+    const Array *from_array = copy->from_array, *to_array = copy->to_array, *array = from_array ? from_array : to_array;
+    if ((from_array && !has_handle(from_array, ARRAY)) || (to_array && !has_handle(to_array, ARRAY))) return keep(INVALID_HANDLE);
+    End from = find_end(from_array, &copy->from_position, &copy->from), to = find_end(to_array, &copy->to_position, &copy->to);
+    size_t width = copy->extent.width * (array ? (size_t)(array->texel.bits / 8 * array->texel.channels) : 1);
     for (size_t z = 0; z < copy->extent.depth; z++) {
-        Address to = copy->to.address + ((copy->to_position.z + z) * copy->to.height + copy->to_position.y) * copy->to.pitch + copy->to_position.x;
-        Address from = copy->from.address + ((copy->from_position.z + z) * copy->from.height + copy->from_position.y) * copy->from.pitch + copy->from_position.x;
-        Result result = copy_rows(to, copy->to.pitch, from, copy->from.pitch, copy->extent.width, copy->extent.height, stream, asynchronous);
+        Result result = copy_rows(to.start + z * to.slice, to.pitch, from.start + z * from.slice, from.pitch, width, copy->extent.height, stream, asynchronous);
         if (result) return keep(result);
     }
     return SUCCESS;

@@ -165,6 +165,13 @@ Result run_graph(Graph *graph, const void *stream);
 
 Result launch_bytes(Function *function, const Shape *shape, const void *stream, const void *parameters);
 
+/* -- arrays -- */
+
+typedef struct Texel { int kind, bits, channels; } Texel; /* bits of a channel */
+typedef struct Array { Texel texel; uint64_t width, height, depth; unsigned flags; uint64_t pitch, slice; Address address; } Array;
+
+Result keep(Result result); /* an error of the runtime, for cudaGetLastError */
+
 /* -- names of errors -- */
 
 const char *error_name(Result code);
