@@ -39,7 +39,7 @@ class Target(NamedTuple):
     """whether the file is PTX, or CUDA C++ that becomes PTX; it is launched, whatever its name, and nothing in it is
     run as Python"""
     flags: tuple[str, ...] = ()
-    """of `nvcc`, for CUDA C++ that is compiled to a program"""
+    """options of `nvcc`, for CUDA C++ that is compiled to a program"""
 
 
 def is_ptx(file: Path) -> bool:

@@ -29,10 +29,10 @@ def _convert(conversion: str, values: Iterator[int], read_text: Callable[[int], 
     assert found is not None
     flags, width, precision, length, kind = found.groups()
     if width == "*":
-        size = _signed(next(values), 32)
+        size = _sign_extend(next(values), 32)
         flags, width = ("-" + flags if size < 0 else flags), str(min(abs(size), _MAX_WIDTH))
     if precision == "*":
-        digits = _signed(next(values), 32)
+        digits = _sign_extend(next(values), 32)
         precision = None if digits < 0 else str(min(digits, _MAX_WIDTH))
     bits = next(values)
     precise = "" if precision is None else f".{precision or 0}"
@@ -49,7 +49,7 @@ def _convert(conversion: str, values: Iterator[int], read_text: Callable[[int], 
             flags = flags.replace("0", "")
         return str(f"%{flags}{width}{precise}{kind}" % number)
     size = _BITS.get(length or "", 64)
-    whole = _signed(bits, size) if kind in "di" else bits & (1 << size) - 1
+    whole = _sign_extend(bits, size) if kind in "di" else bits & (1 << size) - 1
     return _integer(whole, kind, flags, width, precision)
 
 
@@ -67,7 +67,7 @@ def _integer(whole: int, kind: str, flags: str, width: str, precision: str | Non
     return _pad(start + digits, flags, width)
 
 
-def _signed(bits: int, size: int) -> int:
+def _sign_extend(bits: int, size: int) -> int:
     bits &= (1 << size) - 1
     return bits - (1 << size) if bits >> size - 1 else bits
 

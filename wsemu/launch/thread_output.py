@@ -60,7 +60,7 @@ def show(bound: Bound, trace_of: Tracer) -> None:
             write(_line(printed.parts, printed.values))
     if unknown:
         print(
-            f"wsemu: a `printf` of `{program.name}` has a format that is no constant: it prints nothing",
+            f"wsemu: a `printf` of `{program.name}` computes its format: it prints nothing",
             file=sys.stderr,
         )
     if not trace.complete:
@@ -68,7 +68,7 @@ def show(bound: Bound, trace_of: Tracer) -> None:
 
 
 class Printed(NamedTuple):
-    """What one thread prints at once."""
+    """The text and values that one thread prints at once."""
 
     parts: tuple[str, ...]
     values: list[int]

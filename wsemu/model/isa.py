@@ -93,8 +93,8 @@ STOPS = 1
 GRID_WAIT, GRID_TRIGGER = 2, 3
 """`aux` of a `show` that is a `griddepcontrol`: traces have it, and it has no other effect inside of its launch"""
 C_FORMAT, C_ASSERTION = "\0", "\0assert"
-"""how a part of `Program.prints` begins that is a conversion of C's `printf`, and the first part of an assertion, whose
-others are file, function and condition"""
+"""start of a part of `Program.prints` that is a conversion of C's `printf`; first part of an assertion, whose others
+are file, function and condition"""
 PRINTED = 6
 """bits of the imm of a `show` below the number of its print: which of its values it is"""
 ALIGNED = 1

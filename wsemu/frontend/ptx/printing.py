@@ -49,7 +49,7 @@ class Format(NamedTuple):
 
 
 def parse_format(text: str) -> Format:
-    """Split a format into text and conversions; what is no conversion stays text."""
+    """Split a format into text and conversions; the rest stays text."""
     parts, values, at = list[str](), list[Value](), 0
     for found in _CONVERSION.finditer(text):
         parts.append(text[at : found.start()])
