@@ -93,7 +93,7 @@ def test_an_order_of_stores_to_overlapping_parts_is_no_fix(tmp_path: Path):
     report = wsemu.check(wsemu.load_ptx(file)["parts"], 1, 64, (x, y))
     assert {finding.code for finding in report.errors} == {"race"}
     assert report.cures(budget=PLENTY) == []
-    assert "stores of different sizes to the same bytes" in reason(report)
+    assert "stores of different data to the same bytes" in reason(report)
 
 
 @cuda.jit

@@ -25,6 +25,14 @@ class Expected:
         self.name, self.number, self.form, self.array = name, number, form, array
         """the contents that are expected"""
 
+    def accepts(self, found: Array) -> bool:
+        """Return whether an array is as expected."""
+        try:
+            self.check(found)
+        except (ResultError, UsageError):
+            return False
+        return True
+
     def check(self, found: Array) -> None:
         """Raise ResultError if an array differs."""
         if found.size != self.array.size or found.dtype.itemsize != self.array.dtype.itemsize:

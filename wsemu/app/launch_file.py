@@ -37,6 +37,7 @@ from wsemu.app.ptx_launch import (
     setting,
 )
 from wsemu.launch.check import check
+from wsemu.launch.hooks import adding_hook, expecting
 from wsemu.launch.ptx.launch_form import MAX_LAUNCH_FILE, ExpectForm, LaunchForm
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.errors import UsageError
@@ -175,7 +176,8 @@ def check_like(
         given.setdefault("memory", saved_memory.restore(path, launch, module))
     if expected is not None:
         results += _computed_results(kernel, arguments, expected)
-    report = check(kernel, launch.grid, block, arguments, **given)
+    with adding_hook(expecting, lambda: {one.name: one.accepts for one in results}):
+        report = check(kernel, launch.grid, block, arguments, **given)
     if report.verdict != "failed":
         check_expected(results, arguments)
     return report

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wsemu.app.fix import Fixes
+    from wsemu.app.own_checks import OwnChecks
     from wsemu.launch.replay.witness_file import Saver
     from wsemu.launch.result import Report
     from wsemu.model.bound import Bound
@@ -41,6 +42,8 @@ class Launches:
     running: str = ""
     """the kernel of the launch that is under way"""
     fixes: Fixes | None = None
+    checks: OwnChecks | None = None
+    """the program's own checks, which judge fixes"""
     advance: Advance = field(default_factory=Advance)
     verdicts: list[Verdict] = field(default_factory=list)
     between: list[Verdict] = field(default_factory=list)
@@ -117,6 +120,7 @@ class Launches:
         """A launch, with as many findings as the limit allows; an interrupt takes the edits away, not the findings."""
         try:
             helped = report.helped()
+            helped = self.checks.confirm(helped) if self.checks is not None else helped
         except KeyboardInterrupt:
             self._tell(report.unhelped())
             raise

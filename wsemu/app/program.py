@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from wsemu.app.fix import Fixes
+    from wsemu.app.own_checks import OwnChecks
     from wsemu.app.selection import Selection
     from wsemu.launch.replay.witness_file import Saver
     from wsemu.launch.result import Report
@@ -89,6 +90,7 @@ def run(
         return USAGE
     passed_over.clear()
     launches = Launches(printer, limit, quiet, saver, fixes=fixes, advance=Advance(progress))
+    launches.checks = None if as_ptx else _own_checks(file, arguments, module, settings)
     debugging = adding_hook(around, _run_with_breakpoints) if quiet and not around else contextlib.nullcontext()
     with launches.observing_launches(), _selecting(selection, launches), debugging:
         code, ending = _ran(Target(file, arguments, as_ptx), settings, launches, time_limit, module)
@@ -103,6 +105,13 @@ def run(
         printer.text(f"error: {_nothing(file, settings, launches)}", "error")
         return USAGE
     return code or launches.exit_code
+
+
+def _own_checks(file: Path, arguments: Sequence[str], module: str, settings: _settings.Settings) -> OwnChecks | None:
+    """The program's own checks, if it is in Python and has some."""
+    from wsemu.app.own_checks import OwnChecks
+
+    return OwnChecks.of(file, tuple(arguments), module, settings) if settings.fix_budget else None
 
 
 @contextlib.contextmanager

@@ -34,6 +34,7 @@ import numpy as np
 from wsemu.app.array_file import read_array
 from wsemu.app.expected_results import Expected, find_position, order_arguments
 from wsemu.app.small_floats import FORMATS, encode
+from wsemu.launch.hooks import adding_hook, expecting
 from wsemu.launch.ptx.launch_form import MAX_LAUNCH_FILE, ExpectForm, LaunchForm
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.data import dataclass
@@ -171,7 +172,8 @@ def run(file: Path, words: Sequence[str]) -> None:
         launch = kernel[grid, threads, 0, dynamic, _extent(options.cluster, "cluster")]
     else:
         launch = kernel[grid, threads, 0, dynamic]
-    launch(*arguments)
+    with adding_hook(expecting, lambda: {one.name: one.accepts for one in expected}):
+        launch(*arguments)
     if options.out:
         _save(Path(options.out), kernel, arguments)
     check_expected(expected, arguments)

@@ -20,6 +20,7 @@ import numpy as np
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compile_for_types, compiled_anew
 from wsemu.launch.examined import compiling, judge_run, ran_with_orders
+from wsemu.launch.hooks import expecting
 from wsemu.launch.passed import launches, site
 from wsemu.launch.running import bind_launch, ran
 from wsemu.machine.tier import hot
@@ -105,7 +106,7 @@ class Launched:
     transferred: tuple[int, ...] = ()
     """bytes that copies transfer for each expect-tx operation of the launch as it is"""
     overlaps: bool = False
-    """true if stores of different sizes to the same bytes race"""
+    """true if stores of different data to the same bytes race: of other sizes, or without a load in between"""
 
     @classmethod
     def of(
@@ -123,6 +124,7 @@ class Launched:
         return cls(
             kernel, arguments, uninitialized, captured, ran.bound, ran.before, done * x * y * z if stopped else done,
             site(), _amiss(ran.bound.program, ran.places.outcome), bool(ran.report.suppressed),
+            expected=_expected_arrays(ran.bound),
         )  # fmt: skip
 
     def __reduce__(self) -> Any:
@@ -351,23 +353,27 @@ class Launched:
         except (WsemuError, ValueError, LookupError, ArithmeticError, RecursionError):
             return None
 
-    def attempt_sizes(self, text: str) -> list[Attempted | None]:
-        """Launch the kernel of other PTX, inside `again`, with each small number that is passed to it one less."""
-        from wsemu.launch.binding import Packed
-
-        found = []
+    def other_sizes(self) -> Iterator[tuple[LaunchConfiguration, Sequence[Any]]]:
+        """Yield launches of neighboring sizes: each small number that is passed one less and one more, and a CTA
+        less."""
+        now = self.bound.configuration
         for n, given in enumerate(self.arguments):
-            if not isinstance(given, Packed) or given.kind != "number" or len(given.data) not in (4, 8):
-                continue
-            value = int.from_bytes(given.data, "little")
-            if 1 < value <= LARGEST_SIZE:
-                less = Packed((value - 1).to_bytes(len(given.data), "little"))
-                self._other = self.bound.configuration, (*self.arguments[:n], less, *self.arguments[n + 1 :])
-                try:
-                    found.append(self.attempt_code(text))
-                finally:
-                    self._other = None
-        return found
+            for other in _neighbors(given):
+                yield now, (*self.arguments[:n], other, *self.arguments[n + 1 :])
+        x, *others = now.grid
+        if x > 1 and now.cluster == (1, 1, 1):
+            with contextlib.suppress(UsageError):
+                less = configure((x - 1, *others), now.block, 0, now.dynamic_shared, now.cluster, arch=now.arch)
+                yield replace(less, arch_chosen=now.arch_chosen), self.arguments
+
+    @contextlib.contextmanager
+    def at_size(self, size: tuple[LaunchConfiguration, Sequence[Any]]) -> Iterator[None]:
+        """Make launches of another size, inside `again`."""
+        self._other = size
+        try:
+            yield
+        finally:
+            self._other = None
 
     def _attempt(self, look: Callable[[Report], Any], kernel: Any = None) -> Attempted | None:
         for now, before in self._stored_segments():
@@ -422,12 +428,12 @@ class Launched:
         amiss = _amiss(bound.program, run[0])
         if only and self.checking:
             self.amiss = amiss
-        if self.checking and isinstance(kernel, Code) and bound.program.asynchronous:
+        if self.checking and not self._other and isinstance(kernel, Code) and bound.program.asynchronous:
             self.transferred = _bytes_per_expectation(run[1](frozenset()))
-        if self.checking:
+        if self.checking and not self._other:
             self.overlaps = self.overlaps or _has_overlapping_stores(bound.program, run[0])
         steered = orders is not None and orders.influences_control()
-        if 0 < self.amiss <= amiss and not (self.suppressed or self.checking or steered):
+        if 0 < self.amiss <= amiss and not (self.suppressed or self.checking or self._other or steered):
             return None
         with hot.run_once():
             done = judge_run(kernel, bound, notes, run, started, orders=orders, tried=True)
@@ -447,6 +453,12 @@ class Launched:
         )
 
 
+def _expected_arrays(bound: Bound) -> dict[str, Any]:
+    """Return what arrays of a launch should hold after it, by name."""
+    names = {array.name for array in bound.arrays}
+    return {name: value for hook in expecting for name, value in hook().items() if name in names}
+
+
 def _amiss(program: Program, outcome: Outcome) -> int:
     """At how many places a machine noted errors, a launch that did not end among them."""
     spans = {
@@ -458,16 +470,28 @@ def _amiss(program: Program, outcome: Outcome) -> int:
 
 
 def _has_overlapping_stores(program: Program, outcome: Outcome) -> bool:
-    """Return whether stores of elements of different sizes race."""
-    return any(
-        len({size for pc in (raw.pc, raw.other_pc) if pc >= 0 and (size := _size_of_store(program, pc))}) > 1
-        for raw in outcome.findings
-        if raw.code in ("race", "intra-warp-race")
-    )
+    """Return whether stores race that only one of two arrays is meant for: those of elements of different sizes, and
+    those of two statements whose data nobody loads in between."""
+    races = [raw for raw in outcome.findings if raw.code in ("race", "intra-warp-race")]
+    loaded = {raw.pc for raw in races if not _size_of_store(program, raw.other_pc)}
+    loaded |= {raw.other_pc for raw in races if not _size_of_store(program, raw.pc)}
+    constants = {constant.row for constant in program.constants}
+    for raw in races:
+        pair = raw.pc, raw.other_pc
+        sizes = {_size_of_store(program, pc) for pc in pair}
+        if 0 in sizes:
+            continue
+        lines = {program.spans[program.span_of[pc]][:2] for pc in pair}
+        filled = any(int(program.code[pc, 2]) in constants for pc in pair)
+        if len(sizes) > 1 or (len(lines) > 1 and not filled and not loaded.intersection(pair)):
+            return True
+    return False
 
 
 def _size_of_store(program: Program, pc: int) -> int:
-    """Return the size of the elements that a store writes, in bytes; 0 for other instructions."""
+    """Return the size of the elements that a store writes, in bytes; 0 for other instructions, and for none."""
+    if pc < 0:
+        return 0
     name = NAMES[int(program.code[pc, 0])]
     return memory_shape(name)[1] if OPERATIONS[name].kind == "store" else 0
 
@@ -483,6 +507,19 @@ def _bytes_per_expectation(trace: Trace) -> tuple[int, ...]:
             transferred[event.cta, event.place] += event.amount
     totals = [(transferred[key], count) for key, count in expected.items()]
     return tuple(sorted({total // count for total, count in totals if total and not total % count}, reverse=True))
+
+
+def _neighbors(given: Any) -> Iterator[Any]:
+    """Yield one less and one more of an argument that may be a size."""
+    from wsemu.launch.binding import Packed
+
+    if isinstance(given, Packed):
+        if given.kind == "number" and len(given.data) in (4, 8):
+            value = int.from_bytes(given.data, "little")
+            others = (value - 1, value + 1) if 1 < value <= LARGEST_SIZE else ()
+            yield from (Packed(other.to_bytes(len(given.data), "little")) for other in others)
+    elif isinstance(given, (int, np.integer)) and not isinstance(given, bool) and 1 < given <= LARGEST_SIZE:
+        yield from (type(given)(int(given) - 1), type(given)(int(given) + 1))
 
 
 def program_digest(program: Any) -> bytes:

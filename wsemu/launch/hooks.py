@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from wsemu.evidence.places import Places
@@ -76,6 +76,8 @@ refused: Hooks[Callable[[Any, LaunchConfiguration, WsemuError], bool]] = Hooks("
 """called with a launch that could not be made and why; where one says True the program goes on without the launch"""
 starting: Hooks[Callable[[Bound], None]] = Hooks("starting")
 """called with each launch just before it runs"""
+expecting: Hooks[Callable[[], Mapping[str, Any]]] = Hooks("expecting")
+"""called for what arrays should hold after a launch, by name: an array, or a function that accepts one"""
 advancing: Hooks[Callable[[str, int, int], None]] = Hooks("advancing")
 """called now and then while a long launch runs, with its kernel's name, its CTAs that have run, and how many it has"""
 traceable: Hooks[Callable[[Report, Places, Tracer], None]] = Hooks("traceable")

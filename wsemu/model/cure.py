@@ -36,6 +36,10 @@ guard       a condition around an access
 launch      the grid, the block or an argument, on the host"""
 
 
+PASS = "pass"
+"""of `Cure.checks`"""
+
+
 class Change(Record):
     """Text that is replaced; lines and columns as of `Site`, from 1, columns in bytes of UTF-8."""
 
@@ -86,12 +90,37 @@ class Cure(Record):
     """how its results differ from those of the first cure, which is one of those with the number 0"""
     expected: bool | None = None
     """whether they are those that were given as right; None: none were given"""
+    fails: int = 0
+    """neighboring sizes at which it fails, of those at which the kernel has no other errors"""
+    checks: str = ""
+    """what the program's own checks do with it: `pass`, or how they fail; empty: unknown"""
+
+    @property
+    def is_proven(self) -> bool:
+        """True if neither the expected results nor the program's own checks object."""
+        return self.expected is not False and self.checks in ("", PASS)
+
+    @property
+    def outcome(self) -> str:
+        """What a run with it showed, in words."""
+        parts = [f"verified: {self.proof}"]
+        if self.expected is not None:
+            parts.append("with the expected results" if self.expected else "but not with the expected results")
+        if self.checks:
+            fails = f"but the program then fails: {self.checks}"
+            parts.append("and the program's own checks pass" if self.checks == PASS else fails)
+        return ", ".join(parts)
 
     @property
     def caution(self) -> str:
         """What it does less, in brackets behind what it does, or nothing."""
         parts = ["it leaves out stores"] * self.drops + [f"it computes less: {self.less}"] * bool(self.less)
+        parts += ["it fails for other sizes"] * (self.fails > 0)
         return f" ({'; '.join(parts)})" if parts else ""
+
+    def does_less(self, other: Cure) -> bool:
+        """Return whether it leaves out stores or loads that another cure keeps."""
+        return (self.drops and not other.drops) or (self.less != "" and not other.less)
 
     @property
     def says(self) -> str:
@@ -220,5 +249,7 @@ class Trials(Record):
 
     @property
     def other(self) -> Cure | None:
-        """The best one of those with other results: which of the two is meant, only the user can say."""
-        return next((cure for cure in self.cures if cure.results), None)
+        """The best one of those with other results, unless it does less: which of the two is meant, only the user can
+        say."""
+        first = self.cure
+        return next((c for c in self.cures if c.results and first is not None and not c.does_less(first)), None)

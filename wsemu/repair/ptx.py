@@ -10,6 +10,7 @@ import difflib
 import linecache
 import os
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wsemu.checkers import causes
@@ -290,12 +291,12 @@ def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trial
 
 
 def _try_sizes(run: Search) -> None:
-    """Launch the kernel with the best cures with numbers of one less: one may fit these alone."""
-    if len(run.cures) > 1:
-        best = sorted(run.cures, key=lambda tried: tried.edits[0].near)[:_NEIGHBORS]
-        fails = {t.number: sum(done is None or done.report.verdict != "verified"
-                               for done in run.launched.attempt_sizes(t.source)) for t in best}  # fmt: skip
-        run.cures = [tried._replace(fails=fails.get(tried.number, tried.fails)) for tried in run.cures]
+    """Launch the kernel with the best cures at neighboring sizes: one may fit this size alone."""
+    if run.questions is None or run.launched.only:
+        return
+    for tried in sorted(run.cures, key=lambda tried: tried.edits[0].near)[:_NEIGHBORS]:
+        fails = run.questions.count_failing_sizes(partial(run.launched.attempt_code, tried.source))
+        run.cures = [other._replace(fails=fails) if other is tried else other for other in run.cures]
 
 
 def _describe_cures(run: Search, best: list[Tried], expected: dict[str, Any], text: Text) -> list[Cure]:
@@ -318,6 +319,7 @@ def _describe_cures(run: Search, best: list[Tried], expected: dict[str, Any], te
                 results=number,
                 differs=differs(first.results, tried.attempted.results) if number else "",
                 expected=agrees(tried.attempted.results, expected),
+                fails=tried.fails,
             )
         )
     return found

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ORDERS = frozenset(("insert", "move", "stage", "delete", "pair", "split", "unguard", "call", "argument", "return"))
 """kinds of edits that change when accesses happen, and not which accesses"""
+_OF_PLACES = frozenset(("out-of-bounds", "uninitialized-read", "misaligned"))
+"""codes of errors that another size alone may cause"""
 _FEW = 4
 """elements; an edit may keep fewer than these as they were by chance"""
 _ALIKE = 2
@@ -36,17 +38,23 @@ class Questions:
     answered: dict[str, int] = field(default_factory=dict)
     """reason -> number of edits that it rejected"""
     _other: list[tuple[Results, Attempted | None]] = field(default_factory=list)
+    _sizes: list[Any] = field(default_factory=list)
+    """sizes at which the kernel as it is has no errors of other codes; None first, once they are known"""
 
     def reject(self, kinds: Iterable[str], attempt: Callable[[], Attempted | None]) -> bool:
         """Return whether an edit of these kinds fails as a fix; `attempt` launches the edited kernel."""
         reason = self._find_reason({*kinds}, attempt)
         if reason:
-            self.answered[reason] = self.answered.get(reason, 0) + 1
+            self.count_rejected(reason)
         return bool(reason)
+
+    def count_rejected(self, reason: str) -> None:
+        """Note that an edit was rejected, and why."""
+        self.answered[reason] = self.answered.get(reason, 0) + 1
 
     def _find_reason(self, kinds: set[str], attempt: Callable[[], Attempted | None]) -> str:
         if kinds & ORDERS and self.launched.overlaps:
-            return "only order stores of different sizes to the same bytes"
+            return "only order stores of different data to the same bytes"
         if kinds <= ORDERS or "launch" in kinds or self.launched.only:
             return ""
         with self.launched.other_contents():
@@ -57,9 +65,30 @@ class Questions:
         if done is None or done.report.verdict != "verified":
             return "fail for other contents of the arrays"
         changed = count_changed(before, base.results)
+        if kinds - ORDERS and self.count_failing_sizes(attempt):
+            return "fail for other sizes"
         if changed >= _FEW and _ALIKE * (count_changed(before, done.results) + done.elsewhere) < changed:
             return "leave the arrays as they were for other contents"
         return ""
+
+    def count_failing_sizes(self, attempt: Callable[[], Attempted | None]) -> int:
+        """Return at how many neighboring sizes an edited kernel fails, of those at which the kernel as it is has at
+        most the same errors; `attempt` launches the edited kernel."""
+        if not self._sizes:
+            self._sizes = [None, *(size for size in self.launched.other_sizes() if self._suits(size))]
+        fails = 0
+        for size in self._sizes[1:]:
+            with self.launched.at_size(size):
+                done = attempt()
+            codes = error_codes(done.report) if done is not None else self.codes
+            fails += bool(codes) and not codes & _OF_PLACES
+        return fails
+
+    def _suits(self, size: Any) -> bool:
+        with self.launched.at_size(size):
+            done = self.launched.rerun_unchanged()
+        codes = None if done is None else error_codes(done.report)
+        return codes is not None and codes <= self.codes and not codes & _OF_PLACES  # no array grows with a size
 
     def _base(self) -> tuple[Results, Attempted | None]:
         """Launch the kernel as it is with other contents; None if they cause other errors."""

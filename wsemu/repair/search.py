@@ -12,6 +12,7 @@ import os
 import re
 import time
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -22,7 +23,7 @@ from wsemu.model.codes import CODES
 from wsemu.model.cure import Change, Cure, Edit, Trials, lines_of
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.repair import conditions, constants, host, shapes, synchronisation, values
-from wsemu.repair.questions import Questions, count_changed, error_codes
+from wsemu.repair.questions import ORDERS, Questions, count_changed, error_codes
 from wsemu.repair.scene import Candidate, Scene
 from wsemu.repair.text import Text
 
@@ -94,6 +95,10 @@ _ALONE = frozenset(("fill", "load", "guard", "swap", "index"))
 """kinds of edits that are no cures with those of other kinds: these make a launch quiet, and not right"""
 _KEEPS = frozenset(("launch", "swap", "compare", "bound", "constant", "return", "delete", "move"))
 """kinds of edits that may keep a launch from some of its stores"""
+_NARROWS = frozenset(("compare", "index", "bound", "swap"))
+"""kinds of edits that may decide how much is computed"""
+_MOST_OF = 2
+"""an edit of these kinds makes at least one of so many loads that are right as they are"""
 _OF_LOOPS = frozenset(("bound", "constant"))
 """kinds of edits that change how often loops run, for all threads alike"""
 _PARTS = {"launch": 1 << 20, "swap": 16}
@@ -176,11 +181,14 @@ class Launched(Protocol):
     def attempt_code(self, text: str) -> Attempted | None:
         """The launch with other PTX."""
 
-    def attempt_sizes(self, text: str) -> Sequence[Attempted | None]:
-        """Launch the kernel of other PTX with each small number that is passed to it one less."""
+    def other_sizes(self) -> Iterable[Any]:
+        """Launches of neighboring sizes."""
+
+    def at_size(self, size: Any) -> AbstractContextManager[None]:
+        """Make launches of another size, inside `again`."""
 
     overlaps: bool
-    """true if stores of different sizes to the same bytes race"""
+    """true if stores of different data to the same bytes race"""
 
     def other_contents(self) -> AbstractContextManager[None]:
         """Launch with other contents of the arrays, inside `again`."""
@@ -338,27 +346,15 @@ class Search:
 
     def nearby(self) -> None:
         """Try the best cures on launches of neighbouring sizes: one may fit this size alone."""
-        sizes = [*self._sizes()]
-        if len(self.cures) < 2 or not sizes:
+        if self.questions is None or self.launched.only:
             return
         for n, tried in enumerate(self.cures[:_NEARBY]):
             file = tried.file or tried.edits[0].edit.changes[0].file
             if tried.file:
                 continue  # it is a launch of its own
-            made = {file: (self.texts[file].tree, tried.source)}
-            done = [self.launched.attempt_launch(*size, made) for size in sizes]
-            fails = sum(one is None or one.report.verdict != "verified" for one in done)
+            attempt = partial(self.launched.attempt, {file: (self.texts[file].tree, tried.source)}, lambda _: None)
+            fails = self.questions.count_failing_sizes(attempt)
             self.cures[n] = tried._replace(fails=fails)
-
-    def _sizes(self) -> Iterator[tuple[Any, Any, tuple[Any, ...]]]:
-        """A grid, a block and arguments each: numbers of one less, and a CTA less."""
-        grid, block = self.report.grid, self.report.block
-        given = tuple(self.launched.arguments_given())
-        for n, value in enumerate(given):
-            if type(value) is int and value > 1:
-                yield grid, block, (*given[:n], value - 1, *given[n + 1 :])
-        if grid[0] > 1:
-            yield (grid[0] - 1, *grid[1:]), block, given
 
     def _remaining_findings(self, tried: Tried) -> tuple[int, int, float]:
         errors = tried.attempted.report.errors
@@ -377,12 +373,14 @@ class Search:
         candidates.sort(key=lambda entry: entry[0])
         enough, places = float("inf"), bool(_OF_PLACES & {*_codes(self.report)})
         most = MOST_TRIED if depth > 1 else MOST_TRIED // 2
+        codes = {*_codes(self.report), *_codes(report)}
+        alone = _ALONE | {"stage"} if "uninitialized-read" in codes else _ALONE
         for score, name, base, candidate in candidates:
             if score > enough or self.over() or (self.partly and self.tried >= most):
                 return
             found = len(self.cures)
             kinds = {c.edit.kind for c in (*before, candidate)}
-            if len(kinds) > 1 and kinds & _ALONE:
+            if len(kinds) > 1 and kinds & alone:
                 continue
             self.attempt(name, base, (*before, candidate), report)
             last = self.cures[-1] if len(self.cures) > found else None
@@ -464,7 +462,14 @@ class Search:
         pairs = [(now, was) for now, (_, was) in zip(done, self.passed, strict=True) if now is not None]
         changes = sum(digest(now.results) != digest(was.results) for now, was in pairs)
         drops = any(now.stores < was.stores for now, was in pairs)
-        return tried._replace(changes=changes, drops=drops, lost=self.count_lost(tried), less=self.less(tried))
+        if not {*kinds} <= ORDERS and self.questions is not None and self.right(tried) is False:
+            self.questions.count_rejected("leave other results than expected")
+            return None
+        less, most = self.less(tried)
+        if most and self.questions is not None:
+            self.questions.count_rejected("compute less than half as much")
+            return None
+        return tried._replace(changes=changes, drops=drops, lost=self.count_lost(tried), less=less)
 
     def count_lost(self, tried: Tried) -> int:
         """Elements that the launch as it is changes, and an edit of what is done at all leaves as they were."""
@@ -473,8 +478,9 @@ class Search:
         least = max((_PARTS.get(kind, 4) for kind in kinds), default=4)
         return lost if lost * least > count_changed(self.before, self.stored) else 0  # what goes wrong is no loss
 
-    def less(self, tried: Tried) -> str:
-        """The accesses of which an edit leaves out the most, in words; nothing where all that were right are made.
+    def less(self, tried: Tried) -> tuple[str, bool]:
+        """The accesses of which an edit leaves out the most, in words, and whether these are most of them; nothing
+        where all that were right are made.
 
         What goes wrong is not counted, so that a loop of one round too many may lose this round; nor is what a
         condition keeps threads from that go wrong, where it keeps them from no more stores than went wrong.
@@ -486,11 +492,12 @@ class Search:
         stores = [n for (_, what), n in fewer.items() if what != "loads"]
         of_threads = stores and not kinds & _OF_LOOPS and max(stores) <= self.wrong
         if not fewer or of_threads or "atomic" in kinds:
-            return ""
+            return "", False
         array, what = key = max(fewer, key=fewer.__getitem__)
         of = f" of `{array}`" if array else ""
         count = now.get(key, 0)
-        return f"{count:,} {what.removesuffix('s') if count == 1 else what}{of} in place of {self.accesses[key]:,}"
+        words = f"{count:,} {what.removesuffix('s') if count == 1 else what}{of} in place of {self.accesses[key]:,}"
+        return words, what == "loads" and bool(kinds & _NARROWS) and _MOST_OF * count < self.accesses[key]
 
     def right(self, tried: Tried) -> bool | None:
         """Whether a cure leaves what is expected; None where nothing is."""
@@ -785,7 +792,12 @@ def agrees(results: Results, expected: dict[str, Any]) -> bool | None:
     if not expected:
         return None
     known = dict(results)
-    return all(name in known and _equal(known[name], np.asarray(value)) for name, value in expected.items())
+    return all(name in known and _is_expected(known[name], value) for name, value in expected.items())
+
+
+def _is_expected(found: npt.NDArray[Any], value: Any) -> bool:
+    """Return whether an array is as expected: equal to an array, or accepted by a function."""
+    return bool(value(found)) if callable(value) else _equal(found, np.asarray(value))
 
 
 def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
@@ -804,8 +816,8 @@ def describe_cures(run: Search, best: list[Tried], expected: dict[str, Any]) -> 
     for tried in best:
         assert first is not None
         number = numbers.setdefault(digest(tried.attempted.results), len(numbers))
-        if number and _leaves_out(tried) and tried.attempted.stores < first.attempted.stores:
-            continue  # fewer stores are no other way to mend it
+        if number and _does_less(tried, first, run):
+            continue  # that is no other way to mend it
         file = tried.file or tried.edits[0].edit.changes[0].file
         left = {f.code for f in tried.attempted.report.findings}
         gone = [n for n, f in enumerate(run.report.findings) if f.code not in left or f.severity == "error"]
@@ -824,9 +836,19 @@ def describe_cures(run: Search, best: list[Tried], expected: dict[str, Any]) -> 
                 results=number,
                 differs=differs(first.attempted.results, tried.attempted.results) if number else "",
                 expected=agrees(tried.attempted.results, expected),
+                fails=tried.fails,
             )
         )
     return found
+
+
+def _does_less(tried: Tried, first: Tried, run: Search) -> bool:
+    """Return whether a cure with other results than the first one leaves out stores by a condition, or changes which
+    elements are accessed where an order of accesses is all that is amiss."""
+    if _leaves_out(tried) and tried.attempted.stores < first.attempted.stores:
+        return True
+    kinds = [{c.edit.kind for c in one.edits} for one in (first, tried)]
+    return {*_codes(run.report)} <= _OF_ORDER and kinds[0] <= ORDERS and not kinds[1] <= ORDERS
 
 
 def rebase_edits(text: Text, tried: Tried) -> list[Edit]:

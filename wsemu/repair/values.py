@@ -56,6 +56,8 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "finish_async_dma": ("round", "round"),
 }
 """call -> what its arguments are; what is `` is not edited"""
+_WITHOUT_AGAIN = frozenset(("out-of-bounds", "race", "intra-warp-race"))
+"""codes of which no edit makes a statement load one element twice: it would drop what a thread needs of others"""
 _WARP, _GROUP = 32, 8
 _FULL = "0xFFFFFFFF"
 """the mask of a whole warp"""
@@ -400,7 +402,7 @@ def indices(scene: Scene) -> Iterator[Candidate]:
             if isinstance(node, ast.Subscript):
                 for made in _index(scene, node):
                     again = _again(scene, node, made, loaded)
-                    if not (again and "out-of-bounds" in scene.codes):
+                    if not (again and _WITHOUT_AGAIN & {*scene.codes}):
                         yield made._replace(odd=1) if again else made
             elif isinstance(node, ast.Call) and ".atomic." in scene.text.of(node.func) and len(node.args) > 1:
                 parts = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
@@ -536,7 +538,7 @@ def smaller(scene: Scene, node: ast.expr, *, only_less: bool = False) -> list[st
         first, last = (at - start for at in scene.text.span(part))
         if isinstance(part, ast.Constant) and type(part.value) is int and part is not node:
             numbers = (n for n in (part.value + 1, part.value - 1) if n > 0)
-            other += [f"{old[:first]}{n}{old[last:]}" for n in numbers]
+            other += [_drop_ones(f"{old[:first]}{n}{old[last:]}") for n in numbers]
         if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub)):
             symbol = "-" if isinstance(part.op, ast.Add) else "+"
             left, right = scene.text.of(part.left), scene.text.of(part.right)
@@ -544,6 +546,11 @@ def smaller(scene: Scene, node: ast.expr, *, only_less: bool = False) -> list[st
                 less.append(_drop_parentheses(old[:first], left, old[last:]))
             other.append(f"{old[:first]}{left} {symbol} {right}{old[last:]}")
     return less if only_less else [*less, *other]
+
+
+def _drop_ones(text: str) -> str:
+    """An expression without a last product with 1, or division by it."""
+    return re.sub(r"\s*(?://|\*)\s*1$", "", text)
 
 
 def _drop_parentheses(before: str, operand: str, after: str) -> str:

@@ -127,8 +127,9 @@ def _help(finding: Finding, cures: Sequence[Cure], gutter: int, width: int) -> I
     """The edits that are cures, with their diffs; without any, what the finding points to."""
     for cure in cures:
         than = f", {cure.differs}" if cure.differs else ""
-        label = "or, with other results" if cure.differs else "help"
-        yield from _note(label, f"proven: {cure.says}{cure.caution}; then verified: {cure.proof}{than}", gutter, width)
+        label = "or, with other results" if cure.differs else "help" if cure.is_proven else "hint"
+        proven = "proven: " if cure.is_proven else ""
+        yield from _note(label, f"{proven}{cure.says}{cure.caution}; then {cure.outcome}{than}", gutter, width)
         yield from _diff(cure, gutter)
     if not cures and finding.help:
         yield from _note("hint", finding.help, gutter, width)

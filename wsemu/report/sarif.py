@@ -152,7 +152,7 @@ def _fix(cure: Cure) -> Json:
     ]
     change = {"artifactLocation": _artifact(cure.file), "replacements": replacements}
     than = f", {cure.differs}" if cure.differs else ""
-    says = f"{cure.says}{cure.caution}; then verified: {cure.proof}{than}"
+    says = f"{cure.says}{cure.caution}; then {cure.outcome}{than}"
     return {"description": {"text": _text(says)}, "artifactChanges": [change]}
 
 
