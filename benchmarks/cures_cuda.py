@@ -139,6 +139,42 @@ def _lock(tiles: int) -> Launch:
     return Launch(tiles, 32, (x, total, np.zeros(1, np.int32), np.int32(x.size)), total, x.sum(keepdims=True))
 
 
+def _tma_async(tiles: int) -> Launch:
+    made = _gemm(tiles)
+    return made._replace(block=256, shared=30 << 10)
+
+
+def _tiled_gemm(tiles: int) -> Launch:
+    a, b = _floats(16, 16 * tiles), _floats(16 * tiles, 16)
+    c = np.zeros((16, 16), np.float32)
+    return Launch(1, 256, (a, b, c, np.int32(tiles)), c, a @ b)
+
+
+def _stream_k(tiles: int) -> Launch:
+    x, out = _floats(64, 3 * tiles), np.zeros(64, np.float32)
+    sums = x.sum(1)
+    rest = np.zeros((4, 64), np.float32), np.zeros(4, np.int32)
+    return Launch(3, 64, (x, *rest, out, np.int32(3 * tiles)), out, sums + sums[::-1])
+
+
+def _ordered(tiles: int) -> Launch:
+    x = _floats(tiles, 32)
+    y, expected = np.zeros_like(x), np.zeros_like(x)
+    for k in range(tiles):
+        expected[k] = x[k] + (expected[k - 1][::-1] if k else 0)
+    return Launch(1, 64, (x, y, np.int32(tiles)), y, expected)
+
+
+def _neighbor_ring(steps: int) -> Launch:
+    x = _floats(4, 32)
+    y, value = np.zeros_like(x), x
+    expected = x.copy()
+    for _ in range(steps):
+        value = np.roll(value, 1, 0)[:, ::-1]
+        expected += value
+    return Launch(4, 32, (x, y, np.int32(steps)), y, expected)
+
+
 def _neighbours(x: Any) -> Any:
     return x + np.roll(x, 1, 1) + np.roll(x, -1, 1)
 
@@ -155,6 +191,13 @@ KERNELS = {
     "multicast": Kernel("multicast", "multicast", 5, _multicast),
     "lock": Kernel("flags", "lock", 3, _lock),
     "named": Kernel("named", "named", 6, _tiled(96, 64, lambda x: x[:, ::-1])),
+    "tma_async": Kernel("tma_async", "tma_async", 7, _tma_async),
+    "block_pipeline": Kernel("block_pipeline", "block_pipeline", 5, _tiled(64, 64, lambda x: x + x[:, ::-1])),
+    "tiled_gemm": Kernel("tiled_gemm", "tiled_gemm", 6, _tiled_gemm),
+    "stream_k": Kernel("stream_k", "stream_k", 4, _stream_k),
+    "ordered": Kernel("ordered", "ordered", 6, _ordered),
+    "neighbor_ring": Kernel("neighbor_ring", "neighbor_ring", 5, _neighbor_ring),
+    "scheduler": Kernel("scheduler", "scheduler", 5, _tiled(96, 64, lambda x: 3 * x)),
     "epilogue": Kernel("epilogue", "epilogue", 5, _tiled(128, 128, lambda x: x * x)),
 }
 

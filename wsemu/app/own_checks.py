@@ -87,9 +87,9 @@ class OwnChecks:
         trials = report.trials
         if trials is None or not trials.cures or not self.settings.fix_budget:
             return report
-        return report.model_copy(update={"trials": self._confirmed(trials)})
+        return report.model_copy(update={"trials": self._confirm_first(trials)})
 
-    def _confirmed(self, trials: Trials) -> Trials:
+    def _confirm_first(self, trials: Trials) -> Trials:
         cures = [*trials.cures]
         tried, lost = 0, 0
         while cures and tried < _TRIED:
@@ -118,10 +118,10 @@ class OwnChecks:
         if not cure.changes:
             return ""
         if text not in self._known:
-            self._known[text] = self._run_again(cure.file, text)
+            self._known[text] = self._start_process(cure.file, text)
         return self._known[text]
 
-    def _run_again(self, file: str, text: str) -> str:
+    def _start_process(self, file: str, text: str) -> str:
         asked = {"run": self.run, "edited": file, "text": text, "arch": self.settings.arch, "fma": self.settings.fma}
         command = [sys.executable, "-c", "from wsemu.app.own_checks import main; main()"]
         try:
@@ -171,7 +171,7 @@ def main() -> None:
 
 def _run_edited(run: _Run, asked: dict[str, Any]) -> tuple[int, str]:
     """Run a program with the text of one file replaced; return the exit code of the process, and how it failed."""
-    from wsemu.app.program import _as_main
+    from wsemu.app.program_file import run_as_main
     from wsemu.host import takeover
     from wsemu.launch.hooks import adding_hook, observers, refused
 
@@ -181,10 +181,10 @@ def _run_edited(run: _Run, asked: dict[str, Any]) -> tuple[int, str]:
     is_edited = os.path.realpath(run.file) == os.path.realpath(asked["edited"])
     try:
         with (
-            _edited(asked["edited"], asked["text"], *[run.file] * is_edited),
+            _replace_text(asked["edited"], asked["text"], *[run.file] * is_edited),
             using(settings),
             takeover.numba_cuda(),
-            _as_main(Path(run.file), run.arguments, run.module),
+            run_as_main(Path(run.file), run.arguments, run.module),
             adding_hook(observers, lambda report: verdicts.append(report.verdict)),
             adding_hook(refused, lambda *given: missing.append(given)),
         ):
@@ -238,7 +238,7 @@ def _execute(run: _Run, text: str | None) -> None:
 
 
 @contextlib.contextmanager
-def _edited(file: str, text: str, *names: str) -> Iterator[None]:
+def _replace_text(file: str, text: str, *names: str) -> Iterator[None]:
     """Have imports, compilers of kernels and tracebacks see another text of a file, which has these names too."""
     data, real = text.encode(), os.path.realpath(file)
     read = importlib.machinery.SourceFileLoader.get_data

@@ -4,10 +4,8 @@ it, say what was found."""
 from __future__ import annotations
 
 import contextlib
-import os
 import runpy
 import signal
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu.app.advance import Advance
 from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERRUPTED, USAGE
 from wsemu.app.launches import Launches
-from wsemu.app.program_file import Target, is_ptx, refusal
+from wsemu.app.program_file import Target, is_ptx, refusal, run_as_main
 from wsemu.app.program_kind import find_command
 from wsemu.app.selection import EVERY, Selector
 from wsemu.host import takeover
@@ -145,7 +143,7 @@ def _ran(
             _settings.using(settings),
             takeover.numba_cuda(),
             takeover.propagating_to_subprocesses(),
-            _as_main(file, target.arguments, module),
+            run_as_main(file, target.arguments, module),
             _within(time_limit),
         ):
             _execute(target, module)
@@ -312,16 +310,3 @@ def _within(seconds: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-@contextlib.contextmanager
-def _as_main(file: Path, arguments: Sequence[str], module: str = "") -> Iterator[None]:
-    """`sys.argv` and `sys.path` as `python file arguments...`, or `python -m module`, sets them."""
-    argv, path = sys.argv, list(sys.path)
-    sys.argv = [str(file), *arguments]
-    sys.path[0] = os.getcwd() if module else os.path.dirname(os.path.realpath(file))
-    try:
-        yield
-    finally:
-        sys.argv = argv
-        sys.path[:] = path

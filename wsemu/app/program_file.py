@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import sys
 from typing import TYPE_CHECKING
 
 from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 COMPILED = (".cuh", ".cubin", ".fatbin")
@@ -73,3 +76,16 @@ def refusal(file: Path, *, as_ptx: bool = False) -> str:
     if file.suffix.lower() in COMPILED and not as_ptx:
         return f"`{file}` is nothing that wsemu runs: give a Python file, CUDA C++ (.cu) or PTX (.ptx)"
     return ""
+
+
+@contextlib.contextmanager
+def run_as_main(file: Path, arguments: Sequence[str], module: str = "") -> Iterator[None]:
+    """Set `sys.argv` and `sys.path` as `python file arguments...`, or `python -m module`, sets them."""
+    argv, path = sys.argv, list(sys.path)
+    sys.argv = [str(file), *arguments]
+    sys.path[0] = os.getcwd() if module else os.path.dirname(os.path.realpath(file))
+    try:
+        yield
+    finally:
+        sys.argv = argv
+        sys.path[:] = path

@@ -184,7 +184,7 @@ class Launched:
             if np.shape(value) != known[name].shape:
                 shape, wanted = np.shape(value), known[name].shape
                 raise UsageError(f"expected `{name}` is of shape {shape}: the launch had one of shape {wanted}")
-        self.expected = dict(arrays)
+        self.expected = {name: np.array(value) for name, value in arrays.items()}  # edits change shared memory
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
@@ -367,7 +367,7 @@ class Launched:
                 yield replace(less, arch_chosen=now.arch_chosen), self.arguments
 
     @contextlib.contextmanager
-    def at_size(self, size: tuple[LaunchConfiguration, Sequence[Any]]) -> Iterator[None]:
+    def resize_launches(self, size: tuple[LaunchConfiguration, Sequence[Any]]) -> Iterator[None]:
         """Make launches of another size, inside `again`."""
         self._other = size
         try:
@@ -470,8 +470,8 @@ def _amiss(program: Program, outcome: Outcome) -> int:
 
 
 def _has_overlapping_stores(program: Program, outcome: Outcome) -> bool:
-    """Return whether stores race that only one of two arrays is meant for: those of elements of different sizes, and
-    those of two statements whose data nobody loads in between."""
+    """Return whether stores to overlapping parts of memory race: their elements differ in size, or they belong to two
+    statements and no load of their data races."""
     races = [raw for raw in outcome.findings if raw.code in ("race", "intra-warp-race")]
     loaded = {raw.pc for raw in races if not _size_of_store(program, raw.other_pc)}
     loaded |= {raw.other_pc for raw in races if not _size_of_store(program, raw.pc)}

@@ -37,7 +37,7 @@ launch      the grid, the block or an argument, on the host"""
 
 
 PASS = "pass"
-"""of `Cure.checks`"""
+"""the value of `Cure.checks` if they pass"""
 
 
 class Change(Record):
@@ -91,9 +91,9 @@ class Cure(Record):
     expected: bool | None = None
     """whether they are those that were given as right; None: none were given"""
     fails: int = 0
-    """neighboring sizes at which it fails, of those at which the kernel has no other errors"""
+    """number of neighboring sizes at which it fails, though the kernel has no other errors there"""
     checks: str = ""
-    """what the program's own checks do with it: `pass`, or how they fail; empty: unknown"""
+    """result of the program's own checks with it: `pass`, or how they fail; empty: unknown"""
 
     @property
     def is_proven(self) -> bool:
@@ -102,7 +102,7 @@ class Cure(Record):
 
     @property
     def outcome(self) -> str:
-        """What a run with it showed, in words."""
+        """The result of a run with it, in words."""
         parts = [f"verified: {self.proof}"]
         if self.expected is not None:
             parts.append("with the expected results" if self.expected else "but not with the expected results")

@@ -72,20 +72,20 @@ class Questions:
         return ""
 
     def count_failing_sizes(self, attempt: Callable[[], Attempted | None]) -> int:
-        """Return at how many neighboring sizes an edited kernel fails, of those at which the kernel as it is has at
-        most the same errors; `attempt` launches the edited kernel."""
+        """Return at how many neighboring sizes an edited kernel fails, where the kernel as it is has at most the same
+        errors; `attempt` launches the edited kernel."""
         if not self._sizes:
             self._sizes = [None, *(size for size in self.launched.other_sizes() if self._suits(size))]
         fails = 0
         for size in self._sizes[1:]:
-            with self.launched.at_size(size):
+            with self.launched.resize_launches(size):
                 done = attempt()
             codes = error_codes(done.report) if done is not None else self.codes
             fails += bool(codes) and not codes & _OF_PLACES
         return fails
 
     def _suits(self, size: Any) -> bool:
-        with self.launched.at_size(size):
+        with self.launched.resize_launches(size):
             done = self.launched.rerun_unchanged()
         codes = None if done is None else error_codes(done.report)
         return codes is not None and codes <= self.codes and not codes & _OF_PLACES  # no array grows with a size

@@ -63,7 +63,7 @@ _SECONDS = 1e-7
 _NEARBY = 5
 """cures that are tried on launches of other sizes"""
 _GROUPS = 3
-"""of copies, of which so many may be left under way"""
+"""number of groups of copies that may be left in flight"""
 _ALL_GROUPS = re.compile(r"(cp_async_(?:bulk_)?wait_group(?:_read)?)\(0\)")
 _BRANCHES = 3
 """edits that make some errors vanish, from which a second search starts"""
@@ -98,7 +98,7 @@ _KEEPS = frozenset(("launch", "swap", "compare", "bound", "constant", "return", 
 _NARROWS = frozenset(("compare", "index", "bound", "swap"))
 """kinds of edits that may decide how much is computed"""
 _MOST_OF = 2
-"""an edit of these kinds makes at least one of so many loads that are right as they are"""
+"""an edit of these kinds makes at least one of this number of loads that are right as they are"""
 _OF_LOOPS = frozenset(("bound", "constant"))
 """kinds of edits that change how often loops run, for all threads alike"""
 _PARTS = {"launch": 1 << 20, "swap": 16}
@@ -184,7 +184,7 @@ class Launched(Protocol):
     def other_sizes(self) -> Iterable[Any]:
         """Launches of neighboring sizes."""
 
-    def at_size(self, size: Any) -> AbstractContextManager[None]:
+    def resize_launches(self, size: Any) -> AbstractContextManager[None]:
         """Make launches of another size, inside `again`."""
 
     overlaps: bool
@@ -479,8 +479,8 @@ class Search:
         return lost if lost * least > count_changed(self.before, self.stored) else 0  # what goes wrong is no loss
 
     def less(self, tried: Tried) -> tuple[str, bool]:
-        """The accesses of which an edit leaves out the most, in words, and whether these are most of them; nothing
-        where all that were right are made.
+        """Return which accesses an edit leaves out most often, in words, and whether these are most of their number;
+        nothing if it makes all that were right.
 
         What goes wrong is not counted, so that a loop of one round too many may lose this round; nor is what a
         condition keeps threads from that go wrong, where it keeps them from no more stores than went wrong.
@@ -844,7 +844,7 @@ def describe_cures(run: Search, best: list[Tried], expected: dict[str, Any]) -> 
 
 def _does_less(tried: Tried, first: Tried, run: Search) -> bool:
     """Return whether a cure with other results than the first one leaves out stores by a condition, or changes which
-    elements are accessed where an order of accesses is all that is amiss."""
+    elements are accessed where an order of accesses is all that is wrong."""
     if _leaves_out(tried) and tried.attempted.stores < first.attempted.stores:
         return True
     kinds = [{c.edit.kind for c in one.edits} for one in (first, tried)]
