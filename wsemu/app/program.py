@@ -4,6 +4,7 @@ it, say what was found."""
 from __future__ import annotations
 
 import contextlib
+import os
 import runpy
 import signal
 import tempfile
