@@ -43,7 +43,7 @@ DETAIL = {
     "tmem-bounds": Detail({"column": _COLUMN, "columns": _COUNT}, _MOVED),
     "tmem-uninitialized": Detail({"column": _COLUMN, "lane": "the lane of tensor memory"}),
     "tmem-wrong-quarter": Detail({"quarter": "32 lanes that the address names", "own": "those of the warp"}),
-    "tmem-misaligned-lane": Detail({"lane": "that the address names", "shape": "an index of `SHAPES`, or 5 of a copy"}),
+    "tmem-misaligned-lane": Detail({"lane": "that the address names", "shape": "an index of `SHAPES`, or 5 and 6 of a copy"}),
     "tmem-leak": Detail({"column": _COLUMN, "columns": _COUNT}),
     "tmem-double-free": Detail({
         "column": _COLUMN, "columns": _COUNT, "owned": "32 columns a bit that the CTA has",
@@ -57,7 +57,7 @@ DETAIL = {
     "tcgen05-issued-by-many": Detail({}),
     "tcgen05-descriptor": Detail({
         "what": "1: the version, 2: the swizzle, 3: reserved bits, 4: the shape, 5: the types, 6: the sparse bit, 7: "
-        "the layout, 8: the lane of D", "value": "the descriptor", "kind": "an index of `KINDS`, or 7 of a copy",
+        "the layout, 8: the lane of an operand", "value": "the descriptor", "kind": "an index of `KINDS`, or 7 of a copy",
     }),
 }  # fmt: skip
 CODES = tuple(DETAIL)
@@ -207,6 +207,11 @@ def _explain_quarter(raw: RawFinding, places: Places) -> Finding:
 
 
 def _explain_misaligned(raw: RawFinding, places: Places) -> Finding:
+    if raw.detail["shape"] > len(SHAPES):
+        return words.finding(
+            raw, places, f"a copy to lane {raw.detail['lane']} of tensor memory: its rows go to all 128 lanes",
+            f"by {words.who(raw, places)}", [], "name lane 0 in bits 31 to 16 of the address",
+        )  # fmt: skip
     if raw.detail["shape"] == len(SHAPES):
         return words.finding(
             raw, places, f"a copy of shape .4x256b to lane {raw.detail['lane']} of tensor memory: its rows lie 32 "
@@ -297,12 +302,12 @@ def _explain_many(raw: RawFinding, places: Places) -> Finding:
 _WRONG = {
     1: ("bits 48 to 46 of a descriptor of shared memory are not 1", "set them: descriptors of `wgmma` have 0 there"),
     2: ("bits 63 to 61 name an invalid swizzle", "use 0, 1, 2, 4 or 6 in bits 63 to 61"),
-    3: ("reserved bits of an instruction descriptor are set", "leave them 0"),
+    3: ("reserved bits are set", "leave them 0"),
     4: ("D has an invalid shape", "use M and N of the table in PTX for this kind and `cta_group`"),
     5: ("the kind has no such types", "use types of the kind, and of D"),
     6: ("the bit for sparse operands contradicts the instruction", "set it with `.sp` alone"),
     7: ("operands of this type cannot lie so", "use the swizzle and direction that PTX has for the type"),
-    8: ("D does not begin at such a lane", "use lane 0, or 16 where M is 64"),
+    8: ("an operand in tensor memory does not begin at such a lane", "use lane 0; for D and A of 64 rows also lane 16"),
 }
 
 

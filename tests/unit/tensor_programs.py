@@ -116,7 +116,7 @@ def instruction(m: int, n: int, *, d: int = 1, a: int = 0, b: int = 0, more: int
 def with_descriptors(a: int, b: int, i: int) -> str:
     """Put descriptors into %rd6 and %rd7, and %r15."""
     return f"""
-  shr.u32 %r16, %r3, 4; cvt.u64.u32 %rd8, %r16;
+  and.b32 %r16, %r3, 0x3ffff; shr.u32 %r16, %r16, 4; cvt.u64.u32 %rd8, %r16;
   mov.b64 %rd6, {a:#x}; add.u64 %rd6, %rd6, %rd8;
   mov.b64 %rd7, {b:#x}; add.u64 %rd7, %rd7, %rd8;
   mov.b32 %r15, {i:#x};

@@ -437,3 +437,72 @@ def test_a_relaxed_wait_needs_a_fence(strict: bool, engine: Engine):
     assert {finding.code for finding in report.findings} >= {"tcgen05-fence"}
     fenced = relaxed.replace("  tcgen05.ld", "  tcgen05.fence::after_thread_sync;\n  tcgen05.ld")
     assert wsemu.check(wsemu.load_ptx(fenced)["k"], 1, 128, arguments, engine=engine, strict=True).verdict == "verified"
+
+
+SHAPES_OF_ALL_LANES = (
+    "128x256b", "128x128b", "64x128b.warpx2::02_13", "64x128b.warpx2::01_23", "32x128b.warpx4",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("shape", SHAPES_OF_ALL_LANES)
+def test_a_copy_to_all_lanes_names_lane_0(shape: str, engine: Engine):
+    issued = f"add.u32 %r13, %r11, {16 << 16}; tcgen05.cp.cta_group::1.{shape} [%r13], %rd6;"
+    text = program(fill(32, 0), with_descriptors(A, B, 0), ISSUE.format(issued=issued), dump(8))
+    assert find_codes(text, engine) == {"tmem-misaligned-lane"}
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(("rows", "d", "a", "good"), [
+    (128, 0, 0, True), (64, 16, 16, True), (64, 16, 0, False), (64, 0, 16, False), (128, 0, 32, False),
+    (128, 32, 32, False), (64, 48, 48, False), (64, 80, 80, False),
+])  # fmt: skip
+def test_operands_in_tensor_memory_begin_at_their_lanes(rows: int, d: int, a: int, good: bool, engine: Engine):
+    issued = f"add.u32 %r17, %r11, {16 + (a << 16)}; add.u32 %r18, %r11, {d << 16}; "
+    issued += "tcgen05.mma.cta_group::1.kind::f16 [%r18], [%r17], %rd7, %r15, %p5;"
+    text = program(fill(32, 0), with_descriptors(A, B, instruction(rows, 8)), ISSUE.format(issued=issued))
+    assert find_codes(text, engine) == (set() if good else {"tcgen05-descriptor"})
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(("lane", "good"), [(0, True), (1 << 14, True), (16, False), (32, False)])
+def test_factors_begin_at_lane_0(lane: int, good: bool, engine: Engine):
+    """CuTe keeps a number of a byte in the two highest bits of an address of factors."""
+    text = scaled("mxf4.block_scale", 1 << 23, fill(8, 16)).replace(
+        "add.u32 %r18, %r11, 20;", f"add.u32 %r18, %r11, {20 + (lane << 16)};"
+    )
+    assert ("tcgen05-descriptor" not in find_codes(text, engine)) == good
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("bit", [14, 31, 48, 52, 60])
+def test_reserved_bits_of_a_descriptor_are_0(bit: int, engine: Engine):
+    a = A | 1 << bit
+    text = program(with_descriptors(a, B, instruction(128, 8)), ISSUE.format(issued=MMA), dump(8))
+    assert "tcgen05-descriptor" in find_codes(text, engine)
+    text = program(with_descriptors(a, B, 0), ISSUE.format(issued="tcgen05.cp.cta_group::1.128x256b [%r11], %rd6;"))
+    assert "tcgen05-descriptor" in find_codes(text, engine)
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(("old", "new", "codes"), [
+    ("  bar.warp.sync 0xffffffff;\n", "", set()),
+    ("  ld.shared.b32 %r6, [%r4];\n  bar.sync 0;\n", "  ld.shared.b32 %r6, [slot];\n  bar.sync 0;\n",
+     {"tmem-address-unpublished"}),
+    ("  mov.u32 %r4, slot;", "  mov.u32 %r4, slot; ld.shared.b32 %r6, [slot+4];", {"race"}),
+])  # fmt: skip
+def test_lanes_of_the_warp_that_allocates_read_the_address(old: str, new: str, codes: set[str], engine: Engine):
+    """The store of an allocation is in order with the accesses of all lanes of its warp (PTX ISA 9.7.16.6.1)."""
+    text = ALLOCATES.replace("LAST", "3")
+    assert old in text
+    report = wsemu.check(wsemu.load_ptx(text.replace(old, new))["k"], 1, 64, (), engine=engine)
+    assert {finding.code for finding in report.findings if finding.severity == "error"} >= codes
+    assert codes or report.verdict == "verified"
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_warp_allocates_twice_with_one_slot(engine: Engine):
+    """Lanes read the slot before the second allocation stores there; what one lane stored there it may overwrite."""
+    text = RELEASES.replace("  bar.warp.sync 0xffffffff;\n", "").replace("FIRST", "64")
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 32, (), engine=engine)
+    assert not {finding.code for finding in report.findings} & {"race", "intra-warp-race", "tmem-address-unpublished"}

@@ -225,7 +225,7 @@ class Tables:
         self.window = (
             0
             if groups.members == 1
-            else window(shared_bytes, asynchronous=program.asynchronous, pairs=program.has_pairs)
+            else window(shared_bytes, asynchronous=program.asynchronous, columns=program.uses_columns)
         )
         self._lay_out_registers(rows, block, dynamic)
         local_bytes = program.local_bytes * LANES

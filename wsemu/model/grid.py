@@ -68,10 +68,10 @@ FARTHEST = 24
 """the most that `window` gives: an address so many bits on lies in no CTA's shared memory, and has 32 bits"""
 
 
-def window(shared_bytes: int, *, asynchronous: bool, pairs: bool = False) -> int:
+def window(shared_bytes: int, *, asynchronous: bool, columns: bool = False) -> int:
     """log2 of the bytes from one CTA's shared memory to the next one's, in a group of several: there is a gap between
-    the two.  Matrix descriptors have 18 bits of an address, patterns of tensor copies go by 10; kernels of pairs
-    take bit 24 for the rank in a pair."""
-    if pairs:
+    the two.  Matrix descriptors have 18 bits of an address, patterns of tensor copies go by 10; kernels that use
+    `columns` of tensor memory take bits 24 and up for the rank, as the hardware has it."""
+    if columns:
         return FARTHEST
     return max(18 if asynchronous else 10, (shared_bytes + 127).bit_length())

@@ -215,6 +215,11 @@ class Program:
         return found
 
     @property
+    def uses_columns(self) -> bool:
+        """Return whether it has matrix operations on tensor memory, or allocates some."""
+        return not self.opcodes.isdisjoint(OPCODE[name] for name in _OF_PAIRS)
+
+    @property
     def asynchronous(self) -> bool:
         """Whether it has operations of kind `async`, or looks into the memory of other CTAs: the order of memory
         accesses is then kept lane by lane."""

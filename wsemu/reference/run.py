@@ -176,7 +176,7 @@ class Launch:
         self.dynamic_offset = -(-program.shared_bytes // 16) * 16
         self.shared_bytes = self.dynamic_offset + dynamic_shared
         self.window = (
-            window(self.shared_bytes, asynchronous=program.asynchronous, pairs=program.has_pairs)
+            window(self.shared_bytes, asynchronous=program.asynchronous, columns=program.uses_columns)
             if groups.members > 1
             else SEGMENT_SHIFT
         )

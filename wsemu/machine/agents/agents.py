@@ -39,6 +39,7 @@ from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, opcodes
 
 (COPY16,) = opcodes("cp.async", "b128")
+(ALLOCATE,) = opcodes("tcgen05", "alloc")
 OUTLIVES, STORE_OUTLIVES = (CODE_NUMBERS[f"{what}-outlives-cta"] for what in ("async", "store"))
 
 
@@ -119,7 +120,8 @@ def small_copies(m, q):
     found = np.int64(0)
     for k in range(64):
         a = agent_at(m.agents, m.agent_low + 64 * q + k - m.base - 1)
-        if instruction_at(m.code, a.pc).op <= COPY16:
+        op = instruction_at(m.code, a.pc).op
+        if op <= COPY16 or op == ALLOCATE:
             found |= np.int64(1) << k
     return found
 

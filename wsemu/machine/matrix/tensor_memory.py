@@ -20,7 +20,15 @@ from wsemu.machine.matrix.tensor_accesses import (
     has_room,
     touch,
 )
-from wsemu.machine.matrix.tensor_multiply import DESCRIPTOR, KIND, SWIZZLE, VERSION, multiply
+from wsemu.machine.matrix.tensor_multiply import (
+    DESCRIPTOR,
+    KIND,
+    RESERVED,
+    RESERVED_BITS,
+    SWIZZLE,
+    VERSION,
+    multiply,
+)
 from wsemu.machine.matrix.tensor_operands import (
     element_offset,
     is_outside,
@@ -110,8 +118,8 @@ OF_LOADS_KIND, OF_STORES_KIND = 4, 5
 """kinds of the groups of operations that a warp has not waited for"""
 S32, S64, S128, S256, SPLIT = range(5)
 """shapes of ld and st"""
-OF_ROWS = len(SHAPES)
-"""`shape` of a finding about a cp of shape 4x256b"""
+OF_ROWS, OF_LANES = len(SHAPES), len(SHAPES) + 1
+"""`shape` of a finding about a cp: of shape 4x256b, of another one"""
 WHOLE, ROWS4, HALF, TWO_02, TWO_01, FOUR = range(6)
 """shapes of a cp, by number in its aux"""
 
@@ -427,17 +435,20 @@ def copy(m, warp, w, pc, i, lane):
     columns = 8 if shape <= ROWS4 else 4
     rows = rows_of_copy(shape)
     wrong = 0
-    if (descriptor >> 46) & 3 != 1:
+    if (descriptor >> 46) & 7 != 1:
         wrong = VERSION
+    elif descriptor & RESERVED_BITS:
+        wrong = RESERVED
     elif swizzle_mode(descriptor) in (1, 3, 5, 7):
         wrong = SWIZZLE
     if wrong:
         m.serial += 1
         record_finding(m.report_entry, m.address, (DESCRIPTOR, pc, w, 1 << lane, -1, -1), (wrong, descriptor, 7, 0, 0))
         return DONE
-    if shape == ROWS4 and to >> 16 > 31:
+    if to >> 16 > (31 if shape == ROWS4 else 0):
         m.serial += 1
-        record_finding(m.report_entry, m.address, (MISALIGNED, pc, w, 1 << lane, -1, -1), (to >> 16, OF_ROWS, 0, 0, 0))
+        kind = OF_ROWS if shape == ROWS4 else OF_LANES
+        record_finding(m.report_entry, m.address, (MISALIGNED, pc, w, 1 << lane, -1, -1), (to >> 16, kind, 0, 0, 0))
         return DONE
     bad = 0
     for q in range(1 + pair):

@@ -61,8 +61,12 @@ from wsemu.model.tensor_memory import (
 DESCRIPTOR = CODE_NUMBERS["tcgen05-descriptor"]
 VERSION, SWIZZLE, RESERVED, SHAPE, TYPES, SPARSITY, LAYOUT, PLACE = range(1, 9)
 """errors in the descriptors of an mma, by number"""
+RESERVED_BITS = 0x1FF << 52 | 3 << 30 | 3 << 14
+"""bits of a descriptor of shared memory that are 0; bit 52 makes LBO an address, which only K = 96 allows"""
 F16, TF32, BYTES, INTEGERS = range(4)
 """kinds of products without scale factors"""
+TENSOR_ADDRESS = 0x3FFFFFFF
+"""bits of the address of scale factors; a byte of them may be in those above (CuTe)"""
 KIND = 3
 """kind of the group of products and copies that a thread has issued"""
 
@@ -154,8 +158,10 @@ def reserved_bits(kind, weights, vector):
 @compiled
 def judge_matrix(p, descriptor, turned, size, narrow):
     """Return the error in a descriptor of a matrix in shared memory, or 0."""
-    if (descriptor >> 46) & 3 != 1:
+    if (descriptor >> 46) & 7 != 1:
         return VERSION
+    if descriptor & RESERVED_BITS:
+        return RESERVED
     swizzle = swizzle_mode(descriptor)
     if swizzle in (3, 5, 7):
         return SWIZZLE
@@ -174,7 +180,7 @@ def decode_product(m, p, registers, i, lane):
     p.kind = i.aux & KIND_BITS
     p.pair = (i.aux & PAIR) != 0
     p.n = ((d >> 17) & 63) << 3
-    p.lane = (at >> 16) & 31
+    p.lane = at >> 16
     p.column = at & 0xFFFF
     p.in_columns = (i.aux & TENSOR_A) != 0
     p.a = load_i64(registers + i.a + 8 * lane)
@@ -200,6 +206,8 @@ def decode_product(m, p, registers, i, lane):
         p.wrong = SHAPE
     elif p.lane != 0 and (p.layout != EVERY_OTHER or p.lane != 16):
         p.wrong = PLACE
+    elif p.in_columns and (p.a >> 16) & 0xFFFF != p.lane:
+        p.wrong = PLACE
     else:
         if not p.in_columns:
             p.wrong = judge_matrix(p, p.a, p.turned_a, p.size_a, p.narrow_a)
@@ -210,8 +218,11 @@ def decode_product(m, p, registers, i, lane):
     take_masks(p, registers, i, lane)
     if p.kind >= SCALED:
         p.vector = (i.aux >> VECTOR_SHIFT) & VECTOR_BITS
-        p.scale_a = load_u32(registers + i.d + ROW + 4 * lane) & 0xFFFF
-        p.scale_b = load_u32(registers + i.d + 2 * ROW + 4 * lane) & 0xFFFF
+        p.scale_a = load_u32(registers + i.d + ROW + 4 * lane) & TENSOR_ADDRESS
+        p.scale_b = load_u32(registers + i.d + 2 * ROW + 4 * lane) & TENSOR_ADDRESS
+        if p.wrong == 0 and (p.scale_a | p.scale_b) >> 16:
+            p.wrong = PLACE
+            p.value = d
         p.id_a = (d >> 29) & 3
         p.id_b = (d >> 4) & 3
         p.fine = p.kind > SCALED and (d >> 23) & 1 == 0

@@ -13,6 +13,7 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.matrix.multiply import gather_lanes
 from wsemu.machine.matrix.tensor_accesses import ALLOCATES, RACE, RELEASES, USES, fork, has_room, touch
 from wsemu.machine.matrix.tensor_operands import word_index
+from wsemu.machine.memory.cell_bits import GENERIC
 from wsemu.machine.records import record_finding, tensor_access_at, tensor_cta_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, popcount, store_i64, store_u32
 from wsemu.machine.state import DONE, STANDS
@@ -192,8 +193,8 @@ def allocate(m, w, pc, registers, i, mask, again):
         start = settle_pair(m, w, count)
     else:
         start = find_run(cta.owned, count, first_granule(m, count, warp.member))
-    give(m, w, pc, i, mask, cta, start, count)
-    publish(m, w, pc, lane, to, start * GRANULE)
+    number = give(m, w, pc, i, mask, cta, start, count)
+    publish(m, w, pc, lane, number, to, start * GRANULE)
     return DONE
 
 
@@ -213,7 +214,7 @@ def settle_pair(m, w, count):
 
 @compiled
 def give(m, w, pc, i, mask, cta, start, count):
-    """Give uninitialized granules to a CTA: all uses must be ordered after this."""
+    """Give uninitialized granules to a CTA: all uses must be ordered after this.  Return the allocation's number."""
     bits = ((1 << count) - 1) << start
     member = warp_at(m.warps, w).member
     cta.owned |= bits
@@ -226,6 +227,7 @@ def give(m, w, pc, i, mask, cta, start, count):
     number = fork_known(m, w, pc, mask)
     low = start * GRANULE
     touch(m, w, mask, pc, number, member, ALLOCATES, 0, 0, 0xFF, low, low + count * GRANULE)
+    return number
 
 
 @compiled
@@ -241,14 +243,18 @@ def fork_known(m, w, pc, mask):
 
 
 @compiled
-def publish(m, w, pc, lane, to, column):
-    """The address goes to shared memory, by a plain store."""
+def publish(m, w, pc, lane, number, to, column):
+    """Store the address in shared memory: by the generic proxy, and in order with all lanes of the warp, which execute
+    the allocation together (PTX ISA, "Asynchronous Operations": same-address ordering)."""
     host = host_place(m, w, pc, lane, to, 4, 4, True, OWN, True)
     if host == 0:
         return
     if m.clocks:
-        base = access_cell(load_i64(warp_at(m.warps, w).clock + 8 * w), w, lane, pc)
+        apart = m.lockstep
+        m.lockstep = 1
+        base = access_cell(number, GENERIC + w, lane, pc)
         touch_piece(m, w, lane, pc, to, 4, WRITE, base, False, 4, 1 << lane)
+        m.lockstep = apart
     note_written(m, SHARED, to & OFFSET_MASK, 4)
     store_u32(host, column)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.model.isa import LANES, ROW, WRITE
+from wsemu.model.isa import LANES, ROW, SEGMENT_SHIFT, WRITE
 from wsemu.model.outcome import ObjectWait, RawFinding
 from wsemu.model.tensor_memory import (
     ALLOC,
@@ -45,7 +45,7 @@ from wsemu.reference.matrix.tensor_columns import (
 from wsemu.reference.matrix.tensor_operands import Source, locate_all, read_shared
 from wsemu.reference.matrix.tensor_product import issue_product
 from wsemu.reference.memory.bounds import locate, put
-from wsemu.reference.memory.thread_shadow import ThreadWatch
+from wsemu.reference.memory.thread_shadow import ThreadWatch, Touch
 from wsemu.reference.state import list_lanes
 from wsemu.reference.sync import peers
 from wsemu.reference.sync.named_barrier import StopError
@@ -174,13 +174,25 @@ def _allocate(run: WarpRun, fields: list[int], lanes: int, pc: int) -> None:
     access = make_access(run, lane, agent, ALLOCATION, 0)._replace(pc=pc)
     words = ((at, c) for c in range(start * GRANULE, (start + count) * GRANULE) for at in range(ROWS))
     memory.touch(run, lanes, access, words)
-    place = locate(run, run.read(fields[3], "b64", lane), lane, 4, writes=True, shared=True, own=True)
-    if place is not None:
-        watch = run.launch.watch
-        assert isinstance(watch, ThreadWatch)
-        watch.touch_ranges(run, WRITE, {lane: (place, 4)}, 4)
-        put(place[0], place[2], (start * GRANULE).to_bytes(4, "little"))
+    _publish(run, lane, agent, pc, start * GRANULE)
     cta.order.tick((cta.number, run.warp.number))
+
+
+def _publish(run: WarpRun, lane: int, agent: int, pc: int, column: int) -> None:
+    """Store the address of an allocation in shared memory.  All lanes of the warp execute the allocation, so the store
+    is in order with their accesses (PTX ISA, "Asynchronous Operations": same-address ordering)."""
+    address = run.read(run.launch.code[pc][3], "b64", lane)
+    place = locate(run, address, lane, 4, writes=True, shared=True, own=True)
+    if place is None:
+        return
+    watch, actor = run.launch.watch, (run.cta.number, run.warp.number)
+    assert isinstance(watch, ThreadWatch)
+    now = Touch(WRITE, *actor, watch.order.interval(actor), watch.order.time(actor), pc, 4, 0, agent)
+    start = (place[1] << SEGMENT_SHIFT) + place[2]
+    found = watch.touch_as_agent(now, lane, range(start, start + 4))
+    by_others = [one for one in found if one.earlier.agent >= 0 or (one.earlier.cta, one.earlier.warp) != actor]
+    watch.tell(run, pc, by_others)
+    put(place[0], place[2], column.to_bytes(4, "little"))
 
 
 def _fork_known(run: WarpRun) -> int:
@@ -408,9 +420,10 @@ def _copy(run: WarpRun, fields: list[int], lane: int) -> None:
             what=wrong, value=descriptor - (descriptor >> 63 << 64), kind=7,
         )  # fmt: skip
         return
-    if shape == 1 and to >> 16 > 31:
+    if to >> 16 > (31 if shape == 1 else 0):
+        kind = len(SHAPES) + (shape != 1)
         run.cta.finding(
-            "tmem-misaligned-lane", run.group.pc, run.warp.number, 1 << lane, lane=to >> 16, shape=len(SHAPES)
+            "tmem-misaligned-lane", run.group.pc, run.warp.number, 1 << lane, lane=to >> 16, shape=kind
         )  # fmt: skip
         return
     members, column = participating_ctas(run, fields), to & 0xFFFF

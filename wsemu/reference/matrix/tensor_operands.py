@@ -45,8 +45,10 @@ class Source:
 
     def wrong(self, *, for_copy: bool = False, dense: bool = False) -> int:
         """Return the error in the descriptor, or 0; `dense`: elements of 4 bits without padding."""
-        if self.descriptor >> 46 & 3 != 1:
+        if self.descriptor >> 46 & 7 != 1:
             return VERSION
+        if any(self.descriptor >> bit & 1 for bit in (14, 15, 30, 31, *range(52, 61))):
+            return RESERVED
         if self.swizzle not in _SWIZZLES or (for_copy and self.swizzle == 1):
             return SWIZZLE
         wide = self.turned and self.size == 4

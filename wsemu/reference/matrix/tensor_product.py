@@ -81,7 +81,7 @@ class Product:
         self.kind = KINDS[fields[7] & KIND_BITS]
         self.bits, self.auxiliary = bits, fields[7]
         self.n, self.m = (bits >> 17 & 63) * 8, (bits >> 24 & 31) * 16
-        self.column, self.at_lane = at & 0xFFFF, at >> 16 & 31
+        self.column, self.at_lane = at & 0xFFFF, at >> 16
         self.in_columns = bool(fields[7] & TENSOR_A)
         self.adds = bool(run.read(fields[6], "p", lane))
         self.a, self.b = run.read(fields[3], "b64", lane), run.read(fields[4], "b64", lane)
@@ -170,10 +170,14 @@ class Product:
             return SHAPE, self.bits
         if self.at_lane and (self.layout != "F" or self.at_lane != 16):
             return LANE, self.bits
+        if self.in_columns and self.a >> 16 & 0xFFFF != self.at_lane:  # A has the lanes of D
+            return LANE, self.bits
         for of_b in (False, True) if not self.in_columns else (True,):
             source = self.source(of_b)
             if found := source.wrong(dense=self.dense):
                 return found, source.descriptor
+        if self.has_factors and any(self._factor_address(of_b) >> 16 & 0x3FFF for of_b in (False, True)):
+            return LANE, self.bits  # CuTe may keep a byte in the two highest bits
         return 0, 0
 
     def _clear_bits(self) -> list[int]:
@@ -220,9 +224,12 @@ class Product:
         row = self.fields[2] + ROW * (ROWS_BEFORE_MASKS + 4 * member + lane // 32)
         return bool(self.run.read(row, "b32", self.lane) >> lane % 32 & 1)
 
+    def _factor_address(self, of_b: bool) -> int:
+        return self.run.read(self.fields[2] + ROW * (2 if of_b else 1), "b32", self.lane)
+
     def factors(self, of_b: bool) -> int:
         """The first column of scale factors."""
-        return self.run.read(self.fields[2] + ROW * (2 if of_b else 1), "b32", self.lane) & 0xFFFF
+        return self._factor_address(of_b) & 0xFFFF
 
     def factor_columns(self) -> int:
         """Return the columns of the factors of B."""
