@@ -37,13 +37,16 @@ DETAIL = {
     "tmem-race": Detail(_TWO),
     "tmem-read-unfinished": Detail(_TWO),
     "tcgen05-fence": Detail(_TWO),
+    "tmem-read-unwaited": Detail(_TWO),
     "tmem-unallocated": Detail({
         "column": _COLUMN, "columns": _COUNT, "owned": "32 columns a bit that the CTA has", "rank": "of the CTA",
     }, _MOVED),
     "tmem-bounds": Detail({"column": _COLUMN, "columns": _COUNT}, _MOVED),
     "tmem-uninitialized": Detail({"column": _COLUMN, "lane": "the lane of tensor memory"}),
     "tmem-wrong-quarter": Detail({"quarter": "32 lanes that the address names", "own": "those of the warp"}),
-    "tmem-misaligned-lane": Detail({"lane": "that the address names", "shape": "an index of `SHAPES`, or 5 and 6 of a copy"}),
+    "tmem-misaligned-lane": Detail({
+        "lane": "that the address names", "shape": "an index of `SHAPES`, or 5 and 6 of a copy",
+    }),
     "tmem-leak": Detail({"column": _COLUMN, "columns": _COUNT}),
     "tmem-double-free": Detail({
         "column": _COLUMN, "columns": _COUNT, "owned": "32 columns a bit that the CTA has",
@@ -57,7 +60,8 @@ DETAIL = {
     "tcgen05-issued-by-many": Detail({}),
     "tcgen05-descriptor": Detail({
         "what": "1: the version, 2: the swizzle, 3: reserved bits, 4: the shape, 5: the types, 6: the sparse bit, 7: "
-        "the layout, 8: the lane of an operand", "value": "the descriptor", "kind": "an index of `KINDS`, or 7 of a copy",
+        "the layout, 8: the lane of an operand",
+        "value": "the descriptor", "kind": "an index of `KINDS`, or 7 of a copy",
     }),
 }  # fmt: skip
 CODES = tuple(DETAIL)
@@ -65,6 +69,7 @@ CURES = {
     "tmem-race": Cures(405, ptx=("tcgen05.wait::st.sync.aligned;", "tcgen05.wait::ld.sync.aligned;", "bar.sync 0;")),
     "tmem-read-unfinished": Cures(404, ptx=("tcgen05.wait::ld.sync.aligned;",)),
     "tcgen05-fence": Cures(455, ptx=("tcgen05.fence::after_thread_sync;", "tcgen05.fence::before_thread_sync;")),
+    "tmem-read-unwaited": Cures(456, ptx=("tcgen05.wait::ld.sync.aligned;",)),
     "tmem-address-unpublished": Cures(395, ptx=("bar.sync 0;",)),
     "tmem-uninitialized": Cures(451),
     "tmem-leak": Cures(441),
@@ -72,7 +77,15 @@ CURES = {
         code: Cures(61 + n + n // 9)
         for n, code in enumerate(CODES)
         if code.removeprefix("tmem-")
-        not in ("tcgen05-fence", "race", "read-unfinished", "address-unpublished", "uninitialized", "leak")
+        not in (
+            "tcgen05-fence",
+            "race",
+            "read-unfinished",
+            "address-unpublished",
+            "uninitialized",
+            "leak",
+            "read-unwaited",
+        )
     },
 }
 _ACCESSES = (
@@ -139,6 +152,16 @@ def _explain_unfinished(raw: RawFinding, places: Places) -> Finding:
         raw, places, f"{_ACCESSES[d['what']]} overwrites column {d['column']} of tensor memory, which a load may still "
         "read", f"by {words.who(raw, places)}",
         ["only `tcgen05.wait::ld` completes a load; later instructions of its warp, arrivals included, do not"],
+        _missing_order(raw, places), f"loaded by {words.other(raw, places)}",
+    )  # fmt: skip
+
+
+def _explain_unwaited(raw: RawFinding, places: Places) -> Finding:
+    d = raw.detail
+    return words.finding(
+        raw, places, f"{_ACCESSES[d['what']]} overwrites column {d['column']} of tensor memory after a load that only "
+        "the use of its registers completes", f"by {words.who(raw, places)}",
+        ["hardware waits for a load where a register of it is used; PTX promises that for `tcgen05.wait::ld` alone"],
         _missing_order(raw, places), f"loaded by {words.other(raw, places)}",
     )  # fmt: skip
 
@@ -326,6 +349,7 @@ _EXPLAINED: dict[str, Callable[[RawFinding, Places], Finding]] = {
     "tmem-race": _explain_race,
     "tmem-read-unfinished": _explain_unfinished,
     "tcgen05-fence": _explain_fence,
+    "tmem-read-unwaited": _explain_unwaited,
     "tmem-unallocated": _explain_unallocated,
     "tmem-bounds": _explain_bounds,
     "tmem-uninitialized": _explain_uninitialized,

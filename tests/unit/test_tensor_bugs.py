@@ -41,6 +41,7 @@ EDITS = [
     (30, "  bar.warp.sync 0xffffffff;\n  bar.sync 0;\n", "  bar.warp.sync 0xffffffff;\n", {"tmem-race"}),
     (35, "[%r4+48], 128", "[%r4+48], 4", {"over-arrival"}),
     (36, "shl.b32 %r14, %r10, 5; add.u32 %r14, %r14, %r6;\n  mov", "shl.b32 %r14, %r10, 9;\n  mov", {"tmem-bounds"}),
+    (37, "  @!%p5 bra EMPTY;\n", "", {"race"}),
     (40, MMA + FREES, FREES + MMA, {"race"}),
     (41, "[%r12+32], %r11", "[%r12+16], %r11", {"tmem-race"}),
     (41, FILLS, "  mbarrier.arrive.shared::cta.b64 _, [%r12+32];\n", {"tmem-race"}),

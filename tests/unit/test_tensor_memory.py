@@ -506,3 +506,85 @@ def test_a_warp_allocates_twice_with_one_slot(engine: Engine):
     text = RELEASES.replace("  bar.warp.sync 0xffffffff;\n", "").replace("FIRST", "64")
     report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 32, (), engine=engine)
     assert not {finding.code for finding in report.findings} & {"race", "intra-warp-race", "tmem-address-unpublished"}
+
+
+# -- loads without a wait ----------------------------------------------------------------------------------------------
+
+OVERWRITES = """
+  @!%p1 bra STORED;
+  {store}
+  tcgen05.wait::st.sync.aligned;
+STORED:
+  bar.sync 0;
+  @%p6 bra USED;
+  tcgen05.ld.sync.aligned.32x32b.x2.b32 {{%v0, %v1}}, [%r11];
+  {used}
+USED:
+  bar.sync 0;
+  @!%p1 bra OVER;
+  {store}
+  tcgen05.wait::st.sync.aligned;
+OVER:
+"""
+
+
+LOW_AND_HIGH = """setp.lt.u32 %p7, %r1, 136;
+  @%p7 bra LOW;
+  st.global.v2.b32 [%rd3], {%v0, %v1};
+  bra USED;
+LOW:
+  st.global.v2.b32 [%rd3+8], {%v0, %v1};"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(("used", "code"), [
+    ("add.u32 %v0, %v0, %v1; st.global.b32 [%rd3], %v0;", "tmem-read-unwaited"),
+    ("st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unwaited"),
+    ("add.u32 %v0, %v0, 1; st.global.b32 [%rd3], %v0;", "tmem-read-unfinished"),
+    ("mov.b64 %rd3, {%v0, %v1};", "tmem-read-unfinished"),
+    ("@%p6 st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),
+    ("bar.sync 1, 32; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),
+    ("setp.lt.u32 %p7, %r1, 136; @%p7 bra USED; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),
+    (LOW_AND_HIGH, "tmem-read-unwaited"),
+])  # fmt: skip
+def test_a_load_ends_by_a_wait_or_by_the_use_of_all_its_registers(used: str, code: str, engine: Engine):
+    """The warp that loads has the quarter of the one that stores; both run on."""
+    store = "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r11], {%r1, %r1};"
+    body = OVERWRITES.format(store=store, used=used)
+    text = program("  setp.lt.u32 %p6, %r1, 128;\n" + body)
+    arguments = random_bytes("", 8192), np.zeros((160, 8), np.uint32), np.zeros((160, 8), np.uint32)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 160, arguments, engine=engine)
+    assert {finding.code for finding in report.findings} & {"tmem-read-unwaited", "tmem-read-unfinished"} == {code}
+
+
+# -- R12: allocations that may wait for ever ---------------------------------------------------------------------------
+
+WAITS_FOR_OTHERS = "  barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n"
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(("columns", "permit", "cluster", "verdict", "reason"), [
+    (32, True, 2, "verified", ""),
+    (32, False, 1, "verified", ""),
+    (32, False, 2, "incomplete", "keep the permit"),
+    (512, True, 2, "incomplete", "CTAs wait for each other"),
+])  # fmt: skip
+def test_ctas_that_wait_for_each_other_give_up_the_permit(
+    columns: int, permit: bool, cluster: int, verdict: str, reason: str, engine: Engine
+):
+    text = program(WAITS_FOR_OTHERS if cluster > 1 else "", columns=columns)
+    if permit:
+        text = text.replace(
+            "\nALLOCATED:", "\n  tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\nALLOCATED:"
+        )
+    arguments = random_bytes("", 8192), NOTHING.copy(), NOTHING.copy()
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 4, 128, arguments, engine=engine, cluster=cluster)
+    assert report.verdict == verdict, report.notes
+    assert reason in str(report.notes)
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_cta_that_asks_for_more_columns_than_are_left_waits_for_itself(engine: Engine):
+    text = ALLOCATES.replace("LAST", "3").replace("256", "512")
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 64, (), engine=engine)
+    assert {finding.code for finding in report.findings if finding.severity == "error"} == {"deadlock"}

@@ -15,6 +15,7 @@ from wsemu.launch.heap import add_heap_notes, outgrown
 from wsemu.launch.hooks import keeping, starting
 from wsemu.launch.running import bind_launch, ran, together
 from wsemu.launch.same import keep, repeated_report
+from wsemu.launch.used_loads import name_used_loads
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ATOMICS, N_ATOMIC, N_MEMORY, OPCODE
 from wsemu.model.tensor_memory import ALLOC
@@ -131,6 +132,7 @@ def judge_run(
     outcome, trace, initial = run
     program, configuration = bound.program, bound.configuration
     _name_unpublished(outcome, program)
+    name_used_loads(outcome, program)
     rows = address_rows(program, bound.rows, bound.names, bound.arrays) if orders is None else orders.segment_of
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows, bound.memory)
     alone = bound.heap is None and more is None and orders is not None and not orders.may_decide()

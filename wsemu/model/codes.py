@@ -158,6 +158,11 @@ _CODES = {
     "tmem-read-unfinished": Code(
         "error", "tensor memory is overwritten while a load from it may be in flight", "tensor-memory", proves=True
     ),
+    "tmem-read-unwaited": Code(
+        "warning", "a load from tensor memory ends only by the use of its registers, without `tcgen05.wait::ld`",
+        "tensor-memory", proves=True, strict=True,
+        rests_on="a load from tensor memory is over when its registers have been used",
+    ),
     "tcgen05-fence": Code(
         "warning", "relaxed operations order two accesses to tensor memory, without `tcgen05.fence`", "tensor-memory",
         proves=True, strict=True,
@@ -280,7 +285,7 @@ MARKS = ("raised-exception", "same-value")
 
 NOT_REPLAYED = (
     "same-value-store", "lane-lag", "mbarrier-unfenced", "undefined-copy", "store-outlives-cta",
-    "same-value-init",
+    "same-value-init", "tmem-read-unwaited",
 )  # fmt: skip
 """codes that `--strict` makes errors and that no schedule shows: they have no witness"""
 NOT_OF_AN_ORDER = (

@@ -489,5 +489,5 @@ _ROOMS = {
 }
 _ORDERED = (*CHECKERS["proxy"], *CHECKERS["tensor-memory"])
 """codes of accesses that are wrong in themselves, and are found only with clocks"""
-_RAW_CODES = {"tmem-address-unpublished": "race"}
+_RAW_CODES = {"tmem-address-unpublished": "race", "tmem-read-unwaited": "tmem-read-unfinished"}
 """code of a finding -> the code that the engine reports, if it is another one"""

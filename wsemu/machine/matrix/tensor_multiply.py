@@ -172,6 +172,14 @@ def judge_matrix(p, descriptor, turned, size, narrow):
 
 
 @compiled
+def is_misplaced(p):
+    """Return whether D, or A in tensor memory, does not begin at a lane where it may."""
+    if p.lane != 0 and (p.layout != EVERY_OTHER or p.lane != 16):
+        return True
+    return p.in_columns and (p.a >> 16) & 0xFFFF != p.lane
+
+
+@compiled
 def decode_product(m, p, registers, i, lane):
     """Decode an mma; `wrong` gets the error in its descriptors."""
     d = load_u32(registers + i.c + 4 * lane)
@@ -204,9 +212,7 @@ def decode_product(m, p, registers, i, lane):
         p.wrong = TYPES
     elif not good_shape:
         p.wrong = SHAPE
-    elif p.lane != 0 and (p.layout != EVERY_OTHER or p.lane != 16):
-        p.wrong = PLACE
-    elif p.in_columns and (p.a >> 16) & 0xFFFF != p.lane:
+    elif is_misplaced(p):
         p.wrong = PLACE
     else:
         if not p.in_columns:

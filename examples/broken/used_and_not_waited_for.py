@@ -1,0 +1,13 @@
+"""Tmem read unwaited: a load from tensor memory ends only by the use of its registers.
+
+Hardware: A machine waits for the load before the addition; PTX promises that for `tcgen05.wait::ld` alone.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+import wsemu
+
+kernel = wsemu.load_ptx(Path(__file__).with_suffix(".ptx"))["used_and_not_waited_for"]
+kernel[1, 256](np.zeros(256, np.uint32))

@@ -1,0 +1,62 @@
+"""Loads from tensor memory that lack `tcgen05.wait::ld`, and whose registers are all used.
+
+PTX orders such a load before nothing: only the wait completes it.  A machine waits for a load before an instruction
+that uses one of its registers.  So a load has read tensor memory if, on each path, its warp uses all of its registers
+before an operation by which another warp may learn that.  Then the error is a warning, with a code of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.model.control_flow import successors
+from wsemu.model.effects import find_opcodes
+from wsemu.model.isa import NAMES, OPCODE, ROW
+from wsemu.model.tensor_memory import OF_STORES, WAIT, move_registers
+
+if TYPE_CHECKING:
+    from wsemu.model.outcome import Outcome
+    from wsemu.model.program import Program
+
+UNFINISHED, UNWAITED = "tmem-read-unfinished", "tmem-read-unwaited"
+_PUBLISHES = find_opcodes(lambda row: (row.orders and row.waits != "phase") or row.event == "exit") - {OPCODE[WAIT]}
+"""operations by which other threads may learn how far a warp is"""
+
+
+def name_used_loads(outcome: Outcome, program: Program) -> None:
+    """Give unfinished loads whose registers have all been used a code of their own."""
+    for raw in outcome.findings:
+        if raw.code == UNFINISHED and _uses_all_registers(program, raw.other_pc, raw.pc):
+            raw.code = UNWAITED
+
+
+def _uses_all_registers(program: Program, load: int, later: int) -> bool:
+    """Return whether each path from a load uses all its registers before other warps may learn that, or `later`.
+
+    A move does not count, because an assembler may leave it out.
+    """
+    from wsemu.proof.taint_steps import plain_decoder
+
+    code, decoder = program.code.tolist(), plain_decoder(program)
+    first = code[load][2]
+    rows = {first + ROW * n: 1 << n for n in range(move_registers(code[load][7]))}
+    unused = {at: (1 << len(rows)) - 1 for at in successors(load, code[load])}
+    queue = list(unused)
+    while queue:
+        pc = queue.pop()
+        fields = code[pc]
+        if fields[0] == OPCODE[WAIT] and not fields[7] & OF_STORES:
+            continue
+        if fields[0] in _PUBLISHES or pc in (load, later):
+            if unused[pc]:
+                return False
+            continue
+        rest = unused[pc]
+        for step in decoder.steps(pc) if not fields[1] and not NAMES[fields[0]].startswith("mov.") else ():
+            for row in (*step.reads, *step.operands):
+                rest &= ~rows.get(row, 0)
+        for way in successors(pc, fields):
+            if rest & ~unused.get(way, 0) or way not in unused:
+                unused[way] = unused.get(way, 0) | rest
+                queue.append(way)
+    return True
