@@ -229,7 +229,8 @@ MMA = multiply("f16")
         (MMA + "\n  " + COMMIT, COMMIT + "\n  " + MMA, {"tmem-race"}),
         (MMA, MMA + "\n  setp.eq.u32 %p5, %r1, %r1;\n  " + MMA, set()),
         (MMA, MMA + "\n  mov.b32 %r15, 0x4020010;\n  " + MMA, {"tmem-race"}),
-        ("  tcgen05.wait::ld.sync.aligned;\n", "", {"tmem-read-unfinished"}),
+        ("  tcgen05.wait::ld.sync.aligned;\n", "", set()),  # all registers are used: a warning
+        ("  tcgen05.wait::ld.sync.aligned;\n", "  bar.sync 0;\n", {"tmem-read-unfinished"}),
         ("  bar.sync 0;\n  @!%p1 bra END;", "  @!%p1 bra END;", {"tmem-race"}),
         ("  fence.proxy.async.shared::cta;\n", "", {"proxy"}),
         ("[%r14];", "[%r14+504];", {"tmem-unallocated"}),

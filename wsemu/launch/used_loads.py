@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.model.control_flow import successors
+from wsemu.model.control_flow import EXIT, successors
 from wsemu.model.effects import find_opcodes
 from wsemu.model.isa import NAMES, OPCODE, ROW
 from wsemu.model.tensor_memory import OF_STORES, WAIT, move_registers
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 UNFINISHED, UNWAITED = "tmem-read-unfinished", "tmem-read-unwaited"
-_PUBLISHES = find_opcodes(lambda row: (row.orders and row.waits != "phase") or row.event == "exit") - {OPCODE[WAIT]}
+_PUBLISHES = {EXIT} | find_opcodes(lambda row: row.orders and row.waits != "phase") - {OPCODE[WAIT]}
 """operations by which other threads may learn how far a warp is"""
 
 
