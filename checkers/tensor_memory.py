@@ -216,7 +216,10 @@ def _explain_uninitialized(raw: RawFinding, places: Places) -> Finding:
     )  # fmt: skip
 
 
-_LEFT = "a product of rows or columns that nothing has written leaves such values, and so does one that adds to them"
+_LEFT = (
+    "a product leaves such values if nothing has written a row, a column or a factor of it, if copies of a factor "
+    "differ, or if it adds to them"
+)
 
 
 def _explain_quarter(raw: RawFinding, places: Places) -> Finding:

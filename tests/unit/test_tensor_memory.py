@@ -150,7 +150,8 @@ def test_products_with_scale_factors_agree(kind: str, types: int, more: int):
     issued = "add.u32 %r17, %r11, 16; add.u32 %r18, %r11, 20; "
     issued += f"tcgen05.mma.cta_group::1.kind::{full} [%r11], %rd6, %rd7, %r15, [%r17], [%r18], %p5;"
     i = types << 7 | types << 10 | 1 << 17 | 8 << 24 | more
-    factors = np.random.default_rng(3).integers(*((120, 136) if more else (30, 80)), (128, 32)).astype(np.uint8)
+    quarter = np.random.default_rng(3).integers(*((120, 136) if more else (30, 80)), (32, 32)).astype(np.uint8)
+    factors = np.tile(quarter, (4, 1))
     text = program(with_descriptors(A, B, i), fill(8, 16), ISSUE.format(issued=issued), dump(8))
     assert results(text, random_bytes("", 8192), factors.copy().view(np.uint32), 8).any()
 

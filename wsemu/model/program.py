@@ -8,7 +8,7 @@ import numpy as np
 
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import FIELDS, N_CONTROL, NAMES, OPCODE
-from wsemu.model.tensor_memory import ALLOC, COMMIT, COPY, MULTIPLY, PAIR
+from wsemu.model.tensor_memory import ALLOC, COMMIT, COPY, MULTIPLY, OPERATIONS, PAIR
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -216,8 +216,8 @@ class Program:
 
     @property
     def uses_columns(self) -> bool:
-        """Return whether it has matrix operations on tensor memory, or allocates some."""
-        return not self.opcodes.isdisjoint(OPCODE[name] for name in _OF_PAIRS)
+        """Return whether it has operations on tensor memory."""
+        return not self.opcodes.isdisjoint(OPCODE[name] for name in OPERATIONS)
 
     @property
     def asynchronous(self) -> bool:

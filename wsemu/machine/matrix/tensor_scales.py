@@ -45,10 +45,13 @@ def factor(m, p, member, row, of_b, j):
 
 @compiled
 def has_factors(m, p, member, row, of_b):
-    """Return whether the word of a row's factors is initialized in each quarter of lanes that has a copy of it."""
-    at, good = m.columns_written + factor_index(p, member, row, of_b), 1
+    """Return whether a row's factors are initialized, and equal, in each quarter of lanes that has a copy of them."""
+    at, good = factor_index(p, member, row, of_b), 1
+    used = ((1 << (8 << p.vector)) - 1) << 8 * (p.id_b if of_b else p.id_a)
+    word = load_u32(m.columns + 4 * at)
     for q in range(2 if of_b and p.layout == HALVES else 4):
-        good &= load_u8(at + 32 * q)
+        good &= load_u8(m.columns_written + at + 32 * q)
+        good &= ((load_u32(m.columns + 4 * (at + 32 * q)) ^ word) & used) == 0
     return good
 
 

@@ -289,17 +289,18 @@ class Product:
         return self._from_shared(self.source(True), self.members[column // part], column % part)
 
     def scales(self, memory: TensorMemory, row: int, of_b: bool) -> list[Number] | None:
-        """The factors of a row of A or a column of B; None where one of their copies is not written."""
+        """The factors of a row of A or a column of B; None where a copy of them is not written, or differs."""
         quarters = range(4)
         if of_b and self.layout == "B":
             half, row = divmod(row, self.n // 2)
             quarters = range(2 * half, 2 * half + 2)
         copies = [memory.words.get((32 * quarter + row % 32, self.factors(of_b) + row // 32)) for quarter in quarters]
-        word = copies[0]
-        if word is None or None in copies:
-            return None
         count = 1 << (self.auxiliary >> VECTOR_SHIFT & VECTOR_BITS)
         first = self.bits >> (4 if of_b else 29) & 3
+        used = {None if copy is None else copy >> 8 * first & (1 << 8 * count) - 1 for copy in copies}
+        word = copies[0]
+        if word is None or len(used) > 1:
+            return None
         fine = self.dense and not self.bits >> 23 & 1
         return [scale_factor(word >> 8 * (first + j) & 0xFF, fine=fine) for j in range(count)]
 
