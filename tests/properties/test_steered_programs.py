@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.properties.phase_explorer import DEADLOCK, RACE
 from tests.properties.steered_programs import check_steered, judged_steered, outlook, parse, steered
+
+if TYPE_CHECKING:
+    from wsemu.model.settings import Engine
 
 DRAWN = "1 | D(0,0) W(0)?0=0 a(0)?0=0 a(0)?0!0 | w(0,0) R(0)"
 """who draws first fills the tile"""
@@ -77,3 +81,18 @@ def test_an_earlier_wait_at_the_same_line_keeps_no_phase_apart() -> None:
     judged = judged_steered(parse("1 1 | w(1,1) n(0) w(1,0) | w(0,0) D(1,1) a(1) R(0) a(1)?1=0"), ("vm", "reference"))
     assert not judged.complaints, judged
     assert {*judged.verdicts} == {"failed"}
+
+
+@pytest.mark.parametrize("text", [
+    "1 2 | | D(1,1) a(1)?1=1 | a(1) a(1) D(0,1)",
+    "1 2 | | D(1,1) a(1)?1=1 a(1)?1=1 | a(1) e(1,16) T(1,0) D(0,1)",
+])  # fmt: skip
+def test_arrival_behind_a_number_that_shows_that_a_phase_is_over_fails_in_no_order(text: str) -> None:
+    """The phase before has all its arrivals when the number is drawn; a copy of it may still be under way."""
+    judged = judged_steered(parse(text), ("vm", "reference"))
+    assert not judged.complaints, judged
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_arrival_behind_a_number_drawn_amid_a_phase_may_be_counted_into_it(engine: Engine) -> None:
+    assert check_steered(parse("1 2 | | D(1,1) a(1)?1=1 | a(1) D(0,1) a(1)"), engine).verdict == "failed"

@@ -147,12 +147,17 @@ def fences_may_order(program: Program) -> bool:
 
 def asynchronous(program: Program, cluster_of: Callable[[int], int]) -> Asynchronous:
     """What orders in a program beside named barriers."""
-    promises = frozenset(pc for pc, row in enumerate(program.code.tolist()) if NAMES[row[0]].startswith(_PROMISES))
-    return Asynchronous(functools.partial(with_atomics, program, cluster_of), functools.partial(ends, promises), begins)
+    with_all = functools.partial(with_atomics, program, cluster_of)
+    return Asynchronous(with_all, functools.partial(ends, _promises(program)), begins)
 
 
 _PROMISES = "cp.async.arrive"
 """operations that arrive at an mbarrier once the copies of their thread are over"""
+
+
+def _promises(program: Program) -> frozenset[int]:
+    """Return the arrives that happen when copies are over."""
+    return frozenset(pc for pc, row in enumerate(program.code.tolist()) if NAMES[row[0]].startswith(_PROMISES))
 
 
 def ends(promises: Container[int], trace: Trace, raw: RawFinding) -> set[Epoch]:
@@ -282,7 +287,7 @@ def lives_ordered_by_atomics(
 # -- phases that atomics order in time -------------------------------------------------------------------------------
 PHASE_CODES = frozenset(("phase-alias", "uncovered-expectation"))
 """codes that say that nothing orders two operations on an mbarrier in time"""
-_EARLY, _LATE = 2, 3
+_EARLY_REGISTRANT, _EARLY, _LATE = 1, 2, 3
 """`rule` of a phase-alias finding"""
 
 
@@ -310,26 +315,28 @@ def phases_ordered_by_atomics(
     asked = [raw for raw in findings if raw.code in PHASE_CODES]
     if not asked or not trace.complete:
         return []
+    promises = _promises(program)
     order = _InTime(uncounted_barriers(program), cluster_of)
-    made: list[tuple[Event, Epoch]] = []
-    """operations on mbarriers so far"""
+    made: defaultdict[tuple[int, int], list[tuple[Event, Epoch]]] = defaultdict(list)
+    """(cluster, mbarrier) -> the operations on it so far"""
     found: list[RawFinding] = []
     for event in trace.events:
         if event.kind in (GIVES, TAKES, "expect", "credit"):
-            epoch = event.cta, event.warp, event.interval
-            known = [one for one, of in made if of[:2] == epoch[:2] or order.before(of, epoch[:2])]
-            found += [raw for raw in asked if raw not in found and _contradicts(raw, event, known, cluster_of)]
-            made.append((event, epoch))
+            epoch, place = (event.cta, event.warp, event.interval), (cluster_of(event.cta), event.place)
+            known = [one for one, of in made[place] if of[:2] == epoch[:2] or order.before(of, epoch[:2])]
+            unknown = [one for one, _ in made[place] if one not in known or one.kind == "credit" or one.pc in promises]
+            found += [raw for raw in asked if raw not in found and _contradicts(raw, event, known, unknown)]
+            made[place].append((event, epoch))
         order.apply(event)
     return found
 
 
-def _contradicts(raw: RawFinding, event: Event, known: list[Event], cluster_of: Callable[[int], int]) -> bool:
-    """Return whether an operation on an mbarrier, which comes after those that are `known`, contradicts a finding."""
+def _contradicts(raw: RawFinding, event: Event, known: list[Event], unknown: list[Event]) -> bool:
+    """Return whether an operation on an mbarrier, which comes after those that are `known`, contradicts a finding;
+    `unknown` are other earlier ones on this mbarrier, and those that copies bring in their own time."""
     detail, phase = raw.detail, raw.detail["phase"]
     if event.place != detail["address"]:
         return False
-    known = [one for one in known if one.place == event.place and cluster_of(one.cta) == cluster_of(event.cta)]
     if raw.code == "uncovered-expectation":
         owner, of = (raw.pc, raw.cta, raw.warp), phase
     else:
@@ -340,4 +347,6 @@ def _contradicts(raw: RawFinding, event: Event, known: list[Event], cluster_of: 
     if (event.pc, event.cta, event.warp) != (raw.pc, raw.cta, raw.warp):
         return False
     seen = any(one.kind == TAKES and one.generation == of for one in known)
-    return seen or (detail["rule"] == _EARLY and bool(named))
+    others = any(one.kind != TAKES and one.generation == of for one in unknown)
+    over = detail["rule"] == _EARLY_REGISTRANT and event.generation == phase and not others
+    return seen or over or (detail["rule"] == _EARLY and bool(named))
