@@ -22,6 +22,8 @@ HANDED = "M0 8; W0+4=2; P0 0 {} | G0 0 {}; ?0 R0+4; ?0 D0"
 MET = "M0 8; W0+4=2; P0 0 weak; B; B; D0 | B; G0 0 weak; R0+4; B"
 COUNTED = "M0 8; W0+0=1; P0 0 weak; B; A0+0; {0}C {1}; {0}?t1 D0 | B; G0 0 weak; A0+0; {0}C {1}; {0}?t1 D0"
 TOLD = "M0 8; W0+4=0; P0 1 release; W0+0=2; S0+4=1 {} | G0 1 acquire; ?0 L0+4 {}; ?t1 R0+0"
+TURNS = "M0 8; W0+4=0; M0 8; P0 1 weak; B; W0+0=2; S0+4=1 {} | B; G0 1 weak; L0+4 {}; ?t1 R0+0"
+"""warps take turns elsewhere while undefined values are followed"""
 CASES = {
     "warps: M0 8; W0+4=2; R0+4; D0 | M0 4; D0": (set(), 0),
     "ctas: M0 8; W0+4=2; R0+4 | M0 20; D0": (set(), 16),
@@ -41,6 +43,8 @@ CASES = {
     "ctas: M0 8; W0+4=0; P0 1 release; S0+4=1 relaxed | G0 1 acquire; ?0 L0+4 acquire; ?t1 D0": (set(), None),
     "warps: " + TOLD.format("relaxed", "acquire"): ({RACE}, 0),
     "lanes: " + TOLD.format("release", "relaxed"): ({RACE}, 0),
+    "warps: " + TURNS.format("relaxed", "relaxed"): ({RACE, UNSET}, 0),
+    "warps: " + TURNS.format("release", "acquire"): ({RACE, UNSET}, 0),
     "lanes: " + MET: (set(), 0),
     "warps: " + MET: (set(), 0),
     "warps: " + MET.replace("B; B; D0", "B; D0; B"): ({RACE, BOUNDS}, 0),

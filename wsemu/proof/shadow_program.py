@@ -105,11 +105,12 @@ class Shadowed:
 
     def leaves_out(self, outcome: Outcome) -> bool:
         """Return whether a run of the program executed instructions in which values are not followed, or undefined
-        values arose where none are."""
+        values arose where none are, or did not where some are: its warps take turns elsewhere."""
         if any(outcome.executions[at] and pc not in self.covered for pc, at in enumerate(self.own)):
             return True
         arose = {raw.pc for raw in outcome.findings if raw.code in ("uninitialized-read", "undefined-shuffle")}
-        return any(at in arose and pc not in self.others for pc, at in enumerate(self.own) if self._follows(at))
+        followed = {pc for pc, at in enumerate(self.own) if at in arose and self._follows(at)}
+        return followed != self.others
 
     def _follows(self, at: int) -> bool:
         """Return whether what an instruction gives is followed: not what an asynchronous one reads."""
