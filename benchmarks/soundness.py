@@ -1,8 +1,8 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
-            undefined|lag|values|inits|slots|variants|all] [--programs 100000] [--seed 0] [--workers N] [--warps N]
-            [--seconds S]
+            undefined|lag|values|inits|slots|guarded|spaces|variants|all] [--programs 100000] [--seed 0] [--workers N]
+            [--warps N] [--seconds S]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
 (tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
@@ -20,14 +20,18 @@ fences of the tensormap proxy (map_programs.py), and what PTX orders is computed
 lanes` they are of two to four lanes of one warp that communicate by memory, shuffles and votes, with syncwarps and
 masks that are right or not, under independent thread scheduling (mate_programs.py); one in five is a program of strong
 accesses whose threads are such lanes. Every eighth or sixteenth there. With `--kind heap` threads share blocks of the
-device's heap (heap_programs.py); every second there. With `--kind vectors` some loads and stores of programs of atomics
-are of vectors; every sixteenth there. With `--kind recursion` programs of lanes stand in a function that calls itself;
-every eighth there. With `--kind undefined` threads have undefined registers, shared memory and shuffles
-(undefined_programs.py), and all choices of their bits are enumerated; every eighth there. With `--kind lag` the
-warps of programs of mbarriers have two lanes, which are taken together, or apart (lag_programs.py); with `--kind
-values` threads store values that are known (same_value_programs.py), with `--kind inits` lanes initialize one mbarrier,
-together or one by one (init_programs.py); every eighth there. With `--kind slots` threads compute locations from
-numbers that they draw (slot_programs.py), and all assignments of numbers are enumerated; every eighth there.
+device's heap (heap_programs.py), one in four in a function that calls itself; every second there. With `--kind vectors`
+some loads and stores of programs of atomics are of vectors; every sixteenth there. With `--kind recursion` programs of
+lanes stand in a function that calls itself; every eighth there. With `--kind undefined` threads have undefined
+registers, shared memory and shuffles (undefined_programs.py), and all choices of their bits are enumerated; every
+eighth there. With `--kind lag` the warps of programs of mbarriers have two lanes, which are taken together, or apart
+(lag_programs.py); with `--kind values` threads store values that are known (same_value_programs.py), with `--kind
+inits` lanes initialize one mbarrier, together or one by one (init_programs.py); every eighth there. With `--kind slots`
+threads compute locations from numbers that they draw (slot_programs.py), and all assignments of numbers are enumerated;
+every eighth there. With `--kind guarded` a read decides whether a fence comes before a strong write; every sixteenth
+there. With `--kind spaces` accesses have all sizes and go through all state spaces: those of one thread, in calls and
+beyond the ends of variables (space_programs.py), and those of several threads to the same bytes (byte_programs.py);
+every eighth there.
 With `--kind variants` programs of barriers are changed such that nothing else can happen
 (variant_programs.py): warps get other numbers, barriers of all warps are added, loops unrolled, CTAs change places; the
 verdict and the codes must stay. `--kind all` takes every kind in turn; with `--seconds` no more begin after that.
@@ -55,6 +59,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.properties.agreement import LANE_WAYS, WAYS, Judged, judged, judged_lanes
+from tests.properties.byte_programs import byte_program, judge_bytes
 from tests.properties.cluster_programs import CLUSTER_FAMILIES, check_spread, judged_clusters
 from tests.properties.explorer import FAULTS, notation
 from tests.properties.heap_programs import HEAP_FAMILIES, judged_heap, smaller_heap
@@ -72,6 +77,7 @@ from tests.properties.programs import FAMILIES, check_interpreted, smaller
 from tests.properties.same_value_programs import draw as draw_values
 from tests.properties.same_value_programs import judged_values
 from tests.properties.slot_programs import draw_slots, judge_slots
+from tests.properties.space_programs import draw_program, judge_spaces
 from tests.properties.steered_programs import STEERED_FAMILIES, judged_steered, smaller_steered
 from tests.properties.strong_programs import STRONG_FAMILIES, counting, drawing, judged_strong, space_for
 from tests.properties.undefined_programs import (
@@ -94,9 +100,11 @@ SMALL_CHUNKS = {
     "atomics": 50,
     "slots": 50,
     "lanes": 50,
-    "heap": 50,
+    "heap": 10,
     "vectors": 50,
     "recursion": 50,
+    "guarded": 50,
+    "spaces": 50,
     "variants": 50,
 }
 WIDE_CHUNK = 25
@@ -115,7 +123,7 @@ SHARES = {
     "steered": {"steered": 1},
     "maps": {"maps": 1},
     "lanes": {"mates": 4, "together": 1},
-    "heap": {"heap": 1},
+    "heap": {"heap": 3, "recursive heap": 1},
     "vectors": {"vectors": 1},
     "recursion": {"recursive": 1},
     "variants": dict.fromkeys(VARIANTS, 1),
@@ -123,6 +131,8 @@ SHARES = {
     "values": {"values": 1},
     "inits": {"inits": 1},
     "slots": {"slots": 1},
+    "guarded": {"guarded": 1},
+    "spaces": {"spaces": 1, "bytes": 1},
     "lag": {f"lag {family}": 1 for family in LAG_FAMILIES},
 }
 """kind -> family -> its weight"""
@@ -212,6 +222,8 @@ def work(part: Part) -> Result:
         return work_inits(part)
     if part.family == "slots":
         return work_slots(part)
+    if part.family in ("spaces", "bytes"):
+        return work_spaces(part)
     if part.family.startswith("lag "):
         return work_lag(part)
     if part.family in STRONG_FAMILIES:
@@ -325,6 +337,26 @@ def work_slots(part: Part) -> Result:
         result.checks.update(engines)
         if found.complaints:
             result.complaints.append(f"{part.family}: {found}")
+    return result
+
+
+def work_spaces(part: Part) -> Result:
+    """Compare what programs of accesses of all sizes do with models of them."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        engines = part.engines(k)
+        if part.family == "bytes":
+            found = judge_bytes(byte_program(source), engines)
+            result.found["failed" if found.found.race else "verified"] += 1
+            result.found["one value"] += found.found.same and not found.found.race
+            complaint = str(found) if found.complaints else ""
+        else:
+            program = draw_program(source)
+            complaint, inside = judge_spaces(program, engines)
+            result.found["verified" if inside else "failed"] += 1
+        result.checks.update(engines)
+        result.complaints += [f"{part.family}: {complaint}"] * bool(complaint)
     return result
 
 

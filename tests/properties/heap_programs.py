@@ -17,6 +17,9 @@ t, and a number that it holds; in a line, as `warps: M0 8; W0+4=2; P0 0 release 
     B                a barrier of all threads
     ?0, !0, ?t1      before an operation: only where p0 is no null, where it is null, where t is 1
 
+In a recursive program each thread makes its operations in a function that calls itself, some on the way down and the
+others on the way back; what it holds lies in local memory of the kernel meanwhile.
+
 All interleavings are visited, with vector clocks: it is wrong to race (`free` writes to the whole block), to access
 what is in no block or in one that was freed, to free that, to read what nobody wrote, unless it is a ticket that
 decides nothing, and to access two words at an address of one.  This file asks wsemu for its verdict, and uses nothing
@@ -25,6 +28,7 @@ else of it.
 
 from __future__ import annotations
 
+import random
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +37,6 @@ import numpy as np
 import wsemu
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Callable, Iterator
 
 WEAK, RELAXED, ACQUIRE, RELEASE, ACQ_REL = "weak", "relaxed", "acquire", "release", "acq_rel"
@@ -77,9 +80,12 @@ class Op(NamedTuple):
 class Program(NamedTuple):
     place: str
     threads: tuple[tuple[Op, ...], ...]
+    depth: int = 0
+    """calls of the function by itself; 0: there is no function"""
 
     def __str__(self) -> str:
-        return f"{self.place}: " + " | ".join("; ".join(map(str, ops)) for ops in self.threads)
+        head = f"{self.place} {self.depth} deep" if self.depth else self.place
+        return f"{head}: " + " | ".join("; ".join(map(str, ops)) for ops in self.threads)
 
 
 _FORMS = (
@@ -94,8 +100,10 @@ _FORMS = (
 
 def parse(line: str) -> Program:
     """The program of a line."""
-    place, _, threads = line.partition(": ")
-    return Program(place, tuple(tuple(map(_parsed, ops.split(";"))) for ops in threads.split("|")))
+    head, _, threads = line.partition(": ")
+    place, *depth = head.split()
+    made = tuple(tuple(map(_parsed, ops.split(";"))) for ops in threads.split("|"))
+    return Program(place, made, int(depth[0]) if depth else 0)
 
 
 def _parsed(text: str) -> Op:
@@ -488,6 +496,9 @@ _TEXTS = {
 def ptx(program: Program, *, generic: bool = False) -> tuple[str, int, int]:
     """(source, CTAs, threads of a CTA); `generic`: how addresses of blocks are written."""
     count = len(program.threads)
+    shape = {"warps": (1, 32 * count), "ctas": (count, 32), "lanes": (1, count)}[program.place]
+    if program.depth:
+        return _write_recursive(program, "" if generic else ".global"), *shape
     lines = [_HEAD, _WHO[program.place], "add.u32 %r4, %r3, 1;"]
     lines += [f"setp.eq.u32 %p0, %r3, {n}; @%p0 bra T{n};" for n in range(1, count)]
     for n, ops in enumerate(program.threads):
@@ -496,8 +507,66 @@ def ptx(program: Program, *, generic: bool = False) -> tuple[str, int, int]:
             lines += _guarded(op, f"S{n}_{at}", "" if generic else ".global")
         lines.append("bra end;")
     lines.append("end: " + _END)
-    shape = {"warps": (1, 32 * count), "ctas": (count, 32), "lanes": (1, count)}[program.place]
     return "\n".join(lines), *shape
+
+
+_FUNCTION = """.func f(.param .b64 held, .param .b32 depth, .param .b32 thread)
+{
+.reg .pred %p<3>; .reg .b32 %r<9>, %t; .reg .b64 %d<9>, %q<3>;
+ld.param.u64 %d8, [held]; ld.param.u32 %r8, [depth]; ld.param.u32 %r3, [thread];
+"""
+_CALL = (
+    "{{ .param .b64 a; .param .b32 b; .param .b32 c; st.param.b64 [a], {}; st.param.b32 [b], {}; "
+    "st.param.b32 [c], %r3; call f, (a, b, c); }}"
+)
+_HELD = (("u64", "%q0"), ("u64", "%q1"), ("u64", "%q2"), ("u64", "%d1"), ("u64", "%d2"), ("u32", "%t"), ("u32", "%r4"))
+_BYTES = 8 * len(_HELD)
+
+
+def _move_held(how: str) -> str:
+    """Return what loads or stores all that a thread holds, through a generic address of local memory."""
+    forms = {"ld": "ld.{0} {1}, [%d8+{2}];", "st": "st.{0} [%d8+{2}], {1};"}
+    return " ".join(forms[how].format(type_, name, 8 * n) for n, (type_, name) in enumerate(_HELD))
+
+
+def _write_recursive(program: Program, space: str) -> str:
+    """Return the program as PTX whose threads make their operations in a function that calls itself."""
+    parts, deepest = _cut(program), program.depth
+    lines = [_FUNCTION, _move_held("ld")]
+    for number, part in enumerate(parts):
+        level = min(number, 2 * deepest - number)
+        for n, own in enumerate(part):
+            lines.append(f"setp.ne.u32 %p0, %r3, {n}; setp.ne.or.u32 %p0, %r8, {level}, %p0;")
+            lines.append(f"@%p0 bra P{number}_{n};")
+            for at, op in enumerate(own):
+                lines += _guarded(op, f"S{number}_{n}_{at}", space)
+            lines.append(f"P{number}_{n}:")
+        if number == deepest:
+            lines.append(f"{_move_held('st')} setp.ge.u32 %p0, %r8, {deepest}; @%p0 bra left; add.u32 %r7, %r8, 1;")
+            lines += [_CALL.format("%d8", "%r7"), _move_held("ld")]
+    lines += [_move_held("st"), "left: ret;\n}"]
+    head, entry = _HEAD.split(".visible .entry")
+    kernel = [f".visible .entry{entry}", f".local .align 8 .b8 held[{_BYTES}];", _WHO[program.place]]
+    kernel += ["add.u32 %r4, %r3, 1; mov.u64 %d8, held; cvta.local.u64 %d8, %d8;", _move_held("st")]
+    kernel += ["mov.u32 %r7, 0;", _CALL.format("%d8", "%r7"), "ld.u32 %r4, [%d8+48];"]
+    return "\n".join([head, *lines, *kernel, _END])
+
+
+def _cut(program: Program) -> list[list[tuple[Op, ...]]]:
+    """Return the operations of each thread in parts: all have met at as many barriers before a part."""
+    draw, rest = random.Random(str(program)), [list(ops) for ops in program.threads]
+    most = max(sum(op.kind == "B" for op in ops) for ops in rest)
+    barriers = sorted(draw.randint(0, most) for _ in range(2 * program.depth))
+    made: list[list[tuple[Op, ...]]] = []
+    done = [0] * len(rest)
+    for number in barriers:
+        ends = []
+        for n, ops in enumerate(rest):
+            places = [at for at in range(done[n], len(ops) + 1) if sum(op.kind == "B" for op in ops[:at]) == number]
+            ends.append(draw.choice(places) if places else max(done[n], len(ops) * (number >= most)))
+        made.append([tuple(ops[done[n] : ends[n]]) for n, ops in enumerate(rest)])
+        done = ends
+    return [*made, [tuple(ops[done[n] :]) for n, ops in enumerate(rest)]]
 
 
 def _guarded(op: Op, label: str, space: str) -> Iterator[str]:
@@ -723,7 +792,15 @@ def _other(source: random.Random, op: Op) -> Op:
     return op._replace(guard="!0")
 
 
-HEAP_FAMILIES: dict[str, Callable[[random.Random], Program]] = {"heap": heap_program}
+def recursive_program(source: random.Random) -> Program:
+    """Return one of these in a function that calls itself."""
+    return heap_program(source)._replace(depth=source.choice((1, 1, 2, 3)))
+
+
+HEAP_FAMILIES: dict[str, Callable[[random.Random], Program]] = {
+    "heap": heap_program,
+    "recursive heap": recursive_program,
+}
 
 
 # -- judging ----------------------------------------------------------------------------------------------------------

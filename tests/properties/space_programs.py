@@ -194,3 +194,14 @@ def outcome(program: Program, engine: str) -> tuple[list[str], list[int], bytes]
     kernel = wsemu.load_ptx(written(program))["k"]
     report = wsemu.check(kernel, 1, program.threads, (out, memory), engine=engine)  # type: ignore[arg-type]
     return [f.code for f in report.findings if f.severity == "error"], out.tolist(), memory.tobytes()
+
+
+def judge_spaces(program: Program, engines: tuple[str, ...]) -> tuple[str, bool]:
+    """Return what the engines do otherwise than the model, empty if nothing, and whether all accesses are inside."""
+    wanted = expected(program)
+    inside, code = wanted is not None, set() if wanted is not None else {"out-of-bounds"}
+    for engine in engines:
+        codes, values, _ = outcome(program, engine)
+        if set(codes) != code or (inside and values != wanted):
+            return f"{engine}: {codes} {values}, not {code} {wanted}\n{written(program)}", inside
+    return "", inside

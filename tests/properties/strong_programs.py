@@ -497,7 +497,59 @@ def _widened(source: random.Random, operations: tuple[Operation, ...]) -> Iterat
             )
 
 
+# -- fences that a read decides -----------------------------------------------------------------------------------
+def guarded_program(source: random.Random) -> Program:
+    """One thread reads, and that decides whether a fence comes before a strong write; who sees that write may store to
+    what was read."""
+    while True:
+        place = source.choice(("x", "x", "g"))
+        threads = [_guarded_release(source, place), _answer(source, place)]
+        if source.random() < 0.3:
+            threads.append(source.choice((_answer(source, place), [_data(source, None)], [_raise(source, "g")])))
+        made = [tuple(own) for own in threads]
+        for _ in range(source.choice((0, 0, 1, 1, 2))):
+            n = source.randrange(len(made))
+            if made[n]:
+                made[n] = _broken(source, made[n])
+        ctas = source.choice((range(3), range(3), range(3), (0, 0, 0), (0, 0, 1), (0, 1, 1)))
+        clustered = source.random() < 0.15
+        if sum(map(len, made)) <= MOST_EVENTS and all(made):
+            return tuple(Thread(ctas[n], own, ctas[n] // 2 if clustered else -1) for n, own in enumerate(made))
+
+
+def _guarded_release(source: random.Random, place: str) -> list[Operation]:
+    """A read that decides on a fence, and a strong write."""
+    order = (
+        source.choice((WEAK, WEAK, "relaxed", "acquire")) if place in DATA else source.choice(("relaxed", "acquire"))
+    )
+    read = Operation(READ, place, 0, order, _scope(source) if order != WEAK else "gpu", "b")
+    if source.random() < 0.15:
+        read = Operation(ATOMIC, place, 1, "relaxed", _scope(source), "b", "add")
+    by = "b", source.choice((0, 0, 1)), source.random() < 0.8
+    fence = _full(source)._replace(guard=by, scope=source.choice(("gpu", "gpu", "gpu", "cta", "cluster")))
+    made = [Operation(WRITE, "y", 1)] * (source.random() < 0.4) + [read, fence]
+    how = source.random()
+    if how < 0.2:
+        made.append(_full(source)._replace(guard=("b", by[1], not by[2])))
+    elif how < 0.3:
+        made.append(_full(source))
+    write = _raise(source, "f")
+    return [*made, write._replace(guard=source.choice((None, None, None, by)))]
+
+
+def _answer(source: random.Random, place: str) -> list[Operation]:
+    """A thread that stores where another one reads, once it sees a flag."""
+    seen = "a", 1, True
+    looks = _awaited(source, "f", 1) if source.random() < 0.2 else [_look(source, "f", "a")]
+    looks += [o._replace(guard=seen) for o in _fence(source, 0.4)] if looks[0].until < 0 else []
+    order = WEAK if source.random() < 0.7 else source.choice(("relaxed", "release"))
+    store = Operation(WRITE, place, source.choice((1, 1, 2)), order, _scope(source) if order != WEAK else "gpu")
+    rest = [store, *[source.choice((Operation(READ, "y"), Operation(WRITE, "y", 2)))] * (source.random() < 0.4)]
+    return [*looks, *(rest if looks[0].until >= 0 else [o._replace(guard=seen) for o in rest])]
+
+
 STRONG_FAMILIES = {
+    "guarded": guarded_program,
     "strong": strong_program,
     "protocols": protocol_program,
     "together": together_program,

@@ -16,6 +16,7 @@ from tests.properties.heap_programs import (
     heap_program,
     judged_heap,
     parse,
+    recursive_program,
 )
 
 HANDED = "M0 8; W0+4=2; P0 0 {} | G0 0 {}; ?0 R0+4; ?0 D0"
@@ -86,3 +87,27 @@ def test_a_load_outside_of_a_block_gives_any_ticket() -> None:
     assert (found.complaint, set(found.outlook.faults)) == ("", {"out-of-bounds", "race"})
     found = judged_heap(parse("ctas: M0 8 | M1 12; L1+0 relaxed"))
     assert (found.complaint, found.verdicts) == ("", ("verified",))
+
+
+@pytest.mark.parametrize("line", [
+    "warps 1 deep: M0 8; W0+4=2; P0 0 weak; B; B; D0 | B; G0 0 weak; R0+4; B",
+    "lanes 2 deep: M0 8; W0+4=2; P0 0 weak; B; B; D0 | B; G0 0 weak; R0+4; B",
+    "ctas 2 deep: M0 8; W0+4=2; P0 0 release | G0 0 acquire; ?0 R0+4; ?0 D0",
+    "ctas 3 deep: M0 8; W0+4=2; P0 0 relaxed | G0 0 acquire; ?0 R0+4; ?0 D0",
+    "lanes 1 deep: M0 8; N1 0+4; W1+0=3; R0+4; D1 | M1 12; D1; D1",
+])  # fmt: skip
+def test_recursion(line: str) -> None:
+    program = parse(line)
+    assert str(program) == line
+    judged = judged_heap(program, ("vm", "reference"))
+    assert not judged.complaint, judged
+    assert set(judged.verdicts) == {"failed" if judged.outlook.faults else "verified"}
+
+
+def test_random_recursive_programs() -> None:
+    source = random.Random("recursive heap")
+    for k in range(4):
+        program = recursive_program(source)
+        assert parse(str(program)) == program
+        judged = judged_heap(program, ("vm", "reference") if k == 0 else ("vm",), generic=k % 2 == 0)
+        assert not judged.complaint, judged

@@ -116,8 +116,9 @@ def touch_cell(m, w, row, registers, i, bias, mask, segment, floor, q):
 
 @compiled
 def enter_lanes(m, w, row, registers, i, bias, lanes, segment, number):
-    """Judge and remember the same exactly, in a cell of each lane where lanes may conflict."""
+    """Judge and remember the same exactly, in the watched cells of each lane's cell, which may be smaller."""
     base, grain = (now(m, w, row) | ATOMIC_BIT) & ~LANE_BITS, segment.watched_grain
+    n = max((1 << segment.grain) >> grain, 1)
     while lanes:
         lane = lowest_bit(lanes)
         at = load_i64(registers + i.a + 8 * lane) + bias
@@ -128,9 +129,11 @@ def enter_lanes(m, w, row, registers, i, bias, lanes, segment, number):
             if load_i64(registers + i.a + 8 * other) + bias == at:
                 sharing |= np.int64(1) << other
         lanes &= ~sharing
-        place = segment.watched + 8 * (at >> grain)
-        if load_i64(place):
-            enter(m, w, row, place, sharing, base, number << SEGMENT_SHIFT | at, np.int64(ATOMIC), i.aux & 255)
+        for q in range(n):
+            place = segment.watched + 8 * ((at >> grain) + q)
+            if load_i64(place):
+                start = number << SEGMENT_SHIFT | at + (q << grain)
+                enter(m, w, row, place, sharing, base, start, np.int64(ATOMIC), i.aux & 255)
 
 
 def track_joined(address, w, pc, registers, bias, mask, how, number):
