@@ -356,7 +356,8 @@ def work_spaces(part: Part) -> Result:
             complaint, inside = judge_spaces(program, engines)
             result.found["verified" if inside else "failed"] += 1
         result.checks.update(engines)
-        result.complaints += [f"{part.family}: {complaint}"] * bool(complaint)
+        if complaint:
+            result.complaints.append(f"{part.family}: {complaint}")
     return result
 
 
