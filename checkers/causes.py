@@ -32,7 +32,7 @@ _OF_PHASES = frozenset(
     "phase-alias phase-unobserved deadlock dangling-phase tx-mismatch uncovered-expectation over-arrival all-arrive "
     "barrier-recycling dangling-arrive count-mismatch oversubscribed".split()
 )
-"""codes that are about a barrier or an mbarrier, which their message names"""
+"""codes about a synchronization object that the message names"""
 
 
 def key(finding: Finding) -> Any:

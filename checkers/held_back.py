@@ -22,13 +22,13 @@ RULE = (
 
 
 def held_warps(places: Places) -> list[WarpState]:
-    """Warps whose lanes all stand, some at barriers and others at warp-wide operations, and none at an mbarrier."""
+    """Return the warps whose lanes all wait, some at barriers, others at warp-wide operations, and none elsewhere."""
     standing = [w for w in places.outcome.warps if w.alive and _union(w.standing) == w.alive]
     return [w for w in standing if all(_separate_parked(places, w)) and not _asynchronous(places, w)]
 
 
 def _asynchronous(places: Places, warp: WarpState) -> bool:
-    """Whether lanes of a warp wait for a phase of an mbarrier, or for registers: not for each other."""
+    """Return whether lanes of a warp wait for a phase or for registers, not for each other."""
     return any(places.verb(pc) == "async" for pc, _ in warp.standing)
 
 

@@ -1,5 +1,5 @@
-"""Lanes that wait for ever at a synchronisation object of a kind that is no barrier and no mbarrier: what it has, and
-what it takes.  A part of `deadlock`; no checker itself."""
+"""Lanes that wait forever at a synchronization object of a kind that `deadlock` does not describe itself: what the
+object has, and what it needs.  A part of that checker."""
 
 from __future__ import annotations
 

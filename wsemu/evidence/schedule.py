@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _ENDS_INTERVAL = ("arrive", "sync", "warp", *FENCES, "arrive_on", "await")
 OF_PHASES: tuple[EventKind, ...] = ("init", "inval", "arrive_on", "expect", "credit", "await")
-"""what warps do to mbarriers; a copy's credit is where it is issued"""
+"""operations on phases; a copy's credit is where the copy is issued"""
 _ORDERS: tuple[EventKind, ...] = ("arrive", "sync", "exit", *OF_PHASES, "copy")
 _BY_LANES: tuple[EventKind, ...] = (*OF_PHASES, "copy")
 """of which an execution of an instruction may have several, of different lanes"""
@@ -103,8 +103,11 @@ class Witness:
 
     @functools.cached_property
     def _begins(self) -> list[bool]:
-        """Of each event, whether it is the first one of its kind in an execution of an instruction: one a lane, or one
-        an mbarrier, stand one behind the other, of lanes that are not the same; of a multicast one a CTA."""
+        """Of each event, whether it is the first one of its kind in an execution of an instruction.
+
+        Events of one execution are adjacent: one for each lane or each object, of disjoint lanes, or for a multicast
+        one for each CTA.
+        """
         return [first for first, _ in self._parts_of_executions]
 
     @functools.cached_property
@@ -286,7 +289,7 @@ class Witness:
         return None if position is None else self.events[position]
 
     def next_barrier(self, cta: int, warp: int, interval: int) -> Event | None:
-        """The first operation of a warp that gives to a barrier or mbarrier, and ends this interval or a later one."""
+        """Return a warp's first releasing operation that ends this interval or a later one."""
         while (event := self.after(cta, warp, interval)) is not None:
             if event.kind in ("arrive", "sync", "arrive_on"):
                 return event
@@ -308,7 +311,7 @@ class Witness:
 
     @functools.cached_property
     def _syncs(self) -> dict[tuple[int, int, int, int], Event]:
-        """The first sync of each warp in a generation, or wait for a phase; no mbarrier has a barrier's place."""
+        """The first sync of each warp in a generation, or wait for a phase; no phase has a barrier's place."""
         events = (self.events[n] for n in reversed(self._orders))
         return {(e.cta, e.place, e.generation, e.warp): e for e in events if e.kind in ("sync", "await")}
 

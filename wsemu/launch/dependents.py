@@ -1,7 +1,7 @@
 """Accesses of a launch after its wait for earlier launches (`griddepcontrol.wait`), from its trace.
 
 The wait orders the thread that executes it after all earlier launches are complete.  Whatever is ordered after that
-thread inherits it, through barriers, mbarriers, the bytes of copies that it issued, and atomics of any order.  Nothing
+thread inherits it, through barriers, phases, the bytes of copies that it issued, and atomics of any order.  Nothing
 of the earlier launches is left to become visible.
 
 A CTA triggers (`griddepcontrol.launch_dependents`) when the first of its threads does, or when it ends.  Which thread

@@ -1,7 +1,7 @@
 """Phases that only a lane which lags behind its own converged instruction can miss.
 
 The rules of phases go lane by lane: PTX lets the lanes of a warp execute an instruction at different times.  If they
-alone are broken, the launch runs again with the lanes of each operation at an mbarrier taken together.  If all of them
+alone are broken, the launch runs again with the lanes of each operation on a phase taken together.  If all of them
 hold there, each was broken by such a lane alone: `lane-lag`.  Clocks decide nothing in a run, so that the second one
 takes the same steps, up to where lanes would go past a join without one that waits: lanes together are stuck there.
 """

@@ -246,7 +246,7 @@ def ran(
     first_granule: int = 0,
 ) -> Ran:
     """Run a launch; `budget`: another one than was asked for; `only` these CTAs, where there are any; `strict`: tell
-    where several lanes store one value, too; `converged`: take lanes of an operation at an mbarrier together;
+    where several lanes store one value, too; `converged`: take lanes of an operation on a phase together;
     `values`, on the reference engine: tell stores of one value from other races; `alone`, on the VM: which of the lanes
     that store the same bytes by one bulk operation does, from 1; `joined`, on the VM: plain stores that conflict with
     everything but stores of the same value by each other; `maps`, on the VM: arrays that show which bytes of a segment

@@ -340,3 +340,7 @@ class Outcome:
     """where one was asked for"""
     written: dict[int, Any] = field(default_factory=dict, compare=False)
     """segment that was `Allocated` with unwritten bytes -> a 1 for each byte that is written now"""
+
+    def add_initializations(self, events: Iterable[Event]) -> None:
+        """Add the mbarriers that a trace initializes."""
+        self.mbarriers.update({event.place: (event.pc, event.amount) for event in events if event.kind == "init"})

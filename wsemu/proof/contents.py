@@ -4,8 +4,8 @@ A launch proves something for all contents of an array when no executed instruct
 induction over the instructions of each thread, with other contents the same instructions run at the same addresses,
 with the same operands of barriers and masks, and nothing that the engines judge has changed but values.  So each
 argument is a source: an array's contents stand in the memory that they lie in, a scalar's value in its row.  What
-reaches a branch, an exit, a guard of anything but arithmetic, an address, a member mask, an operand of a barrier,
-mbarrier or copy `steers`.
+reaches a branch, an exit, a guard of anything but arithmetic, an address, a member mask, an operand of a barrier
+or an asynchronous operation `steers`.
 What is stored and loaded again is followed through memory array by array, as for atomics.
 
 Three places look at values that do not steer where only the order of atomics is asked for:
@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import NAMES
+from wsemu.model.isa import NAMES, WAITS
 from wsemu.model.program import Program
 from wsemu.proof.taint import Analysis
 from wsemu.proof.taint_steps import Bits, SegmentOf, State, Step
@@ -92,7 +92,7 @@ class Contents(Analysis):
         name = NAMES[fields[0]]
         if step.kind == "warp" and name.startswith("shfl."):
             yield "lane of a shuffle", (fields[4],)
-        elif step.kind == "async" and name == "mbarrier.wait":
+        elif step.kind == "async" and name == WAITS[0]:
             yield "token of a wait", (fields[4],)
         elif step.kind == "store" and name.startswith("st.") and (self._same is None or step.pc in self._same):
             yield "one value that several lanes store", step.reads

@@ -335,7 +335,7 @@ class Knowledge:
         """(thread, whether they are bulk ones) -> the same of copies that it has to wait for, group by group; the last
         ones are in none yet"""
         self.told: frozenset[int] = frozenset()
-        """columns of copies that `cp.async.mbarrier.arrive` tells of: who knows of them then is not followed"""
+        """columns of copies whose completion arrives at a phase; which threads observe them is not followed"""
         self.loose: tuple[int, ...] = ()
         """instructions of an access and of a copy that may be ordered in ways that are not followed"""
         self._rules: dict[str, Callable[[Made], None]] = {
@@ -770,7 +770,7 @@ class Knowledge:
 
     # -- phases and copies ---------------------------------------------------------------------------------------------
     def _phase(self, event: Event) -> tuple[int, int]:
-        """A phase of an mbarrier among what can be given to."""
+        """Return the key of a phase in the tables of what was released."""
         return event.cta, event.place << 32 | event.generation
 
     def _arrive_on(self, made: Made) -> None:
@@ -794,7 +794,7 @@ class Knowledge:
             self._know_fences(threads, *self.meeting.get(key, _NO_FENCES))
 
     def _init(self, made: Made) -> None:
-        """A new mbarrier, also where one was."""
+        """Begin an object at a location that may have had one."""
         cta, place = made.event.cta, made.event.place
         for table in (self.given, self.gathered, self.meeting):
             for key in [key for key in table if key[0] == cta and key[1] >> 32 == place]:

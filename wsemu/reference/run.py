@@ -412,6 +412,11 @@ class Cta:
         """Warps that have not exited."""
         return sum(1 for warp in self.warps if warp.alive)
 
+    @property
+    def live_objects(self) -> Mbarriers | None:
+        """The synchronization objects in shared memory; None if none is live."""
+        return self.mbarriers if self.mbarriers.live else None
+
     def finding(self, code: str, pc: int, warp: int, lanes: int, **detail: int) -> None:
         """Report something that one instruction did."""
         self.launch.report(RawFinding(code, pc, self.number, warp, lanes, detail=detail))

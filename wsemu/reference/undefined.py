@@ -6,8 +6,8 @@ the mask of its undefined bits and the set of their sources; what is defined has
 undefined values costs little.  Arithmetic carries masks on as `definedness` has it.
 
 A value reaches something observable when one of its undefined bits steers control (a branch, an exit, the guard of
-anything but arithmetic), is part of an address, an operand of a barrier, an mbarrier or an asynchronous operation, a
-member mask, goes into an atomic or into global memory, or is printed.  A store to shared or local memory is a copy,
+anything but arithmetic), is part of an address, an operand of a barrier or an asynchronous operation, a member
+mask, goes into an atomic or into global memory, or is printed.  A store to shared or local memory is a copy,
 whose bytes are followed in turn.  A value that a select discards reaches nothing.
 """
 

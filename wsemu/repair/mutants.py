@@ -2,7 +2,7 @@
 
 A mutation replaces the text of one node of the syntax tree, or of a few statements.  In kernels (`kernel_mutations`) it
 removes or weakens synchronization, moves it by a statement, drops conditions and atomics, and changes integers that
-give positions or counts: indices and slices, the limits of `range`, comparisons, arguments of barriers and mbarriers,
+give positions or counts: indices and slices, the limits of `range`, comparisons, arguments of synchronization objects,
 sizes of shared arrays, and what assigns these through a local variable.  In a pattern (`pattern_mutations`) every
 integer counts; in a program (`program_mutations`) those of kernels, and on the host the parameters of transfer
 patterns and the shapes of launches.
@@ -33,7 +33,7 @@ bound        the limits of a range, a comparison, a condition, a size"""
 OF_KERNELS = (*KINDS, "wait", "fence", "scope", "order", "phase", "atomic", "guard", "swap")
 """of kernels alone:
 
-wait         a call that waits, arrives or commits is deleted: of mbarriers, copies, pipelines
+wait         a call that waits, arrives or commits is deleted: of phases, copies, pipelines
 fence        a fence is deleted
 scope        a barrier of the CTA becomes one of the warp, a fence one of the CTA
 order        a call that synchronises changes places with the statement before it, or behind it
@@ -681,7 +681,7 @@ def _atomic(file: File, statement: ast.Expr | ast.Assign, call: ast.Call) -> Non
 
 
 def _phases(file: File, call: ast.Call) -> None:
-    """Arguments of mbarriers and copies."""
+    """Change arguments of operations on phases, and of copies."""
     for argument, what in zip(call.args, PARAMETERS.get(callee_name(call), ()), strict=False):
         if what in ("index", "round"):
             file.integer("offset", argument)

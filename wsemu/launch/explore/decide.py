@@ -164,7 +164,7 @@ def _weigh(session: Session, bound: Bound) -> None:
 
 def _polling_session(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> Polls:
     """Return a session in which lanes that poll one location together count as one."""
-    alone = bound.settings.lockstep or bound.program.asynchronous  # an mbarrier may tell which lanes have gone on
+    alone = bound.settings.lockstep or bound.program.asynchronous  # a phase may reveal which lanes have continued
     return Polls(make_session(bound, ordered, logged), {} if alone else find_polls(bound.program, ordered))
 
 

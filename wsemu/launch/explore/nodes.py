@@ -46,7 +46,7 @@ class Result:
     """for what reason nothing is decided: a status of `Moved`, `steps`, `lanes`, `weak`, `unclear`, `rounds`: a loop
     that waits touches other memory, `circle`: threads may go round for ever, `apart`: lanes of a warp may run ahead of
     others, `barriers`: in some order all that are left wait at barriers, `copies`: what a copy does to arrays meets
-    other accesses there in a way that is not followed, or `shared`: beside mbarriers and copies there are ordered
+    other accesses there in a way that is not followed, or `shared`: beside phases and copies there are ordered
     accesses to shared memory"""
     ended: dict[bytes, tuple[Ask, ...]] = field(default_factory=dict)
     """what a CTA with asynchronous operations did -> an order in which one did that"""

@@ -95,7 +95,7 @@ class Waiting(_Data):
 
 
 class WaitingForPhase(_Data):
-    """Lanes of a warp at the end of a replay that wait for a phase of an mbarrier."""
+    """Lanes of a warp at the end of a replay that wait for a phase."""
 
     warp: int
     line: int
@@ -451,7 +451,7 @@ def _run_to_end(machine: Machine, cta: Cta, steps: list[Step]) -> Replay:
     if status == "budget":
         raise BudgetError
     places = machine.places
-    places.outcome.mbarriers.update({e.place: (e.pc, e.amount) for e in trace.events if e.kind == "init"})
+    places.outcome.add_initializations(trace.events)
     waiting = []
     for warp in cta.warps if status == "deadlock" else ():
         if warp.waits >= 0 and warp.alive:

@@ -45,7 +45,7 @@ from wsemu.machine.records import (
 )
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
 from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, READS_DONE, SENDS, STORED, STORES, UNUSED_SHIFT
-from wsemu.machine.sync.clobber import clobbers
+from wsemu.machine.sync.clobber import clobbers, objects_live
 from wsemu.machine.sync.clocks import begin_interval
 from wsemu.machine.sync.events import log
 from wsemu.model.codes import CODE_NUMBERS
@@ -168,7 +168,7 @@ def copy_small(m, w, pc, registers, i, mask):
         lane = lowest_bit(mask)
         mask &= mask - 1
         made |= np.int64(copy_lane(m, w, pc, registers, i, lane, width)) << lane
-    if m.mbarrier_count:
+    if objects_live(m):
         clobbers(m, w, pc, registers, i.a, i.imm, made, width, np.int64(0), np.int64(WRITE))
     return DONE
 
@@ -240,7 +240,7 @@ def prepare_bulk(m, w, pc, registers, i, lane, shared):
 
 @compiled
 def load_lane(m, w, pc, registers, i, lane):
-    """bulk.load of a lane; `m.credited` are the bytes that its mbarrier is told of.  Status."""
+    """bulk.load of a lane; `m.credited` are the bytes that complete.  Status."""
     status = room(m, np.int64(1))
     if status == DONE:
         status = prepare_bulk(m, w, pc, registers, i, lane, True)
@@ -263,7 +263,7 @@ def load_lane(m, w, pc, registers, i, lane):
         return DONE
     log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED, np.int64(1) << lane, size)
     kind = np.int64(ATOMIC if i.op == SEND_REDUCE else WRITE)
-    if m.mbarrier_count:
+    if objects_live(m):
         moved = to - lane_address(registers, i.a, 0, lane)
         clobbers(m, w, pc, registers, i.a, moved, np.int64(1) << lane, size, np.int64(0), kind)
     judge_written(m, w, pc, lane, segment_number(from_), from_ & OFFSET_MASK, size)
@@ -492,7 +492,7 @@ def zero_all(m, w, pc, registers, i, mask):
             zero_lane(m, w, pc, registers, i, lane, all_lanes, to, size)
         note_written(m, segment_number(to), to & OFFSET_MASK, size)
         clear(host, size)
-    if m.mbarrier_count:
+    if objects_live(m):
         clobbers(m, w, pc, registers, i.a, i.imm, made, length, i.b, np.int64(WRITE))
     return DONE
 

@@ -13,7 +13,7 @@ from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import ATOMIC_BIT, GENERIC
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, popcount, store_i64, store_u32
 from wsemu.machine.state import COPIES, DONE, UNUSED_SHIFT
-from wsemu.machine.sync.clobber import clobbers
+from wsemu.machine.sync.clobber import clobbers, objects_live
 from wsemu.machine.sync.events import log, report_failure
 from wsemu.machine.sync.mbarrier import credit, find_credited
 from wsemu.machine.sync.peers import reach
@@ -70,7 +70,7 @@ def send(m, w, pc, registers, i, lane, size):
         number = new_agent(m, w, lane, pc, np.int64(COPIES), place, size if host else np.int64(0))
     if host:
         log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), bit, size)
-        if m.mbarrier_count:
+        if objects_live(m):
             kind = np.int64(ATOMIC if i.op >= REDUCE else WRITE)
             clobbers(m, w, pc, registers, i.a, np.int64(0), bit, size, np.int64(0), kind)
         if i.op >= REDUCE:

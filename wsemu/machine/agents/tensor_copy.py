@@ -21,7 +21,7 @@ from wsemu.machine.memory.window import cast_to
 from wsemu.machine.records import instruction_at, machine_at, record_finding, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
 from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, FAULT, READS_DONE, STORES, TRAP, UNUSED_SHIFT
-from wsemu.machine.sync.clobber import clobbers, find_touched
+from wsemu.machine.sync.clobber import clobbers, find_touched, objects_live
 from wsemu.machine.sync.events import log
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
@@ -454,13 +454,13 @@ def ready(m, w, pc, registers, i, lane, p):
 
 @compiled
 def tile_bytes(p):
-    """That an mbarrier is credited with (T23)."""
+    """Return the bytes that a tile completes (T23)."""
     return length_of(p) * rows_of(p)
 
 
 @compiled
 def load_lane(m, w, pc, registers, i, lane):
-    """tensor.load of a lane; `m.credited` are the bytes that its mbarrier is told of.  Status."""
+    """tensor.load of a lane; `m.credited` are the bytes that complete.  Status."""
     p = map_host(m, w, pc, registers, i, lane, False)
     status = room(m, np.int64(1))
     if status == DONE:
@@ -479,7 +479,7 @@ def load_lane(m, w, pc, registers, i, lane):
     if not made:
         return DONE
     log(m, np.int64(COPIED), w, pc, to, np.int64(-1), np.int64(1) << lane, size)
-    if m.mbarrier_count:
+    if objects_live(m):
         inner_runs(m, w, pc, registers, i, lane, p, CLOBBERS, np.int64(0))
     outer_runs(m, w, pc, registers, i, lane, p, JUDGE, np.int64(0))
     if m.clocks:

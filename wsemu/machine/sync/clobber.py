@@ -31,6 +31,12 @@ CLOBBER = CODE_NUMBERS["mbarrier-clobber"]
 
 
 @compiled
+def objects_live(m):
+    """Return whether the CTA has live mbarriers."""
+    return m.mbarrier_count != 0
+
+
+@compiled
 def find_touched(m, address, size):
     """The lowest live mbarrier of which a range of bytes has some, from 1; 0: none."""
     if address & ~ADDRESS_WRAPPED & ~OFFSET_MASK != SHARED << SEGMENT_SHIFT or size == 0:
@@ -87,13 +93,13 @@ def good_lanes(m, registers, i, mask, size):
 
 
 @compiled
-def near_mbarriers(m, low, end):
+def near_objects(m, low, end):
     """Whether bytes of shared memory, from offset `low` to before `end`, lie among those of the CTA's mbarriers."""
     return m.mbarrier_count != 0 and low >> 3 <= m.mbarrier_high and (end - 1) >> 3 >= m.mbarrier_low
 
 
 @compiled
-def row_near_mbarriers(m, place, imm, mask, size):
+def row_near_objects(m, place, imm, mask, size):
     """Whether an access may be to bytes of mbarriers: by its lowest and its highest address, of those at `place`."""
     if m.mbarrier_count == 0:
         return False
@@ -102,14 +108,14 @@ def row_near_mbarriers(m, place, imm, mask, size):
     if min(low, imm) <= -ADDRESS_WRAPPED or max(high, imm) >= ADDRESS_WRAPPED:  # so that sums do not come round
         return True
     low, high = low + imm, high + imm + size
-    return low < 0 or high > ADDRESS_WRAPPED or near_mbarriers(m, low - first, high - first)
+    return low < 0 or high > ADDRESS_WRAPPED or near_objects(m, low - first, high - first)
 
 
 def access_guarded(address, w, pc, registers, mask):
     """Execute the access at pc as `scheduler.access` does; one to bytes of an mbarrier is reported."""
     m = machine_at(address, 0)
     i = instruction_at(m.code, pc)
-    if m.resumes == 0 and row_near_mbarriers(m, registers + i.a, i.imm, mask, i.aux & 255):
+    if m.resumes == 0 and row_near_objects(m, registers + i.a, i.imm, mask, i.aux & 255):
         kind = np.int64(ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ)
         size = i.aux & 255
         clobbers(m, w, pc, registers, i.a, i.imm, good_lanes(m, registers, i, mask, size), size, np.int64(0), kind)

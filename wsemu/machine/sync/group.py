@@ -1,6 +1,6 @@
 """The CTAs of a group, alive at once, in compiled code: whose named barriers, registers and live warps are at hand.
 
-Warps are numbered through a group: those of its first CTA, of its second.  Clocks, shadow memory and mbarriers know
+Warps are numbered through a group: those of its first CTA, of its second.  Clocks, shadow memory and phases know
 these numbers; the host tells CTA and warp from them.  The shared memories of a group lie in one segment, `1 << window`
 bytes apart, so that an address of one is good in all of them.
 """

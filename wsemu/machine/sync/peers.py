@@ -65,8 +65,8 @@ def has_started(m, w, lane, member):
 
 @compiled
 def loose(m, member):
-    """Of each thread its last operation on an mbarrier of a CTA that released nothing, and whose phase nobody has seen
-    complete: its interval."""
+    """Return where the interval of each thread's last operation is that released nothing to a CTA, and whose phase no
+    thread there has observed complete."""
     return reached_pc(m, member) + 256 * m.warp_count
 
 
@@ -82,8 +82,10 @@ def loose_time(m, member):
 
 @compiled
 def reach_phase(m, w, pc, member, lanes):
-    """Lanes have registered for a phase of an mbarrier of another CTA, and released nothing: that is over where that
-    CTA sees the phase complete, or where a release comes behind it."""
+    """Note lanes that took part in a phase of another CTA and released nothing.
+
+    That operation is over when that CTA observes the phase complete, or when a release follows it.
+    """
     put(loose(m, member) + 256 * w, lanes, load_i64(warp_at(m.warps, w).clock + 8 * w))
     put(loose_pc(m, member) + 256 * w, lanes, pc)
     put(loose_time(m, member) + 256 * w, lanes, time_of(m, w))

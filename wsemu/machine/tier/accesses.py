@@ -42,7 +42,7 @@ from wsemu.machine.scalars import (
 )
 from wsemu.machine.scheduler import OFTEN
 from wsemu.machine.state import READ_SO_FAR, UNTRACKED
-from wsemu.machine.sync.clobber import near_mbarriers, row_near_mbarriers
+from wsemu.machine.sync.clobber import near_objects, row_near_objects
 from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
 
 
@@ -95,7 +95,7 @@ def side_by_side(address, w, pc, first, log_size, kind):
         return np.int64(0)
     if number == LOCAL and (offset or size != m.thread_bytes):
         return np.int64(0)
-    if number == SHARED and near_mbarriers(m, offset, offset + (size << 5)):
+    if number == SHARED and near_objects(m, offset, offset + (size << 5)):
         return np.int64(0)
     row = access_at(m.accesses, pc)
     if segment.kind & row.forbids:
@@ -181,7 +181,7 @@ def some_side_by_side(address, w, pc, place, imm, lanes, kind):
     end = offset + 4 * n
     if unit(place, lanes, lane, np.int64(2)) == 0 or end > segment.bytes or offset & 3:
         return np.int64(0)
-    if (kind == WRITE and segment.open == 0) or (number == SHARED and near_mbarriers(m, offset, end)):
+    if (kind == WRITE and segment.open == 0) or (number == SHARED and near_objects(m, offset, end)):
         return np.int64(0)
     row = access_at(m.accesses, pc)
     if segment.kind & row.forbids:
@@ -218,7 +218,7 @@ def all_at_one(address, w, pc, first, log_size):
     offset = first - (number << SEGMENT_SHIFT)
     if offset > segment.bytes - size or offset & (size - 1):
         return np.int64(0)
-    if number == SHARED and near_mbarriers(m, offset, offset + size):
+    if number == SHARED and near_objects(m, offset, offset + size):
         return np.int64(0)
     row = access_at(m.accesses, pc)
     if segment.kind & row.forbids:
@@ -282,7 +282,7 @@ def any_way(address, w, pc, place, imm, shape):
     row = access_at(m.accesses, pc)
     due = plan_due_at(m.plans_due, row.pattern)
     log_size, kind, known = shape & 255, shape >> KIND & 1, shape >> KNOWN
-    if row_near_mbarriers(m, place, imm, np.int64(FULL), np.int64(1) << log_size):
+    if row_near_objects(m, place, imm, np.int64(FULL), np.int64(1) << log_size):
         return np.int64(0)
     first = load_i64(place)
     if due.ready:

@@ -4,7 +4,8 @@ An access whose lanes lie by known steps is made as `accesses` has it.  If it wa
 PERMIT from then on: the addresses at which an access by such lanes is within the same segment, and costs the same.  The
 next one that has such an address is judged by its cells alone.
 A permit holds until the next group begins, or the host has done something, for what it rests on stays till then: a
-segment's place and bytes and what is looked for in it.  Where mbarriers lie does not, and is looked at each time.
+segment's place and bytes and what is looked for in it.  The places of synchronization objects may change, and are
+checked each time.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from wsemu.machine.memory.shadow import behind, floor_of, is_ordered_before, not
 from wsemu.machine.records import access_at, machine_at, permit_at, segment_at
 from wsemu.machine.scalars import load_i64
 from wsemu.machine.state import READ_SO_FAR, SEGMENT, UNTRACKED
-from wsemu.machine.sync.clobber import near_mbarriers
+from wsemu.machine.sync.clobber import near_objects, objects_live
 from wsemu.machine.tier.accesses import HOST, KIND, all_lanes
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, OFFSET_MASK, READ, SEGMENT_SHIFT, SHARED
@@ -236,9 +237,9 @@ def permit_offset(address, first, spot, low, end):
     offset = first - permit.low
     if permit.group != m.group or offset < 0 or offset >= permit.span or offset & permit.mask:
         return np.int64(-1)
-    if m.mbarrier_count and first >> SEGMENT_SHIFT == SHARED:
+    if objects_live(m) and first >> SEGMENT_SHIFT == SHARED:
         place = first & OFFSET_MASK
-        if near_mbarriers(m, place + low, place + end):
+        if near_objects(m, place + low, place + end):
             return np.int64(-1)
     return offset
 

@@ -113,8 +113,8 @@ class Copies:
         assert isinstance(watch, ThreadWatch)
         watch.tell(run, run.group.pc, self._found)
         sizes = [size for _, size in self._written.values()]
-        if sizes and run.cta.mbarriers.live:
-            run.cta.mbarriers.report_clobbered(run, self._kind, self._written, sizes[0], 1)
+        if sizes and (objects := run.cta.live_objects):
+            objects.report_clobbered(run, self._kind, self._written, sizes[0], 1)
 
 
 def _unused_mask(side: Side) -> int:

@@ -233,8 +233,8 @@ def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -
             places[lane] = place
     peers.touch(run, places)
     run.launch.watch.touch(run, kind, places, size)
-    if run.cta.mbarriers.live:
-        run.cta.mbarriers.report_clobbered(run, kind, {lane: (place, size) for lane, place in places.items()}, size, 0)
+    if objects := run.cta.live_objects:
+        objects.report_clobbered(run, kind, {lane: (place, size) for lane, place in places.items()}, size, 0)
     return places
 
 

@@ -9,8 +9,8 @@ R        what of H was released to the tensormap proxy (`fence.proxy.tensormap::
 T        what came before in time, in every schedule, whether or not what it did to memory is seen.  The rules of phases
          go by it.
 
-Whatever gives or takes does so with all of them; relaxed operations at mbarriers, and those that name bytes, do so with
-T alone.  An agent that completes at an mbarrier gives the T that its lane had at its issue; else it gives its own
+Whatever gives or takes does so with all of them; relaxed arrivals and waits, and operations that name bytes, do so with
+T alone.  An agent that completes a phase gives the T that its lane had at its issue; else it gives its own
 epochs alone (PTX ISA, "Causality order": its completion is ordered after its own accesses only), and not
 into A: operations of the asynchronous proxy look for each other in H, and what `cp.async` wrote, which is generic,
 needs a proxy fence as well.  Named barriers, exits and warp-wide operations order as in `proof.happens_before`, lane
